@@ -1,0 +1,69 @@
+# Compiler settings for the whole tree, and the three ways to make a target. Every target is warning-free; includes start at the root.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  # Precompiled headers need the last three; a launcher line keeps them out of the user's own ccache configuration.
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+endif()
+
+set(MILLRACE_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, `address,undefined` or `thread`")
+if(MILLRACE_SANITIZE)
+  add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${MILLRACE_SANITIZE})
+endif()
+
+add_library(millrace_options INTERFACE)
+target_include_directories(millrace_options INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(millrace_options INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Werror)
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  target_compile_options(millrace_options INTERFACE -Wthread-safety)
+else()
+  # g++ 12 sees uses of uninitialised or freed memory where there are none, once std::variant and std::optional are inlined.
+  target_compile_options(millrace_options INTERFACE -Wno-maybe-uninitialized -Wno-missing-field-initializers
+                         -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict)
+endif()
+target_compile_options(millrace_options INTERFACE -Wno-missing-field-initializers)
+
+find_package(Threads REQUIRED)
+
+# millrace_library(NAME SOURCES... DEPENDS...): a static library of ours.
+function(millrace_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE millrace_options PUBLIC ${ARG_DEPENDS})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>)
+endfunction()
+
+# millrace_program(NAME SOURCES... DEPENDS...): an executable of ours, placed in bin/.
+function(millrace_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE millrace_options ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+endfunction()
+
+# millrace_test(NAME SOURCES... DEPENDS... [LABELS...] [TIMEOUT seconds]): a Catch2 program that ctest runs as one test.
+function(millrace_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE millrace_options millrace_catch_main ${ARG_DEPENDS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests")
+endfunction()

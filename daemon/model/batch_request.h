@@ -1,0 +1,58 @@
+// A batch as a client asks for it, after proto/rpc was parsed and every field checked. Value.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "daemon/model/dataset.h"
+#include "daemon/model/recipe.h"
+#include "proto/base/bytes.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+struct PathSource {
+  std::string path;  // absolute; not yet known to be allowed
+};
+struct InlineSource {
+  std::string bytes;
+};
+struct RingSource {
+  std::uint64_t offset;
+  std::uint64_t length;
+};
+struct DatasetSource {
+  std::shared_ptr<const Dataset> dataset;  // shared: a dataset may be closed while its batches are under way
+  SampleId sample;
+};
+using SampleSource = std::variant<PathSource, InlineSource, RingSource, DatasetSource>;
+
+struct SampleRequest {
+  SampleId id{};
+  std::int64_t label = -1;
+  SampleSource source;
+  std::optional<Box> box;  // instead of the recipe's crop
+};
+
+struct BatchRequest {
+  BatchId id{};
+  std::vector<SampleRequest> samples;
+  std::shared_ptr<const Recipe> recipe;  // shared by the session's batches and their samples on several threads
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  OnError on_error = OnError::kFail;
+  Fidelity fidelity = Fidelity::kExact;
+  Priority priority = Priority::kNormal;
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  std::string backend;  // pinned; empty: place decides
+};
+
+// How messages name a sample: its path, "dataset sample 17", "encoded bytes", "ring bytes at 4096".
+std::string source_name(const SampleSource& source);
+
+}  // namespace millrace

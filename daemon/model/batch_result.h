@@ -1,0 +1,61 @@
+// How a batch ended, before it is put into messages. Values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/model/epoch.h"
+#include "daemon/model/recipe.h"
+#include "proto/base/bytes.h"
+#include "proto/base/error.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+// A sample that did not come out as asked.
+struct SampleFailure {
+  std::uint32_t index = 0;  // in the submitted batch
+  SampleId id{};
+  std::string source;  // source_name()
+  Error error;
+};
+
+// Where the tensor lies; offsets from the segment's start, strides in bytes.
+struct SealedTensor {
+  SlotIndex slot{};
+  Generation generation{};
+  std::uint64_t offset = 0;
+  Bytes bytes;
+  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> strides;
+  DType dtype = DType::kUint8;
+  std::uint64_t records_offset = 0;
+  std::uint32_t samples = 0;
+  std::uint64_t sealed_at_ns = 0;
+};
+
+// Where an epoch stands after a batch.
+struct EpochMark {
+  EpochStreamId stream{};
+  EpochOrderSpec order;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t next_batch = 0;
+};
+
+struct CompletedBatch {
+  BatchId id{};
+  std::optional<SealedTensor> tensor;  // nullopt: no sample was left
+  std::vector<SampleFailure> failures;
+  std::optional<EpochMark> epoch;
+};
+
+struct FailedBatch {
+  BatchId id{};
+  Error error;
+  std::vector<SampleFailure> failures;
+  std::optional<EpochStreamId> stream;  // an epoch's batch; the epoch goes on
+};
+
+}  // namespace millrace

@@ -1,0 +1,19 @@
+// Where a session's results go: stage 6 as the pipeline sees it. Thread-bound(control).
+#pragma once
+
+#include "daemon/model/batch_result.h"
+
+namespace millrace {
+
+class BatchSink {
+ public:
+  virtual ~BatchSink() = default;
+
+  virtual void completed(const CompletedBatch& batch) = 0;
+  virtual void failed(const FailedBatch& batch) = 0;
+  virtual void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) = 0;
+  virtual void epoch_failed(EpochStreamId stream, const Error& error) = 0;  // never started, or cannot go on; no epoch_ended follows
+  virtual void epoch_ended(EpochStreamId stream) = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,49 @@
+// A listed folder tree: samples in byte order of their relative paths, classes in byte order of their names. Immutable once listed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+class Dataset {
+ public:
+  struct Entry {
+    std::uint64_t path_offset;  // into paths
+    std::uint32_t path_bytes;
+    std::int32_t label;         // position in classes, or -1
+  };
+
+  // REQUIRES: entries sorted by path. `root`: absolute, without a trailing slash. `fingerprint`: of the paths in order.
+  Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes, std::uint64_t fingerprint)
+      : root_(std::move(root)),
+        paths_(std::move(paths)),
+        entries_(std::move(entries)),
+        classes_(std::move(classes)),
+        fingerprint_(fingerprint) {}
+
+  std::uint64_t samples() const { return entries_.size(); }
+  const std::string& root() const { return root_; }
+  const std::vector<std::string>& classes() const { return classes_; }
+  std::uint64_t fingerprint() const { return fingerprint_; }
+
+  // REQUIRES: raw(id) < samples().
+  std::string_view relative_path(SampleId id) const {
+    const Entry& entry = entries_[raw(id)];
+    return std::string_view(paths_).substr(entry.path_offset, entry.path_bytes);
+  }
+  std::int64_t label(SampleId id) const { return entries_[raw(id)].label; }
+
+ private:
+  std::string root_;
+  std::string paths_;
+  std::vector<Entry> entries_;
+  std::vector<std::string> classes_;
+  std::uint64_t fingerprint_;
+};
+
+}  // namespace millrace

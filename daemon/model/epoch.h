@@ -1,0 +1,48 @@
+// An epoch as a client asks for it, checked. Value.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "daemon/model/dataset.h"
+#include "daemon/model/recipe.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+enum class EpochStreamId : std::uint64_t {};
+
+enum class ShardTail : std::uint8_t { kPad, kDrop, kUneven };
+enum class Shuffle : std::uint8_t { kNo, kYes };
+enum class LastBatch : std::uint8_t { kKeep, kDrop };
+
+// What decides which samples come in which order, and nothing else.
+struct EpochOrderSpec {
+  std::uint64_t samples = 0;  // of the dataset
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  Shuffle shuffle = Shuffle::kNo;
+  LastBatch last_batch = LastBatch::kKeep;
+  std::uint32_t batch_size = 1;
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  ShardTail tail = ShardTail::kPad;
+
+  friend bool operator==(const EpochOrderSpec&, const EpochOrderSpec&) = default;
+};
+
+struct EpochRequest {
+  EpochStreamId id{};
+  std::shared_ptr<const Dataset> dataset;  // shared: see DatasetSource
+  std::shared_ptr<const Recipe> recipe;
+  EpochOrderSpec order;
+  std::uint64_t first_batch = 0;  // where a position resumes
+  std::uint64_t batches = 0;      // at the most; 0: to the end
+  OnError on_error = OnError::kFail;
+  Fidelity fidelity = Fidelity::kExact;
+  Priority priority = Priority::kNormal;
+  std::string backend;
+};
+
+}  // namespace millrace

@@ -1,0 +1,19 @@
+// Says to whoever works on a batch that nobody wants it any more. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+
+namespace millrace {
+
+class StopFlag {
+ public:
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+
+ private:
+  // Writer: the pipeline. Reader: lanes and fetch threads, between samples. Publishes nothing but itself.
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace millrace

@@ -1,0 +1,73 @@
+// The one table of counters: every figure that the daemon shows, by name, has one row here. Thread-safe: relaxed atomics, no figure is
+// used to decide anything.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace millrace {
+
+enum class MetricKind : std::uint8_t { kCounter, kGauge };
+
+// name, kind, unit of the stored integer, OpenMetrics name, help. Durations are stored in microseconds and shown in seconds.
+#define MILLRACE_METRICS(row)                                                                                                     \
+  row(sessions_opened, kCounter, "", "millrace_sessions_opened_total", "Sessions opened since the start")                         \
+  row(sessions, kGauge, "", "millrace_sessions", "Sessions open now")                                                             \
+  row(sessions_reclaimed, kCounter, "", "millrace_sessions_reclaimed_total", "Sessions ended because their process went away")    \
+  row(handoff_connections, kGauge, "", "millrace_handoff_connections", "Open connections to the hand-off socket")                 \
+  row(segment_bytes, kGauge, "bytes", "millrace_segment_bytes", "Shared memory allocated for tensors")                            \
+  row(slots, kGauge, "", "millrace_slots", "Slots of all sessions")                                                               \
+  row(slots_free, kGauge, "", "millrace_slots_free", "Slots that hold no batch")                                                  \
+  row(batches_admitted, kCounter, "", "millrace_batches_admitted_total", "Batches accepted, of submissions and epochs")           \
+  row(batches_completed, kCounter, "", "millrace_batches_completed_total", "Batches handed over")                                 \
+  row(batches_failed, kCounter, "", "millrace_batches_failed_total", "Batches that ended in an error, cancelled ones included")   \
+  row(batches_in_flight, kGauge, "", "millrace_batches_in_flight", "Batches admitted and not ended")                              \
+  row(requests_refused, kCounter, "", "millrace_requests_refused_total", "Malformed, forbidden or unaffordable requests")         \
+  row(samples_completed, kCounter, "", "millrace_samples_total", "Images made")                                                   \
+  row(samples_bad, kCounter, "", "millrace_bad_samples_total", "Images that could not be read or decoded")                        \
+  row(samples_in_flight, kGauge, "", "millrace_samples_in_flight", "Images fetched or being made")                                \
+  row(encoded_bytes, kCounter, "bytes", "millrace_encoded_bytes_total", "Encoded bytes read")                                     \
+  row(encoded_in_flight, kGauge, "bytes", "millrace_encoded_in_flight_bytes", "Encoded bytes held now")                           \
+  row(tensor_bytes, kCounter, "bytes", "millrace_tensor_bytes_total", "Tensor bytes handed over")                                 \
+  row(fetch_time, kCounter, "seconds", "millrace_fetch_seconds_total", "Time spent reading encoded bytes")                        \
+  row(queue_time, kCounter, "seconds", "millrace_queue_seconds_total", "Time that fetched samples waited for a lane")             \
+  row(decode_time, kCounter, "seconds", "millrace_decode_seconds_total", "Lane time spent decoding")                              \
+  row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")
+
+enum class MetricId : std::uint32_t {
+#define MILLRACE_ID(id, kind, unit, name, help) id,
+  MILLRACE_METRICS(MILLRACE_ID)
+#undef MILLRACE_ID
+      kCount
+};
+
+struct MetricRow {
+  MetricId id;
+  MetricKind kind;
+  std::string_view unit;
+  std::string_view name;
+  std::string_view help;
+};
+
+std::span<const MetricRow> metric_table();
+
+class Counters {
+ public:
+  void add(MetricId id, std::uint64_t n = 1) { cell(id).fetch_add(static_cast<std::int64_t>(n), std::memory_order_relaxed); }
+  void subtract(MetricId id, std::uint64_t n = 1) { cell(id).fetch_sub(static_cast<std::int64_t>(n), std::memory_order_relaxed); }
+  std::int64_t stored(MetricId id) const { return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed); }
+
+  // In the row's unit: microseconds become seconds.
+  double value(const MetricRow& row) const;
+
+ private:
+  std::atomic<std::int64_t>& cell(MetricId id) { return cells_[static_cast<std::size_t>(id)]; }
+
+  // Writers: any thread. Readers: statistics. Each cell stands for itself.
+  std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(MetricId::kCount)> cells_{};
+};
+
+}  // namespace millrace

@@ -1,0 +1,41 @@
+// Stage 4: which backend makes which sample. Thread-bound(control).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/recipe.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// What placing needs to know of a backend; the pipeline keeps it up to date.
+struct BackendState {
+  std::string_view name;
+  std::vector<ImageFormat> formats;
+  bool lost = false;
+  bool by_pin_only = false;  // the fake backend: never chosen unless named
+};
+
+class Placer {
+ public:
+  explicit Placer(std::vector<BackendState> backends) : backends_(std::move(backends)) {}
+
+  void set_lost(std::size_t backend) { backends_[backend].lost = true; }
+  std::span<const BackendState> backends() const { return backends_; }
+
+  // kNotFound: no backend of the pinned name, with the names that there are. kUnavailable: it is lost, or none is left.
+  Result<void> check_pin(std::string_view pinned) const;
+
+  // The position of the backend for a sample. `tried`: backends that gave it back (bit i: backend i). Errors as check_pin; kUnsupported
+  // when none takes the format.
+  Result<std::size_t> place(const SourceInfo& source, std::string_view pinned, std::uint32_t tried) const;
+
+ private:
+  std::vector<BackendState> backends_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,51 @@
+// The hand-off socket's messages: what gRPC cannot carry, namely who the caller is (SO_PEERCRED) and descriptors (SCM_RIGHTS).
+// A Unix SOCK_SEQPACKET socket beside the gRPC one: its path is the gRPC socket's path + ".handoff". One connection a session; the
+// kernel closes it when the client dies, however it dies, and that reclaims the session.
+//
+//   client                             daemon
+//   connect ─────────────────────────▶ reads SO_PEERCRED
+//   Hello ───────────────────────────▶
+//           ◀───────────────────────── Reply{kWelcome, ticket}        or Reply{kRefused, why}
+//   gRPC Sessions.Open(ticket) ──────▶ allocates the segment
+//           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment
+//   RingOffer + memfd ───────────────▶ (at any time after kSegment, once) checks seals and size, maps it read-only
+//           ◀───────────────────────── Reply{kRingTaken}              or Reply{kRefused, why}
+//   close ───────────────────────────▶ reclaims everything that the session holds
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace millrace::shm {
+
+inline constexpr std::uint32_t kHandoffMagic = 0x4D524831;  // "1HRM"
+inline constexpr std::uint32_t kHandoffVersion = 1;
+inline constexpr std::size_t kTicketBytes = 16;
+inline constexpr const char* kHandoffSuffix = ".handoff";
+
+enum class RequestKind : std::uint32_t { kHello = 1, kRingOffer = 2 };
+
+struct HandoffRequest {
+  std::uint32_t magic;    // kHandoffMagic
+  std::uint32_t version;  // kHandoffVersion
+  std::uint32_t kind;     // RequestKind
+  std::uint32_t reserved;
+  std::uint64_t ring_bytes;  // kRingOffer: the memfd's size, a multiple of the page size, sealed with F_SEAL_SHRINK | F_SEAL_GROW
+};
+static_assert(sizeof(HandoffRequest) == 24 && std::is_trivial_v<HandoffRequest>);
+
+enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRingTaken = 3, kRefused = 4 };
+
+struct HandoffReply {
+  std::uint32_t magic;
+  std::uint32_t version;
+  std::uint32_t kind;  // ReplyKind
+  std::uint32_t code;  // kRefused: millrace::Code
+  std::uint8_t ticket[kTicketBytes];  // kWelcome
+  std::uint64_t segment_bytes;        // kSegment
+  char message[200];                  // kRefused: zero-terminated
+};
+static_assert(sizeof(HandoffReply) == 240 && std::is_trivial_v<HandoffReply>);
+
+}  // namespace millrace::shm
