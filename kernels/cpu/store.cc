@@ -1,0 +1,173 @@
+#include "kernels/cpu/store.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/convert.h"
+#include "kernels/cpu/row_kernels.h"
+#include "kernels/cpu/store_kernels.h"
+#include "kernels/cpu/workspace.h"
+
+namespace millrace::kernels {
+namespace {
+
+// Which of R, G, B tensor channel `c` holds.
+int colour_of(ChannelOrder order, int c) {
+  return order == ChannelOrder::kBgr ? 2 - c : c;
+}
+
+std::uint32_t element_bits(const StoreSpec& spec, int colour, int pixel) {
+  if (spec.dtype == DType::kUint8) return static_cast<std::uint32_t>(pixel);
+  float value = static_cast<float>(pixel);
+  if (spec.normalise || spec.range == ValueRange::kUnit) value = value / 255.0F;
+  if (spec.normalise) value = (value - spec.normalise->mean[colour]) / spec.normalise->std[colour];
+  if (spec.dtype == DType::kFloat16) return to_float16(value);
+  if (spec.dtype == DType::kBfloat16) return to_bfloat16(value);
+  return std::bit_cast<std::uint32_t>(value);
+}
+
+StorePlane make_plane(const StoreSpec& spec, int colour) {
+  StorePlane plane;
+  for (int x = 0; x < 256; ++x) {
+    plane.values[x] = element_bits(spec, colour, x);
+    for (int b = 0; b < 4; ++b) plane.planes[b][x] = static_cast<std::uint8_t>(plane.values[x] >> (8 * b));
+  }
+  return plane;
+}
+
+// `count` pixels from the right end, for pictures that are flipped without being split.
+template <int kChannels>
+void mirror(const std::uint8_t* in, int count, std::uint8_t* out) {
+  for (int x = 0; x < count; ++x)
+    std::memcpy(out + x * kChannels, in + (count - 1 - x) * std::ptrdiff_t{kChannels}, kChannels);
+}
+
+// Three elements a pixel, each through its own table.
+template <class Element>
+void widen_pixels(const StoreTable& table, const std::uint8_t* in, int count, Element* out) {
+  for (int x = 0; x < count; ++x, in += 3, out += 3) {
+    for (int c = 0; c < 3; ++c) out[c] = static_cast<Element>(table.plane(c).values[in[c]]);
+  }
+}
+
+}  // namespace
+
+StoreTable::StoreTable(const StoreSpec& spec) : spec_(spec) {
+  for (int c = 0; c < channels(); ++c) {
+    planes_[c] = make_plane(spec, colour_of(spec.channels, c));
+    if (std::memcmp(&planes_[c], &planes_[0], sizeof(StorePlane)) != 0) planes_are_equal_ = false;
+  }
+}
+
+ImageStore::ImageStore(const StoreTable& table, std::span<std::byte> tensor, Size size, int source_channels, Flip flip,
+                       Workspace& workspace)
+    : table_(table),
+      tensor_(tensor.data()),
+      size_(size),
+      source_channels_(source_channels),
+      flip_(flip),
+      workspace_(workspace),
+      kernels_(store_kernels(workspace.target())) {}
+
+void ImageStore::operator()(int y, const std::uint8_t* row) {
+  if (table_.channels() == 1) return store_grey_planes(y, row);
+  if (table_.spec().layout == Layout::kNhwc) return store_pixels(y, row);
+  source_channels_ == 1 ? store_grey_planes(y, row) : store_colour_planes(y, row);
+}
+
+void ImageStore::widen(const StorePlane& plane, const std::uint8_t* in, int count, std::byte* out) const {
+  if (table_.element_bytes() == 1) std::memcpy(out, in, static_cast<std::size_t>(count));
+  if (table_.element_bytes() == 2) kernels_.widen16(plane, in, count, reinterpret_cast<std::uint16_t*>(out));
+  if (table_.element_bytes() == 4) kernels_.widen32(plane, in, count, reinterpret_cast<std::uint32_t*>(out));
+}
+
+// One row of every plane, from an RGB row.
+void ImageStore::store_colour_planes(int y, const std::uint8_t* row) {
+  const std::size_t pitch = row_bytes(size_.width);
+  const std::size_t row_size = static_cast<std::size_t>(size_.width) * table_.element_bytes();
+  const std::size_t plane_size = row_size * size_.height;
+  std::byte* out = tensor_ + y * row_size;
+  std::uint8_t* scratch = workspace_.store_rows(3 * pitch);
+  const bool in_place = table_.element_bytes() == 1;
+  std::uint8_t* planes[3];
+  for (int c = 0; c < 3; ++c) {
+    std::uint8_t* final_place = reinterpret_cast<std::uint8_t*>(out + c * plane_size);
+    planes[colour_of(table_.spec().channels, c)] = in_place ? final_place : scratch + c * pitch;
+  }
+  kernels_.split(row, size_.width, flip_, planes);
+  if (in_place) return;
+  for (int c = 0; c < 3; ++c) widen(table_.plane(c), scratch + c * pitch, size_.width, out + c * plane_size);
+}
+
+// One row of every plane, where all of them (or the only one) come from grey.
+void ImageStore::store_grey_planes(int y, const std::uint8_t* row) {
+  const std::size_t pitch = row_bytes(size_.width);
+  const std::size_t row_size = static_cast<std::size_t>(size_.width) * table_.element_bytes();
+  std::byte* out = tensor_ + y * row_size;
+  std::uint8_t* scratch = workspace_.store_rows(2 * pitch);
+  const std::uint8_t* grey = row;
+  if (source_channels_ == 3) {
+    rgb_to_grey(row, size_.width, scratch);
+    grey = scratch;
+  }
+  if (flip_ == Flip::kHorizontal) {
+    mirror<1>(grey, size_.width, scratch + pitch);
+    grey = scratch + pitch;
+  }
+  for (int c = 0; c < table_.channels(); ++c)
+    widen(table_.plane(c), grey, size_.width, out + c * row_size * size_.height);
+}
+
+// `row` as three bytes a pixel in the tensor's order, flipped: itself, or in scratch.
+const std::uint8_t* ImageStore::in_tensor_channels(const std::uint8_t* row) {
+  const bool bgr = table_.spec().channels == ChannelOrder::kBgr;
+  const bool flipped = flip_ == Flip::kHorizontal;
+  if (source_channels_ == 3 && !bgr && !flipped) return row;
+  std::uint8_t* out = workspace_.store_rows(static_cast<std::size_t>(size_.width) * 3);
+  if (source_channels_ == 3 && !bgr) {
+    mirror<3>(row, size_.width, out);
+    return out;
+  }
+  for (int x = 0; x < size_.width; ++x) {
+    const std::uint8_t* pixel = row + (flipped ? size_.width - 1 - x : x) * std::ptrdiff_t{source_channels_};
+    for (int c = 0; c < 3; ++c) out[x * 3 + c] = pixel[source_channels_ == 1 ? 0 : 2 - c];
+  }
+  return out;
+}
+
+void ImageStore::store_pixels(int y, const std::uint8_t* row) {
+  const std::uint8_t* pixels = in_tensor_channels(row);
+  std::byte* out = tensor_ + y * static_cast<std::size_t>(size_.width) * 3 * table_.element_bytes();
+  if (table_.planes_are_equal()) return widen(table_.plane(0), pixels, size_.width * 3, out);
+  if (table_.element_bytes() == 2)
+    return widen_pixels(table_, pixels, size_.width, reinterpret_cast<std::uint16_t*>(out));
+  widen_pixels(table_, pixels, size_.width, reinterpret_cast<std::uint32_t*>(out));
+}
+
+namespace reference {
+
+void store(const StoreSpec& spec, const U8View& picture, Flip flip, std::span<std::byte> tensor) {
+  const std::size_t element = bytes_of(spec.dtype);
+  const int channels = channel_count(spec.channels);
+  const std::size_t width = picture.width, height = picture.height;
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      const std::uint8_t* pixel =
+          picture.row(y) + (flip == Flip::kHorizontal ? picture.width - 1 - x : x) * picture.channels;
+      for (int c = 0; c < channels; ++c) {
+        const int colour = colour_of(spec.channels, c);
+        const bool to_grey = channels == 1 && picture.channels == 3;
+        const int value = to_grey ? luma(pixel[0], pixel[1], pixel[2]) : pixel[picture.channels == 1 ? 0 : colour];
+        const std::uint32_t bits = element_bits(spec, colour, value);
+        const std::size_t at =
+            spec.layout == Layout::kNchw ? (c * height + y) * width + x : (y * width + x) * channels + c;
+        for (std::size_t b = 0; b < element; ++b) tensor[at * element + b] = static_cast<std::byte>(bits >> (8 * b));
+      }
+    }
+  }
+}
+
+}  // namespace reference
+
+}  // namespace millrace::kernels

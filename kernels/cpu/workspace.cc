@@ -1,0 +1,67 @@
+#include "kernels/cpu/workspace.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cpu/row_kernels.h"
+
+namespace millrace::kernels {
+namespace {
+
+// More scratch than this is given back as soon as less will do.
+constexpr std::size_t kKeptLines = (std::size_t{8} << 20) / sizeof(Line);
+
+std::uint8_t* sized(std::vector<Line>& lines, std::size_t bytes) {
+  const std::size_t count = (bytes + sizeof(Line) - 1) / sizeof(Line);
+  if (lines.size() > kKeptLines && count <= kKeptLines) lines = std::vector<Line>();
+  if (lines.size() < count) lines.resize(count);
+  return lines.data()->bytes;
+}
+
+}  // namespace
+
+Workspace::Workspace(Target target, std::size_t table_bytes) : target_(target), table_budget_(table_bytes) {}
+
+ResamplePlan Workspace::plan(const ResampleSpec& spec) {
+  const AxisSpec columns{Axis::kColumns,   spec.channels,     spec.source.width, spec.target.width,
+                         spec.window.left, spec.window.width, spec.filter};
+  const AxisSpec rows{Axis::kRows,        1,          spec.source.height, spec.target.height, spec.window.top,
+                      spec.window.height, spec.filter};
+  const AxisSpec quad{Axis::kRows, 1, kQuadRows, kQuadRows, 0, kQuadRows, Filter::kBox};
+  evict();
+  return {spec, &table(columns), &table(rows), &table(quad)};
+}
+
+const AxisTable& Workspace::table(const AxisSpec& spec) {
+  Cached& cached = tables_[spec];
+  cached.used = ++clock_;
+  AxisTable& table = cached.table;
+  if (!table.weights.start.empty()) return table;
+  table.spec = spec;
+  table.weights = axis_weights(spec);
+  if (spec.filter != Filter::kNearest) {
+    const RowKernels& kernels = row_kernels(target_);
+    spec.axis == Axis::kColumns ? kernels.pack_columns(table) : kernels.pack_rows(table);
+  }
+  table_bytes_ += table.size_in_bytes();
+  return table;
+}
+
+// Before a plan is made, never within: its tables stay. Thus the tables of one plan, at most, exceed the budget.
+void Workspace::evict() {
+  while (table_bytes_ > table_budget_ && !tables_.empty()) {
+    const auto oldest = std::min_element(tables_.begin(), tables_.end(),
+                                         [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    table_bytes_ -= oldest->second.table.size_in_bytes();
+    tables_.erase(oldest);
+  }
+}
+
+std::uint8_t* Workspace::ring(std::size_t bytes) {
+  return sized(ring_, bytes);
+}
+std::uint8_t* Workspace::store_rows(std::size_t bytes) {
+  return sized(store_rows_, bytes);
+}
+
+}  // namespace millrace::kernels

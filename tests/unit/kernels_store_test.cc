@@ -1,0 +1,214 @@
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/resample.h"
+#include "kernels/cpu/store.h"
+#include "kernels/cpu/workspace.h"
+
+using namespace millrace::kernels;
+
+namespace {
+
+constexpr DType kDTypes[] = {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32};
+constexpr Layout kLayouts[] = {Layout::kNchw, Layout::kNhwc};
+constexpr ChannelOrder kOrders[] = {ChannelOrder::kRgb, ChannelOrder::kBgr, ChannelOrder::kGrey};
+constexpr Flip kFlips[] = {Flip::kNone, Flip::kHorizontal};
+constexpr ValueRange kRanges[] = {ValueRange::kUnit, ValueRange::kRaw};
+
+const Normalise kImageNet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+
+std::vector<std::uint8_t> noise(std::size_t bytes, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::uint8_t> result(bytes);
+  for (std::uint8_t& byte : result) byte = static_cast<std::uint8_t>(random());
+  return result;
+}
+
+// A tensor of exactly the image's bytes, so that a sanitizer sees every byte too many.
+std::vector<std::byte> stored(const StoreSpec& spec, const U8View& picture, Flip flip, Target target) {
+  const StoreTable table(spec);
+  std::vector<std::byte> tensor(table.image_bytes(picture.size()));
+  Workspace workspace(target);
+  ImageStore store(table, tensor, picture.size(), picture.channels, flip, workspace);
+  for (int y = 0; y < picture.height; ++y) store(y, picture.row(y));
+  return tensor;
+}
+
+std::vector<std::byte> expected(const StoreSpec& spec, const U8View& picture, Flip flip) {
+  std::vector<std::byte> tensor(StoreTable(spec).image_bytes(picture.size()));
+  reference::store(spec, picture, flip, tensor);
+  return tensor;
+}
+
+std::vector<StoreSpec> all_specs() {
+  std::vector<StoreSpec> specs;
+  for (const DType dtype : kDTypes) {
+    for (const Layout layout : kLayouts) {
+      for (const ChannelOrder order : kOrders) {
+        for (const ValueRange range : kRanges) specs.push_back({dtype, layout, order, range, std::nullopt});
+        specs.push_back({dtype, layout, order, ValueRange::kUnit, kImageNet});
+      }
+    }
+  }
+  return specs;
+}
+
+float float_at(const std::vector<std::byte>& tensor, std::size_t index) {
+  float value;
+  std::memcpy(&value, tensor.data() + index * sizeof value, sizeof value);
+  return value;
+}
+
+// The float16 closest to `value`, found by trying all of them; the even one of two equally close.
+std::uint16_t nearest_float16(double value) {
+  const auto decode = [](int bits) {
+    const int exponent = (bits >> 10) & 31;
+    const double fraction = bits & 1023;
+    return exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  };
+  int best = 0;
+  for (int bits = 0; bits <= 0x7C00; ++bits) {
+    const double distance = std::fabs(decode(bits) - std::fabs(value));
+    const double best_distance = std::fabs(decode(best) - std::fabs(value));
+    if (distance < best_distance || (distance == best_distance && bits % 2 == 0)) best = bits;
+  }
+  return static_cast<std::uint16_t>(best | (std::signbit(value) ? 0x8000 : 0));
+}
+
+}  // namespace
+
+TEST_CASE("every type, layout, order, flip and range is stored as computed one by one, on every target",
+          "[kernels][store]") {
+  for (const int channels : {1, 3}) {
+    for (const Size size :
+         {Size{1, 2}, Size{15, 3}, Size{16, 1}, Size{63, 2}, Size{64, 2}, Size{65, 2}, Size{224, 3}, Size{131, 1}}) {
+      const std::vector<std::uint8_t> pixels = noise(static_cast<std::size_t>(size.width) * size.height * channels, 1);
+      const U8View picture{pixels.data(), size.width, size.height, channels, std::ptrdiff_t{size.width} * channels};
+      for (const StoreSpec& spec : all_specs()) {
+        for (const Flip flip : kFlips) {
+          for (const Target target : available_targets()) {
+            const bool equal = stored(spec, picture, flip, target) == expected(spec, picture, flip);
+            INFO(name_of(target) << " " << size.width << "x" << size.height << " from " << channels
+                                 << " channels, dtype " << int(spec.dtype) << " layout " << int(spec.layout)
+                                 << " order " << int(spec.channels) << " flip " << int(flip));
+            if (!equal) FAIL("differs from the reference");
+          }
+        }
+      }
+    }
+  }
+  SUCCEED();
+}
+
+TEST_CASE("a normalised float is ((x / 255) - mean) / std, each step rounded to float", "[kernels][store]") {
+  std::vector<std::uint8_t> pixels(256 * 3);
+  for (int i = 0; i < 256 * 3; ++i) pixels[i] = static_cast<std::uint8_t>(i / 3);
+  const StoreSpec spec{DType::kFloat32, Layout::kNchw, ChannelOrder::kBgr, ValueRange::kRaw, kImageNet};
+
+  const std::vector<std::byte> tensor = stored(spec, {pixels.data(), 256, 1, 3, 768}, Flip::kNone, best_target());
+
+  for (int x = 0; x < 256; ++x) {
+    const volatile float unit = static_cast<float>(x) / 255.0F;
+    for (int c = 0; c < 3; ++c) {
+      const volatile float centred = unit - kImageNet.mean[2 - c];
+      const volatile float value = centred / kImageNet.std[2 - c];
+      REQUIRE(float_at(tensor, c * 256 + x) == value);
+    }
+  }
+}
+
+TEST_CASE("an unnormalised float is x / 255 in the unit range and x in the raw one", "[kernels][store]") {
+  const std::uint8_t pixels[] = {0, 1, 128, 255};
+
+  const auto unit = stored({DType::kFloat32, Layout::kNchw, ChannelOrder::kGrey, ValueRange::kUnit, {}},
+                           {pixels, 4, 1, 1, 4}, Flip::kNone, best_target());
+  const auto raw = stored({DType::kFloat32, Layout::kNchw, ChannelOrder::kGrey, ValueRange::kRaw, {}},
+                          {pixels, 4, 1, 1, 4}, Flip::kNone, best_target());
+
+  for (int i = 0; i < 4; ++i) {
+    REQUIRE(float_at(unit, i) == static_cast<float>(pixels[i]) / 255.0F);
+    REQUIRE(float_at(raw, i) == static_cast<float>(pixels[i]));
+  }
+}
+
+TEST_CASE("layouts, orders and flips put known pixels where they belong", "[kernels][store]") {
+  const std::uint8_t pixels[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // two by two, RGB
+  const U8View picture{pixels, 2, 2, 3, 6};
+  const auto bytes = [&](Layout layout, ChannelOrder order, Flip flip) {
+    std::vector<int> result;
+    for (const std::byte byte :
+         stored({DType::kUint8, layout, order, ValueRange::kUnit, {}}, picture, flip, best_target()))
+      result.push_back(int(byte));
+    return result;
+  };
+
+  REQUIRE(bytes(Layout::kNhwc, ChannelOrder::kRgb, Flip::kNone) ==
+          std::vector<int>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  REQUIRE(bytes(Layout::kNchw, ChannelOrder::kRgb, Flip::kNone) ==
+          std::vector<int>{1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12});
+  REQUIRE(bytes(Layout::kNchw, ChannelOrder::kBgr, Flip::kNone) ==
+          std::vector<int>{3, 6, 9, 12, 2, 5, 8, 11, 1, 4, 7, 10});
+  REQUIRE(bytes(Layout::kNhwc, ChannelOrder::kBgr, Flip::kHorizontal) ==
+          std::vector<int>{6, 5, 4, 3, 2, 1, 12, 11, 10, 9, 8, 7});
+  REQUIRE(bytes(Layout::kNchw, ChannelOrder::kGrey, Flip::kHorizontal) == std::vector<int>{5, 2, 11, 8});
+}
+
+TEST_CASE("grey is Pillow's luma", "[kernels][store]") {
+  REQUIRE(luma(255, 255, 255) == 255);
+  REQUIRE(luma(255, 0, 0) == 76);
+  REQUIRE(luma(0, 255, 0) == 150);
+  REQUIRE(luma(0, 0, 255) == 29);
+  REQUIRE(luma(0, 0, 0) == 0);
+}
+
+TEST_CASE("float16 rounds to the nearest of all float16 values, ties to even", "[kernels][store]") {
+  std::mt19937 random(2);
+  const auto check = [](float value) {
+    INFO(value);
+    REQUIRE(to_float16(value) == nearest_float16(value));
+  };
+
+  for (const float value : {0.0F, -0.0F, 1.0F, -2.5F, 65504.0F, 0x1p-14F, 0x1p-24F, 0x1p-25F, 0x1.8p-25F, 0x1p-26F,
+                            0x1.ffcp-15F, 0x1.ffep-15F, 1.0F + 0x1p-11F, 1.0F + 0x3p-11F, 0x1.ffdffep15F, 1e-30F}) {
+    check(value);
+  }
+  for (int i = 0; i < 300; ++i)
+    check(std::ldexp(static_cast<float>(random()) / 0x1p32F - 0.5F, static_cast<int>(random() % 36) - 22));
+  REQUIRE(to_float16(65519.996F) == 0x7BFF);
+  REQUIRE(to_float16(65520.0F) == 0x7C00);
+  REQUIRE(to_float16(-std::numeric_limits<float>::infinity()) == 0xFC00);
+  REQUIRE((to_float16(std::numeric_limits<float>::quiet_NaN()) & 0x7FFF) > 0x7C00);
+}
+
+TEST_CASE("bfloat16 rounds to the nearest, ties to even", "[kernels][store]") {
+  REQUIRE(to_bfloat16(1.0F) == 0x3F80);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F808000U)) == 0x3F80);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F818000U)) == 0x3F82);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F808001U)) == 0x3F81);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0xBF80FFFFU)) == 0xBF81);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0x7F7FFFFFU)) == 0x7F80);
+  REQUIRE(to_bfloat16(std::bit_cast<float>(0x00000001U)) == 0);
+  REQUIRE((to_bfloat16(std::bit_cast<float>(0x7F800001U)) & 0x7FFF) > 0x7F80);
+}
+
+TEST_CASE("a resampled picture goes row by row into its tensor", "[kernels][store]") {
+  const std::vector<std::uint8_t> pixels = noise(90 * 70 * 3, 3);
+  const U8View source{pixels.data(), 90, 70, 3, 270};
+  const ResampleSpec spec{3, {90, 70}, {48, 40}, {4, 2, 40, 36}, Filter::kBicubic};
+  const StoreSpec store_spec{DType::kBfloat16, Layout::kNchw, ChannelOrder::kRgb, ValueRange::kUnit, kImageNet};
+  std::vector<std::uint8_t> window(40 * 36 * 3);
+  reference::resample(spec, source, {window.data(), 40, 36, 3, 120});
+  const StoreTable table(store_spec);
+  std::vector<std::byte> tensor(table.image_bytes({40, 36}));
+  Workspace workspace;
+
+  ImageStore store(table, tensor, {40, 36}, 3, Flip::kHorizontal, workspace);
+  resample(workspace.plan(spec), source, workspace, store);
+
+  REQUIRE(tensor == expected(store_spec, {window.data(), 40, 36, 3, 120}, Flip::kHorizontal));
+}
