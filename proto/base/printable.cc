@@ -1,0 +1,51 @@
+#include "proto/base/printable.h"
+
+#include <cstddef>
+
+namespace millrace {
+namespace {
+
+using Byte = unsigned char;
+
+bool is_continuation(Byte byte) { return (byte & 0xC0U) == 0x80U; }
+
+// The length of the well-formed, printable character that `text` begins with (Unicode 15.0, table 3-7); 0 when it begins with none.
+std::size_t printable_length(std::string_view text) {
+  const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<Byte>(text[i]) : Byte{0}; };
+  const Byte first = at(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
+  const Byte second = at(1);
+  if (!is_continuation(second)) return 0;
+  if (first >= 0xC2 && first <= 0xDF) return first == 0xC2 && second < 0xA0 ? 0 : 2;  // U+0080 ... U+009F are controls
+  if (!is_continuation(at(2))) return 0;
+  if (first == 0xE0) return second >= 0xA0 ? 3 : 0;
+  if (first == 0xED) return second <= 0x9F ? 3 : 0;  // no surrogates
+  if (first >= 0xE1 && first <= 0xEF) return 3;
+  if (!is_continuation(at(3))) return 0;
+  if (first == 0xF0) return second >= 0x90 ? 4 : 0;
+  if (first >= 0xF1 && first <= 0xF3) return 4;
+  if (first == 0xF4) return second <= 0x8F ? 4 : 0;
+  return 0;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text_untrusted) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string text;
+  text.reserve(text_untrusted.size());
+  while (!text_untrusted.empty()) {
+    std::size_t length = printable_length(text_untrusted);
+    if (length > 0) {
+      text += text_untrusted.substr(0, length);
+    } else {
+      const auto byte = static_cast<Byte>(text_untrusted.front());
+      text += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
+      length = 1;
+    }
+    text_untrusted.remove_prefix(length);
+  }
+  return text;
+}
+
+}  // namespace millrace

@@ -1,0 +1,13 @@
+// Text from outside made fit for messages, logs and protobuf strings. Pure functions, thread-safe.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace millrace {
+
+// `text_untrusted` as valid UTF-8 without control characters: whatever is neither becomes \x1b, a byte each. Everything else, backslashes
+// included, stays as it is.
+std::string printable(std::string_view text_untrusted);
+
+}  // namespace millrace
