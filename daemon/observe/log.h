@@ -1,0 +1,24 @@
+// The daemon's log: lines on stderr, where systemd takes them up. One line a message: time, level, text. What comes
+// from a client goes through printable() (proto/base/printable.h) first; tickets and names of shared memory are never
+// logged.
+//
+// Thread-safe. Before start_log() everything from `info` up is shown.
+#pragma once
+
+#include <string_view>
+
+#include "proto/base/log_level.h"
+
+namespace millrace {
+
+void start_log(LogLevel level);
+
+void log_error(std::string_view text);
+void log_warning(std::string_view text);
+void log_info(std::string_view text);
+void log_debug(std::string_view text);
+
+// Whether log_debug() would show anything; asked before a text that costs something is made.
+bool logs_debug();
+
+}  // namespace millrace

@@ -1,0 +1,91 @@
+// What can be wrong with settings, whoever made them.
+#include <algorithm>
+#include <set>
+#include <type_traits>
+
+#include "daemon/settings/key_table.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+// A Unix socket's path has at most 107 bytes and a zero; the hand-off socket's is longer by this.
+constexpr std::string_view kHandoffSuffix = ".handoff";
+constexpr std::size_t kLongestSocketPath = 107 - kHandoffSuffix.size();
+constexpr int kMostCores = 4'096;
+
+struct BoundsOf {
+  const Settings& settings;
+
+  template <class T>
+  std::string operator()(const Place<T>&) const {
+    return {};
+  }
+  template <class T>
+  std::string operator()(const Number<T>& number) const {
+    const T& is = number.place.in_const(settings);
+    if constexpr (std::is_same_v<T, Bytes>) {
+      return out_of_bounds(is, Bytes{number.least}, Bytes{number.most});
+    } else if constexpr (std::is_integral_v<T>) {
+      return out_of_bounds(std::uint64_t{is}, number.least, number.most);
+    } else {
+      return out_of_bounds(static_cast<std::uint64_t>(is.count()), number.least, number.most);
+    }
+  }
+  std::string operator()(const AutomaticSize& size) const { return (*this)(size.number); }
+};
+
+std::string absolute_path(const std::string& path) {
+  if (path.empty()) return "must name a path, is empty";
+  if (path.find('\0') != std::string::npos) return "must not hold a zero byte";
+  if (path.front() != '/') return "must be absolute (begin with /), is " + printable(path);
+  return {};
+}
+
+std::string socket_path(const std::string& path) {
+  if (std::string complaint = absolute_path(path); !complaint.empty()) return complaint;
+  if (path.back() == '/') return "must name a file, is a folder: " + printable(path);
+  if (path.size() > kLongestSocketPath)
+    return "must have at most " + std::to_string(kLongestSocketPath) + " bytes (the kernel takes 107, and " +
+           std::string(kHandoffSuffix) + " comes behind it), has " + std::to_string(path.size());
+  return {};
+}
+
+}  // namespace
+
+std::string out_of_bounds(std::uint64_t number, std::uint64_t least, std::uint64_t most) {
+  if (number < least) return "must be at least " + std::to_string(least) + ", is " + std::to_string(number);
+  if (number > most) return "must be at most " + std::to_string(most) + ", is " + std::to_string(number);
+  return {};
+}
+
+std::string out_of_bounds(Bytes size, Bytes least, Bytes most) {
+  if (size < least) return "must be at least " + size_text(least) + ", is " + size_text(size);
+  if (size > most) return "must be at most " + size_text(most) + ", is " + size_text(size);
+  return {};
+}
+
+std::vector<Complaint> complaints_about(const Settings& settings) {
+  std::vector<Complaint> complaints;
+  const auto complain = [&](std::string_view key, std::string text) {
+    if (!text.empty()) complaints.push_back({std::string(key), std::move(text)});
+  };
+  for (const Key& key : key_table()) complain(key.name, std::visit(BoundsOf{settings}, key.field));
+  complain("daemon.socket", socket_path(settings.socket));
+  for (const std::string& root : settings.roots) complain("files.roots", absolute_path(root));
+  for (const int core : settings.cores) {
+    if (core < 0 || core >= kMostCores)
+      complain("lanes.cores", "must hold core numbers from 0 to " + std::to_string(kMostCores - 1) + ", one is " +
+                                  std::to_string(core));
+  }
+  if (std::set(settings.cores.begin(), settings.cores.end()).size() != settings.cores.size())
+    complain("lanes.cores", "must name each core once");
+  if (!settings.cores.empty() && settings.cpu_lanes > settings.cores.size())
+    complain("lanes.cpu", "must be at most the number of lanes.cores (" + std::to_string(settings.cores.size()) +
+                              "), or 0, is " + std::to_string(settings.cpu_lanes));
+  if (!settings.cpu_backend && settings.fake_backend.empty())
+    complain("backends.cpu", "must be true: there is no other backend");
+  return complaints;
+}
+
+}  // namespace millrace

@@ -1,0 +1,87 @@
+#include "daemon/settings/key_table.h"
+
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
+
+template <class F>
+constexpr auto place(F f) {
+  using T = std::remove_reference_t<decltype(f(std::declval<Settings&>()))>;
+  return Place<T>{f, f};
+}
+
+template <class F>
+constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
+  using T = std::remove_reference_t<decltype(f(std::declval<Settings&>()))>;
+  return Number<T>{place(f), least, most};
+}
+
+#define AT(member)              \
+  [](auto& settings) -> auto& { \
+    return settings.member;     \
+  }
+
+const KeyGroup kGroups[] = {
+    {"daemon", "The daemon itself."},
+    {"lanes", "Threads."},
+    {"memory",
+     "Budgets for memory. Sizes are bytes, or text with a unit: \"4 GiB\", \"500 MB\" (B, kB, MB, GB, TB, KiB, MiB, "
+     "GiB, TiB)."},
+    {"files", "What clients may read."},
+    {"limits", "What one image, batch or session may cost."},
+    {"backends", "What turns bytes into pixels."},
+};
+
+// clang-format off
+const Key kKeys[] = {
+    {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
+    {"daemon.log_level", place(AT(log_level)), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
+    {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
+
+    {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each core that the daemon may use."},
+    {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
+    {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
+
+    {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
+    {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
+
+    {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. Empty: no files, only bytes that clients send."},
+
+    {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image."},
+    {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image."},
+    {"limits.side", number(AT(limits.sample.side), 1, 1'000'000), "Width or height of one encoded image, pixels."},
+    {"limits.time_milliseconds", number(AT(limits.sample.time), 1, 3'600'000), "Decoding and transforming one image."},
+    {"limits.samples", number(AT(limits.batch.samples), 1, 1'000'000), "Images in one batch."},
+    {"limits.path_bytes", number(AT(limits.batch.path_bytes), 1, 65'536), "Length of one path."},
+    {"limits.inline_message", number(AT(limits.batch.inline_message), 0, (3_MiB).count), "Encoded bytes within one request; larger ones go through files or the input ring."},
+    {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time."},
+    {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user."},
+    {"limits.slots", number(AT(limits.session.slots), 1, 65'536), "Slots of one session: finished batches that it may hold."},
+    {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot."},
+    {"limits.datasets", number(AT(limits.session.datasets), 0, 65'536), "Datasets that one session has open."},
+    {"limits.dataset_files", number(AT(limits.session.dataset_files), 1, kMost32), "Files in one dataset."},
+    {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, which is the client's memory."},
+
+    {"backends.cpu", place(AT(cpu_backend)), "Decode and transform on the CPU's lanes."},
+    {"backends.fake", place(AT(fake_backend)), "For tests of the daemon: a backend that pretends, for example \"delay_us=500,fail_every=7\". Empty: none."},
+};
+// clang-format on
+
+#undef AT
+
+}  // namespace
+
+std::span<const Key> key_table() {
+  return kKeys;
+}
+
+std::span<const KeyGroup> key_groups() {
+  return kGroups;
+}
+
+}  // namespace millrace

@@ -1,0 +1,72 @@
+// Every setting: its name, where it lives, what it may be, what it means. Reading, checking, printing and the example
+// file all go through this table. Immutable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "daemon/settings/settings.h"
+
+namespace millrace {
+
+// A setting's place in Settings.
+template <class T>
+struct Place {
+  T& (*in)(Settings&);
+  const T& (*in_const)(const Settings&);
+};
+
+// A number with its bounds, both included.
+template <class T>
+struct Number {
+  Place<T> place;
+  std::uint64_t least;
+  std::uint64_t most;
+};
+
+// As well "auto", which the example file shows as the default.
+struct AutomaticSize {
+  Number<Bytes> number;
+  Bytes (*automatic)();
+};
+
+using Field =
+    std::variant<Place<std::string>, Place<bool>, Place<LogLevel>, Place<std::vector<std::string>>,
+                 Place<std::vector<int>>, Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
+                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize>;
+
+struct Key {
+  std::string_view name;  // "limits.pixels": table and key
+  Field field;
+  std::string_view help;
+
+  std::string_view table() const { return name.substr(0, name.find('.')); }
+  std::string_view key() const { return name.substr(name.find('.') + 1); }
+};
+
+struct KeyGroup {
+  std::string_view table;
+  std::string_view help;
+};
+
+// Keys of a table follow each other, in the order of the groups.
+std::span<const Key> key_table();
+std::span<const KeyGroup> key_groups();
+
+// One thing that is wrong with one setting.
+struct Complaint {
+  std::string key;
+  std::string text;  // "must be at least 1, is -3"
+};
+std::vector<Complaint> complaints_about(const Settings& settings);
+
+// "must be at least 1, is 0", or nothing when it is within. Sizes are shown with units.
+std::string out_of_bounds(std::uint64_t number, std::uint64_t least, std::uint64_t most);
+std::string out_of_bounds(Bytes size, Bytes least, Bytes most);
+
+}  // namespace millrace

@@ -1,0 +1,196 @@
+#include "daemon/settings/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <type_traits>
+#include <utility>
+
+#include "daemon/settings/key_table.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+constexpr std::array<Unit, 9> kUnits{{{"TiB", std::uint64_t{1} << 40},
+                                      {"GiB", std::uint64_t{1} << 30},
+                                      {"MiB", std::uint64_t{1} << 20},
+                                      {"KiB", std::uint64_t{1} << 10},
+                                      {"TB", 1'000'000'000'000},
+                                      {"GB", 1'000'000'000},
+                                      {"MB", 1'000'000},
+                                      {"kB", 1'000},
+                                      {"B", 1}}};
+constexpr std::size_t kBinaryUnits = 4;  // they come first
+
+constexpr std::array<std::pair<LogLevel, std::string_view>, 4> kLevels{{{LogLevel::kError, "error"},
+                                                                        {LogLevel::kWarning, "warning"},
+                                                                        {LogLevel::kInfo, "info"},
+                                                                        {LogLevel::kDebug, "debug"}}};
+
+// A text as TOML's basic string.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    constexpr std::string_view kHex = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += {'\\', 'u', '0', '0', kHex[byte >> 4U], kHex[byte & 15U]};
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string toml(const std::string& text) {
+  return quoted(text);
+}
+std::string toml(bool value) {
+  return value ? "true" : "false";
+}
+std::string toml(LogLevel level) {
+  return quoted(log_level_name(level));
+}
+std::string toml(std::uint32_t number) {
+  return std::to_string(number);
+}
+std::string toml(std::uint64_t number) {
+  return std::to_string(number);
+}
+std::string toml(int number) {
+  return std::to_string(number);
+}
+std::string toml(std::chrono::seconds time) {
+  return std::to_string(time.count());
+}
+std::string toml(std::chrono::milliseconds time) {
+  return std::to_string(time.count());
+}
+std::string toml(Bytes size) {
+  const std::string text = size_text(size);
+  return text.find(' ') == std::string::npos ? text : quoted(text);
+}
+template <class T>
+std::string toml(const std::vector<T>& list) {
+  std::string text = "[";
+  for (const T& one : list) text += (text.size() > 1 ? ", " : "") + toml(one);
+  return text + "]";
+}
+
+struct ValueText {
+  const Settings& settings;
+  TomlStyle style;
+
+  template <class T>
+  std::string operator()(const Place<T>& place) const {
+    return toml(place.in_const(settings));
+  }
+  template <class T>
+  std::string operator()(const Number<T>& number) const {
+    return (*this)(number.place);
+  }
+  std::string operator()(const AutomaticSize& size) const {
+    return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
+  }
+};
+
+// `text` in comment lines of at most 120 characters.
+std::string comment(std::string_view text) {
+  constexpr std::size_t kWidth = 118;
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = text.size() <= kWidth ? text.size() : text.rfind(' ', kWidth);
+    lines += "# ";
+    lines += text.substr(0, end);
+    lines += '\n';
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
+constexpr std::string_view kExampleHead =
+    "Millrace's settings, with their defaults. A line that begins with # and a name is a setting: take the # away and "
+    "change it. "
+    "`millraced --config FILE --check-config` says what is wrong with a file, line by line, or prints what it amounts "
+    "to.";
+
+}  // namespace
+
+Settings default_settings() {
+  Settings settings;
+  settings.segment_budget = automatic_segment_budget();
+  return settings;
+}
+
+Result<void> check_settings(const Settings& settings) {
+  std::string lines;
+  for (const Complaint& complaint : complaints_about(settings)) {
+    if (!lines.empty()) lines += '\n';
+    lines += complaint.key + ": " + complaint.text;
+  }
+  if (lines.empty()) return {};
+  return Error{Code::kInvalid, std::move(lines)};
+}
+
+std::string to_toml(const Settings& settings, TomlStyle style) {
+  const bool example = style == TomlStyle::kExample;
+  std::string text = example ? comment(kExampleHead) : "";
+  for (const KeyGroup& group : key_groups()) {
+    if (!text.empty()) text += '\n';
+    if (example) text += comment(group.help);
+    text += "[" + std::string(group.table) + "]\n";
+    for (const Key& key : key_table()) {
+      if (key.table() != group.table) continue;
+      if (example) text += '\n' + comment(key.help) + '#';
+      text += std::string(key.key()) + " = " + std::visit(ValueText{settings, style}, key.field) + '\n';
+    }
+  }
+  return text;
+}
+
+std::string_view log_level_name(LogLevel level) {
+  for (const auto& [known, name] : kLevels) {
+    if (known == level) return name;
+  }
+  return "info";
+}
+
+std::optional<LogLevel> parse_log_level(std::string_view name) {
+  for (const auto& [level, known] : kLevels) {
+    if (known == name) return level;
+  }
+  return std::nullopt;
+}
+
+std::optional<Bytes> parse_size(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc{}) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  if (text.empty()) return Bytes{number};
+  for (const Unit& unit : kUnits) {
+    if (unit.name != text) continue;
+    std::uint64_t bytes = 0;
+    if (__builtin_mul_overflow(number, unit.bytes, &bytes)) return std::nullopt;
+    return Bytes{bytes};
+  }
+  return std::nullopt;
+}
+
+std::string size_text(Bytes size) {
+  for (std::size_t i = 0; i < kBinaryUnits && size.count > 0; ++i) {
+    const auto& [name, bytes] = kUnits[i];
+    if (size.count % bytes == 0) return std::to_string(size.count / bytes) + ' ' + std::string(name);
+  }
+  return std::to_string(size.count);
+}
+
+}  // namespace millrace

@@ -1,0 +1,80 @@
+// What the administrator decides, typed, checked once, immutable afterwards. The keys are one table, key_table.cc;
+// config/millrace.toml shows every one with its default.
+//
+//   default_settings() ─┐
+//   load_settings(file) ┴─▶ the command line's wishes ─▶ check_settings() ─▶ const
+//
+// Values; the functions are thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/model/limits.h"
+#include "proto/base/bytes.h"
+#include "proto/base/log_level.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+struct Settings {
+  // [daemon]
+  std::string socket = "/run/millrace/millrace.sock";  // gRPC; the hand-off socket is beside it
+  LogLevel log_level = LogLevel::kInfo;
+  std::chrono::seconds drain{30};  // after SIGTERM
+
+  // [lanes]
+  std::uint32_t cpu_lanes = 0;  // 0: one for each of `cores`, or each core that the process may use
+  std::vector<int> cores;       // to pin lanes to, in order; empty: no pinning
+  std::uint32_t fetch_threads = 4;
+
+  // [memory]
+  Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
+  Bytes encoded_in_flight = 64_MiB;
+
+  // [files]
+  std::vector<std::string> roots;  // absolute
+
+  // [limits]
+  Limits limits;
+
+  // [backends]
+  bool cpu_backend = true;
+  std::string fake_backend;  // empty: none. Tests only
+};
+
+// As the members say, but for segment_budget, which is automatic_segment_budget().
+Settings default_settings();
+
+// Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
+// kInvalid, or what reading the file came to.
+Result<Settings> load_settings(const std::string& path);
+// The same from memory. `name` stands for the file in messages.
+Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name);
+
+// kInvalid: as load_settings, without file and line.
+Result<void> check_settings(const Settings& settings);
+
+// TOML that load_settings reads back as the same. kExample: every line commented out and explained, as in
+// config/millrace.toml.
+enum class TomlStyle : std::uint8_t { kPlain, kExample };
+std::string to_toml(const Settings& settings, TomlStyle style = TomlStyle::kPlain);
+
+// "error", "warning", "info", "debug".
+std::string_view log_level_name(LogLevel level);
+std::optional<LogLevel> parse_log_level(std::string_view name);
+
+// "4 GiB", "500 MB", "4096": a whole number, with or without one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB. nullopt:
+// none of these.
+std::optional<Bytes> parse_size(std::string_view text);
+std::string size_text(Bytes size);  // read back exactly: "4 GiB", "4097"
+
+// What memory.segments = "auto" means on this host: half of the least of /dev/shm, main memory and the control group's
+// limit.
+Bytes automatic_segment_budget();
+
+}  // namespace millrace

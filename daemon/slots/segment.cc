@@ -1,0 +1,203 @@
+#include "daemon/slots/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/interprocess/exceptions.hpp>
+#include <boost/interprocess/shared_memory_object.hpp>
+#include <cerrno>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+namespace {
+
+namespace ipc = boost::interprocess;
+
+constexpr std::uint64_t kUnaffordable = std::numeric_limits<std::uint64_t>::max();
+
+// "/millrace-" and 128 random bits: nobody can guess it, or have put something there before.
+Result<std::string> random_name() {
+  std::array<std::uint8_t, 16> bits{};
+  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+    return errno_error("asking the kernel for random bits", errno);
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::string name = "/millrace-";
+  for (const std::uint8_t byte : bits) {
+    name += kHex[byte >> 4U];
+    name += kHex[byte & 15U];
+  }
+  return name;
+}
+
+struct Descriptors {
+  UniqueFd writable;
+  UniqueFd read_only;
+};
+
+UniqueFd own_copy(const ipc::shared_memory_object& object) {
+  return UniqueFd(::fcntl(object.get_mapping_handle().handle, F_DUPFD_CLOEXEC, 3));
+}
+
+// Creates, reopens and unlinks: when this returns, in whatever way, no name is left. Boost's objects own their
+// descriptors, so both are copied out of them; its exceptions end here.
+Result<Descriptors> create_object(const std::string& name) {
+  struct Unlink {
+    const std::string& name;
+    bool created = false;
+    ~Unlink() {
+      if (created) ipc::shared_memory_object::remove(name.c_str());
+    }
+  } unlink{name};
+  try {
+    const ipc::shared_memory_object writable(ipc::create_only, name.c_str(), ipc::read_write, ipc::permissions(0600));
+    unlink.created = true;
+    const ipc::shared_memory_object read_only(ipc::open_only, name.c_str(), ipc::read_only);
+    Descriptors descriptors{own_copy(writable), own_copy(read_only)};
+    if (!descriptors.writable || !descriptors.read_only)
+      return errno_error("copying a shared-memory descriptor", errno);
+    return descriptors;
+  } catch (const ipc::interprocess_exception& error) {
+    return errno_error("creating a shared-memory object in /dev/shm", error.get_native_error());
+  }
+}
+
+struct Room {
+  Bytes size;  // 0: mounted without a limit
+  Bytes free;
+};
+
+Room room_of(int fd) {
+  struct statvfs status {};
+  if (::fstatvfs(fd, &status) != 0) return {};
+  return {Bytes{status.f_blocks} * status.f_frsize, Bytes{status.f_bavail} * status.f_frsize};
+}
+
+// `room`: as it was before anything was taken.
+Error no_room(Bytes wanted, Room room) {
+  return Error{
+      Code::kExhausted,
+      "/dev/shm has " + to_text(room.size) + ", " + to_text(room.free) + " free; the session asks for " +
+          to_text(wanted) +
+          ": use fewer or smaller slots, or enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size=2g)"};
+}
+
+// In portions, because a signal makes the kernel undo what one call has done so far.
+int fill_by_fallocate(int fd, Bytes size) {
+  const std::uint64_t portion = (64_MiB).count;
+  for (std::uint64_t done = 0; done < size.count; done += portion) {
+    int error = 0;
+    do {
+      error = ::posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(std::min(portion, size.count - done)));
+    } while (error == EINTR);
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+// Takes every page now. Through the mapping first, because huge pages (where /dev/shm is mounted with huge=advise) come
+// only that way and no lane has to fault a page in later; what that could not do, or an older kernel cannot, fallocate
+// does or says why not.
+Result<void> fill(int fd, void* data, Bytes size, Room room) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(data, size.count, MADV_POPULATE_WRITE) == 0) return {};
+#else
+  static_cast<void>(data);
+#endif
+  const int error = fill_by_fallocate(fd, size);
+  if (error == 0) return {};
+  if (error == ENOSPC || error == ENOMEM || error == EFBIG) return no_room(size, room);
+  return errno_error("filling shared memory in /dev/shm", error);
+}
+
+// Gives back a charge unless it was kept.
+class Charge {
+ public:
+  Charge(SegmentBudget& budget, Bytes size) : budget_(budget), size_(size) {}
+  ~Charge() {
+    if (!kept_) budget_.refund(size_);
+  }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  SegmentBudget& budget_;
+  const Bytes size_;
+  bool kept_ = false;
+};
+
+}  // namespace
+
+Result<void> SegmentBudget::charge(Bytes size) {
+  std::uint64_t used = used_.load(std::memory_order_relaxed);
+  do {
+    if (size.count > limit_.count || used > limit_.count - size.count)
+      return Error{Code::kExhausted,
+                   "the daemon's shared memory: " + to_text(size) + " asked for, " + to_text({used}) + " of " +
+                       to_text(limit_) +
+                       " in use: use fewer or smaller slots, close sessions, or raise memory.segments"};
+  } while (!used_.compare_exchange_weak(used, used + size.count, std::memory_order_relaxed));
+  return {};
+}
+
+void SegmentBudget::refund(Bytes size) {
+  used_.fetch_sub(size.count, std::memory_order_relaxed);
+}
+
+Segment::Segment(std::byte* data, Bytes size, UniqueFd writable, UniqueFd read_only, SegmentBudget& budget)
+    : data_(data), size_(size), writable_(std::move(writable)), read_only_(std::move(read_only)), budget_(budget) {}
+
+Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget) {
+  MILLRACE_TRY_VOID(budget.charge(size));
+  Charge charge(budget, size);
+  MILLRACE_TRY(const std::string name, random_name());
+  MILLRACE_TRY(Descriptors object, create_object(name));
+  const int fd = object.writable.get();
+
+  const Room room = room_of(fd);
+  if (room.size > 0_B && size > room.free) return no_room(size, room);  // before other programs' memory is touched
+  if (::ftruncate(fd, static_cast<off_t>(size.count)) != 0)
+    return errno_error("sizing shared memory in /dev/shm", errno);
+  void* const data = ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return errno_error("mapping shared memory", errno);
+  std::shared_ptr<Segment> segment(new Segment(static_cast<std::byte*>(data), size, std::move(object.writable),
+                                               std::move(object.read_only), budget));
+  charge.keep();  // the segment's destructor refunds from here on
+
+  ::madvise(data, size.count, MADV_HUGEPAGE);  // refused where the host offers none: then there are small ones
+  ::madvise(data, size.count, MADV_DONTDUMP);  // no users' pictures in core files
+  MILLRACE_TRY_VOID(fill(fd, data, size, room));
+  return segment;
+}
+
+Segment::~Segment() {
+  ::munmap(data_, size_.count);
+  while (::ftruncate(writable_.get(), 0) != 0 && errno == EINTR) {
+  }
+  budget_.refund(size_);
+}
+
+Bytes segment_bytes(std::uint32_t slots, Bytes slot_bytes) {
+  if (slot_bytes.count > kUnaffordable - shm::kPageBytes) return {kUnaffordable};
+  const std::uint64_t stride = align_up(slot_bytes, shm::kPageBytes).count;
+  std::uint64_t total = 0;
+  if (__builtin_mul_overflow(stride, std::uint64_t{slots}, &total)) return {kUnaffordable};
+  if (__builtin_add_overflow(total, slot_offset(slots, slot_bytes, 0), &total)) return {kUnaffordable};
+  return {total};
+}
+
+std::uint64_t slot_offset(std::uint32_t slots, Bytes slot_bytes, std::uint32_t slot) {
+  const Bytes headers{sizeof(shm::SegmentHeader) + std::uint64_t{slots} * sizeof(shm::SlotHeader)};
+  return align_up(headers, shm::kPageBytes).count + align_up(slot_bytes, shm::kPageBytes).count * slot;
+}
+
+}  // namespace millrace

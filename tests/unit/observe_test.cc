@@ -1,0 +1,102 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/observe/counters.h"
+#include "daemon/observe/log.h"
+#include "proto/base/unique_fd.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+namespace {
+
+// What `call` writes to stderr.
+template <class Call>
+std::vector<std::string> lines_on_stderr(Call call) {
+  const TempFolder folder;
+  const std::string path = folder / "stderr";
+  const UniqueFd kept(::dup(STDERR_FILENO));
+  {
+    const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    REQUIRE(::dup2(file.get(), STDERR_FILENO) == STDERR_FILENO);
+  }
+  call();
+  REQUIRE(::dup2(kept.get(), STDERR_FILENO) == STDERR_FILENO);
+  std::vector<std::string> lines;
+  std::ifstream stream(path);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_CASE("a log line has time, level and text, and braces mean nothing", "[observe]") {
+  const auto lines = lines_on_stderr([] {
+    start_log(LogLevel::kInfo);
+    log_info("session 3 of user 1000: {} %s {0}");
+  });
+
+  REQUIRE(lines.size() == 1);
+  const std::regex shape(
+      R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d info session 3 of user 1000: \{\} %s \{0\})");
+  REQUIRE(std::regex_match(lines[0], shape));
+}
+
+TEST_CASE("a level shows itself and what is worse", "[observe]") {
+  const auto shown = [](LogLevel level) {
+    return lines_on_stderr([level] {
+             start_log(level);
+             log_error("e");
+             log_warning("w");
+             log_info("i");
+             log_debug("d");
+           })
+        .size();
+  };
+
+  REQUIRE(shown(LogLevel::kError) == 1);
+  REQUIRE(shown(LogLevel::kWarning) == 2);
+  REQUIRE(shown(LogLevel::kInfo) == 3);
+  REQUIRE_FALSE(logs_debug());
+  REQUIRE(shown(LogLevel::kDebug) == 4);
+  REQUIRE(logs_debug());
+}
+
+TEST_CASE("every counter has one row, a name as OpenMetrics wants it, and help", "[observe]") {
+  std::set<std::string_view> names;
+  for (const MetricRow& row : metric_table()) {
+    REQUIRE(names.insert(row.name).second);
+    REQUIRE(std::regex_match(std::string(row.name), std::regex("millrace_[a-z_]+")));
+    REQUIRE((row.kind == MetricKind::kCounter) == row.name.ends_with("_total"));
+    if (!row.unit.empty()) REQUIRE(row.name.find("_" + std::string(row.unit)) != std::string_view::npos);
+    REQUIRE_FALSE(row.help.empty());
+  }
+
+  REQUIRE(names.size() == static_cast<std::size_t>(MetricId::kCount));
+}
+
+TEST_CASE("counters count from many threads, and durations are shown in seconds", "[observe]") {
+  Counters counters;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int n = 0; n < 1'000; ++n) counters.add(MetricId::decode_time, 500);
+    });
+  for (std::thread& thread : threads) thread.join();
+  counters.add(MetricId::slots, 5);
+  counters.subtract(MetricId::slots, 2);
+
+  for (const MetricRow& row : metric_table()) {
+    if (row.id == MetricId::decode_time) REQUIRE(counters.value(row) == Approx(2.0));
+    if (row.id == MetricId::slots) REQUIRE(counters.value(row) == 3);
+  }
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,142 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "daemon/slots/segment.h"
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+namespace {
+
+std::set<std::string> names_of_ours() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    if (entry.path().filename().string().starts_with("millrace-")) names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+struct stat status_of(int fd) {
+  struct stat status {};
+  REQUIRE(::fstat(fd, &status) == 0);
+  return status;
+}
+
+Bytes shared_memory_size() {
+  struct statvfs status {};
+  REQUIRE(::statvfs("/dev/shm", &status) == 0);
+  return Bytes{status.f_blocks} * status.f_frsize;
+}
+
+TEST_CASE("a segment has every byte that was asked for, zeroed and allocated", "[slots]") {
+  SegmentBudget budget(64_MiB);
+
+  const auto segment = Segment::create(2_MiB + 4096_B, budget);
+
+  REQUIRE(segment);
+  REQUIRE((*segment)->size() == 2_MiB + 4096_B);
+  const ByteView bytes((*segment)->data(), (*segment)->size().count);
+  REQUIRE(std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; }));
+  const struct stat status = status_of((*segment)->read_only_fd());
+  REQUIRE(static_cast<std::uint64_t>(status.st_size) == (2_MiB + 4096_B).count);
+  REQUIRE(static_cast<std::uint64_t>(status.st_blocks) * 512 >= (2_MiB + 4096_B).count);
+}
+
+TEST_CASE("a segment has no name and is its owner's alone", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  const std::set<std::string> before = names_of_ours();
+
+  const auto segment = Segment::create(64_KiB, budget);
+
+  REQUIRE(segment);
+  REQUIRE(names_of_ours() == before);
+  const struct stat status = status_of((*segment)->read_only_fd());
+  REQUIRE(status.st_nlink == 0);
+  REQUIRE((status.st_mode & 07777) == 0600);
+}
+
+TEST_CASE("the descriptor of a segment reads and does not write", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  const auto segment = Segment::create(64_KiB, budget);
+  REQUIRE(segment);
+  (*segment)->data()[100] = std::byte{42};
+  const int fd = (*segment)->read_only_fd();
+
+  void* const readable = ::mmap(nullptr, (64_KiB).count, PROT_READ, MAP_SHARED, fd, 0);
+  void* const writable = ::mmap(nullptr, (64_KiB).count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+  REQUIRE(readable != MAP_FAILED);
+  REQUIRE(static_cast<const std::byte*>(readable)[100] == std::byte{42});
+  REQUIRE(writable == MAP_FAILED);
+  REQUIRE(::ftruncate(fd, 0) != 0);
+  REQUIRE((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+  ::munmap(readable, (64_KiB).count);
+}
+
+TEST_CASE("a segment's memory goes with it even while a client holds its descriptor", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  auto segment = Segment::create(1_MiB, budget);
+  REQUIRE(segment);
+  const UniqueFd held(::dup((*segment)->read_only_fd()));
+  REQUIRE(budget.used() == 1_MiB);
+
+  segment->reset();
+
+  REQUIRE(status_of(held.get()).st_size == 0);
+  REQUIRE(status_of(held.get()).st_blocks == 0);
+  REQUIRE(budget.used() == 0_B);
+}
+
+TEST_CASE("a segment over the budget is refused with the figures and the setting", "[slots]") {
+  SegmentBudget budget(10_MiB);
+  const auto first = Segment::create(8_MiB, budget);
+  REQUIRE(first);
+
+  const auto second = Segment::create(4_MiB, budget);
+
+  REQUIRE_FALSE(second);
+  REQUIRE(second.error().code == Code::kExhausted);
+  REQUIRE(second.error().message.find("4.2 MB asked for, 8.4 MB of 10.5 MB in use") != std::string::npos);
+  REQUIRE(second.error().message.find("memory.segments") != std::string::npos);
+  REQUIRE(budget.used() == 8_MiB);
+}
+
+TEST_CASE("a segment larger than /dev/shm is refused before anything is taken, and says how to enlarge it", "[slots]") {
+  SegmentBudget budget(Bytes{std::numeric_limits<std::uint64_t>::max()});
+  const std::set<std::string> before = names_of_ours();
+
+  const auto segment = Segment::create(shared_memory_size() + 1_GiB, budget);
+
+  REQUIRE_FALSE(segment);
+  REQUIRE(segment.error().code == Code::kExhausted);
+  REQUIRE(segment.error().message.starts_with("/dev/shm has " + to_text(shared_memory_size()) + ", "));
+  REQUIRE(segment.error().message.find(" free; the session asks for ") != std::string::npos);
+  REQUIRE(segment.error().message.find("mount -o remount,size=") != std::string::npos);
+  REQUIRE(segment.error().message.find("--shm-size=") != std::string::npos);
+  REQUIRE(budget.used() == 0_B);
+  REQUIRE(names_of_ours() == before);
+}
+
+TEST_CASE("the sizes of a segment count headers and whole pages, and never wrap round", "[slots]") {
+  REQUIRE(slot_offset(4, 100_B, 0) == 4096);
+  REQUIRE(slot_offset(4, 100_B, 3) == 4096 + 3 * 4096);
+  REQUIRE(segment_bytes(4, 100_B) == Bytes{4096 + 4 * 4096});
+  REQUIRE(slot_offset(64, 4097_B, 1) == 8192 + 8192);  // 64 B + 64 x 64 B of headers are more than a page
+
+  REQUIRE(segment_bytes(256, Bytes{std::numeric_limits<std::uint64_t>::max()}) ==
+          Bytes{std::numeric_limits<std::uint64_t>::max()});
+  REQUIRE(segment_bytes(256, Bytes{std::uint64_t{1} << 60}) == Bytes{std::numeric_limits<std::uint64_t>::max()});
+}
+
+}  // namespace
+}  // namespace millrace
