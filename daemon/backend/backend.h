@@ -1,0 +1,95 @@
+// Stage 5: what every backend does. Encoded bytes go in, tensor bytes come out, written straight into the slot; asynchronously, because a
+// GPU or an FPGA is, and the CPU's lanes then fit as well. daemon/doc/add_a_backend.md is the guide for writers, tests/conformance the
+// judge.
+//
+//   submit(job) ──▶ queued ──▶ running ──▶ done(results): exactly once for every accepted job, in any order, on a thread of the backend's
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/geometry.h"
+#include "daemon/model/recipe.h"
+#include "daemon/model/stop_flag.h"
+#include "proto/base/bytes.h"
+#include "proto/base/error.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// One image to make. `out`: exactly image_bytes(recipe, geometry.output()), in the slot; written even on error (with anything).
+struct SampleTask {
+  std::uint32_t index = 0;  // comes back in SampleOutcome
+  EncodedImage image;
+  SampleGeometry geometry;
+  MutableByteView out;
+};
+
+struct SampleOutcome {
+  std::uint32_t index = 0;
+  std::optional<Error> error;  // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with the sample;
+                               // kCancelled: stopped before it began; kDeadline: took longer than the limit
+  std::chrono::microseconds queued{0};
+  std::chrono::microseconds decode{0};
+  std::chrono::microseconds transform{0};
+};
+
+struct DecodeJob {
+  std::vector<SampleTask> tasks;
+  std::shared_ptr<const Recipe> recipe;
+  Fidelity fidelity = Fidelity::kExact;
+  std::shared_ptr<const StopFlag> stop;      // checked between samples
+  std::shared_ptr<const void> keep_alive;    // what `out` points into. Shared: a session may be closed while lanes still write
+  // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.
+  std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
+};
+
+// Mending of finished slot memory after per-sample errors, in order: `from` empty fills `to` with zero bytes; otherwise copies (moves)
+// from to `to`; they have equal size and may overlap.
+struct RepairStep {
+  MutableByteView to;
+  ByteView from;
+};
+struct RepairJob {
+  std::vector<RepairStep> steps;
+  std::shared_ptr<const void> keep_alive;
+  std::function<void()> done;  // exactly once
+};
+
+struct BackendInfo {
+  std::string name;      // "cpu"
+  std::string device;    // "AMD EPYC 9R14"
+  std::string detail;    // instruction sets, driver
+  std::uint32_t lanes = 0;
+  std::vector<ImageFormat> formats;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;  // shuts down first
+
+  virtual BackendInfo info() const = 0;
+  virtual bool lost() const = 0;  // the device is gone: every job gets kUnavailable
+
+  // How many jobs it wants queued or running at the same time to be busy, and at most accepts.
+  virtual std::uint32_t depth() const = 0;
+
+  // Never blocks. false: depth() jobs are in it or it is shut down; `job` is then left as it was.
+  [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
+
+  // As try_submit, but always has room for one a decode job accepted before.
+  [[nodiscard]] virtual bool try_repair(RepairJob&& job) = 0;
+
+  // Running samples finish, queued ones come back as kCancelled; returns when every `done` has been called. Idempotent.
+  virtual void shutdown() = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,52 @@
+// The backend of every host: N lanes, each a thread with its own workspace, which take jobs from one bounded queue. A job is one lane's;
+// two jobs a lane are enough to keep all busy. Pixels do not depend on the number of lanes, on their order, or on what they made before.
+//
+// Fidelity `fast` is made as `exact`: its error bound is 0.
+//
+// Thread-safe. `done` is called on lanes; shutdown() must not be called from there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/backend_table.h"
+#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/job_queue.h"
+
+namespace millrace {
+
+class CpuBackend final : public Backend {
+ public:
+  // Lanes from the options; by default one a core in `cores`, else one a core that the process may use. kInvalid: a core that the lanes
+  // cannot be pinned to, more lanes than kMaxLanes.
+  static constexpr std::uint32_t kMaxLanes = 1024;
+  static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
+  ~CpuBackend() override { shutdown(); }
+
+  BackendInfo info() const override;
+  bool lost() const override { return false; }
+  std::uint32_t depth() const override { return 2 * lanes_; }
+  [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
+  [[nodiscard]] bool try_repair(RepairJob&& job) override { return queue_.try_push(std::move(job)); }
+  void shutdown() override;
+
+ private:
+  CpuBackend(std::uint32_t lanes, const SampleLimits& limits);
+  Result<void> start(const std::vector<int>& cores);
+
+  void run_lane();
+  void run(QueuedDecode queued, ImageWorkspace& workspace);
+  SampleOutcome make(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace) const;
+
+  const std::uint32_t lanes_;
+  const SampleLimits limits_;
+  JobQueue queue_;
+  std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()
+  std::once_flag shut_down_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,185 @@
+#include "daemon/backend/cpu/image_maker.h"
+
+#include <algorithm>
+#include <string>
+
+#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/png_decoder.h"
+#include "daemon/backend/cpu/webp_decoder.h"
+#include "kernels/cpu/orient.h"
+#include "kernels/cpu/resample.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kTables = 8;  // recipes at the same time on one lane; a table is 6 KiB
+
+// --- the model's words in the kernels' -------------------------------------------------------------------------------------------------
+
+static_assert(static_cast<int>(Filter::kLanczos) == static_cast<int>(kernels::Filter::kLanczos));
+static_assert(static_cast<int>(DType::kFloat32) == static_cast<int>(kernels::DType::kFloat32));
+static_assert(static_cast<int>(Layout::kNhwc) == static_cast<int>(kernels::Layout::kNhwc));
+static_assert(static_cast<int>(Channels::kGrey) == static_cast<int>(kernels::ChannelOrder::kGrey));
+static_assert(static_cast<int>(ValueRange::kRaw) == static_cast<int>(kernels::ValueRange::kRaw));
+
+kernels::Size to_kernels(Size size) { return {static_cast<int>(size.width), static_cast<int>(size.height)}; }
+kernels::Box to_kernels(const Box& box) { return {box.left, box.top, box.width, box.height}; }
+
+kernels::StoreSpec store_spec(const Recipe& recipe) {
+  kernels::StoreSpec spec{.dtype = static_cast<kernels::DType>(recipe.dtype),
+                          .layout = static_cast<kernels::Layout>(recipe.layout),
+                          .channels = static_cast<kernels::ChannelOrder>(recipe.channels),
+                          .range = static_cast<kernels::ValueRange>(recipe.range),
+                          .normalise = std::nullopt};
+  if (recipe.normalise) spec.normalise = kernels::Normalise{recipe.normalise->mean, recipe.normalise->std};
+  return spec;
+}
+
+bool same(const kernels::StoreSpec& a, const kernels::StoreSpec& b) {
+  if (a.dtype != b.dtype || a.layout != b.layout || a.channels != b.channels || a.range != b.range) return false;
+  if (a.normalise.has_value() != b.normalise.has_value()) return false;
+  return !a.normalise || (a.normalise->mean == b.normalise->mean && a.normalise->std == b.normalise->std);
+}
+
+// --- checks ---------------------------------------------------------------------------------------------------------------------------
+
+// The header was checked when it was read; checked again here, where memory follows from it.
+Result<void> check_limits(Size stored, const SampleLimits& limits) {
+  const bool fits = stored.width >= 1 && stored.height >= 1 && stored.width <= limits.side && stored.height <= limits.side &&
+                    std::uint64_t{stored.width} * stored.height <= limits.pixels;
+  if (fits) return {};
+  return Error{Code::kInvalid, "an image of " + to_text(to_kernels(stored)) + " pixels is over the limits of " +
+                                   std::to_string(limits.pixels) + " pixels and " + std::to_string(limits.side) + " a side"};
+}
+
+bool lies_inside(const Box& box, Size size) {
+  return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 &&
+         std::int64_t{box.left} + box.width <= std::int64_t{size.width} &&
+         std::int64_t{box.top} + box.height <= std::int64_t{size.height};
+}
+
+// The geometry comes from our own planner: what is wrong with it is our bug, but no reason to end the process.
+Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
+  const SampleGeometry& geometry = task.geometry;
+  if (!lies_inside(geometry.crop, oriented_size(task.image.info))) return Error{Code::kInternal, "the crop lies outside the image"};
+  constexpr std::uint32_t kMost = kernels::kMaxSide;
+  if (geometry.resized.width > kMost || geometry.resized.height > kMost || !lies_inside(geometry.window, geometry.resized))
+    return Error{Code::kInternal, "the window lies outside the resized image"};
+  if (Bytes{task.out.size()} != image_bytes(recipe, geometry.output()))
+    return Error{Code::kInternal, "the place for the image has another size than the image"};
+  if (reinterpret_cast<std::uintptr_t>(task.out.data()) % dtype_bytes(recipe.dtype).count != 0)
+    return Error{Code::kInternal, "the place for the image is not aligned to its elements"};
+  return {};
+}
+
+// --- the steps ------------------------------------------------------------------------------------------------------------------------
+
+Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, PixelBuffer& buffer) {
+  switch (format) {
+    case ImageFormat::kJpeg:
+      return decode_jpeg(request, buffer);
+    case ImageFormat::kPng:
+      return decode_png(request, buffer);
+    case ImageFormat::kWebp:
+      return decode_webp(request, buffer);
+  }
+  return Error{Code::kUnsupported, "the CPU backend does not know this format"};
+}
+
+// The part of the picture at `box` (in oriented coordinates), upright.
+Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
+                                       ImageWorkspace& workspace) {
+  const SourceInfo& info = task.image.info;
+  const kernels::Size stored = to_kernels(info.stored);
+  const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
+  const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline};
+  MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace.decoded()));
+  if (orientation == kernels::Orientation::kUpright) return part;
+  const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
+  std::uint8_t* const memory = workspace.turned().reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
+  if (memory == nullptr) return memory_error();
+  const kernels::MutableU8View turned{memory, box.width, box.height, part.channels, stride};
+  kernels::orient(part, orientation, turned);
+  return kernels::U8View(turned);
+}
+
+// The whole picture of which `part` holds the pixels at `place`; nothing else of it may be read.
+kernels::U8View as_whole(const kernels::U8View& part, const kernels::Box& place, kernels::Size whole) {
+  return {part.data - place.top * part.stride - std::ptrdiff_t{place.left} * part.channels, whole.width, whole.height, part.channels,
+          part.stride};
+}
+
+kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe& recipe, int channels) {
+  return {.channels = channels,
+          .source = {geometry.crop.width, geometry.crop.height},
+          .target = to_kernels(geometry.resized),
+          .window = to_kernels(geometry.window),
+          .filter = static_cast<kernels::Filter>(recipe.filter)};
+}
+
+// The part of the oriented picture that the window depends on.
+kernels::Box needed_box(const SampleGeometry& geometry, const Recipe& recipe, kernels::Workspace& workspace) {
+  const kernels::Box needed = kernels::needed_source(workspace.plan(resample_spec(geometry, recipe, 3)));
+  return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
+}
+
+void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part, const kernels::Box& place,
+                        ImageWorkspace& workspace) {
+  const SampleGeometry& geometry = task.geometry;
+  const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
+  const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
+  const kernels::Flip flip = geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone;
+  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels, flip,
+                            workspace.arithmetic());
+  const kernels::ResamplePlan plan = workspace.arithmetic().plan(resample_spec(geometry, recipe, part.channels));
+  kernels::resample(plan, crop, workspace.arithmetic(), store);
+}
+
+Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits, ImageWorkspace& workspace,
+                      SampleOutcome& outcome) {
+  const Clock::time_point begun = Clock::now();
+  MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
+  MILLRACE_TRY_VOID(check_task(task, recipe));
+  const kernels::Box needed = needed_box(task.geometry, recipe, workspace.arithmetic());
+  const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace);
+  const Clock::time_point decoded = Clock::now();
+  outcome.decode = std::chrono::duration_cast<std::chrono::microseconds>(decoded - begun);
+  if (!part) return part.error();
+  if (decoded > begun + limits.time) return deadline_error();
+  resample_and_store(task, recipe, *part, needed, workspace);
+  outcome.transform = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded);
+  workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
+  return {};
+}
+
+}  // namespace
+
+const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
+  const kernels::StoreSpec spec = store_spec(recipe);
+  const auto found =
+      std::find_if(tables_.begin(), tables_.end(), [&](const kernels::StoreTable& table) { return same(table.spec(), spec); });
+  if (found != tables_.end()) {
+    tables_.splice(tables_.begin(), tables_, found);
+    return tables_.front();
+  }
+  if (tables_.size() == kTables) tables_.pop_back();
+  return tables_.emplace_front(spec);
+}
+
+void ImageWorkspace::trim(std::size_t pixel_bytes) {
+  decoded_.trim();
+  turned_.trim();
+  if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace();
+}
+
+SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits, ImageWorkspace& workspace) {
+  SampleOutcome outcome{.index = task.index};
+  const Result<void> made = try_make(task, recipe, limits, workspace, outcome);
+  if (!made) {
+    outcome.error = made.error();
+    workspace.trim(0);
+  }
+  return outcome;
+}
+
+}  // namespace millrace

@@ -1,0 +1,39 @@
+// Memory for one decoded picture, kept from image to image so that a lane allocates nothing once it has seen the sizes that occur.
+// Contents are never cleared: whoever asks for memory writes all that is read from it. Thread-bound(the lane that owns it).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+namespace millrace {
+
+class PixelBuffer {
+ public:
+  // Beyond this a buffer is given back after the image, so that one giant does not stay for good.
+  static constexpr std::size_t kKept = std::size_t{16} << 20;
+  // Readable and writable behind the bytes asked for: SIMD code of the decoders may touch it.
+  static constexpr std::size_t kSlack = 64;
+
+  // `bytes` of memory with unknown contents, good until the next call; nullptr when there is no memory.
+  std::uint8_t* reserve(std::size_t bytes) {
+    if (bytes <= size_ && data_) return data_.get();
+    data_.reset();
+    data_.reset(new (std::nothrow) std::uint8_t[bytes + kSlack]);
+    size_ = data_ ? bytes : 0;
+    return data_.get();
+  }
+
+  void trim() {
+    if (size_ <= kKept) return;
+    data_.reset();
+    size_ = 0;
+  }
+
+ private:
+  std::unique_ptr<std::uint8_t[]> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace millrace

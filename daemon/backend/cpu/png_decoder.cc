@@ -1,0 +1,103 @@
+#include "daemon/backend/cpu/png_decoder.h"
+
+#include <spng.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "daemon/backend/cpu/png_chunks.h"
+#include "kernels/cpu/convert.h"
+
+namespace millrace {
+namespace {
+
+using Png = std::unique_ptr<spng_ctx, void (*)(spng_ctx*)>;
+
+// How libspng hands rows over, and what they become.
+struct RowFormat {
+  int spng_format;
+  int bytes;     // a pixel, from libspng
+  int channels;  // in the end
+};
+
+RowFormat row_format(const spng_ihdr& header) {
+  if (header.color_type != SPNG_COLOR_TYPE_GRAYSCALE) return {SPNG_FMT_RGB8, 3, 3};
+  if (header.bit_depth == 16) return {SPNG_FMT_PNG, 2, 1};  // in the processor's byte order
+  return {SPNG_FMT_G8, 1, 1};
+}
+
+int read_chunks(spng_ctx*, void* chunks, void* out, std::size_t bytes) {
+  return static_cast<PngChunks*>(chunks)->read({static_cast<std::byte*>(out), bytes}) ? SPNG_OK : SPNG_IO_EOF;
+}
+
+Error error_of(int code) {
+  if (code == SPNG_EMEM) return memory_error();
+  if (code == SPNG_IO_EOF || code == SPNG_EIDAT_TOO_SHORT)
+    return {Code::kInvalid, "truncated PNG: the image data ends before the image does"};
+  return {Code::kInvalid, std::string("damaged PNG: ") + spng_strerror(code)};
+}
+
+// A decoder that reads from `chunks`, and its header.
+Result<Png> open(PngChunks& chunks, spng_ihdr& header) {
+  Png png(spng_ctx_new(0), spng_ctx_free);
+  if (!png) return memory_error();
+  spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_USE);  // PngChunks has checked those that count
+  int error = spng_set_png_stream(png.get(), read_chunks, &chunks);
+  if (error == SPNG_OK) error = spng_get_ihdr(png.get(), &header);
+  if (error != SPNG_OK) return error_of(error);
+  return png;
+}
+
+kernels::Size size_of(const spng_ihdr& header) { return {static_cast<int>(header.width), static_cast<int>(header.height)}; }
+
+// All rows go by; those of the box stay, whole, behind one for the others. A row of an interlaced picture comes several times, each time
+// with more of its pixels.
+Result<void> read_rows(spng_ctx* png, const DecodeRequest& request, std::uint8_t* memory, std::size_t pitch) {
+  spng_row_info row{};
+  int error = SPNG_OK;
+  for (unsigned count = 0; error == SPNG_OK; ++count) {
+    error = spng_get_row_info(png, &row);
+    if (error != SPNG_OK) break;
+    const std::int64_t y = std::int64_t{row.row_num} - request.box.top;
+    const bool wanted = y >= 0 && y < request.box.height;
+    error = spng_decode_row(png, memory + (wanted ? static_cast<std::size_t>(y + 1) * pitch : 0), pitch);
+    if (count % 16 == 0 && Clock::now() > request.deadline) return deadline_error();
+  }
+  if (error != SPNG_EOI) return error_of(error);
+  return {};
+}
+
+}  // namespace
+
+Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& buffer) {
+  MILLRACE_TRY(PngChunks chunks, PngChunks::parse(request.bytes_untrusted));
+  spng_ihdr header{};
+  MILLRACE_TRY(const Png png, open(chunks, header));
+  if (size_of(header) != request.stored) return size_error(request.stored, size_of(header));
+  const RowFormat format = row_format(header);
+  const std::size_t pitch = std::size_t{header.width} * static_cast<std::size_t>(format.bytes);
+  const kernels::Box& box = request.box;
+  std::uint8_t* const memory = buffer.reserve(pitch * static_cast<std::size_t>(box.height + 1));
+  if (memory == nullptr) return memory_error();
+  const int error = spng_decode_image(png.get(), nullptr, 0, format.spng_format, SPNG_DECODE_PROGRESSIVE);
+  if (error != SPNG_OK) return error_of(error);
+  MILLRACE_TRY_VOID(read_rows(png.get(), request, memory, pitch));
+  const kernels::U8View rows{memory + pitch, static_cast<int>(header.width), box.height, format.channels,
+                             static_cast<std::ptrdiff_t>(pitch)};
+  if (format.bytes == 2) {
+    for (int y = 0; y < box.height; ++y) {
+      std::uint8_t* const row = memory + pitch * static_cast<std::size_t>(y + 1);
+      kernels::clipped_to_bytes(reinterpret_cast<const std::uint16_t*>(row), rows.width, row);
+    }
+  }
+  return rows.crop({box.left, 0, box.width, box.height});
+}
+
+Result<kernels::Size> png_size(ByteView bytes_untrusted) {
+  MILLRACE_TRY(PngChunks chunks, PngChunks::parse(bytes_untrusted));
+  spng_ihdr header{};
+  MILLRACE_TRY(const Png png, open(chunks, header));
+  return size_of(header);
+}
+
+}  // namespace millrace

@@ -1,0 +1,151 @@
+#include "daemon/backend/fake/fake_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/backend/cpu/repair.h"
+
+namespace millrace {
+namespace {
+
+Error lost_error() { return {Code::kUnavailable, "the device is lost"}; }
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> FakeBackend::create(const BackendOptions& options) {
+  MILLRACE_TRY(const FakeOptions fake, FakeOptions::parse(options.fake));
+  std::unique_ptr<FakeBackend> backend(new FakeBackend(fake, options.limits));
+  backend->device_ = std::thread([device = backend.get()] { device->run_device(); });
+  return std::unique_ptr<Backend>(std::move(backend));
+}
+
+FakeBackend::FakeBackend(const FakeOptions& options, const SampleLimits& limits) : options_(options), limits_(limits) {}
+
+BackendInfo FakeBackend::info() const {
+  return {.name = "fake",
+          .device = "made-up device",
+          .detail = options_.instant ? "decodes nothing" : "",
+          .lanes = 1,
+          .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
+}
+
+bool FakeBackend::try_submit(DecodeJob&& job) {
+  {
+    MutexLock lock(mutex_);
+    if (work_.closed || in_it_ == options_.depth) return false;
+    const Clock::time_point now = Clock::now();
+    work_.decodes.push_back(Queued{std::move(job), now, now + options_.delay * (1 + accepted_ % 2)});
+    ++accepted_;
+    ++repair_room_;
+    ++in_it_;
+  }
+  changed_.notify_all();
+  return true;
+}
+
+bool FakeBackend::try_repair(RepairJob&& job) {
+  {
+    MutexLock lock(mutex_);
+    if (work_.closed || repair_room_ == 0) return false;
+    --repair_room_;
+    work_.repairs.push_back(std::move(job));
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void FakeBackend::shutdown() {
+  std::call_once(shut_down_, [this] {
+    {
+      MutexLock lock(mutex_);
+      work_.closed = true;
+    }
+    changed_.notify_all();
+    if (device_.joinable()) device_.join();
+  });
+}
+
+bool FakeBackend::closed() const {
+  MutexLock lock(mutex_);
+  return work_.closed;
+}
+
+void FakeBackend::run_device() {
+  ImageWorkspace workspace;
+  bool closed = false;
+  while (!closed) {
+    Work work = take_work();
+    closed = work.closed;
+    for (RepairJob& job : work.repairs) run_repair(job);
+    for (Queued& queued : work.decodes) made_.push_back(make(std::move(queued), workspace));
+    complete_due(closed ? Clock::time_point::max() : Clock::now());
+  }
+}
+
+// What came in; waits until there is something, or something made is due, or the end.
+FakeBackend::Work FakeBackend::take_work() {
+  const auto first = std::min_element(made_.begin(), made_.end(), [](const Made& a, const Made& b) { return a.due < b.due; });
+  MutexLock lock(mutex_);
+  while (work_.decodes.empty() && work_.repairs.empty() && !work_.closed) {
+    if (first == made_.end())
+      changed_.wait(mutex_);
+    else if (!changed_.wait_until(mutex_, first->due) || Clock::now() >= first->due)
+      break;
+  }
+  Work work;
+  std::swap(work.decodes, work_.decodes);
+  std::swap(work.repairs, work_.repairs);
+  work.closed = work_.closed;
+  return work;
+}
+
+FakeBackend::Made FakeBackend::make(Queued queued, ImageWorkspace& workspace) {
+  Made made{std::move(queued.job), {}, queued.due};
+  for (const SampleTask& task : made.job.tasks) {
+    SampleOutcome outcome{.index = task.index};
+    const auto waited = Clock::now() - queued.since;
+    outcome.error = make_sample(made.job, task, workspace, outcome);
+    outcome.queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
+    made.outcomes.push_back(std::move(outcome));
+  }
+  return made;
+}
+
+std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace,
+                                              SampleOutcome& outcome) {
+  if (lost()) return lost_error();
+  if (closed() || (job.stop && job.stop->stopped())) return Error{Code::kCancelled, "stopped before it began"};
+  ++samples_;
+  if (options_.lose_after != 0 && samples_ > options_.lose_after) {
+    lost_.store(true, std::memory_order_release);
+    return lost_error();
+  }
+  if (options_.fail_every != 0 && samples_ % options_.fail_every == 0) return Error{Code::kInternal, "made to fail"};
+  if (options_.instant) return std::nullopt;
+  outcome = make_image(task, *job.recipe, limits_, workspace);
+  return std::exchange(outcome.error, std::nullopt);
+}
+
+void FakeBackend::complete_due(Clock::time_point now) {
+  if (lost()) now = Clock::time_point::max();
+  for (std::size_t i = made_.size(); i-- > 0;) {
+    if (made_[i].due > now) continue;
+    Made made = std::move(made_[i]);
+    made_.erase(made_.begin() + static_cast<std::ptrdiff_t>(i));
+    complete(std::move(made));
+  }
+}
+
+// What a lost device had made is lost with it.
+void FakeBackend::complete(Made made) {
+  if (lost()) {
+    for (SampleOutcome& outcome : made.outcomes) outcome.error = lost_error();
+  }
+  {
+    MutexLock lock(mutex_);
+    --in_it_;  // before done(): who is told so may submit the next at once
+  }
+  made.job.done(std::move(made.job.tasks), std::move(made.outcomes));
+}
+
+}  // namespace millrace

@@ -1,0 +1,84 @@
+// A device made up for tests: asynchronous, late, out of order, faulty and lossy, as its options say, so that what is built on Backend
+// suits a device as well as a CPU. Its pixels are real: the same arithmetic as the CPU backend's.
+//
+//   queued ──▶ made (all that is queued, in order) ──▶ due ──▶ done, the youngest of those that are due first
+//   device lost: whatever is queued or made comes back as kUnavailable, and so does every later job
+//
+// Thread-safe. One thread is the device; `done` is called on it; shutdown() must not be called from there.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/backend_table.h"
+#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/fake/fake_options.h"
+#include "proto/base/mutex.h"
+
+namespace millrace {
+
+class FakeBackend final : public Backend {
+ public:
+  // Behaves as options.fake says. kInvalid when that cannot be understood.
+  static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
+  ~FakeBackend() override { shutdown(); }
+
+  BackendInfo info() const override;
+  bool lost() const override { return lost_.load(std::memory_order_acquire); }
+  std::uint32_t depth() const override { return options_.depth; }
+  [[nodiscard]] bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_);
+  [[nodiscard]] bool try_repair(RepairJob&& job) override MILLRACE_EXCLUDES(mutex_);
+  void shutdown() override MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Queued {
+    DecodeJob job;
+    Clock::time_point since;
+    Clock::time_point due;
+  };
+  struct Made {
+    DecodeJob job;
+    std::vector<SampleOutcome> outcomes;
+    Clock::time_point due;
+  };
+  struct Work {
+    std::deque<Queued> decodes;
+    std::deque<RepairJob> repairs;
+    bool closed = false;
+  };
+
+  FakeBackend(const FakeOptions& options, const SampleLimits& limits);
+
+  void run_device();
+  Work take_work() MILLRACE_EXCLUDES(mutex_);
+  Made make(Queued queued, ImageWorkspace& workspace);
+  std::optional<Error> make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace, SampleOutcome& outcome);
+  void complete_due(Clock::time_point now);
+  void complete(Made made) MILLRACE_EXCLUDES(mutex_);
+  bool closed() const MILLRACE_EXCLUDES(mutex_);
+
+  const FakeOptions options_;
+  const SampleLimits limits_;
+  std::atomic<bool> lost_{false};  // writer: the device's thread; readers: everybody. Publishes nothing but itself
+  mutable Mutex mutex_;
+  Condition changed_;
+  Work work_ MILLRACE_GUARDED_BY(mutex_);
+  std::uint64_t accepted_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs
+  std::uint64_t repair_room_ MILLRACE_GUARDED_BY(mutex_) = 0;  // decode jobs accepted less repairs accepted
+  std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;        // decode jobs
+  std::vector<Made> made_;          // the device's thread's, as is the next
+  std::uint64_t samples_ = 0;       // begun
+  std::thread device_;
+  std::once_flag shut_down_;
+};
+
+}  // namespace millrace

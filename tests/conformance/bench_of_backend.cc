@@ -1,0 +1,106 @@
+#include "tests/conformance/bench_of_backend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <utility>
+
+#include "tests/support/test_images.h"
+
+namespace millrace {
+
+std::vector<BackendRow> testable_backends() {
+  std::vector<BackendRow> rows;
+  for (const BackendRow& row : backend_table()) {
+    if (row.available())
+      rows.push_back(row);
+    else
+      std::cerr << "SKIPPED: backend " << row.name << ": this host has no such device\n";
+  }
+  REQUIRE_FALSE(rows.empty());
+  return rows;
+}
+
+std::unique_ptr<Backend> start(const BackendRow& row, const BackendOptions& options) {
+  Result<std::unique_ptr<Backend>> backend = row.create(options);
+  REQUIRE(backend);
+  return *std::move(backend);
+}
+
+std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> Collector::done() {
+  return [this](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    MutexLock lock(mutex_);
+    finished_.push_back({std::move(tasks), std::move(outcomes)});
+    changed_.notify_all();
+  };
+}
+
+std::size_t Collector::count() const {
+  MutexLock lock(mutex_);
+  return finished_.size();
+}
+
+std::vector<Finished> Collector::wait_for(std::size_t count) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  MutexLock lock(mutex_);
+  while (finished_.size() < count) {
+    if (!changed_.wait_until(mutex_, deadline)) break;
+  }
+  REQUIRE(finished_.size() == count);
+  return std::exchange(finished_, {});
+}
+
+GuardedBytes::GuardedBytes(std::size_t size) : memory_(size + 2 * kGuard, kFill) {}
+
+bool GuardedBytes::untouched() const {
+  return std::all_of(memory_.begin(), memory_.end(), [](std::byte b) { return b == kFill; });
+}
+
+bool GuardedBytes::intact() const {
+  const auto filled = [](std::byte b) { return b == kFill; };
+  return std::all_of(memory_.begin(), memory_.begin() + kGuard, filled) && std::all_of(memory_.end() - kGuard, memory_.end(), filled);
+}
+
+EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Size stored, int orientation) {
+  EncodedBytes copy(bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.writable().data(), bytes.data(), bytes.size());
+  return {std::move(copy), {format, stored, static_cast<std::uint8_t>(orientation)}};
+}
+
+EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed) {
+  return encoded(make_jpeg({.pixels = make_pixels(width, height, 3, seed)}), ImageFormat::kJpeg, {width, height});
+}
+
+SampleGeometry resized_whole(const EncodedImage& image, Size output) {
+  const Size source = oriented_size(image.info);
+  return {.crop = {0, 0, static_cast<std::int32_t>(source.width), static_cast<std::int32_t>(source.height)},
+          .resized = output,
+          .window = {0, 0, static_cast<std::int32_t>(output.width), static_cast<std::int32_t>(output.height)}};
+}
+
+void JobOnTheBench::add(EncodedImage image, const SampleGeometry& geometry) {
+  tensors.push_back(std::make_unique<GuardedBytes>(image_bytes(*recipe, geometry.output()).count));
+  SampleTask task{.index = static_cast<std::uint32_t>(tasks.size()), .image = std::move(image), .geometry = geometry};
+  task.out = tensors.back()->view();
+  tasks.push_back(std::move(task));
+}
+
+DecodeJob JobOnTheBench::job(Collector& collector, std::shared_ptr<const void> keep_alive) {
+  return {.tasks = std::move(tasks), .recipe = recipe, .stop = stop, .keep_alive = std::move(keep_alive), .done = collector.done()};
+}
+
+std::vector<JobOnTheBench> small_jobs(std::size_t jobs, std::uint32_t samples, std::uint32_t side) {
+  std::vector<JobOnTheBench> made;
+  const std::vector<std::byte> bytes = make_jpeg({.pixels = make_pixels(side, side, 3, 7)});
+  for (std::size_t i = 0; i < jobs; ++i) {
+    JobOnTheBench& job = made.emplace_back();
+    for (std::uint32_t s = 0; s < samples; ++s) {
+      EncodedImage image = encoded(bytes, ImageFormat::kJpeg, {side, side});
+      const SampleGeometry geometry = resized_whole(image, {32, 32});
+      job.add(std::move(image), geometry);
+    }
+  }
+  return made;
+}
+
+}  // namespace millrace

@@ -1,0 +1,82 @@
+// What the conformance tests put a backend on: made by the table's row, fed with jobs whose tensors lie between guard bytes, and waited
+// for with a limit. Nothing here knows which backend it is.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/backend/backend_table.h"
+#include "proto/base/mutex.h"
+
+namespace millrace {
+
+// The rows that this host can run; says loudly which it cannot.
+std::vector<BackendRow> testable_backends();
+
+// `fake`: options for the fake backend, ignored by all others.
+std::unique_ptr<Backend> start(const BackendRow& row, const BackendOptions& options = {});
+
+struct Finished {
+  std::vector<SampleTask> tasks;
+  std::vector<SampleOutcome> outcomes;
+};
+
+// Takes what jobs hand back. Thread-safe; outlives the backend.
+class Collector {
+ public:
+  std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done();
+  std::size_t count() const;
+  // Everything handed back, in that order, once it is `count` jobs. Fails the test after a minute.
+  std::vector<Finished> wait_for(std::size_t count);
+  Finished wait_for_one() { return std::move(wait_for(1)[0]); }
+
+ private:
+  mutable Mutex mutex_;
+  Condition changed_;
+  std::vector<Finished> finished_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+// A tensor's bytes with guards around them.
+class GuardedBytes {
+ public:
+  explicit GuardedBytes(std::size_t size);
+  MutableByteView view() { return MutableByteView(memory_).subspan(kGuard, memory_.size() - 2 * kGuard); }
+  std::vector<std::byte> copy() const { return {memory_.begin() + kGuard, memory_.end() - kGuard}; }
+  bool untouched() const;  // nobody wrote at all
+  bool intact() const;     // nobody wrote outside
+
+ private:
+  static constexpr std::ptrdiff_t kGuard = 256;
+  static constexpr std::byte kFill{0xA5};
+  std::vector<std::byte> memory_;
+};
+
+EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Size stored, int orientation = 1);
+
+// A JPEG of its own for each seed.
+EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed);
+
+// The whole image resized to `output`.
+SampleGeometry resized_whole(const EncodedImage& image, Size output);
+
+// A job of tasks that all use one recipe, and the memory that they fill.
+struct JobOnTheBench {
+  explicit JobOnTheBench(Recipe r = {}) : recipe(std::make_shared<const Recipe>(r)) {}
+
+  std::shared_ptr<const Recipe> recipe;
+  std::vector<SampleTask> tasks;
+  std::vector<std::unique_ptr<GuardedBytes>> tensors;
+  std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();
+
+  void add(EncodedImage image, const SampleGeometry& geometry);
+  // Moves the tasks out.
+  DecodeJob job(Collector& collector, std::shared_ptr<const void> keep_alive = nullptr);
+};
+
+// Jobs of `samples` images each, resized to 32x32.
+std::vector<JobOnTheBench> small_jobs(std::size_t jobs, std::uint32_t samples, std::uint32_t side = 64);
+
+}  // namespace millrace

@@ -1,0 +1,206 @@
+// What a backend does about jobs: bounds, exactly once, cancellation, shutdown, repair, loss of the device.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <iostream>
+
+#include "tests/conformance/bench_of_backend.h"
+#include "tests/support/eventually.h"
+
+namespace millrace {
+namespace {
+
+bool made_or(const SampleOutcome& outcome, Code code) { return !outcome.error || outcome.error->code == code; }
+
+// Whether every outcome of every job is a success or `code`.
+bool all_made_or(const std::vector<Finished>& finished, Code code) {
+  return std::all_of(finished.begin(), finished.end(), [&](const Finished& job) {
+    return std::all_of(job.outcomes.begin(), job.outcomes.end(), [&](const SampleOutcome& outcome) { return made_or(outcome, code); });
+  });
+}
+
+MutableByteView part(std::vector<std::byte>& memory, std::size_t offset, std::size_t size) {
+  return MutableByteView(memory).subspan(offset, size);
+}
+
+}  // namespace
+
+TEST_CASE("a job beyond depth is refused and left as it was, and every accepted one is done exactly once", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    Collector collector;
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=20000"});
+    std::vector<JobOnTheBench> benches = small_jobs(200, 6, 300);
+    std::size_t accepted = 0;
+    std::optional<DecodeJob> refused;
+    for (JobOnTheBench& bench : benches) {
+      DecodeJob job = bench.job(collector);
+      if (!backend->try_submit(std::move(job))) {
+        refused = std::move(job);
+        break;
+      }
+      ++accepted;
+    }
+
+    REQUIRE(refused);
+    REQUIRE(accepted >= backend->depth());
+    REQUIRE(refused->tasks.size() == 6);
+    REQUIRE(refused->tasks[5].image.bytes.size() > 0);
+    REQUIRE(refused->recipe);
+    REQUIRE(refused->done);
+    collector.wait_for(accepted);
+    REQUIRE(backend->try_submit(*std::move(refused)));
+    collector.wait_for(1);
+    backend->shutdown();
+    REQUIRE(collector.count() == 0);
+  }
+}
+
+TEST_CASE("the next job may be submitted as soon as one is told done", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 1, .fake = "depth=1"});
+    std::vector<JobOnTheBench> benches = small_jobs(backend->depth() + 30, 1);
+    Collector collector;
+    std::atomic<std::size_t> next = 0;
+    std::atomic<int> refusals = 0;
+    std::function<void()> submit = [&] {
+      const std::size_t index = next++;
+      if (index >= benches.size()) return;
+      DecodeJob job = benches[index].job(collector);
+      job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+        submit();
+        keep(std::move(tasks), std::move(outcomes));
+      };
+      if (!backend->try_submit(std::move(job))) ++refusals;
+    };
+
+    for (std::uint32_t i = 0; i < backend->depth(); ++i) submit();
+
+    collector.wait_for(benches.size());
+    REQUIRE(refusals == 0);
+  }
+}
+
+TEST_CASE("a stopped job's samples come back as cancelled and write nothing", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 1});
+    std::vector<JobOnTheBench> benches = small_jobs(2, 20, 200);
+    Collector before, during;
+    benches[0].stop->stop();
+
+    REQUIRE(backend->try_submit(benches[0].job(before)));
+    REQUIRE(backend->try_submit(benches[1].job(during)));
+    benches[1].stop->stop();
+
+    const Finished stopped = before.wait_for_one();
+    for (const SampleOutcome& outcome : stopped.outcomes) {
+      REQUIRE(outcome.error);
+      REQUIRE(outcome.error->code == Code::kCancelled);
+    }
+    for (const auto& tensor : benches[0].tensors) REQUIRE(tensor->untouched());
+    REQUIRE(all_made_or(during.wait_for(1), Code::kCancelled));
+  }
+}
+
+TEST_CASE("shutdown hands every job back and takes no more", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    Collector collector;
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=50000"});
+    std::vector<JobOnTheBench> benches = small_jobs(backend->depth() + 1, 30, 200);
+    for (std::uint32_t i = 0; i < backend->depth(); ++i) REQUIRE(backend->try_submit(benches[i].job(collector)));
+
+    backend->shutdown();
+    backend->shutdown();
+
+    REQUIRE(collector.count() == backend->depth());
+    REQUIRE(all_made_or(collector.wait_for(backend->depth()), Code::kCancelled));
+    REQUIRE_FALSE(backend->try_submit(benches.back().job(collector)));
+    REQUIRE_FALSE(backend->try_repair(RepairJob{.done = [] {}}));
+  }
+}
+
+TEST_CASE("what a job keeps alive is let go once it is done", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    const std::unique_ptr<Backend> backend = start(row);
+    JobOnTheBench bench = std::move(small_jobs(1, 2)[0]);
+    auto segment = std::make_shared<int>(1);
+    const std::weak_ptr<int> watched = segment;
+    Collector collector;
+
+    REQUIRE(backend->try_submit(bench.job(collector, std::move(segment))));
+
+    collector.wait_for(1);
+    REQUIRE(eventually([&] { return watched.expired(); }));
+  }
+}
+
+TEST_CASE("repairs zero and move bytes in order, and there is room for one a job", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    const std::unique_ptr<Backend> backend = start(row);
+    std::vector<JobOnTheBench> benches = small_jobs(3, 1);
+    Collector collector;
+    for (JobOnTheBench& bench : benches) REQUIRE(backend->try_submit(bench.job(collector)));
+    std::vector<std::byte> memory(100);
+    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte(i);
+    std::vector<std::byte> expected = memory;
+    std::memmove(expected.data() + 10, expected.data() + 20, 30);
+    std::memmove(expected.data() + 50, expected.data() + 10, 30);
+    std::memset(expected.data() + 15, 0, 20);
+    std::atomic<int> done = 0;
+
+    REQUIRE(backend->try_repair({.steps = {{part(memory, 10, 30), part(memory, 20, 30)},
+                                           {part(memory, 50, 30), part(memory, 10, 30)},
+                                           {part(memory, 15, 20), {}}},
+                                 .done = [&] { ++done; }}));
+    REQUIRE(backend->try_repair({.done = [&] { ++done; }}));
+    REQUIRE(backend->try_repair({.done = [&] { ++done; }}));
+
+    REQUIRE(eventually([&] { return done == 3; }));
+    REQUIRE(memory == expected);
+    collector.wait_for(3);
+  }
+}
+
+TEST_CASE("a lost device gives every sample back, and still mends", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    INFO(row.name);
+    if (row.name != "fake") {
+      std::cerr << "SKIPPED: losing the device of backend " << row.name << " cannot be provoked\n";
+      continue;
+    }
+    const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=5,delay_us=20000"});
+    std::vector<JobOnTheBench> benches = small_jobs(4, 4);
+    Collector collector;
+    for (std::size_t i = 0; i < 3; ++i) REQUIRE(backend->try_submit(benches[i].job(collector)));
+
+    const std::vector<Finished> finished = collector.wait_for(3);
+
+    REQUIRE(backend->lost());
+    REQUIRE(all_made_or(finished, Code::kUnavailable));
+    for (const Finished& job : finished) REQUIRE(job.tasks.size() == 4);
+    REQUIRE(backend->try_submit(benches[3].job(collector)));
+    const Finished after_loss = collector.wait_for_one();
+    for (const SampleOutcome& outcome : after_loss.outcomes) REQUIRE(outcome.error->code == Code::kUnavailable);
+    std::atomic<bool> mended = false;
+    REQUIRE(backend->try_repair({.done = [&] { mended = true; }}));
+    REQUIRE(eventually([&] { return mended.load(); }));
+  }
+}
+
+TEST_CASE("a backend says what it is", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    const BackendInfo info = start(row, {.lanes = 3})->info();
+
+    REQUIRE(info.name == row.name);
+    REQUIRE_FALSE(info.device.empty());
+    REQUIRE(info.lanes >= 1);
+    REQUIRE_FALSE(info.formats.empty());
+  }
+}
+
+}  // namespace millrace

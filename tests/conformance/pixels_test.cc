@@ -1,0 +1,120 @@
+// Every backend makes the same pixels: those of the slow path, bit by bit.
+#include <random>
+
+#include "tests/conformance/bench_of_backend.h"
+#include "tests/conformance/slow_path.h"
+
+namespace millrace {
+namespace {
+
+std::int32_t below(std::mt19937& random, std::uint32_t bound) { return static_cast<std::int32_t>(random() % bound); }
+Size random_size(std::mt19937& random, std::uint32_t longest) {
+  return {static_cast<std::uint32_t>(1 + random() % longest), static_cast<std::uint32_t>(1 + random() % longest)};
+}
+
+Box random_box(std::mt19937& random, Size size) {
+  const std::int32_t left = below(random, size.width), top = below(random, size.height);
+  return {left, top, 1 + below(random, size.width - static_cast<std::uint32_t>(left)),
+          1 + below(random, size.height - static_cast<std::uint32_t>(top))};
+}
+
+SampleGeometry random_geometry(std::mt19937& random, const EncodedImage& image) {
+  SampleGeometry geometry;
+  geometry.crop = random_box(random, oriented_size(image.info));
+  geometry.resized = random_size(random, 90);
+  if (random() % 5 == 0)
+    geometry.resized = {static_cast<std::uint32_t>(geometry.crop.width), static_cast<std::uint32_t>(geometry.crop.height)};
+  geometry.window = random_box(random, geometry.resized);
+  geometry.flip = random() % 2 == 0;
+  return geometry;
+}
+
+EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientation) {
+  const Size size = random_size(random, 160);
+  const bool grey = format != ImageFormat::kWebp && random() % 4 == 0;
+  const Pixels pixels = make_pixels(size.width, size.height, grey ? 1 : 3, random());
+  std::vector<std::byte> bytes;
+  if (format == ImageFormat::kJpeg)
+    bytes = make_jpeg({.pixels = pixels,
+                       .h_samp = 1 + below(random, 2),
+                       .v_samp = 1 + below(random, 2),
+                       .progressive = random() % 3 == 0,
+                       .exif_orientation = orientation});
+  if (format == ImageFormat::kPng) bytes = make_png({.pixels = pixels, .interlaced = random() % 2 == 0});
+  if (format == ImageFormat::kWebp) bytes = make_webp({.pixels = pixels, .lossless = random() % 2 == 0});
+  return encoded(bytes, format, size, orientation);
+}
+
+Recipe random_recipe(std::mt19937& random, DType dtype, Layout layout, Channels channels) {
+  Recipe recipe{.filter = static_cast<Filter>(random() % 6), .dtype = dtype, .layout = layout, .channels = channels};
+  if (dtype != DType::kUint8 && random() % 2 == 0)
+    recipe.normalise = Normalise{.mean = {0.485F, 0.456F, 0.406F}, .std = {0.229F, 0.224F, 0.225F}};
+  if (random() % 3 == 0) recipe.range = ValueRange::kRaw;
+  return recipe;
+}
+
+// Every format, in all orientations.
+JobOnTheBench random_job(std::mt19937& random, const Recipe& recipe) {
+  JobOnTheBench job(recipe);
+  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+      EncodedImage image = random_image(random, format, orientation);
+      const SampleGeometry geometry = random_geometry(random, image);
+      job.add(std::move(image), geometry);
+    }
+  }
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("pixels are those of the slow path for every format, orientation, element type and layout", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=300"});
+    std::mt19937 random(1);
+    for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+      for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
+        for (const Channels channels : {Channels::kRgb, Channels::kBgr, Channels::kGrey}) {
+          JobOnTheBench bench = random_job(random, random_recipe(random, dtype, layout, channels));
+          Collector collector;
+          REQUIRE(backend->try_submit(bench.job(collector)));
+
+          const std::vector<Finished> finished = collector.wait_for(1);
+
+          for (std::size_t i = 0; i < bench.tensors.size(); ++i) {
+            const SampleTask& task = finished[0].tasks[i];
+            INFO(row.name << ", sample " << i << ", recipe " << static_cast<int>(dtype) << static_cast<int>(layout)
+                          << static_cast<int>(channels) << ", filter " << static_cast<int>(bench.recipe->filter));
+            REQUIRE_FALSE(finished[0].outcomes[i].error);
+            REQUIRE(bench.tensors[i]->intact());
+            REQUIRE(bench.tensors[i]->copy() == make_slowly(task.image, task.geometry, *bench.recipe));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pixels do not depend on lanes, on company, or on what was made before", "[conformance]") {
+  for (const BackendRow& row : testable_backends()) {
+    std::vector<std::vector<std::byte>> first;
+    for (const std::uint32_t lanes : {1U, 3U}) {
+      const std::unique_ptr<Backend> backend = start(row, {.lanes = lanes});
+      std::mt19937 random(7);
+      std::vector<std::vector<std::byte>> made;
+      for (int round = 0; round < 3; ++round) {
+        JobOnTheBench bench = random_job(random, Recipe{});
+        if (lanes == 3) std::rotate(bench.tasks.begin(), bench.tasks.begin() + 5, bench.tasks.end());
+        Collector collector;
+        REQUIRE(backend->try_submit(bench.job(collector)));
+        collector.wait_for(1);
+        for (const auto& tensor : bench.tensors) made.push_back(tensor->copy());
+      }
+      INFO(row.name << ", " << lanes << " lanes");
+      if (first.empty()) first = made;
+      REQUIRE(made == first);
+    }
+  }
+}
+
+}  // namespace millrace

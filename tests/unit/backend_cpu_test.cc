@@ -1,0 +1,54 @@
+// What only the CPU backend has: lanes and cores.
+#include <sched.h>
+
+#include <catch2/catch.hpp>
+
+#include "daemon/backend/cpu/cpu_backend.h"
+#include "tests/conformance/bench_of_backend.h"
+
+namespace millrace {
+
+TEST_CASE("the CPU backend has a lane a usable core unless told otherwise", "[backend]") {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
+
+  const std::uint32_t by_default = (*CpuBackend::create({}))->info().lanes;
+  const std::uint32_t told = (*CpuBackend::create({.lanes = 5}))->info().lanes;
+
+  REQUIRE(by_default == static_cast<std::uint32_t>(CPU_COUNT(&cores)));
+  REQUIRE(told == 5);
+}
+
+TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(static_cast<unsigned>(last), &cores)) --last;
+  const std::unique_ptr<Backend> backend = *CpuBackend::create({.cores = {last}});
+  JobOnTheBench bench = std::move(small_jobs(1, 1)[0]);
+  Collector collector;
+  int ran_on = -1;
+  DecodeJob job = bench.job(collector);
+  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    ran_on = sched_getcpu();
+    keep(std::move(tasks), std::move(outcomes));
+  };
+
+  REQUIRE(backend->try_submit(std::move(job)));
+
+  collector.wait_for(1);
+  REQUIRE(ran_on == last);
+  REQUIRE(backend->info().lanes == 1);
+}
+
+TEST_CASE("a core that cannot be used is an error that names it", "[backend]") {
+  const Result<std::unique_ptr<Backend>> backend = CpuBackend::create({.cores = {100'000}});
+
+  REQUIRE_FALSE(backend);
+  REQUIRE(backend.error().code == Code::kInvalid);
+  REQUIRE(backend.error().message.find("100000") != std::string::npos);
+}
+
+}  // namespace millrace
