@@ -1,0 +1,67 @@
+#include "daemon/pipeline/batch_run.h"
+
+#include "daemon/plan/draw_geometry.h"
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+
+SampleFailure BatchRun::failure(std::uint32_t index) const {
+  const SampleRequest& sample = request.samples[index];
+  return SampleFailure{index, sample.id, source_name(sample.source), *samples[index].error};
+}
+
+std::vector<SampleFailure> BatchRun::failures() const {
+  std::vector<SampleFailure> found;
+  for (std::uint32_t i = 0; i < count(); ++i) {
+    if (samples[i].error) found.push_back(failure(i));
+  }
+  return found;
+}
+
+Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples) {
+  return align_up(tensor, shm::kRecordAlignment) + Bytes{sizeof(shm::SampleRecord)} * samples;
+}
+
+Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side) {
+  const SampleRequest& request = batch.request.samples[index];
+  SampleRun& sample = batch.samples[index];
+  sample.source = source;
+  const RandomKey key{batch.request.seed, batch.request.epoch, request.id};
+  MILLRACE_TRY(sample.geometry, draw_geometry(*batch.request.recipe, request.box, source, key, max_side));
+  const Size output = sample.geometry.output();
+  sample.bytes = image_bytes(*batch.request.recipe, output);
+  if (!batch.one_size) return {};
+  if (output != *batch.one_size) {
+    return Error{Code::kInvalid, "comes out as " + std::to_string(output.width) + "x" + std::to_string(output.height) +
+                                     " in a tensor of " + std::to_string(batch.one_size->width) + "x" +
+                                     std::to_string(batch.one_size->height) + "; resize it, or ask for packed output"};
+  }
+  sample.offset = (sample.bytes * index).count;
+  sample.laid_out = true;
+  return {};
+}
+
+Result<void> lay_out_packed(BatchRun& batch) {
+  Bytes end{0};
+  for (SampleRun& sample : batch.samples) {
+    if (sample.error) continue;
+    const Bytes begin = align_up(end, kPackedAlignment);
+    sample.offset = begin.count;
+    sample.laid_out = true;
+    end = begin + sample.bytes;
+  }
+  batch.tensor = end;
+  const Bytes needed = slot_bytes_needed(end, batch.count());
+  const Bytes room{batch.lease->memory.size()};
+  if (needed <= room) return {};
+  return Error{Code::kExhausted, "the packed batch needs " + to_text(needed) + " and the session's slots have " + to_text(room) +
+                                     ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
+                                     ", or submit fewer samples at once"};
+}
+
+MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index) {
+  const SampleRun& sample = batch.samples[index];
+  return batch.lease->memory.subspan(sample.offset, sample.bytes.count);
+}
+
+}  // namespace millrace

@@ -1,0 +1,79 @@
+// One batch under way: what was asked, the slot it fills, and how far each sample is. Shared by the fetch tasks and decode jobs that point
+// into it; only the control thread changes it. Thread-bound(control), but for `request` and `stop`, which do not change once it runs.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "daemon/model/batch_request.h"
+#include "daemon/model/batch_result.h"
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/geometry.h"
+#include "daemon/model/stop_flag.h"
+#include "daemon/slots/slot_pool.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// One sample of it.
+struct SampleRun {
+  std::optional<Error> error;
+  std::optional<SourceInfo> source;
+  SampleGeometry geometry;
+  std::uint64_t offset = 0;    // of its pixels from the slot's start, once laid out
+  Bytes bytes;                 // of its pixels
+  std::uint32_t tried = 0;     // backends that gave it back: bit i
+  std::uint32_t backend = 0;   // that made it, or tried last
+  std::uint8_t flags = 0;      // shm::SampleFlags
+  bool laid_out = false;
+  std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
+};
+
+struct BatchRun {
+  enum class Phase : std::uint8_t { kQueued, kRunning, kMending, kFailing, kEnded };
+
+  SessionId session{};
+  BatchRequest request;
+  std::optional<EpochMark> epoch;
+  std::optional<Size> one_size;  // of every image; nullopt: packed
+
+  Phase phase = Phase::kQueued;
+  std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();  // shared with fetch threads and lanes
+  std::optional<SlotLease> lease;
+  std::shared_ptr<Segment> segment;  // shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session
+  std::optional<boost::asio::steady_timer> deadline;
+
+  std::vector<SampleRun> samples;
+  std::vector<std::uint32_t> order;                 // positions that end up in the tensor, in order; set by mend()
+  std::vector<std::optional<EncodedImage>> packed;  // fetched and waiting for the others' sizes (packed only)
+  std::uint32_t next_fetch = 0;                     // first sample never given to a fetch task
+  std::vector<std::uint32_t> fetch_again;           // given to one that had no room left
+  std::uint32_t fetched = 0;                        // came back from fetch, for better or worse
+  std::uint32_t finished = 0;                       // made, or given up
+  std::uint32_t bad = 0;                            // of the finished ones, given up
+  std::uint32_t outstanding = 0;                    // fetch tasks and jobs that will still call back
+  Bytes tensor;                                     // bytes of the finished tensor
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(samples.size()); }
+  bool unfetched() const { return next_fetch < count() || !fetch_again.empty(); }
+  bool running() const { return phase == Phase::kRunning; }
+  SampleFailure failure(std::uint32_t index) const;
+  std::vector<SampleFailure> failures() const;  // of all samples, in order
+};
+
+// Room for the tensor and one record a sample behind it.
+Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples);
+
+// Gives a fetched sample its boxes and, for a one-size batch, its place in the slot. An error is the sample's.
+Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side);
+
+// Gives every sample of a packed batch that has sizes its place, in order. kExhausted: the slot is too small, with both sizes.
+Result<void> lay_out_packed(BatchRun& batch);
+
+// The slot's memory for a sample. REQUIRES: laid out.
+MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index);
+
+}  // namespace millrace

@@ -1,0 +1,59 @@
+#include "daemon/pipeline/epoch_run.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace {
+
+EpochRun::EpochRun(EpochRequest request, EpochOrder order)
+    : request_(std::move(request)), order_(std::move(order)), next_(std::min(request_.first_batch, order_.batches())), delivered_(next_) {
+  const std::uint64_t left = order_.batches() - next_;
+  end_ = next_ + (request_.batches == 0 ? left : std::min(left, request_.batches));
+}
+
+void EpochRun::announce(BatchSink& sink) const { sink.epoch_started(id(), order_.batches(), next_, order_.samples()); }
+
+std::optional<BatchRequest> EpochRun::next() {
+  if (stopped_ || next_ == end_) return std::nullopt;
+  BatchRequest batch{.id = BatchId{next_},
+                     .recipe = request_.recipe,
+                     .seed = request_.order.seed,
+                     .epoch = request_.order.epoch,
+                     .on_error = request_.on_error,
+                     .fidelity = request_.fidelity,
+                     .priority = request_.priority,
+                     .backend = request_.backend};
+  for (const SampleId sample : order_.batch(next_)) {
+    batch.samples.push_back(SampleRequest{.id = sample,
+                                          .label = request_.dataset->label(sample),
+                                          .source = DatasetSource{request_.dataset, sample}});
+  }
+  ++next_;
+  return batch;
+}
+
+EpochMark EpochRun::mark_after(BatchId batch) const {
+  return EpochMark{id(), request_.order, request_.dataset->fingerprint(), raw(batch) + 1};
+}
+
+void EpochRun::interrupt(Error why) {
+  stopped_ = true;
+  if (next_ != end_) interrupted_ = std::move(why);
+}
+
+void EpochRun::say_goodbye(BatchSink& sink) const {
+  if (interrupted_) return sink.epoch_failed(id(), *interrupted_);
+  sink.epoch_ended(id());
+}
+
+void EpochRun::ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch, FailedBatch> result) {
+  held_.emplace(raw(batch), std::move(result));
+  while (!held_.empty() && held_.begin()->first == delivered_) {
+    const auto next = held_.extract(held_.begin());
+    ++delivered_;
+    if (const auto* completed = std::get_if<CompletedBatch>(&next.mapped())) sink.completed(*completed);
+    if (const auto* failed = std::get_if<FailedBatch>(&next.mapped())) sink.failed(*failed);
+  }
+}
+
+}  // namespace millrace

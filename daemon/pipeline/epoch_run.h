@@ -1,0 +1,52 @@
+// One epoch being pushed: which batch comes next, and results handed over in order although batches finish out of order.
+// Thread-bound(control).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+
+#include "daemon/model/batch_request.h"
+#include "daemon/model/batch_sink.h"
+#include "daemon/model/epoch.h"
+#include "daemon/plan/epoch_order.h"
+
+namespace millrace {
+
+class EpochRun {
+ public:
+  EpochRun(EpochRequest request, EpochOrder order);
+
+  const EpochRequest& request() const { return request_; }
+  EpochStreamId id() const { return request_.id; }
+  void announce(BatchSink& sink) const;
+
+  // The next batch's request; nullopt when there is none left or the epoch was stopped.
+  std::optional<BatchRequest> next();
+  // The mark that resumes after batch `batch`.
+  EpochMark mark_after(BatchId batch) const;
+
+  void stop() { stopped_ = true; }
+  void interrupt(Error why);  // stops, and says so at the end unless it has pushed everything
+
+
+  // A batch ended: its result goes to `sink` now, or when those before it have.
+  void ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch, FailedBatch> result);
+
+  // Nothing left to push and every result handed over.
+  bool over() const { return (stopped_ || next_ == end_) && delivered_ == next_; }
+  void say_goodbye(BatchSink& sink) const;  // REQUIRES: over()
+
+ private:
+  EpochRequest request_;
+  EpochOrder order_;
+  std::uint64_t next_ = 0;       // batch to begin
+  std::uint64_t end_ = 0;        // one past the last
+  std::uint64_t delivered_ = 0;  // all before it are handed over
+  bool stopped_ = false;
+  std::optional<Error> interrupted_;
+  std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>> held_;  // finished before their turn; at most one a slot
+};
+
+}  // namespace millrace

@@ -1,0 +1,182 @@
+#include "daemon/pipeline/mend.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+namespace {
+
+Error failed_by(const SampleFailure& failure) {
+  return Error{failure.error.code, "sample " + std::to_string(failure.index) + " (" + failure.source + "): " + failure.error.message +
+                                       "; the batch's on_error is fail (skip, zero or substitute keep the others)"};
+}
+
+void keep_all(BatchRun& batch) {
+  batch.order.resize(batch.count());
+  std::iota(batch.order.begin(), batch.order.end(), 0U);
+}
+
+// Moves the good samples down over the bad ones, keeping their order.
+std::vector<RepairStep> skip_bad(BatchRun& batch) {
+  std::vector<RepairStep> steps;
+  Bytes end{0};
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    SampleRun& sample = batch.samples[i];
+    if (sample.error) continue;
+    const Bytes begin = batch.one_size ? end : align_up(end, kPackedAlignment);
+    if (begin.count != sample.offset) {
+      const ByteView from = pixels_of(batch, i);
+      sample.offset = begin.count;
+      steps.push_back(RepairStep{pixels_of(batch, i), from});
+    }
+    end = begin + sample.bytes;
+    batch.order.push_back(i);
+  }
+  batch.tensor = end;
+  return steps;
+}
+
+// A sample without a place (unreadable, in a packed batch) becomes an empty image; one in a one-size batch has its place anyway.
+void place_unreadable(BatchRun& batch, std::uint32_t index) {
+  SampleRun& sample = batch.samples[index];
+  if (sample.laid_out) return;
+  sample.bytes = batch.one_size ? image_bytes(*batch.request.recipe, *batch.one_size) : Bytes{0};
+  sample.offset = batch.one_size ? (sample.bytes * index).count : 0;
+  const Size size = batch.one_size.value_or(Size{0, 0});
+  sample.geometry = SampleGeometry{};
+  sample.geometry.window = Box{0, 0, static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+  sample.laid_out = true;
+}
+
+std::vector<RepairStep> zero_bad(BatchRun& batch) {
+  std::vector<RepairStep> steps;
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    SampleRun& sample = batch.samples[i];
+    if (!sample.error) continue;
+    place_unreadable(batch, i);
+    sample.flags |= shm::kZeroed;
+    if (sample.bytes.count > 0) steps.push_back(RepairStep{pixels_of(batch, i), {}});
+  }
+  keep_all(batch);
+  return steps;
+}
+
+// The nearest good sample before `index`, else after it; count() when there is none.
+std::uint32_t stand_in(const BatchRun& batch, std::uint32_t index) {
+  const auto good = [&](std::uint32_t i) { return !batch.samples[i].error; };
+  for (std::uint32_t i = index; i-- > 0;) {
+    if (good(i)) return i;
+  }
+  for (std::uint32_t i = index + 1; i < batch.count(); ++i) {
+    if (good(i)) return i;
+  }
+  return batch.count();
+}
+
+// One-size: a copy of the stand-in's pixels. Packed: the record points at them, for sizes differ.
+Result<std::vector<RepairStep>> substitute_bad(BatchRun& batch) {
+  std::vector<RepairStep> steps;
+  keep_all(batch);
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    if (!batch.samples[i].error) continue;
+    const std::uint32_t other = stand_in(batch, i);
+    if (other == batch.count()) return failed_by(batch.failure(i));
+    if (batch.one_size) {
+      place_unreadable(batch, i);
+      steps.push_back(RepairStep{pixels_of(batch, i), pixels_of(batch, other)});
+    }
+    batch.order[i] = other;
+  }
+  return steps;
+}
+
+void write_record(const BatchRun& batch, std::uint32_t position, std::span<const std::string> backends, shm::SampleRecord& record) {
+  const std::uint32_t from = batch.order[position];
+  const SampleRun& sample = batch.samples[from];
+  const SampleRequest& request = batch.request.samples[from];
+  const SampleGeometry& geometry = sample.geometry;
+  const bool substituted = batch.order.size() == batch.count() && from != position;
+  const SampleRun& place = substituted && batch.one_size ? batch.samples[position] : sample;
+  std::memset(&record, 0, sizeof record);
+  record.id = raw(request.id);
+  record.label = request.label;
+  record.pixels_offset = batch.lease->offset + place.offset;
+  record.pixels_bytes = place.bytes.count;
+  record.width = geometry.output().width;
+  record.height = geometry.output().height;
+  record.source_width = sample.source ? sample.source->stored.width : 0;
+  record.source_height = sample.source ? sample.source->stored.height : 0;
+  record.orientation = sample.source ? sample.source->orientation : 0;
+  record.crop_left = geometry.crop.left;
+  record.crop_top = geometry.crop.top;
+  record.crop_width = geometry.crop.width;
+  record.crop_height = geometry.crop.height;
+  record.fetch_us = static_cast<std::uint32_t>(sample.fetch.count());
+  record.queue_us = static_cast<std::uint32_t>(sample.queued.count());
+  record.decode_us = static_cast<std::uint32_t>(sample.decode.count());
+  record.transform_us = static_cast<std::uint32_t>(sample.transform.count());
+  const std::optional<Error>& error = substituted ? batch.samples[position].error : sample.error;
+  record.status = error ? static_cast<std::uint16_t>(error->code) : std::uint16_t{0};
+  record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) | (substituted ? shm::kSubstituted : 0));
+  record.index = substituted ? position : from;
+  if (!sample.error) backends[sample.backend].copy(record.backend, sizeof record.backend - 1);
+}
+
+std::uint64_t records_offset(const BatchRun& batch) {
+  return batch.lease->offset + align_up(batch.tensor, shm::kRecordAlignment).count;
+}
+
+}  // namespace
+
+Result<std::vector<RepairStep>> mend(BatchRun& batch) {
+  const auto bad = [](const SampleRun& sample) { return sample.error.has_value(); };
+  const auto first = std::find_if(batch.samples.begin(), batch.samples.end(), bad);
+  if (first == batch.samples.end()) {
+    keep_all(batch);
+    return std::vector<RepairStep>{};
+  }
+  switch (batch.request.on_error) {
+    case OnError::kFail:
+      return failed_by(batch.failure(static_cast<std::uint32_t>(first - batch.samples.begin())));
+    case OnError::kSkip:
+      return skip_bad(batch);
+    case OnError::kZero:
+      return zero_bad(batch);
+    case OnError::kSubstitute:
+      return substitute_bad(batch);
+  }
+  return Error{Code::kInternal, "unknown on_error"};
+}
+
+void write_records(const BatchRun& batch, std::span<const std::string> backends) {
+  std::byte* const base = batch.lease->memory.data() + align_up(batch.tensor, shm::kRecordAlignment).count;
+  for (std::uint32_t i = 0; i < batch.order.size(); ++i)
+    write_record(batch, i, backends, *reinterpret_cast<shm::SampleRecord*>(base + i * sizeof(shm::SampleRecord)));
+}
+
+SealedTensor describe_tensor(const BatchRun& batch) {
+  const Recipe& recipe = *batch.request.recipe;
+  SealedTensor tensor{.slot = batch.lease->slot,
+                      .generation = batch.lease->generation,
+                      .offset = batch.lease->offset,
+                      .bytes = batch.tensor,
+                      .shape = {batch.tensor.count},
+                      .strides = {1},
+                      .dtype = recipe.dtype,
+                      .records_offset = records_offset(batch),
+                      .samples = static_cast<std::uint32_t>(batch.order.size())};
+  if (!batch.one_size) return tensor;
+  const std::uint64_t n = batch.order.size();
+  const std::uint64_t c = channel_count(recipe.channels);
+  const std::uint64_t h = batch.one_size->height;
+  const std::uint64_t w = batch.one_size->width;
+  tensor.shape = recipe.layout == Layout::kNchw ? std::vector<std::uint64_t>{n, c, h, w} : std::vector<std::uint64_t>{n, h, w, c};
+  tensor.strides.assign(4, dtype_bytes(recipe.dtype).count);
+  for (std::size_t axis = 3; axis-- > 0;) tensor.strides[axis] = tensor.strides[axis + 1] * tensor.shape[axis + 1];
+  return tensor;
+}
+
+}  // namespace millrace

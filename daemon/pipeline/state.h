@@ -1,0 +1,118 @@
+// The pipeline's inside: what it holds and the verbs that move a batch on, a file each group. Thread-bound(control).
+//
+//   admitting.cc   begin(): a waiting batch, or an epoch's next one, gets a slot
+//   fetching.cc    feed_fetch() ──▶ fetch threads ──▶ fetched()
+//   making.cc      enqueue_ready() ──▶ feed_backend() ──▶ lanes ──▶ made()
+//   ending.cc      settle() ──▶ mend ──▶ complete(), or fail()
+#pragma once
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "daemon/pipeline/batch_run.h"
+#include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/fair_queue.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/place/placer.h"
+
+namespace millrace {
+
+using BatchPtr = std::shared_ptr<BatchRun>;  // shared: see BatchRun
+
+// Samples of one batch that go through a stage together: enough to keep hand-overs between threads rare, few enough for lanes to end together.
+struct Portion {
+  BatchPtr batch;
+  std::vector<SampleTask> tasks;
+};
+
+enum class PlannedEpoch : std::uint8_t { kWanted, kStopped };
+
+struct SessionRun {
+  SessionParts parts;
+  std::shared_ptr<const InputRing> ring;
+  std::deque<BatchPtr> waiting;                                    // submitted, without a slot
+  std::vector<BatchPtr> active;                                    // with a slot
+  std::vector<std::unique_ptr<EpochRun>> epochs;                   // taking turns
+  std::map<EpochStreamId, PlannedEpoch> planning;                  // being shuffled
+  std::shared_ptr<StopFlag> gone = std::make_shared<StopFlag>();   // shared with listings under way
+};
+
+struct Pipeline::State {
+  State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_, Counters& counters_, Options options_);
+
+  struct BackendRun {
+    std::string name;
+    std::unique_ptr<Backend> backend;
+    FairQueue<Portion> ready;
+    std::uint32_t in_it = 0;  // decode jobs
+  };
+
+  // admitting.cc
+  Result<void> admit(SessionId session, BatchRequest request);
+  Result<BatchPtr> new_batch(SessionId session, SlotPool& slots, BatchRequest request);
+  void begin_waiting(SessionId session);
+  BatchPtr next_to_begin(SessionId session, SessionRun& run);
+  void begin(SessionRun& run, const BatchPtr& batch);
+  void watch_deadline(const BatchPtr& batch);
+  void start_epoch(SessionId session, EpochRequest request);
+  void epoch_planned(SessionId session, EpochRequest request, Result<EpochOrder> order);
+  void retire_epochs(SessionId session);
+
+  // fetching.cc
+  void feed_fetch();
+  FetchTask fetch_task(const BatchPtr& batch, SessionRun& run);
+  void fetched(const BatchPtr& batch, std::vector<Fetched> items);
+  std::optional<SampleTask> take_fetched(BatchRun& batch, Fetched item);
+  void ready_packed(const BatchPtr& batch);
+
+  // making.cc
+  void enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks);
+  void feed_backend(std::size_t index);
+  void made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes);
+  void note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
+
+  // ending.cc
+  void settle(const BatchPtr& batch);
+  void give_up(BatchRun& batch, std::uint32_t index, Error error);
+  void mended(const BatchPtr& batch);
+  void repair(const BatchPtr& batch, std::vector<RepairStep> steps);
+  void complete(const BatchPtr& batch);
+  void fail(const BatchPtr& batch, Error error);
+  void end(const BatchPtr& batch);
+  void hand_over(const BatchPtr& batch, std::variant<CompletedBatch, FailedBatch> result);
+  void check_idle();
+
+  SessionRun* find(SessionId session);
+  std::uint32_t portion(const BatchRun& batch) const;
+  // Runs `step` on the control thread.
+  template <class Step>
+  void post(Step&& step) {
+    boost::asio::post(control, std::forward<Step>(step));
+  }
+
+  boost::asio::io_context& control;
+  Fetcher& fetcher;
+  Counters& counters;
+  const Options options;
+  std::vector<BackendRun> backends;
+  std::vector<std::string> backend_names;
+  Placer placer;
+  std::uint32_t lanes = 1;  // of all backends
+
+  std::unordered_map<std::uint64_t, SessionRun> sessions;
+  FairQueue<BatchPtr> to_fetch;
+  std::uint32_t fetch_tasks = 0;    // at the fetcher
+  std::uint32_t packed_tasks = 0;   // of these, whole packed batches
+  Bytes encoded_in_flight;
+  std::uint32_t unended = 0;        // batches begun or waiting, of every session
+  bool draining = false;
+  std::function<void()> idle;
+  boost::asio::thread_pool planner{1};  // shuffles epochs of millions of samples beside the control thread
+};
+
+}  // namespace millrace

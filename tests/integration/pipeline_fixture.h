@@ -1,0 +1,178 @@
+// A whole pipeline in one process: real files, real fetch threads, real backends, real shared memory, without gRPC. The test's thread posts
+// calls to the control thread and waits for results. Thread-bound(the test).
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <deque>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "daemon/backend/backend_table.h"
+#include "daemon/pipeline/pipeline.h"
+#include "proto/base/mutex.h"
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+
+// Keeps every result, in order of arrival; the test waits for them.
+class CollectingSink : public BatchSink {
+ public:
+  void completed(const CompletedBatch& batch) override { keep(completed_, batch); }
+  void failed(const FailedBatch& batch) override { keep(failed_, batch); }
+  void epoch_started(EpochStreamId, std::uint64_t, std::uint64_t, std::uint64_t) override {}
+  void epoch_failed(EpochStreamId, const Error& error) override { keep(epoch_errors_, error); }
+  void epoch_ended(EpochStreamId stream) override { keep(ended_, stream); }
+
+  CompletedBatch wait_completed() { return wait(completed_); }
+  FailedBatch wait_failed() { return wait(failed_); }
+  Error wait_epoch_error() { return wait(epoch_errors_); }
+  EpochStreamId wait_ended() { return wait(ended_); }
+  bool quiet() {
+    MutexLock lock(mutex_);
+    return completed_.empty() && failed_.empty();
+  }
+
+ private:
+  template <class T>
+  void keep(std::deque<T>& kept, const T& item) {
+    MutexLock lock(mutex_);
+    kept.push_back(item);
+    arrived_.notify_all();
+  }
+  template <class T>
+  T wait(std::deque<T>& kept) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    MutexLock lock(mutex_);
+    while (kept.empty()) {
+      if (!arrived_.wait_until(mutex_, deadline)) FAIL("no result within a minute");
+    }
+    T item = std::move(kept.front());
+    kept.pop_front();
+    return item;
+  }
+
+  Mutex mutex_;
+  Condition arrived_;
+  std::deque<CompletedBatch> completed_;
+  std::deque<FailedBatch> failed_;
+  std::deque<Error> epoch_errors_;
+  std::deque<EpochStreamId> ended_;
+};
+
+struct PipelineSetup {
+  std::vector<std::string> roots;
+  std::string fake;  // options of the fake backend, which is then there, by pin only
+  std::uint32_t slots = 3;
+  Bytes slot_bytes = 4_MiB;
+  Limits limits;
+  Bytes encoded_in_flight = 64_MiB;
+};
+
+class PipelineFixture {
+ public:
+  static constexpr SessionId kSession{1};
+
+  explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
+    fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
+    std::vector<Pipeline::NamedBackend> backends;
+    for (const BackendRow& row : backend_table()) {
+      const bool fake = row.name == "fake";
+      if (fake && setup_.fake.empty()) continue;
+      BackendOptions options{.lanes = 2, .limits = setup_.limits.sample, .fake = setup_.fake};
+      backends.push_back({std::string(row.name), *row.create(options), fake});
+    }
+    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
+                                           Pipeline::Options{setup_.limits, setup_.encoded_in_flight});
+    thread_ = std::thread([this] { control_.run(); });
+    open();
+  }
+
+  ~PipelineFixture() {
+    work_.reset();
+    control_.stop();
+    thread_.join();
+    pipeline_.reset();
+    fetcher_.reset();
+  }
+
+  // Runs `call` on the control thread and returns what it returns.
+  template <class Call>
+  auto on_control(Call call) {
+    std::packaged_task<decltype(call())()> task(std::move(call));
+    auto answer = task.get_future();
+    boost::asio::post(control_, [&task] { task(); });
+    return answer.get();
+  }
+
+  Result<void> submit(BatchRequest request) {
+    return on_control([&] { return pipeline_->submit(kSession, std::move(request)); });
+  }
+  Result<void> release(const SealedTensor& tensor) {
+    return on_control([&] { return pipeline_->release(kSession, raw(tensor.slot), raw(tensor.generation)); });
+  }
+  std::uint32_t free_slots() {
+    return on_control([&] { return slots_->free_slots(); });
+  }
+  void close() {
+    on_control([&] {
+      pipeline_->close_session(kSession);
+      slots_.reset();
+    });
+  }
+  Result<std::shared_ptr<const Dataset>> list(const std::string& path) {
+    std::promise<Result<std::shared_ptr<const Dataset>>> listed;
+    auto answer = listed.get_future();
+    const Result<void> begun = on_control([&] {
+      return pipeline_->list_dataset(kSession, path, {}, [](std::uint64_t) {}, [&](auto result) { listed.set_value(std::move(result)); });
+    });
+    if (!begun) return begun.error();
+    return answer.get();
+  }
+
+  std::vector<std::uint8_t> bytes(const SealedTensor& tensor) const {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(segment_->data()) + tensor.offset;
+    return {begin, begin + tensor.bytes.count};
+  }
+  shm::SampleRecord record(const SealedTensor& tensor, std::uint32_t i) const {
+    shm::SampleRecord found;
+    std::memcpy(&found, segment_->data() + tensor.records_offset + i * sizeof found, sizeof found);
+    return found;
+  }
+
+  Pipeline& pipeline() { return *pipeline_; }
+  CollectingSink& sink() { return sink_; }
+  Counters& counters() { return counters_; }
+  SegmentBudget& budget() { return budget_; }
+  void drop_segment() { segment_.reset(); }
+
+ private:
+  void open() {
+    segment_ = *Segment::create(segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    auto caller = std::make_shared<Caller>();
+    caller->uid = ::geteuid();
+    caller->gid = ::getegid();
+    on_control([&] {
+      slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, setup_.slot_bytes, counters_);
+      pipeline_->open_session(kSession, {slots_.get(), &sink_, caller});
+    });
+  }
+
+  PipelineSetup setup_;
+  Counters counters_;
+  SegmentBudget budget_{1_GiB};
+  boost::asio::io_context control_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
+  std::unique_ptr<Fetcher> fetcher_;
+  std::shared_ptr<Segment> segment_;
+  CollectingSink sink_;
+  std::unique_ptr<SlotPool> slots_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::thread thread_;
+};
+
+}  // namespace millrace

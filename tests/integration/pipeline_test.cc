@@ -1,0 +1,296 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/integration/pipeline_fixture.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+std::shared_ptr<const Recipe> square(std::uint32_t side) {
+  Recipe recipe;
+  recipe.crop = RandomResizedCrop{};
+  recipe.resize = ExactSize{{side, side}};
+  recipe.flip_probability = 0.5F;
+  recipe.layout = Layout::kNhwc;
+  return std::make_shared<Recipe>(recipe);
+}
+
+void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
+  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+// `count` JPEG files of growing size named 000.jpg ...; those in `bad` are text.
+void write_images(const std::string& folder, std::uint32_t count, std::vector<std::uint32_t> bad = {}) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string path = folder + "/" + std::to_string(1000 + i).substr(1) + ".jpg";
+    const bool broken = std::find(bad.begin(), bad.end(), i) != bad.end();
+    const std::string text = "this is not an image";
+    write_bytes(path, broken ? std::as_bytes(std::span(text)) : std::span<const std::byte>(make_jpeg({.pixels = make_pixels(40 + i, 30 + i, 3, i)})));
+  }
+}
+
+BatchRequest request_of(const std::string& folder, std::uint32_t count, std::shared_ptr<const Recipe> recipe) {
+  BatchRequest request{.id = BatchId{1}, .recipe = std::move(recipe), .seed = 5};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    request.samples.push_back(SampleRequest{
+        .id = SampleId{i}, .label = i, .source = PathSource{folder + "/" + std::to_string(1000 + i).substr(1) + ".jpg"}});
+  }
+  return request;
+}
+
+EpochRequest epoch_of(std::shared_ptr<const Dataset> dataset, std::uint32_t batch_size) {
+  EpochRequest request{.id = EpochStreamId{3}, .dataset = dataset, .recipe = square(16)};
+  request.order = {.samples = dataset->samples(), .seed = 5, .shuffle = Shuffle::kYes, .batch_size = batch_size};
+  return request;
+}
+
+TEST_CASE("a batch of files comes out as one tensor with its records", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 20);
+  PipelineFixture fixture({.roots = {folder.path()}});
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 20, square(32))).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  REQUIRE(batch.failures.empty());
+  REQUIRE(batch.tensor->shape == std::vector<std::uint64_t>{20, 32, 32, 3});
+  REQUIRE(fixture.record(*batch.tensor, 7).id == 7);
+  REQUIRE(fixture.record(*batch.tensor, 7).source_width == 47);
+  REQUIRE(std::string(fixture.record(*batch.tensor, 7).backend) == "cpu");
+  REQUIRE(fixture.release(*batch.tensor).has_value());
+  REQUIRE(fixture.free_slots() == 3);
+}
+
+TEST_CASE("the same batch gives the same bytes on every backend, in any order", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 20);
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=200"});
+
+  BatchRequest on_cpu = request_of(folder.path(), 20, square(32));
+  BatchRequest on_fake = request_of(folder.path(), 20, square(32));
+  on_fake.id = BatchId{2};
+  on_fake.backend = "fake";
+  REQUIRE(fixture.submit(std::move(on_cpu)).has_value());
+  const CompletedBatch first = fixture.sink().wait_completed();
+  REQUIRE(fixture.submit(std::move(on_fake)).has_value());
+  const CompletedBatch second = fixture.sink().wait_completed();
+
+  REQUIRE(fixture.bytes(*first.tensor) == fixture.bytes(*second.tensor));
+}
+
+TEST_CASE("a bad file costs its batch one sample under skip and the batch under fail", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 6, {2});
+  PipelineFixture fixture({.roots = {folder.path()}});
+
+  BatchRequest skip = request_of(folder.path(), 6, square(16));
+  skip.on_error = OnError::kSkip;
+  REQUIRE(fixture.submit(std::move(skip)).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+  REQUIRE(batch.tensor->samples == 5);
+  REQUIRE(batch.failures.size() == 1);
+  REQUIRE(batch.failures[0].source == folder.path() + "/002.jpg");
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 6, square(16))).has_value());
+  REQUIRE_THAT(fixture.sink().wait_failed().error.message, Catch::Contains("002.jpg"));
+  REQUIRE(fixture.release(*batch.tensor).has_value());
+  REQUIRE(fixture.free_slots() == 3);
+}
+
+TEST_CASE("packed output gives each image its own size", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 5);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  Recipe recipe;
+  recipe.packing = Packing::kPacked;
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 5, std::make_shared<Recipe>(recipe))).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    const shm::SampleRecord record = fixture.record(*batch.tensor, i);
+    REQUIRE(record.width == 40 + i);
+    REQUIRE(record.height == 30 + i);
+    REQUIRE(record.pixels_bytes == std::uint64_t{record.width} * record.height * 3);
+    REQUIRE(record.pixels_offset % kPackedAlignment == 0);
+  }
+}
+
+TEST_CASE("a packed batch that does not fit its slot says how large the slot must be", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 5);
+  PipelineFixture fixture({.roots = {folder.path()}, .slot_bytes = 8_KiB});
+  Recipe recipe;
+  recipe.packing = Packing::kPacked;
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 5, std::make_shared<Recipe>(recipe))).has_value());
+  const FailedBatch batch = fixture.sink().wait_failed();
+
+  REQUIRE(batch.error.code == Code::kExhausted);
+  REQUIRE_THAT(batch.error.message, Catch::Contains("slot_bytes of at least"));
+  REQUIRE(fixture.free_slots() == 3);
+}
+
+TEST_CASE("batches wait for a slot, and too many of them are refused", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 2);
+  PipelineSetup setup{.roots = {folder.path()}, .slots = 1};
+  setup.limits.session.queued_batches = 2;
+  PipelineFixture fixture(std::move(setup));
+
+  std::vector<Result<void>> answers;
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    BatchRequest request = request_of(folder.path(), 2, square(16));
+    request.id = BatchId{id};
+    answers.push_back(fixture.submit(std::move(request)));
+  }
+
+  REQUIRE(answers[2].has_value());
+  REQUIRE(answers[3].error().code == Code::kExhausted);
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    const CompletedBatch batch = fixture.sink().wait_completed();
+    REQUIRE(raw(batch.id) == id);
+    REQUIRE(fixture.release(*batch.tensor).has_value());
+  }
+}
+
+TEST_CASE("a stale handle is refused and frees nothing", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 2);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  REQUIRE(fixture.submit(request_of(folder.path(), 2, square(16))).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  REQUIRE(fixture.release(*batch.tensor).has_value());
+
+  REQUIRE(fixture.release(*batch.tensor).error().code == Code::kPrecondition);
+  REQUIRE(fixture.free_slots() == 3);
+}
+
+TEST_CASE("a cancelled batch fails at once and its slot comes back when the device lets go", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 8);
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=100000"});
+  BatchRequest request = request_of(folder.path(), 8, square(16));
+  request.backend = "fake";
+
+  REQUIRE(fixture.submit(std::move(request)).has_value());
+  fixture.on_control([&] { fixture.pipeline().cancel(PipelineFixture::kSession, BatchId{1}); });
+
+  REQUIRE(fixture.sink().wait_failed().error.code == Code::kCancelled);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (fixture.free_slots() < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  REQUIRE(fixture.free_slots() == 3);
+}
+
+TEST_CASE("a batch that misses its deadline fails with what was done", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 8);
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=300000"});
+  BatchRequest request = request_of(folder.path(), 8, square(16));
+  request.backend = "fake";
+  request.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+
+  REQUIRE(fixture.submit(std::move(request)).has_value());
+
+  REQUIRE(fixture.sink().wait_failed().error.code == Code::kDeadline);
+}
+
+TEST_CASE("samples of a device that is lost are made by another backend", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 12);
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "lose_after=3"});
+  BatchRequest pinned = request_of(folder.path(), 12, square(16));
+  pinned.backend = "fake";
+  pinned.on_error = OnError::kSkip;
+
+  REQUIRE(fixture.submit(std::move(pinned)).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  REQUIRE(batch.failures.size() > 0);
+  for (const SampleFailure& failure : batch.failures) REQUIRE(failure.error.code == Code::kUnavailable);
+  BatchRequest unpinned = request_of(folder.path(), 12, square(16));
+  unpinned.id = BatchId{2};
+  REQUIRE(fixture.submit(std::move(unpinned)).has_value());
+  REQUIRE(fixture.sink().wait_completed().tensor->samples == 12);
+}
+
+TEST_CASE("an epoch pushes every sample once, in batches in order, and resumes where it was", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 23);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  const auto dataset = *fixture.list(folder.path());
+
+  std::vector<std::uint64_t> ids;
+  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch_of(dataset, 4)); });
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    const CompletedBatch batch = fixture.sink().wait_completed();
+    REQUIRE(raw(batch.id) == i);
+    REQUIRE(batch.epoch->next_batch == i + 1);
+    for (std::uint32_t s = 0; s < batch.tensor->samples; ++s) ids.push_back(fixture.record(*batch.tensor, s).id);
+    REQUIRE(fixture.release(*batch.tensor).has_value());
+  }
+  REQUIRE(fixture.sink().wait_ended() == EpochStreamId{3});
+
+  EpochRequest rest = epoch_of(dataset, 4);
+  rest.first_batch = 4;
+  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, rest); });
+  const CompletedBatch resumed = fixture.sink().wait_completed();
+  REQUIRE(fixture.record(*resumed.tensor, 0).id == ids[16]);
+  std::sort(ids.begin(), ids.end());
+  for (std::uint64_t i = 0; i < 23; ++i) REQUIRE(ids[i] == i);
+}
+
+TEST_CASE("an epoch pushes no more batches than there are free slots", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 20);
+  PipelineFixture fixture({.roots = {folder.path()}, .slots = 2});
+  const auto dataset = *fixture.list(folder.path());
+
+  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch_of(dataset, 2)); });
+  const CompletedBatch first = fixture.sink().wait_completed();
+  fixture.sink().wait_completed();
+
+  REQUIRE(fixture.free_slots() == 0);
+  REQUIRE(fixture.sink().quiet());
+  REQUIRE(fixture.release(*first.tensor).has_value());
+  REQUIRE(raw(fixture.sink().wait_completed().id) == 2);
+}
+
+TEST_CASE("a session closed under way lets go of its memory when the last lane is done", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 20);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  REQUIRE(fixture.submit(request_of(folder.path(), 20, square(32))).has_value());
+
+  fixture.close();
+  fixture.drop_segment();
+
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (fixture.budget().used() > Bytes{0} && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  REQUIRE(fixture.budget().used() == Bytes{0});
+  REQUIRE(fixture.sink().quiet());
+}
+
+TEST_CASE("draining finishes what has begun and refuses what is new", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 8);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  REQUIRE(fixture.submit(request_of(folder.path(), 8, square(16))).has_value());
+
+  std::promise<void> idle;
+  fixture.on_control([&] { fixture.pipeline().drain([&] { idle.set_value(); }); });
+  BatchRequest late = request_of(folder.path(), 8, square(16));
+  late.id = BatchId{9};
+  const Result<void> answer = fixture.submit(std::move(late));
+
+  REQUIRE(answer.error().code == Code::kUnavailable);
+  REQUIRE(idle.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready);
+  REQUIRE(fixture.sink().wait_completed().tensor->samples == 8);
+}
+
+}  // namespace
+}  // namespace millrace

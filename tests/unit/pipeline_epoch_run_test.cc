@@ -1,0 +1,100 @@
+#include <catch2/catch.hpp>
+
+#include "daemon/pipeline/epoch_run.h"
+
+namespace millrace {
+namespace {
+
+struct Recorder : BatchSink {
+  void completed(const CompletedBatch& batch) override { ids.push_back(raw(batch.id)); }
+  void failed(const FailedBatch& batch) override { ids.push_back(1000 + raw(batch.id)); }
+  void epoch_started(EpochStreamId, std::uint64_t batches, std::uint64_t first, std::uint64_t) override { started = {batches, first}; }
+  void epoch_failed(EpochStreamId, const Error& error) override { goodbye = error.message; }
+  void epoch_ended(EpochStreamId) override { goodbye = "ended"; }
+
+  std::vector<std::uint64_t> ids;
+  std::pair<std::uint64_t, std::uint64_t> started;
+  std::string goodbye;
+};
+
+std::shared_ptr<const Dataset> dataset_of(std::uint32_t samples) {
+  std::string paths(samples, 'a');
+  std::vector<Dataset::Entry> entries;
+  for (std::uint32_t i = 0; i < samples; ++i) entries.push_back({i, 1, static_cast<std::int32_t>(i % 3)});
+  return std::make_shared<Dataset>("/data", std::move(paths), std::move(entries), std::vector<std::string>{"a", "b", "c"}, 42);
+}
+
+EpochRun epoch_of(std::uint32_t samples, std::uint32_t batch_size, std::uint64_t first_batch = 0) {
+  EpochRequest request{.id = EpochStreamId{5}, .dataset = dataset_of(samples), .recipe = std::make_shared<Recipe>()};
+  request.order = EpochOrderSpec{.samples = samples, .batch_size = batch_size};
+  request.first_batch = first_batch;
+  EpochOrder order = *EpochOrder::create(request.order);
+  return EpochRun(std::move(request), std::move(order));
+}
+
+TEST_CASE("an epoch's batches come one after the other, with the dataset's labels", "[pipeline]") {
+  EpochRun epoch = epoch_of(5, 2);
+
+  const auto first = epoch.next();
+  epoch.next();
+  const auto last = epoch.next();
+
+  REQUIRE(first->samples.size() == 2);
+  REQUIRE(first->samples[1].label == 1);
+  REQUIRE(last->samples.size() == 1);
+  REQUIRE(last->id == BatchId{2});
+  REQUIRE_FALSE(epoch.next());
+}
+
+TEST_CASE("batches that finish out of order are handed over in order", "[pipeline]") {
+  EpochRun epoch = epoch_of(6, 2);
+  for (int i = 0; i < 3; ++i) epoch.next();
+  Recorder sink;
+
+  epoch.ended(sink, BatchId{2}, CompletedBatch{.id = BatchId{2}});
+  epoch.ended(sink, BatchId{1}, FailedBatch{.id = BatchId{1}});
+  REQUIRE(sink.ids.empty());
+  epoch.ended(sink, BatchId{0}, CompletedBatch{.id = BatchId{0}});
+
+  REQUIRE(sink.ids == std::vector<std::uint64_t>{0, 1001, 2});
+  REQUIRE(epoch.over());
+}
+
+TEST_CASE("a resumed epoch begins where the position says", "[pipeline]") {
+  EpochRun epoch = epoch_of(6, 2, 2);
+  Recorder sink;
+
+  epoch.announce(sink);
+  const auto batch = epoch.next();
+
+  REQUIRE(sink.started == std::pair<std::uint64_t, std::uint64_t>{3, 2});
+  REQUIRE(batch->id == BatchId{2});
+  REQUIRE(epoch.mark_after(batch->id).next_batch == 3);
+  REQUIRE(epoch.mark_after(batch->id).fingerprint == 42);
+}
+
+TEST_CASE("a position behind the last batch gives an epoch that is over at once", "[pipeline]") {
+  EpochRun epoch = epoch_of(6, 2, 99);
+
+  REQUIRE_FALSE(epoch.next());
+  REQUIRE(epoch.over());
+}
+
+TEST_CASE("an interrupted epoch says why, a finished one only that it ended", "[pipeline]") {
+  EpochRun interrupted = epoch_of(6, 2);
+  EpochRun finished = epoch_of(2, 2);
+  finished.next();
+  Recorder sink;
+
+  interrupted.interrupt(Error{Code::kUnavailable, "stopping"});
+  interrupted.say_goodbye(sink);
+  REQUIRE(sink.goodbye == "stopping");
+
+  finished.ended(sink, BatchId{0}, CompletedBatch{});
+  finished.interrupt(Error{Code::kUnavailable, "stopping"});
+  finished.say_goodbye(sink);
+  REQUIRE(sink.goodbye == "ended");
+}
+
+}  // namespace
+}  // namespace millrace
