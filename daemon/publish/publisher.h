@@ -1,0 +1,50 @@
+// Stage 6: a session's results leave for its client, in the order in which the pipeline gives them. Between seal and write there is no
+// hop: the control thread calls completed(), and that starts the write.
+//
+// A completed batch that no stream takes (never attached, or ended) gives its slot back here.
+//
+// Thread-bound(control).
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/model/batch_sink.h"
+#include "daemon/publish/stream_port.h"
+#include "daemon/slots/slot_pool.h"
+
+namespace millrace {
+
+// What a session has had so far, for statistics. Samples: images in completed batches, the stand-ins of bad ones included.
+struct PublishedCounts {
+  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t bad_samples = 0;
+};
+
+class Publisher final : public BatchSink {
+ public:
+  explicit Publisher(SlotPool& slots) : slots_(slots) {}
+
+  // `port` is used until detach(). REQUIRES: none attached.
+  void attach(StreamPort& port) { port_ = &port; }
+  void detach() { port_ = nullptr; }
+  StreamPort* port() const { return port_; }
+
+  // For messages that are not results; lost when no stream is attached.
+  void send(v1::ServerMessage message);
+
+  void completed(const CompletedBatch& batch) override;
+  void failed(const FailedBatch& batch) override;
+  void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) override;
+  void epoch_failed(EpochStreamId stream, const Error& error) override;
+  void epoch_ended(EpochStreamId stream) override;
+
+  const PublishedCounts& counts() const { return counts_; }
+
+ private:
+  SlotPool& slots_;
+  StreamPort* port_ = nullptr;  // null: no stream
+  PublishedCounts counts_;
+};
+
+}  // namespace millrace

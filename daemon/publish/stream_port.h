@@ -1,0 +1,22 @@
+// Where a session's messages leave for its client: the session's stream, as the publisher and the session see it.
+// Thread-bound(control): no call waits for the client.
+#pragma once
+
+#include "millrace/v1/session.pb.h"
+#include "proto/base/error.h"
+
+namespace millrace {
+
+class StreamPort {
+ public:
+  virtual ~StreamPort() = default;
+
+  // Behind what was sent before. Lost without a word when the stream is at its end or the client is gone.
+  virtual void send(v1::ServerMessage message) = 0;
+
+  // Ends the stream with this status: after what was sent, or at once. Nothing can be sent from here on. Idempotent.
+  virtual void finish(const Error& reason) = 0;
+  virtual void abort(const Error& reason) = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,60 @@
+// What a client can ask for on its stream, checked field by field (parse_message.h). Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "daemon/model/batch_request.h"
+#include "daemon/model/epoch.h"
+#include "daemon/serve/handoff_message.h"
+#include "proto/base/bytes.h"
+#include "proto/base/error.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+struct AttachRequest {
+  Ticket ticket{};
+};
+struct CancelRequest {
+  BatchId batch{};
+};
+struct ReleaseRequest {
+  std::uint32_t slot_untrusted = 0;
+  std::uint64_t generation_untrusted = 0;
+};
+struct OpenDatasetRequest {
+  DatasetId id{};
+  std::string path;  // absolute; not yet known to be allowed
+  std::vector<std::string> extensions;
+};
+struct CloseDatasetRequest {
+  DatasetId id{};
+};
+struct StopEpochRequest {
+  EpochStreamId id{};
+};
+
+// What an answer is about; monostate: nothing that has an id.
+using Subject = std::variant<std::monostate, BatchId, DatasetId, EpochStreamId>;
+
+// A message that says nothing sensible; the stream goes on.
+struct RefusedRequest {
+  Subject subject;
+  Error error;
+};
+
+using ClientRequest = std::variant<AttachRequest, BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest, CloseDatasetRequest,
+                                   EpochRequest, StopEpochRequest, RefusedRequest>;
+
+// Sessions.Open.
+struct OpenRequest {
+  Ticket ticket{};
+  std::string name;
+  std::uint32_t slots = 1;
+  Bytes slot_bytes;
+};
+
+}  // namespace millrace

@@ -1,0 +1,67 @@
+#include "daemon/serve/dataset_table.h"
+
+#include <string>
+#include <utility>
+
+#include "daemon/serve/field.h"
+
+namespace millrace {
+
+Result<void> DatasetTable::reserve(DatasetId id) {
+  MutexLock lock(mutex_);
+  if (entries_.contains(id)) {
+    return field_error("dataset_id",
+                       std::to_string(raw(id)) + " is taken, or its listing has not ended yet; give every dataset its own");
+  }
+  if (entries_.size() >= limit_) {
+    return Error{Code::kExhausted, "this session has " + std::to_string(limit_) +
+                                       " datasets open: close one, or raise limits.datasets in the daemon's settings"};
+  }
+  entries_.emplace(id, Entry{});
+  return {};
+}
+
+bool DatasetTable::fill(DatasetId id, std::shared_ptr<const Dataset> dataset) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  MILLRACE_CHECK(found != entries_.end() && !found->second.dataset);
+  if (found->second.unwanted) {
+    entries_.erase(found);
+    return false;
+  }
+  found->second.dataset = std::move(dataset);
+  return true;
+}
+
+bool DatasetTable::drop(DatasetId id) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  MILLRACE_CHECK(found != entries_.end() && !found->second.dataset);
+  const bool wanted = !found->second.unwanted;
+  entries_.erase(found);
+  return wanted;
+}
+
+DatasetTable::Closed DatasetTable::close(DatasetId id) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.unwanted) return Closed::kUnknown;
+  if (!found->second.dataset) {
+    found->second.unwanted = true;
+    return Closed::kWhileListed;
+  }
+  entries_.erase(found);
+  return Closed::kOpen;
+}
+
+Result<std::shared_ptr<const Dataset>> DatasetTable::find(DatasetId id) const {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.dataset || found->second.unwanted) {
+    return Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(id)) +
+                                      " is open in this session; send OpenDataset and wait for DatasetOpened"};
+  }
+  return found->second.dataset;
+}
+
+}  // namespace millrace

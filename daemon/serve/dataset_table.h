@@ -1,0 +1,50 @@
+// The datasets that a session has open, by the id that the client chose. Listing takes a while, so an id is reserved first and filled later.
+//
+//   reserve() ──▶ listed ──fill()──▶ open ──close()──▶ (free)
+//                   └─close()─▶ unwanted ──fill(), drop()──▶ (free)        the id stays taken until its listing is done
+//
+// Thread-safe: the control thread changes it, gRPC's threads look datasets up while they parse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "daemon/model/dataset.h"
+#include "proto/base/ids.h"
+#include "proto/base/mutex.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+class DatasetTable {
+ public:
+  enum class Closed : std::uint8_t { kUnknown, kWhileListed, kOpen };
+
+  explicit DatasetTable(std::size_t limit) : limit_(limit) {}
+
+  // kInvalid: the id is taken. kExhausted: `limit` are open or being listed.
+  Result<void> reserve(DatasetId id) MILLRACE_EXCLUDES(mutex_);
+
+  // The listing is done, well or not. false: closed meanwhile, nobody wants it. REQUIRES: reserved, listed until now.
+  [[nodiscard]] bool fill(DatasetId id, std::shared_ptr<const Dataset> dataset) MILLRACE_EXCLUDES(mutex_);
+  [[nodiscard]] bool drop(DatasetId id) MILLRACE_EXCLUDES(mutex_);
+
+  Closed close(DatasetId id) MILLRACE_EXCLUDES(mutex_);
+
+  // kNotFound: not open, or not yet, naming the field "dataset_id". Shared: see DatasetSource.
+  Result<std::shared_ptr<const Dataset>> find(DatasetId id) const MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  struct Entry {
+    std::shared_ptr<const Dataset> dataset;  // null: being listed
+    bool unwanted = false;
+  };
+
+  const std::size_t limit_;
+  mutable Mutex mutex_;
+  std::map<DatasetId, Entry> entries_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace

@@ -1,0 +1,245 @@
+#include "daemon/serve/grpc_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "daemon/serve/grpc_stream.h"
+#include "daemon/serve/parse_message.h"
+#include "daemon/serve/socket_path.h"
+#include "millrace/v1/device.grpc.pb.h"
+#include "millrace/v1/session.grpc.pb.h"
+#include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/rpc/status_map.h"
+#include "proto/rpc/unix_address.h"
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kLeastMessageBytes = 4 << 20;
+constexpr int kBesideInlineBytes = 1 << 20;  // of a Submit: everything but the encoded bytes
+constexpr int kStreamsPerConnection = 128;
+
+Error stopping() { return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"}; }
+
+// Files made while it lives are for owner and group.
+class GroupOnly {
+ public:
+  GroupOnly() : before_(::umask(S_IXUSR | S_IXGRP | S_IRWXO)) {}
+  ~GroupOnly() { ::umask(before_); }
+  GroupOnly(const GroupOnly&) = delete;
+  GroupOnly& operator=(const GroupOnly&) = delete;
+
+ private:
+  const mode_t before_;
+};
+
+// A unary call answered on the control thread by `work`, which returns its status.
+template <class Work>
+grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, boost::asio::io_context& control, Work work) {
+  grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
+  boost::asio::post(control, [reactor, work = std::move(work)]() mutable { reactor->Finish(work()); });
+  return reactor;
+}
+
+class SessionsService final : public v1::Sessions::CallbackService {
+ public:
+  SessionsService(StreamSurroundings& around, std::string version) : around_(around), version_(std::move(version)) {}
+
+  grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* call, const v1::OpenSessionRequest* request_untrusted,
+                                 v1::OpenSessionReply* reply) override {
+    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+    boost::asio::post(around_.control, [this, reactor, reply, request = parse_open(*request_untrusted)]() mutable {
+      if (!request) return reactor->Finish(to_status(request.error()));
+      if (around_.stopping) return reactor->Finish(to_status(*around_.stopping));
+      around_.sessions.open(*std::move(request), [this, reactor, reply](Result<OpenedSession> opened) {
+        if (opened) write(*opened, *reply);
+        reactor->Finish(opened ? grpc::Status::OK : ticket_status(opened.error()));
+      });
+    });
+    return reactor;
+  }
+
+  grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>* Stream(grpc::CallbackServerContext* call) override {
+    return new GrpcStream(around_, *call);  // owns itself: see there
+  }
+
+ private:
+  void write(const OpenedSession& opened, v1::OpenSessionReply& reply) const {
+    reply.set_session_id(raw(opened.id));
+    reply.set_segment_bytes(opened.segment.count);
+    reply.set_slots(opened.slots);
+    reply.set_slot_bytes(opened.slot_bytes.count);
+    reply.set_daemon_version(version_);
+  }
+
+  StreamSurroundings& around_;
+  const std::string version_;
+};
+
+const char* format_name(ImageFormat format) {
+  switch (format) {
+    case ImageFormat::kJpeg:
+      return "jpeg";
+    case ImageFormat::kPng:
+      return "png";
+    case ImageFormat::kWebp:
+      return "webp";
+  }
+  return "";
+}
+
+class DevicesService final : public v1::Devices::CallbackService {
+ public:
+  DevicesService(boost::asio::io_context& control, const Pipeline& pipeline) : control_(control), pipeline_(pipeline) {}
+
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*, v1::ListDevicesReply* reply) override {
+    return answer(*call, control_, [this, reply] {
+      const std::vector<BackendInfo> backends = pipeline_.backends();
+      for (std::size_t i = 0; i < backends.size(); ++i) {
+        v1::Device& device = *reply->add_devices();
+        device.set_backend(backends[i].name);
+        device.set_name(backends[i].device);
+        device.set_detail(backends[i].detail);
+        device.set_lanes(backends[i].lanes);
+        device.set_state(pipeline_.backend_lost(i) ? v1::DEVICE_STATE_LOST : v1::DEVICE_STATE_READY);
+        for (const ImageFormat format : backends[i].formats) device.add_formats(format_name(format));
+      }
+      return grpc::Status::OK;
+    });
+  }
+
+ private:
+  boost::asio::io_context& control_;
+  const Pipeline& pipeline_;
+};
+
+class StatisticsService final : public v1::Statistics::CallbackService {
+ public:
+  StatisticsService(const GrpcServer::Parts& parts, std::string version) : parts_(parts), version_(std::move(version)) {}
+
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest*, v1::GetStatisticsReply* reply) override {
+    return answer(*call, parts_.control, [this, reply] {
+      reply->set_daemon_version(version_);
+      reply->set_pid(::getpid());
+      reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
+      for (const MetricRow& row : metric_table()) {
+        v1::Metric& metric = *reply->add_metrics();
+        metric.set_name(std::string(row.name));
+        metric.set_kind(row.kind == MetricKind::kCounter ? v1::METRIC_KIND_COUNTER : v1::METRIC_KIND_GAUGE);
+        metric.set_unit(std::string(row.unit));
+        metric.set_help(std::string(row.help));
+        metric.set_value(parts_.counters.value(row));
+      }
+      parts_.sessions.describe(*reply);
+      return grpc::Status::OK;
+    });
+  }
+
+ private:
+  const GrpcServer::Parts parts_;
+  const std::string version_;
+  const Clock::time_point since_ = Clock::now();
+};
+
+}  // namespace
+
+class GrpcServer::Impl {
+ public:
+  Impl(Options options, const Parts& parts)
+      : options_(std::move(options)),
+        parts_(parts),
+        around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}},
+        sessions_(around_, options_.version),
+        devices_(parts.control, parts.pipeline),
+        statistics_(parts, options_.version) {}
+
+  Result<void> listen() {
+    MILLRACE_TRY_VOID(claim_socket_path(options_.socket));
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    configure(builder);
+    int listening = 0;
+    builder.AddListeningPort(unix_address(options_.socket), grpc::InsecureServerCredentials(), &listening);
+    const GroupOnly group_only;
+    server_ = builder.BuildAndStart();
+    if (!server_ || listening == 0)
+      return Error{Code::kUnavailable, "cannot listen on " + options_.socket + ": check that its folder is there and the daemon may write to it"};
+    set_serving(true);
+    return {};
+  }
+
+  void stop_accepting() {
+    if (around_.stopping) return;
+    around_.stopping = stopping();
+    set_serving(false);
+  }
+
+  void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {
+    stop_accepting();
+    for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(*around_.stopping);
+    // gRPC's Shutdown waits for calls that the control thread must answer, so it waits elsewhere.
+    stopper_ = std::jthread([this, deadline, done = std::move(done)]() mutable {
+      server_->Shutdown(deadline);
+      server_->Wait();
+      boost::asio::post(parts_.control, std::move(done));
+    });
+  }
+
+ private:
+  void configure(grpc::ServerBuilder& builder) {
+    builder.RegisterService(&sessions_);
+    builder.RegisterService(&devices_);
+    builder.RegisterService(&statistics_);
+    const std::uint64_t inline_bytes = std::min<std::uint64_t>(options_.limits.batch.inline_message.count, 1U << 30U);
+    builder.SetMaxReceiveMessageSize(std::max(kLeastMessageBytes, static_cast<int>(inline_bytes) + kBesideInlineBytes));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
+    // Only reflection is served by gRPC's synchronous threads: one is enough.
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+  }
+
+  void set_serving(bool serving) {
+    grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
+    health->SetServingStatus(serving);
+    for (const char* name : {v1::Sessions::service_full_name(), v1::Devices::service_full_name(), v1::Statistics::service_full_name()})
+      health->SetServingStatus(name, serving);
+  }
+
+  const Options options_;
+  const Parts parts_;
+  StreamSurroundings around_;
+  SessionsService sessions_;
+  DevicesService devices_;
+  StatisticsService statistics_;
+  std::unique_ptr<grpc::Server> server_;
+  std::jthread stopper_;
+};
+
+GrpcServer::GrpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+GrpcServer::~GrpcServer() = default;
+
+Result<std::unique_ptr<GrpcServer>> GrpcServer::create(Options options, Parts parts) {
+  auto impl = std::make_unique<Impl>(std::move(options), parts);
+  MILLRACE_TRY_VOID(impl->listen());
+  return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
+}
+
+void GrpcServer::stop_accepting() { impl_->stop_accepting(); }
+
+void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {
+  impl_->shutdown(deadline, std::move(done));
+}
+
+}  // namespace millrace

@@ -1,0 +1,55 @@
+// The gRPC side of the daemon: the services of proto/rpc, health and reflection, on a Unix socket. Calls are posted to the control thread,
+// which answers them.
+//
+// Thread-bound(control).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/session_table.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+class GrpcServer {
+ public:
+  struct Options {
+    std::string socket;   // absolute path; the socket's mode is 0660
+    std::string version;  // the daemon's, for clients
+    Limits limits;
+    std::chrono::milliseconds attach_within{10'000};  // a stream without Attach ends
+  };
+  // What the services ask; all of it outlives the server.
+  struct Parts {
+    boost::asio::io_context& control;
+    SessionTable& sessions;
+    const Pipeline& pipeline;
+    const Counters& counters;
+  };
+
+  // Listens when it returns; calls are answered while `control` runs. Errors: claim_socket_path's, and kUnavailable when gRPC cannot listen.
+  // Sets the process's umask for a moment: call it before other threads create files.
+  static Result<std::unique_ptr<GrpcServer>> create(Options options, Parts parts);
+  ~GrpcServer();  // REQUIRES: shutdown() has called `done`, or `control` never ran
+
+  // Health turns to NOT_SERVING; no new sessions or streams from here on.
+  void stop_accepting();
+
+  // Ends every stream with UNAVAILABLE behind what was sent already; calls still there at `deadline` are cut off. `done` is called on the
+  // control thread when nothing of gRPC calls back any more: `control` must run until then. Once.
+  void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done);
+
+ private:
+  class Impl;
+  explicit GrpcServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;  // keeps gRPC's headers out of everybody else's build
+};
+
+}  // namespace millrace

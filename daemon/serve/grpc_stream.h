@@ -1,0 +1,82 @@
+// One call of Sessions.Stream: reads a message, has it handled, reads the next; writes one message after the other. gRPC's threads parse
+// what was read and post; everything else is on the control thread. A client that sends faster than it is served waits in its own socket;
+// one that does not read what it is sent is cut off when too much waits for it.
+//
+//   begun ──Attach──▶ attached ──client ends, finish(), abort()──▶ finishing ──last write is done──▶ finished ──OnDone──▶ deleted
+//
+// Owned by gRPC from its creation until OnDone, then by the posting that deletes it. Thread-bound(control), but for the reactions (On...),
+// which gRPC calls.
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "daemon/publish/stream_port.h"
+#include "daemon/serve/session_table.h"
+
+namespace millrace {
+
+class GrpcStream;
+
+// The status for an error of SessionTable::open() or attach(), where kDenied means a ticket that is not known: UNAUTHENTICATED.
+grpc::Status ticket_status(const Error& error);
+
+// What all streams share; outlives them. Thread-bound(control) but for the constants.
+struct StreamSurroundings {
+  boost::asio::io_context& control;
+  SessionTable& sessions;
+  const Limits limits;
+  const std::chrono::milliseconds attach_within;
+  std::unordered_set<GrpcStream*> open;
+  std::optional<Error> stopping;  // set: new streams get this
+};
+
+class GrpcStream final : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>, public StreamPort {
+ public:
+  // gRPC's threads. `call` outlives OnDone().
+  GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call);
+
+  void send(v1::ServerMessage message) override;
+  void finish(const Error& reason) override;
+  void abort(const Error& reason) override;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  void begin();
+  void handle(ClientRequest request);
+  void attach(const ClientRequest& request);
+  void read();
+  void read_ended();
+  void written(bool ok);
+  void end(grpc::Status status);
+  void pump();
+  void limit_writing(std::chrono::milliseconds limit);
+  void leave();
+
+  StreamSurroundings& around_;
+  grpc::CallbackServerContext& call_;
+  v1::ClientMessage incoming_;                    // gRPC's while a read is under way
+  std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
+  std::optional<SessionId> session_;
+  boost::asio::steady_timer patience_;  // for Attach, later for the last write
+
+  v1::ServerMessage outgoing_;  // gRPC's while a write is under way
+  bool writing_ = false;
+  bool broken_ = false;  // a write failed: nothing arrives any more
+  std::deque<v1::ServerMessage> queue_;
+  std::size_t queued_bytes_ = 0;
+  std::optional<grpc::Status> status_;  // set: finishing
+  bool finished_ = false;               // Finish() was called: `call_` may be gone
+};
+
+}  // namespace millrace

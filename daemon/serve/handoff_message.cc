@@ -1,0 +1,91 @@
+#include "daemon/serve/handoff_message.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace millrace {
+namespace {
+
+Error refused(Code code, std::string why) {
+  return Error{code, "hand-off: " + std::move(why)};
+}
+
+Result<void> check_descriptors(std::size_t found, std::size_t due, std::string_view message) {
+  if (found == due) return {};
+  return refused(Code::kInvalid, std::string(message) + " comes with " +
+                                     (due == 0 ? "no descriptor" : "one descriptor, the memfd") + ", here are " +
+                                     (found > 1 ? "several" : std::to_string(found)));
+}
+
+shm::HandoffReply reply_of(shm::ReplyKind kind) {
+  shm::HandoffReply reply{};
+  reply.magic = shm::kHandoffMagic;
+  reply.version = shm::kHandoffVersion;
+  reply.kind = static_cast<std::uint32_t>(kind);
+  return reply;
+}
+
+// The longest beginning of `text` of at most `most` bytes that splits no UTF-8 character.
+std::string_view cut(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;
+  return text.substr(0, most);
+}
+
+}  // namespace
+
+Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descriptors_untrusted) {
+  shm::HandoffRequest request{};
+  if (bytes_untrusted.size() < offsetof(shm::HandoffRequest, kind))
+    return refused(Code::kInvalid,
+                   "a message of " + std::to_string(bytes_untrusted.size()) + " bytes, shorter than any");
+  std::memcpy(&request, bytes_untrusted.data(), std::min(bytes_untrusted.size(), sizeof request));
+  if (request.magic != shm::kHandoffMagic)
+    return refused(Code::kPrecondition, "this is a Millrace daemon, and that was no message for one");
+  if (request.version != shm::kHandoffVersion)
+    return refused(Code::kPrecondition, "the daemon speaks version " + std::to_string(shm::kHandoffVersion) +
+                                            ", the client version " + std::to_string(request.version) +
+                                            ": install libmillrace and millraced of the same version");
+  if (bytes_untrusted.size() != sizeof request)
+    return refused(Code::kInvalid,
+                   "a message has " + std::to_string(sizeof request) + " bytes, not " +
+                       (bytes_untrusted.size() > sizeof request ? "more" : std::to_string(bytes_untrusted.size())));
+  if (request.reserved != 0) return refused(Code::kInvalid, "reserved: must be 0");
+  switch (static_cast<shm::RequestKind>(request.kind)) {
+    case shm::RequestKind::kHello:
+      if (request.ring_bytes != 0) return refused(Code::kInvalid, "ring_bytes: must be 0 in a Hello");
+      MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 0, "a Hello"));
+      return HandoffMessage{HandoffHello{}};
+    case shm::RequestKind::kRingOffer:
+      MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 1, "a RingOffer"));
+      return HandoffMessage{HandoffRing{Bytes{request.ring_bytes}}};
+  }
+  return refused(Code::kInvalid, "kind: no message has the number " + std::to_string(request.kind));
+}
+
+shm::HandoffReply welcome_reply(const Ticket& ticket) {
+  shm::HandoffReply reply = reply_of(shm::ReplyKind::kWelcome);
+  std::memcpy(reply.ticket, ticket.data(), ticket.size());
+  return reply;
+}
+
+shm::HandoffReply segment_reply(Bytes segment) {
+  shm::HandoffReply reply = reply_of(shm::ReplyKind::kSegment);
+  reply.segment_bytes = segment.count;
+  return reply;
+}
+
+shm::HandoffReply ring_taken_reply() {
+  return reply_of(shm::ReplyKind::kRingTaken);
+}
+
+shm::HandoffReply refused_reply(const Error& error) {
+  shm::HandoffReply reply = reply_of(shm::ReplyKind::kRefused);
+  reply.code = static_cast<std::uint32_t>(error.code);
+  const std::string_view text = cut(error.message, sizeof reply.message - 1);
+  std::memcpy(reply.message, text.data(), text.size());
+  return reply;
+}
+
+}  // namespace millrace

@@ -1,0 +1,37 @@
+// What a client may say on the hand-off socket, checked (proto/shm/handoff_wire.h has the bytes). Pure functions and
+// values, thread-safe.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <variant>
+
+#include "proto/base/bytes.h"
+#include "proto/base/error.h"
+#include "proto/base/result.h"
+#include "proto/shm/handoff_wire.h"
+
+namespace millrace {
+
+// Proves on the gRPC socket who one is on the hand-off socket: 128 random bits, good as long as the connection.
+using Ticket = std::array<std::uint8_t, shm::kTicketBytes>;
+
+struct HandoffHello {};
+struct HandoffRing {
+  Bytes size_untrusted;  // the one descriptor's; whether it is so, the input ring finds out
+};
+using HandoffMessage = std::variant<HandoffHello, HandoffRing>;
+
+// One datagram as it came: its bytes, and how many descriptors came with it (those that the kernel dropped for want of
+// room count as more than one). kInvalid: length, kind, descriptors where none are due or not just one. kPrecondition:
+// another version, or not Millrace.
+Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descriptors_untrusted);
+
+// The four answers. `error`'s message is cut where the field ends, between characters.
+shm::HandoffReply welcome_reply(const Ticket& ticket);
+shm::HandoffReply segment_reply(Bytes segment);
+shm::HandoffReply ring_taken_reply();
+shm::HandoffReply refused_reply(const Error& error);
+
+}  // namespace millrace

@@ -1,0 +1,91 @@
+// The hand-off socket: learns from the kernel who a client is, hands it a ticket for gRPC, passes the session's
+// descriptors, and notices at once when the client is gone, however it went. proto/shm/handoff_wire.h draws the
+// exchange.
+//
+//   accepted ──Hello──▶ welcomed ──send_segment()──▶ seated ──RingOffer──▶ seated, with a ring
+//       │ 5 s               │ 10 s                     │                       │
+//       └───────────────────┴──────────────────────────┴───────────────────────┴── end of file, out of turn ──▶ gone
+//
+// Whoever was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here blocks;
+// connections are bounded, in all and for each user.
+//
+// Thread-bound(control): every call, and every call of Events, is made on the io_context's one thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "daemon/model/caller.h"
+#include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
+#include "daemon/serve/handoff_message.h"
+#include "proto/base/bytes.h"
+#include "proto/base/ids.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+class HandoffServer {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    // A welcomed client's connection has ended, by itself or because it broke the rules; whatever hangs on it can go.
+    // Not called for close(), refuse() and the server's end.
+    virtual void disconnected(ClientId client) = 0;
+    // A seated client offers its input ring; an error is passed on to it and the session goes on without.
+    virtual Result<void> ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) = 0;
+  };
+
+  struct Options {
+    std::string path;                // of the socket: gRPC's + shm::kHandoffSuffix
+    std::uint32_t connections = 96;  // at the same time; more are refused with a reason
+    std::uint32_t connections_per_user = 40;
+    std::chrono::milliseconds hello_within{5'000};
+    std::chrono::milliseconds session_within{10'000};
+
+    // Room for every session that the limits allow, and for as many clients that are just coming.
+    static Options of(std::string path, const SessionLimits& limits);
+  };
+
+  // Listens. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there, or it is
+  // no socket; kInvalid: the path is too long. `events` and `counters` outlive the server.
+  static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, Options options,
+                                                       Counters& counters, Events& events);
+  // With Options::of(path, limits).
+  static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, std::string path,
+                                                       const SessionLimits& limits, Counters& counters, Events& events);
+  ~HandoffServer();  // closes every connection and removes the socket file, if it is still its own
+  HandoffServer(const HandoffServer&) = delete;
+  HandoffServer& operator=(const HandoffServer&) = delete;
+
+  struct Connection {
+    ClientId id{};
+    std::shared_ptr<const Caller> caller;  // shared: it becomes the session's and goes to fetch threads
+  };
+  // The welcomed client with this ticket, whether it has a session yet or not; nullopt: no such ticket, or its client
+  // is gone.
+  std::optional<Connection> find(const Ticket& ticket_untrusted) const;
+
+  // Passes the segment's read-only descriptor (which stays the caller's) and seats the client: it may stay as long as
+  // it likes, and offer a ring. kUnavailable: it is gone, or does not read; then disconnected() follows.
+  Result<void> send_segment(ClientId client, int read_only_fd, Bytes size);
+
+  // Tells a client why there is nothing for it and closes; disconnected() does not follow. Unknown clients: nothing
+  // happens.
+  void refuse(ClientId client, const Error& why);
+  void close(ClientId client);
+
+ private:
+  struct State;
+  explicit HandoffServer(std::shared_ptr<State> state);
+
+  std::shared_ptr<State> state_;  // shared: handlers that wait in the io_context hold it weakly
+};
+
+}  // namespace millrace

@@ -1,0 +1,63 @@
+#include "daemon/serve/messages.h"
+
+#include <string>
+
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+// gRPC clients accept 4 MiB a message unless told otherwise.
+constexpr std::size_t kMaxMessageBytes = 3'500'000;
+
+struct SubjectWriter {
+  v1::Failed& failed;
+  void operator()(std::monostate) const {}
+  void operator()(BatchId id) const { failed.set_batch_id(raw(id)); }
+  void operator()(DatasetId id) const { failed.set_dataset_id(raw(id)); }
+  void operator()(EpochStreamId id) const { failed.set_stream_id(raw(id)); }
+};
+
+}  // namespace
+
+v1::ServerMessage attached_message(SessionId id) {
+  v1::ServerMessage message;
+  message.mutable_attached()->set_session_id(raw(id));
+  return message;
+}
+
+v1::ServerMessage failed_message(const Subject& subject, const Error& error) {
+  v1::ServerMessage message;
+  v1::Failed& failed = *message.mutable_failed();
+  std::visit(SubjectWriter{failed}, subject);
+  failed.set_code(std::string(code_name(error.code)));
+  failed.set_message(printable(error.message));
+  return message;
+}
+
+v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files) {
+  v1::ServerMessage message;
+  message.mutable_dataset_progress()->set_dataset_id(raw(id));
+  message.mutable_dataset_progress()->set_files(files);
+  return message;
+}
+
+Result<v1::ServerMessage> dataset_opened_message(DatasetId id, const Dataset& dataset) {
+  v1::ServerMessage message;
+  v1::DatasetOpened& opened = *message.mutable_dataset_opened();
+  opened.set_dataset_id(raw(id));
+  opened.set_samples(dataset.samples());
+  opened.set_fingerprint(dataset.fingerprint());
+  std::size_t bytes = 0;
+  for (const std::string& name : dataset.classes()) {
+    opened.add_classes(printable(name));
+    bytes += opened.classes(opened.classes_size() - 1).size() + 8;
+    if (bytes > kMaxMessageBytes) {
+      return Error{Code::kExhausted, "the names of the " + std::to_string(dataset.classes().size()) +
+                                         " class folders do not fit into one message: open parts of the tree"};
+    }
+  }
+  return message;
+}
+
+}  // namespace millrace

@@ -1,0 +1,18 @@
+// The session's own answers as messages; results of batches are publish/messages.h. Pure functions, thread-safe.
+#pragma once
+
+#include "daemon/model/dataset.h"
+#include "daemon/serve/client_request.h"
+#include "millrace/v1/session.pb.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+v1::ServerMessage attached_message(SessionId id);
+v1::ServerMessage failed_message(const Subject& subject, const Error& error);
+v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files);
+
+// kExhausted: more class names than one message holds.
+Result<v1::ServerMessage> dataset_opened_message(DatasetId id, const Dataset& dataset);
+
+}  // namespace millrace

@@ -1,0 +1,128 @@
+// Every message in this file is untrusted.
+#include "daemon/serve/parse_batch.h"
+
+#include <algorithm>
+
+#include "daemon/serve/field.h"
+#include "daemon/serve/parse_recipe.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kMaxBackendName = 32;
+
+Result<RingSource> parse_ring(const v1::RingSpan& span) {
+  if (span.length() == 0) return field_error("length", "must be at least 1, is 0");
+  if (span.offset() + span.length() < span.offset()) return field_error("length", "reaches beyond the end of the address space");
+  return RingSource{span.offset(), span.length()};
+}
+
+Result<DatasetSource> parse_dataset_sample(const v1::DatasetSample& sample, const DatasetTable& datasets) {
+  MILLRACE_TRY(std::shared_ptr<const Dataset> dataset, datasets.find(DatasetId{sample.dataset_id()}));
+  if (sample.sample_id() >= dataset->samples()) {
+    return field_error("sample_id", "must be less than the dataset's samples (" + std::to_string(dataset->samples()) + "), is " +
+                                        std::to_string(sample.sample_id()));
+  }
+  return DatasetSource{std::move(dataset), SampleId{sample.sample_id()}};
+}
+
+Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, const DatasetTable& datasets) {
+  switch (sample.source_case()) {
+    case v1::Sample::kPath:
+      MILLRACE_TRY_VOID(check_path("path", sample.path(), limits));
+      return SampleSource{PathSource{std::move(*sample.mutable_path())}};
+    case v1::Sample::kEncoded:
+      return SampleSource{InlineSource{std::move(*sample.mutable_encoded())}};
+    case v1::Sample::kRing: {
+      MILLRACE_TRY_IN("ring", const RingSource ring, parse_ring(sample.ring()));
+      return SampleSource{ring};
+    }
+    case v1::Sample::kDataset: {
+      MILLRACE_TRY_IN("dataset", DatasetSource source, parse_dataset_sample(sample.dataset(), datasets));
+      return SampleSource{std::move(source)};
+    }
+    case v1::Sample::SOURCE_NOT_SET:
+      break;
+  }
+  return field_error("source", "must be set: path, encoded, ring or dataset");
+}
+
+// An id that the client did not choose is the dataset's, else the position; a dataset's sample keeps its label unless one is given.
+void identify(const v1::Sample& sample, int position, SampleRequest& parsed) {
+  parsed.label = sample.label();
+  parsed.id = SampleId{static_cast<std::uint64_t>(position)};
+  if (const auto* of_dataset = std::get_if<DatasetSource>(&parsed.source)) {
+    parsed.id = of_dataset->sample;
+    if (sample.label() == 0) parsed.label = of_dataset->dataset->label(of_dataset->sample);
+  }
+  if (sample.has_id()) parsed.id = SampleId{sample.id()};
+}
+
+Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limits& limits, const DatasetTable& datasets) {
+  SampleRequest parsed;
+  MILLRACE_TRY(parsed.source, parse_source(sample, limits, datasets));
+  identify(sample, position, parsed);
+  if (sample.has_box()) {
+    MILLRACE_TRY_IN("box", parsed.box, parse_box(sample.box()));
+  }
+  return parsed;
+}
+
+Result<void> check_inline_bytes(const v1::Submit& request, const Limits& limits) {
+  Bytes sum;
+  for (const v1::Sample& sample : request.samples()) {
+    if (sample.source_case() == v1::Sample::kEncoded) sum += Bytes{sample.encoded().size()};
+  }
+  if (sum <= limits.batch.inline_message) return {};
+  return field_error("samples", "the encoded bytes of one message are " + to_text(sum) + ", over the limit of " +
+                                    to_text(limits.batch.inline_message) +
+                                    " (limits.inline_message): send smaller batches, or use the input ring or paths");
+}
+
+}  // namespace
+
+Result<void> check_path(std::string_view field, std::string_view path, const Limits& limits) {
+  if (path.empty() || path.front() != '/') return field_error(field, "must be absolute, beginning with /");
+  if (path.size() > limits.batch.path_bytes) {
+    return field_error(field, "must have at most " + std::to_string(limits.batch.path_bytes) + " bytes (limits.path_bytes), has " +
+                                  std::to_string(path.size()));
+  }
+  if (path.find('\0') != std::string_view::npos) return field_error(field, "must not contain a zero byte");
+  return {};
+}
+
+Result<void> check_backend(std::string_view backend) {
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
+  if (backend.size() <= kMaxBackendName && std::all_of(backend.begin(), backend.end(), allowed)) return {};
+  return field_error("backend", "is not a backend's name; Devices.List shows the names");
+}
+
+Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, const DatasetTable& datasets,
+                                  std::chrono::steady_clock::time_point now) {
+  if (request.samples().empty()) return field_error("samples", "must have at least one sample");
+  if (static_cast<std::uint64_t>(request.samples_size()) > limits.batch.samples) {
+    return field_error("samples", "must be at most " + std::to_string(limits.batch.samples) + " (limits.samples), are " +
+                                      std::to_string(request.samples_size()));
+  }
+  MILLRACE_TRY_VOID(check_inline_bytes(request, limits));
+
+  BatchRequest batch{.id = BatchId{request.batch_id()}, .seed = request.seed(), .epoch = request.epoch()};
+  MILLRACE_TRY_IN("recipe", Recipe recipe, parse_recipe(request.recipe()));
+  batch.recipe = std::make_shared<const Recipe>(recipe);
+  MILLRACE_TRY(batch.on_error, parse_on_error(request.on_error()));
+  MILLRACE_TRY(batch.fidelity, parse_fidelity(request.fidelity()));
+  MILLRACE_TRY(batch.priority, parse_priority(request.priority()));
+  MILLRACE_TRY_VOID(check_backend(request.backend()));
+  batch.backend = request.backend();
+  if (request.deadline_ms() > 0) batch.deadline = now + std::chrono::milliseconds(request.deadline_ms());
+
+  batch.samples.reserve(static_cast<std::size_t>(request.samples_size()));
+  for (int i = 0; i < request.samples_size(); ++i) {
+    Result<SampleRequest> sample = parse_sample(*request.mutable_samples(i), i, limits, datasets);
+    if (!sample) return inside("samples", i, std::move(sample).error());
+    batch.samples.push_back(*std::move(sample));
+  }
+  return batch;
+}
+
+}  // namespace millrace

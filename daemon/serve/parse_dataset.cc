@@ -1,0 +1,116 @@
+// Every message in this file is untrusted.
+#include "daemon/serve/parse_dataset.h"
+
+#include <algorithm>
+
+#include "daemon/serve/field.h"
+#include "daemon/serve/parse_batch.h"
+#include "daemon/serve/parse_recipe.h"
+#include "proto/rpc/position_token.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kMaxExtensions = 64;
+constexpr std::size_t kMaxExtensionBytes = 16;
+
+Result<ShardTail> parse_shard_tail(int value) {
+  return parse_enum("shard_tail", value, std::array{ShardTail::kPad, ShardTail::kPad, ShardTail::kDrop, ShardTail::kUneven});
+}
+
+Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset& dataset, const Limits& limits) {
+  MILLRACE_TRY_VOID(check_range("batch_size", request.batch_size(), 1U, limits.batch.samples));
+  const std::uint32_t world_size = std::max(1U, request.world_size());
+  if (request.rank() >= world_size) {
+    return field_error("rank", "must be less than world_size (" + std::to_string(world_size) + "), is " + std::to_string(request.rank()));
+  }
+  EpochOrderSpec order{.samples = dataset.samples(),
+                       .seed = request.seed(),
+                       .epoch = request.epoch(),
+                       .shuffle = request.shuffle() ? Shuffle::kYes : Shuffle::kNo,
+                       .last_batch = request.drop_last() ? LastBatch::kDrop : LastBatch::kKeep,
+                       .batch_size = request.batch_size(),
+                       .rank = request.rank(),
+                       .world_size = world_size};
+  MILLRACE_TRY(order.tail, parse_shard_tail(request.shard_tail()));
+  return order;
+}
+
+Error other_dataset() {
+  return Error{Code::kPrecondition,
+               "position: was taken on another dataset, or the files have changed since: put the same files back, or start the epoch without a "
+               "position"};
+}
+
+Error other_epoch(std::string_view field, std::uint64_t then, std::uint64_t now) {
+  return Error{Code::kPrecondition, "position: was taken with " + std::string(field) + " " + std::to_string(then) + ", this epoch has " +
+                                        std::to_string(now) + ": start it with the same value, or without a position"};
+}
+
+// Where the token resumes. What decides the order must be as it was when the token was made.
+Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpec& order, const Dataset& dataset) {
+  MILLRACE_TRY(const v1::EpochPosition then, decode_position(token));
+  if (then.fingerprint() != dataset.fingerprint()) return other_dataset();
+  MILLRACE_TRY_IN("position", const ShardTail tail, parse_shard_tail(static_cast<int>(std::min(then.shard_tail(), 1'000U))));
+  struct Field {
+    std::string_view name;
+    std::uint64_t then, now;
+  };
+  const Field fields[] = {
+      {"seed", then.seed(), order.seed},
+      {"epoch", then.epoch(), order.epoch},
+      {"shuffle", then.shuffle() ? 1U : 0U, order.shuffle == Shuffle::kYes ? 1U : 0U},
+      {"drop_last", then.drop_last() ? 1U : 0U, order.last_batch == LastBatch::kDrop ? 1U : 0U},
+      {"batch_size", then.batch_size(), order.batch_size},
+      {"rank", then.rank(), order.rank},
+      {"world_size", then.world_size(), order.world_size},
+      {"shard_tail", static_cast<std::uint64_t>(tail) + 1, static_cast<std::uint64_t>(order.tail) + 1},
+  };
+  for (const Field& field : fields) {
+    if (field.then != field.now) return other_epoch(field.name, field.then, field.now);
+  }
+  return then.next_batch();
+}
+
+Result<void> check_extension(const std::string& extension) {
+  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  if (!extension.empty() && extension.size() <= kMaxExtensionBytes && std::all_of(extension.begin(), extension.end(), allowed)) return {};
+  return Error{Code::kInvalid, "must be 1 to " + std::to_string(kMaxExtensionBytes) + " lower-case letters and digits without the dot"};
+}
+
+}  // namespace
+
+Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, const Limits& limits) {
+  if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
+  MILLRACE_TRY_VOID(check_path("path", request.path(), limits));
+  if (request.extensions_size() > kMaxExtensions) {
+    return field_error("extensions", "must be at most " + std::to_string(kMaxExtensions) + ", are " + std::to_string(request.extensions_size()));
+  }
+  OpenDatasetRequest parsed{.id = DatasetId{request.dataset_id()}, .path = request.path()};
+  for (int i = 0; i < request.extensions_size(); ++i) {
+    if (const Result<void> checked = check_extension(request.extensions(i)); !checked)
+      return checked.error().within("extensions[" + std::to_string(i) + "]");
+    parsed.extensions.push_back(request.extensions(i));
+  }
+  return parsed;
+}
+
+Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limits& limits, const DatasetTable& datasets) {
+  if (request.stream_id() == 0) return field_error("stream_id", "must be at least 1, is 0");
+  EpochRequest epoch{.id = EpochStreamId{request.stream_id()}, .batches = request.first_batches()};
+  MILLRACE_TRY(epoch.dataset, datasets.find(DatasetId{request.dataset_id()}));
+  MILLRACE_TRY_IN("recipe", const Recipe recipe, parse_recipe(request.recipe()));
+  epoch.recipe = std::make_shared<const Recipe>(recipe);
+  MILLRACE_TRY(epoch.order, parse_order(request, *epoch.dataset, limits));
+  MILLRACE_TRY(epoch.on_error, parse_on_error(request.on_error()));
+  MILLRACE_TRY(epoch.fidelity, parse_fidelity(request.fidelity()));
+  MILLRACE_TRY(epoch.priority, parse_priority(request.priority()));
+  MILLRACE_TRY_VOID(check_backend(request.backend()));
+  epoch.backend = request.backend();
+  if (!request.position().empty()) {
+    MILLRACE_TRY(epoch.first_batch, parse_position(request.position(), epoch.order, *epoch.dataset));
+  }
+  return epoch;
+}
+
+}  // namespace millrace

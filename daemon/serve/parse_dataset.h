@@ -1,0 +1,20 @@
+// OpenDataset and StartEpoch become checked values. Pure functions, thread-safe.
+#pragma once
+
+#include "daemon/model/epoch.h"
+#include "daemon/model/limits.h"
+#include "daemon/serve/client_request.h"
+#include "daemon/serve/dataset_table.h"
+#include "millrace/v1/dataset.pb.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// Errors: kInvalid naming the field.
+Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request_untrusted, const Limits& limits);
+
+// Errors name the field: kInvalid; kNotFound for a dataset that is not open; kPrecondition for a position that was taken in another epoch or
+// dataset, saying what differs.
+Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request_untrusted, const Limits& limits, const DatasetTable& datasets);
+
+}  // namespace millrace

@@ -1,0 +1,22 @@
+// The entrance for everything that a client sends: one function a message of the stream, one for Sessions.Open. Pure functions, thread-safe;
+// they run on gRPC's threads.
+#pragma once
+
+#include <chrono>
+
+#include "daemon/model/limits.h"
+#include "daemon/serve/client_request.h"
+#include "daemon/serve/dataset_table.h"
+#include "millrace/v1/session.pb.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// The strings of `message_untrusted` are moved out of it. A malformed message comes back as RefusedRequest, naming message and field.
+ClientRequest parse_message(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
+                            std::chrono::steady_clock::time_point now);
+
+// kInvalid naming the field; what budgets allow is looked at later.
+Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request_untrusted);
+
+}  // namespace millrace

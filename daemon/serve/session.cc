@@ -1,0 +1,123 @@
+#include "daemon/serve/session.h"
+
+#include <utility>
+
+#include "daemon/serve/messages.h"
+
+namespace millrace {
+
+Session::Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits)
+    : parts_(std::move(parts)),
+      pipeline_(pipeline),
+      counters_(counters),
+      limits_(limits),
+      slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
+      publisher_(slots_),
+      datasets_(std::make_shared<DatasetTable>(limits.session.datasets)) {
+  pipeline_.open_session(parts_.id, SessionParts{&slots_, &publisher_, parts_.caller});
+  counters_.add(MetricId::sessions_opened);
+  counters_.add(MetricId::sessions);
+}
+
+Session::~Session() {
+  pipeline_.close_session(parts_.id);
+  counters_.subtract(MetricId::sessions);
+}
+
+Result<void> Session::attach(StreamPort& port) {
+  if (had_stream_) return Error{Code::kPrecondition, "this session has had its stream; open another session"};
+  had_stream_ = true;
+  publisher_.attach(port);
+  publisher_.send(attached_message(parts_.id));
+  return {};
+}
+
+void Session::detach(StreamEnd end) {
+  if (publisher_.port() == nullptr) return;
+  ended_by_client_ = end == StreamEnd::kByClient;
+  publisher_.detach();
+  pipeline_.close_session(parts_.id);
+}
+
+void Session::handle(ClientRequest request) {
+  std::visit([this](auto&& wanted) { act(std::move(wanted)); }, std::move(request));
+}
+
+void Session::act(AttachRequest) { refuse({}, Error{Code::kInvalid, "attach: this stream is attached already"}); }
+
+void Session::act(BatchRequest request) {
+  const BatchId id = request.id;
+  if (const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request)); !admitted) refuse(id, admitted.error());
+}
+
+void Session::act(CancelRequest request) { pipeline_.cancel(parts_.id, request.batch); }
+
+void Session::act(ReleaseRequest request) {
+  const Result<void> released = pipeline_.release(parts_.id, request.slot_untrusted, request.generation_untrusted);
+  if (!released) refuse({}, released.error().within("release"));
+}
+
+void Session::act(OpenDatasetRequest request) {
+  const DatasetId id = request.id;
+  if (const Result<void> reserved = datasets_->reserve(id); !reserved) return refuse(id, reserved.error());
+  // The pipeline calls neither once the session is closed in it, and ~Session closes it.
+  const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
+  const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
+  const Result<void> begun = pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.extensions), progress, done);
+  if (!begun && datasets_->drop(id)) refuse(id, begun.error());
+}
+
+void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset) {
+  Result<v1::ServerMessage> message = dataset ? dataset_opened_message(id, **dataset) : Result<v1::ServerMessage>(dataset.error());
+  if (!message) {
+    if (datasets_->drop(id)) refuse(id, message.error());
+    return;
+  }
+  if (datasets_->fill(id, *std::move(dataset))) publisher_.send(*std::move(message));
+}
+
+void Session::act(CloseDatasetRequest request) {
+  switch (datasets_->close(request.id)) {
+    case DatasetTable::Closed::kUnknown:
+      return refuse(request.id, Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(request.id)) + " is open in this session"});
+    case DatasetTable::Closed::kWhileListed:
+      return publisher_.send(failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
+    case DatasetTable::Closed::kOpen:
+      return;
+  }
+}
+
+void Session::act(EpochRequest request) { pipeline_.start_epoch(parts_.id, std::move(request)); }
+
+void Session::act(StopEpochRequest request) { pipeline_.stop_epoch(parts_.id, request.id); }
+
+void Session::act(RefusedRequest request) { refuse(request.subject, request.error); }
+
+void Session::refuse(const Subject& subject, const Error& error) {
+  counters_.add(MetricId::requests_refused);
+  publisher_.send(failed_message(subject, error));
+}
+
+Result<void> Session::take_ring(UniqueFd memfd_untrusted, Bytes size_untrusted) {
+  if (has_ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
+  MILLRACE_TRY(std::shared_ptr<const InputRing> ring, InputRing::create(std::move(memfd_untrusted), size_untrusted, limits_.session.ring));
+  pipeline_.set_ring(parts_.id, std::move(ring));
+  has_ring_ = true;
+  return {};
+}
+
+void Session::describe(v1::SessionStatistics& statistics) const {
+  statistics.set_session_id(raw(parts_.id));
+  statistics.set_name(parts_.name);
+  statistics.set_uid(parts_.caller->uid);
+  statistics.set_pid(parts_.caller->pid);
+  statistics.set_slots(slots_.slots());
+  statistics.set_slots_free(slots_.free_slots());
+  statistics.set_segment_bytes(parts_.segment->size().count);
+  const PublishedCounts& counts = publisher_.counts();
+  statistics.set_batches(counts.batches);
+  statistics.set_samples(counts.samples);
+  statistics.set_bad_samples(counts.bad_samples);
+}
+
+}  // namespace millrace

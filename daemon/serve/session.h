@@ -1,0 +1,94 @@
+// One session: its slots, its datasets, its results' way out, and what its client asks for. It lives from Sessions.Open until its hand-off
+// connection closes; its one stream may end before that, and slots then stay readable.
+//
+//   opened ──attach()──▶ streaming ──detach()──▶ readable ──▶ destroyed: slots back, memory freed
+//      └────────────────────┴──── hand-off connection closes ──────▲
+//
+// Thread-bound(control), but for the dataset table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "daemon/model/caller.h"
+#include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/publish/publisher.h"
+#include "daemon/serve/client_request.h"
+#include "daemon/serve/dataset_table.h"
+#include "daemon/slots/slot_pool.h"
+#include "millrace/v1/statistics.pb.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+// How a stream came to its end: the client said that it is done, or the call broke off.
+enum class StreamEnd : std::uint8_t { kByClient, kBroken };
+
+class Session {
+ public:
+  struct Parts {
+    SessionId id{};
+    ClientId client{};  // its hand-off connection
+    std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
+    std::string name;
+    std::uint32_t slots = 1;
+    Bytes slot_bytes;
+    std::shared_ptr<Segment> segment;  // shared: see SlotPool
+  };
+
+  Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits);
+  ~Session();  // closes it in the pipeline; its stream, if any, is told by whoever destroys it
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  SessionId id() const { return parts_.id; }
+  ClientId client() const { return parts_.client; }
+  const Caller& caller() const { return *parts_.caller; }
+  const Segment& segment() const { return *parts_.segment; }
+  StreamPort* port() const { return publisher_.port(); }
+
+  // kPrecondition: it has, or had, its stream.
+  Result<void> attach(StreamPort& port);
+  void detach(StreamEnd end);  // cancels what is under way; nothing happens without a stream
+  bool ended_by_client() const { return ended_by_client_; }
+
+  // The answer goes to the stream.
+  void handle(ClientRequest request);
+
+  // kPrecondition: it has one already. Otherwise InputRing's errors.
+  Result<void> take_ring(UniqueFd memfd_untrusted, Bytes size_untrusted);
+
+  // Shared with the stream, which parses on gRPC's threads.
+  std::shared_ptr<const DatasetTable> datasets() const { return datasets_; }
+  void describe(v1::SessionStatistics& statistics) const;
+
+ private:
+  void act(AttachRequest request);
+  void act(BatchRequest request);
+  void act(CancelRequest request);
+  void act(ReleaseRequest request);
+  void act(OpenDatasetRequest request);
+  void act(CloseDatasetRequest request);
+  void act(EpochRequest request);
+  void act(StopEpochRequest request);
+  void act(RefusedRequest request);
+
+  void refuse(const Subject& subject, const Error& error);
+  void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
+
+  Parts parts_;
+  Pipeline& pipeline_;
+  Counters& counters_;
+  const Limits& limits_;
+  SlotPool slots_;
+  Publisher publisher_;
+  std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
+  bool had_stream_ = false;
+  bool ended_by_client_ = false;
+  bool has_ring_ = false;
+};
+
+}  // namespace millrace

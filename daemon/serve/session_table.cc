@@ -1,0 +1,123 @@
+#include "daemon/serve/session_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "daemon/serve/field.h"
+
+namespace millrace {
+namespace {
+
+Error no_such_ticket() {
+  return Error{Code::kDenied, "ticket: not valid here; connect to the hand-off socket, and keep that connection open as long as the session"};
+}
+
+}  // namespace
+
+SessionTable::SessionTable(Pipeline& pipeline, SegmentMaker& maker, Counters& counters, const Limits& limits)
+    : pipeline_(pipeline), maker_(maker), counters_(counters), limits_(limits) {}
+
+SessionTable::~SessionTable() = default;
+
+void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSession>)> done) {
+  const std::optional<HandoffServer::Connection> connection = handoff_->find(request.ticket);
+  if (!connection) return done(no_such_ticket());
+  const ClientId client = connection->id;
+  if (opening_.contains(client) || by_client_.contains(client))
+    return done(Error{Code::kPrecondition, "this ticket has opened its session already; every session needs a hand-off connection of its own"});
+  if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) return done(fits.error());
+
+  const Bytes size = segment_bytes(request.slots, request.slot_bytes);
+  opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done)});
+  maker_.make(size, [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
+}
+
+Result<void> SessionTable::check_budgets(const OpenRequest& request, const Caller& caller) const {
+  const SessionLimits& limits = limits_.session;
+  if (request.slots > limits.slots) {
+    return field_error("slots", "must be at most " + std::to_string(limits.slots) + " (limits.slots), is " + std::to_string(request.slots));
+  }
+  if (sessions_.size() + opening_.size() >= limits.sessions) {
+    return Error{Code::kExhausted, std::to_string(limits.sessions) +
+                                       " sessions are open: close one, or raise limits.sessions in the daemon's settings"};
+  }
+  const auto opened = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) { return entry.second->caller().uid == caller.uid; });
+  const auto opening = std::count_if(opening_.begin(), opening_.end(), [&](const auto& entry) { return entry.second.caller->uid == caller.uid; });
+  if (opened + opening >= limits.sessions_per_user) {
+    return Error{Code::kExhausted, std::to_string(limits.sessions_per_user) + " sessions of user " + std::to_string(caller.uid) +
+                                       " are open: close one, or raise limits.sessions_per_user in the daemon's settings"};
+  }
+  return {};
+}
+
+void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment) {
+  auto entry = opening_.extract(client);
+  if (entry.empty()) return;  // disconnected meanwhile, and told so
+  Opening& opening = entry.mapped();
+  if (!segment) return opening.done(std::move(segment).error());
+
+  const SessionId id{next_id_++};
+  const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
+  Session::Parts parts{.id = id,
+                       .client = client,
+                       .caller = std::move(opening.caller),
+                       .name = std::move(opening.request.name),
+                       .slots = opening.request.slots,
+                       .slot_bytes = opening.request.slot_bytes,
+                       .segment = *std::move(segment)};
+  const auto session = sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
+  by_client_.emplace(client, id);
+  // If the client is gone, the event loop reports it after this: disconnected().
+  const Result<void> sent = handoff_->send_segment(client, session->second->segment().read_only_fd(), opened.segment);
+  if (!sent) return opening.done(sent.error());
+  opening.done(opened);
+}
+
+Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& port) {
+  const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
+  if (!connection) return no_such_ticket();
+  Session* session = find(connection->id);
+  if (session == nullptr) return Error{Code::kPrecondition, "this ticket has no session yet: call Sessions.Open first"};
+  MILLRACE_TRY_VOID(session->attach(port));
+  return AttachedSession{session->id(), session->datasets()};
+}
+
+void SessionTable::handle(SessionId id, ClientRequest request) {
+  if (Session* session = find(id)) session->handle(std::move(request));
+}
+
+void SessionTable::detach(SessionId id, StreamEnd end) {
+  if (Session* session = find(id)) session->detach(end);
+}
+
+void SessionTable::disconnected(ClientId client) {
+  const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
+  if (auto entry = opening_.extract(client)) return entry.mapped().done(gone);
+  const auto entry = by_client_.extract(client);
+  if (entry.empty()) return;
+  const auto session = sessions_.extract(entry.mapped());
+  if (StreamPort* port = session.mapped()->port()) port->abort(gone);
+  if (!session.mapped()->ended_by_client()) counters_.add(MetricId::sessions_reclaimed);
+}
+
+Result<void> SessionTable::ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) {
+  Session* session = find(client);
+  if (session == nullptr) return Error{Code::kPrecondition, "offer a ring when the session is open: call Sessions.Open first"};
+  return session->take_ring(std::move(memfd_untrusted), size_untrusted);
+}
+
+void SessionTable::describe(v1::GetStatisticsReply& statistics) const {
+  for (const auto& [id, session] : sessions_) session->describe(*statistics.add_sessions());
+}
+
+Session* SessionTable::find(SessionId id) const {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second.get();
+}
+
+Session* SessionTable::find(ClientId client) const {
+  const auto found = by_client_.find(client);
+  return found == by_client_.end() ? nullptr : find(found->second);
+}
+
+}  // namespace millrace

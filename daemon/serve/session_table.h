@@ -1,0 +1,85 @@
+// All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in the pipeline.
+//
+//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ Session, descriptor to the hand-off connection ─▶ `done`
+//   Stream: Attach(ticket) ─▶ attach()      end of the stream ─▶ detach()
+//   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
+//
+// Thread-bound(control).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/client_request.h"
+#include "daemon/serve/handoff_server.h"
+#include "daemon/serve/segment_maker.h"
+#include "daemon/serve/session.h"
+#include "millrace/v1/statistics.pb.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+struct OpenedSession {
+  SessionId id{};
+  Bytes segment;
+  std::uint32_t slots = 0;
+  Bytes slot_bytes;
+};
+
+struct AttachedSession {
+  SessionId id{};
+  std::shared_ptr<const DatasetTable> datasets;  // shared with the stream, which parses on gRPC's threads
+};
+
+class SessionTable final : public HandoffServer::Events {
+ public:
+  SessionTable(Pipeline& pipeline, SegmentMaker& maker, Counters& counters, const Limits& limits);
+  ~SessionTable() override;
+
+  // The hand-off server reports to this table and is looked into by it. Once, before anything else.
+  void use(HandoffServer& handoff) { handoff_ = &handoff; }
+
+  // `done` is called once, at once on an error that is known at once. kDenied: no such ticket. kPrecondition: it has its session already.
+  // kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed meanwhile.
+  void open(OpenRequest request, std::function<void(Result<OpenedSession>)> done);
+
+  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. `port` is used until detach() or disconnected().
+  Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& port);
+  void handle(SessionId id, ClientRequest request);  // nothing happens once the session is gone
+  void detach(SessionId id, StreamEnd end);          // likewise
+
+  void describe(v1::GetStatisticsReply& statistics) const;
+
+  void disconnected(ClientId client) override;
+  Result<void> ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) override;
+
+ private:
+  struct Opening {
+    OpenRequest request;
+    std::shared_ptr<const Caller> caller;  // shared: becomes the session's
+    std::function<void(Result<OpenedSession>)> done;
+  };
+
+  Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;
+  void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
+  Session* find(SessionId id) const;
+  Session* find(ClientId client) const;
+
+  Pipeline& pipeline_;
+  SegmentMaker& maker_;
+  Counters& counters_;
+  const Limits limits_;
+  HandoffServer* handoff_ = nullptr;
+  std::map<ClientId, Opening> opening_;                    // their memory is being made
+  std::map<SessionId, std::unique_ptr<Session>> sessions_;
+  std::map<ClientId, SessionId> by_client_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace millrace

@@ -1,0 +1,104 @@
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+
+#include "daemon/serve/handoff_message.h"
+
+namespace millrace {
+namespace {
+
+shm::HandoffRequest request(shm::RequestKind kind) {
+  shm::HandoffRequest made{};
+  made.magic = shm::kHandoffMagic;
+  made.version = shm::kHandoffVersion;
+  made.kind = static_cast<std::uint32_t>(kind);
+  return made;
+}
+
+Result<HandoffMessage> parse(const shm::HandoffRequest& made, std::size_t descriptors = 0) {
+  return parse_handoff(std::as_bytes(std::span(&made, 1)), descriptors);
+}
+
+TEST_CASE("a Hello and a RingOffer are read as such", "[handoff]") {
+  shm::HandoffRequest offer = request(shm::RequestKind::kRingOffer);
+  offer.ring_bytes = 65'536;
+
+  const auto hello = parse(request(shm::RequestKind::kHello));
+  const auto ring = parse(offer, 1);
+
+  REQUIRE(hello);
+  REQUIRE(std::holds_alternative<HandoffHello>(*hello));
+  REQUIRE(ring);
+  REQUIRE(std::get<HandoffRing>(*ring).size_untrusted == 65'536_B);
+}
+
+TEST_CASE("messages of any other length are refused", "[handoff]") {
+  std::array<std::byte, sizeof(shm::HandoffRequest) + 1> bytes{};
+  const shm::HandoffRequest hello = request(shm::RequestKind::kHello);
+  std::memcpy(bytes.data(), &hello, sizeof hello);
+
+  for (std::size_t length = 0; length <= bytes.size(); ++length) {
+    const auto message = parse_handoff(ByteView(bytes.data(), length), 0);
+
+    REQUIRE(message.has_value() == (length == sizeof hello));
+    if (!message) REQUIRE(message.error().code == Code::kInvalid);
+  }
+}
+
+TEST_CASE("another program's and another version's messages are told apart from broken ones", "[handoff]") {
+  shm::HandoffRequest foreign = request(shm::RequestKind::kHello);
+  foreign.magic = 0x47455420;
+  shm::HandoffRequest newer = request(shm::RequestKind::kHello);
+  newer.version = 2;
+
+  const auto not_ours = parse(foreign);
+  const auto too_new = parse(newer);
+
+  REQUIRE(not_ours.error().code == Code::kPrecondition);
+  REQUIRE(too_new.error().code == Code::kPrecondition);
+  REQUIRE(too_new.error().message ==
+          "hand-off: the daemon speaks version 1, the client version 2: install libmillrace and millraced of the same "
+          "version");
+}
+
+TEST_CASE("a longer message of another version is refused for its version", "[handoff]") {
+  std::array<std::byte, 25> bytes{};
+  shm::HandoffRequest newer = request(shm::RequestKind::kHello);
+  newer.version = 2;
+  std::memcpy(bytes.data(), &newer, sizeof newer);
+
+  REQUIRE(parse_handoff(bytes, 0).error().code == Code::kPrecondition);
+}
+
+TEST_CASE("descriptors come with a RingOffer, one of them, and with nothing else", "[handoff]") {
+  REQUIRE_FALSE(parse(request(shm::RequestKind::kHello), 1));
+  REQUIRE_FALSE(parse(request(shm::RequestKind::kRingOffer), 0));
+  REQUIRE_FALSE(parse(request(shm::RequestKind::kRingOffer), 2));
+  REQUIRE(parse(request(shm::RequestKind::kRingOffer), 1));
+}
+
+TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
+  shm::HandoffRequest reserved = request(shm::RequestKind::kHello);
+  reserved.reserved = 1;
+  shm::HandoffRequest with_size = request(shm::RequestKind::kHello);
+  with_size.ring_bytes = 1;
+  shm::HandoffRequest unknown = request(shm::RequestKind::kHello);
+  unknown.kind = 3;
+
+  REQUIRE(parse(reserved).error().message == "hand-off: reserved: must be 0");
+  REQUIRE(parse(with_size).error().message == "hand-off: ring_bytes: must be 0 in a Hello");
+  REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 3");
+}
+
+TEST_CASE("a refusal carries code and text, and a long text is cut between characters", "[handoff]") {
+  const auto short_one = refused_reply({Code::kExhausted, "no room"});
+  const auto long_one = refused_reply({Code::kInvalid, std::string(198, 'a') + "\u00fc and more"});
+
+  REQUIRE(short_one.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused));
+  REQUIRE(short_one.code == static_cast<std::uint32_t>(Code::kExhausted));
+  REQUIRE(std::string(short_one.message) == "no room");
+  REQUIRE(std::string(long_one.message) == std::string(198, 'a'));
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,190 @@
+// A hand-off server on a control thread of its own, and a client that may say anything at all to it. For tests.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <array>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "daemon/serve/handoff_server.h"
+#include "proto/base/mutex.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+
+// Remembers what it was told; answers a ring with what the test wants. Thread-safe.
+class RecordedEvents final : public HandoffServer::Events {
+ public:
+  void disconnected(ClientId client) override {
+    MutexLock lock(mutex_);
+    gone_.push_back(client);
+  }
+  Result<void> ring_offered(ClientId, UniqueFd memfd_untrusted, Bytes size_untrusted) override {
+    MutexLock lock(mutex_);
+    rings_.push_back(size_untrusted);
+    memfd_ = std::move(memfd_untrusted);
+    return ring_answer_;
+  }
+
+  std::size_t gone() const {
+    MutexLock lock(mutex_);
+    return gone_.size();
+  }
+  bool only_gone(ClientId client) const {
+    MutexLock lock(mutex_);
+    return gone_.size() == 1 && gone_.front() == client;
+  }
+  std::size_t rings() const {
+    MutexLock lock(mutex_);
+    return rings_.size();
+  }
+  Bytes last_ring() const {
+    MutexLock lock(mutex_);
+    return rings_.back();
+  }
+  void answer_rings_with(Result<void> answer) {
+    MutexLock lock(mutex_);
+    ring_answer_ = std::move(answer);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<ClientId> gone_ MILLRACE_GUARDED_BY(mutex_);
+  std::vector<Bytes> rings_ MILLRACE_GUARDED_BY(mutex_);
+  UniqueFd memfd_ MILLRACE_GUARDED_BY(mutex_);
+  Result<void> ring_answer_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+class HandoffRig {
+ public:
+  explicit HandoffRig(HandoffServer::Options options = {}) {
+    options.path = path();
+    server_ = *HandoffServer::create(control_, std::move(options), counters_, events_);
+    thread_ = std::thread([this] { control_.run(); });
+  }
+  ~HandoffRig() {
+    on_control([&] { server_.reset(); });
+    work_.reset();
+    thread_.join();
+  }
+
+  // Runs `call` with the server on the control thread and returns what it returned.
+  template <class Call>
+  std::invoke_result_t<Call> on_control(Call call) {
+    std::packaged_task<std::invoke_result_t<Call>()> task(std::move(call));
+    auto future = task.get_future();
+    boost::asio::post(control_, [&task] { task(); });
+    return future.get();
+  }
+  std::optional<HandoffServer::Connection> find(const Ticket& ticket) {
+    return on_control([&] { return server_->find(ticket); });
+  }
+
+  std::string path() const { return folder_ / "millrace.sock.handoff"; }
+  HandoffServer& server() { return *server_; }  // on the control thread
+  RecordedEvents& events() { return events_; }
+  std::int64_t connections() const { return counters_.stored(MetricId::handoff_connections); }
+
+ private:
+  TempFolder folder_;
+  boost::asio::io_context control_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
+  Counters counters_;
+  RecordedEvents events_;
+  std::unique_ptr<HandoffServer> server_;
+  std::thread thread_;
+};
+
+// Plain system calls, so that a forked child may use it as well.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    const timeval patience{10, 0};
+    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    connected_ = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+
+  bool connected() const { return connected_; }
+  void hang_up() { socket_.reset(); }
+
+  bool send(const void* bytes, std::size_t size, const std::vector<int>& descriptors = {}) const {
+    iovec part{const_cast<void*>(bytes), size};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(200 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!descriptors.empty()) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
+      cmsghdr* rights = CMSG_FIRSTHDR(&message);
+      rights->cmsg_level = SOL_SOCKET;
+      rights->cmsg_type = SCM_RIGHTS;
+      rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
+    }
+    return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+  }
+  bool send(const shm::HandoffRequest& request, const std::vector<int>& descriptors = {}) const {
+    return send(&request, sizeof request, descriptors);
+  }
+
+  // nullopt: the connection has ended (or nothing came in ten seconds). A descriptor that comes along lies in
+  // `descriptor` until the next.
+  std::optional<shm::HandoffReply> receive() {
+    shm::HandoffReply reply{};
+    iovec part{&reply, sizeof reply};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof reply)) return std::nullopt;
+    descriptor.reset();
+    if (const cmsghdr* rights = CMSG_FIRSTHDR(&message)) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
+      descriptor.reset(fd);
+    }
+    return reply;
+  }
+
+  UniqueFd descriptor;
+
+ private:
+  UniqueFd socket_;
+  bool connected_ = false;
+};
+
+inline shm::HandoffRequest handoff_request(shm::RequestKind kind, std::uint64_t ring_bytes = 0) {
+  shm::HandoffRequest request{};
+  request.magic = shm::kHandoffMagic;
+  request.version = shm::kHandoffVersion;
+  request.kind = static_cast<std::uint32_t>(kind);
+  request.ring_bytes = ring_bytes;
+  return request;
+}
+
+inline Ticket ticket_of(const shm::HandoffReply& reply) {
+  Ticket ticket{};
+  std::memcpy(ticket.data(), reply.ticket, ticket.size());
+  return ticket;
+}
+
+}  // namespace millrace

@@ -1,0 +1,119 @@
+// The daemon's front in one process: real sockets, sessions, memory and pipeline; files and lanes are stood in for, so that a test says
+// when a sample is fetched. And a client of it, message by message. Thread-bound(the test).
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "daemon/serve/grpc_server.h"
+#include "daemon/serve/handoff_server.h"
+#include "daemon/serve/segment_maker.h"
+#include "daemon/serve/session_table.h"
+#include "millrace/v1/device.grpc.pb.h"
+#include "millrace/v1/session.grpc.pb.h"
+#include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/base/mutex.h"
+#include "proto/base/unique_fd.h"
+#include "proto/shm/handoff_wire.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+
+// Every sample is an 8x8 JPEG by its header, but those whose path holds "bad". Held: nothing comes back until let_go().
+class StandInFetcher final : public Fetcher {
+ public:
+  ~StandInFetcher() override { let_go(); }
+
+  bool try_fetch(FetchTask&& task) override MILLRACE_EXCLUDES(mutex_);
+  bool try_list(ListTask&& task) override MILLRACE_EXCLUDES(mutex_);
+
+  void hold() MILLRACE_EXCLUDES(mutex_);
+  void let_go() MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  Mutex mutex_;
+  bool held_ MILLRACE_GUARDED_BY(mutex_) = false;
+  std::vector<FetchTask> fetches_ MILLRACE_GUARDED_BY(mutex_);
+  std::vector<ListTask> listings_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+struct FrontSetup {
+  Limits limits;
+  Bytes segments = 64_MiB;
+  std::chrono::milliseconds attach_within{10'000};
+};
+
+class Front {
+ public:
+  explicit Front(FrontSetup setup = {});
+  ~Front();
+
+  const std::string& socket() const { return socket_; }
+  StandInFetcher& fetcher() { return fetcher_; }
+  Counters& counters() { return counters_; }
+  Bytes memory_in_use() const { return budget_.used(); }
+  void shut_down(std::chrono::milliseconds patience);  // as SIGTERM does after the drain
+
+ private:
+  TempFolder folder_;
+  std::string socket_;
+  SegmentBudget budget_;
+  Counters counters_;
+  StandInFetcher fetcher_;
+  boost::asio::io_context control_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
+  std::unique_ptr<SegmentMaker> maker_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<SessionTable> sessions_;
+  std::unique_ptr<HandoffServer> handoff_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::thread thread_;
+  bool shut_down_ = false;
+};
+
+// One hand-off connection, and the session that hangs on it. Failing steps fail the test.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& socket);  // connects and is welcomed
+
+  const std::string& ticket() const { return ticket_; }
+  v1::Sessions::Stub& sessions() { return *sessions_; }
+  std::shared_ptr<grpc::Channel> channel() const { return channel_; }
+
+  v1::OpenSessionRequest open_request(std::uint32_t slots = 2) const;
+  grpc::Status open(const v1::OpenSessionRequest& request);  // and takes the segment's descriptor if it went well
+  void open() { open_or_fail(2); }
+  void open_or_fail(std::uint32_t slots);
+
+  void attach();  // opens the stream, sends Attach, reads Attached
+  void start_stream();
+  bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
+  std::optional<v1::ServerMessage> read();  // nullopt: the stream has ended
+  grpc::Status finish();                    // what it ended with
+  void say_done() { stream_->WritesDone(); }
+
+  shm::HandoffReply receive(UniqueFd* descriptor);  // from the hand-off socket
+  void hang_up() { handoff_.reset(); }
+  int handoff() const { return handoff_.get(); }
+  int segment() const { return segment_.get(); }
+  v1::GetStatisticsReply statistics();
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Sessions::Stub> sessions_;
+  std::unique_ptr<v1::Statistics::Stub> statistics_;
+  UniqueFd handoff_;
+  UniqueFd segment_;
+  std::string ticket_;
+  std::unique_ptr<grpc::ClientContext> call_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
+};
+
+v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths);
+v1::ClientMessage release_message(const v1::TensorHandle& handle);
+
+}  // namespace millrace

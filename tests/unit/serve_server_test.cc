@@ -1,0 +1,171 @@
+// The gRPC server itself: its socket, its standard services, and how it stops.
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <future>
+
+#include "tests/support/eventually.h"
+#include "tests/unit/serve_fixture.h"
+
+using namespace millrace;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string text_of(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  REQUIRE(buffer.Dump(&slices).ok());
+  std::string text;
+  for (const grpc::Slice& slice : slices) text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return text;
+}
+
+// One message to `method` and the first answer, as bytes: health and reflection have no generated code here.
+std::string call_raw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, const std::string& request) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext call;
+  call.set_deadline(std::chrono::system_clock::now() + 20s);
+  grpc::CompletionQueue queue;
+  const auto stream = stub.PrepareCall(&call, method, &queue);
+  const auto step = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  stream->StartCall(nullptr);
+  REQUIRE(step());
+  const grpc::Slice slice(request);
+  stream->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+  REQUIRE(step());
+  grpc::ByteBuffer answer;
+  stream->Read(&answer, nullptr);
+  const bool answered = step();
+  grpc::Status status;
+  stream->Finish(&status, nullptr);
+  REQUIRE(step());
+  queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue.Next(&tag, &ok)) {
+  }
+  return answered ? text_of(answer) : std::string("no answer: ") + status.error_message();
+}
+
+}  // namespace
+
+TEST_CASE("the socket is for owner and group, and goes with the server", "[serve]") {
+  struct stat status {};
+  std::string path;
+  {
+    Front front;
+    path = front.socket();
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+
+    CHECK(S_ISSOCK(status.st_mode));
+    CHECK((status.st_mode & 0777U) == 0660);
+    front.shut_down(1s);
+    CHECK(::stat(path.c_str(), &status) != 0);
+  }
+}
+
+TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
+  Front front;
+  boost::asio::io_context control;
+  Counters counters;
+  SegmentBudget budget{1_MiB};
+  SegmentMaker maker(control, budget);
+  StandInFetcher fetcher;
+  Pipeline pipeline(control, fetcher, {}, counters, {});
+  SessionTable sessions(pipeline, maker, counters, Limits{});
+
+  const auto second = GrpcServer::create({.socket = front.socket(), .version = "1", .limits = {}},
+                                         {.control = control, .sessions = sessions, .pipeline = pipeline, .counters = counters});
+
+  REQUIRE_FALSE(second);
+  CHECK(second.error().code == Code::kPrecondition);
+  CHECK_THAT(second.error().message, Catch::Contains("another daemon listens on"));
+  CHECK(RawClient(front.socket()).statistics().daemon_version() == "1.2.3");
+}
+
+TEST_CASE("devices and statistics answer anyone who may connect", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  grpc::ClientContext call;
+  v1::ListDevicesReply devices;
+
+  REQUIRE(v1::Devices::NewStub(client.channel())->List(&call, v1::ListDevicesRequest(), &devices).ok());
+  const v1::GetStatisticsReply statistics = client.statistics();
+
+  REQUIRE(devices.devices_size() == 1);
+  CHECK(devices.devices(0).backend() == "cpu");
+  CHECK(devices.devices(0).state() == v1::DEVICE_STATE_READY);
+  CHECK(devices.devices(0).formats(0) == "jpeg");
+  CHECK(statistics.pid() == ::getpid());
+  REQUIRE(statistics.metrics_size() == static_cast<int>(metric_table().size()));
+  CHECK(statistics.metrics(0).name() == "millrace_sessions_opened_total");
+  CHECK(statistics.metrics(0).kind() == v1::METRIC_KIND_COUNTER);
+}
+
+TEST_CASE("health and reflection are there", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  const std::string serving("\x08\x01", 2);          // HealthCheckResponse{status: SERVING}
+  const std::string sessions = "\x0a\x14millrace.v1.Sessions";  // HealthCheckRequest{service}
+
+  CHECK(call_raw(client.channel(), "/grpc.health.v1.Health/Check", "") == serving);
+  CHECK(call_raw(client.channel(), "/grpc.health.v1.Health/Check", sessions) == serving);
+  // ServerReflectionRequest{list_services: "*"}
+  const std::string services = call_raw(client.channel(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
+  CHECK_THAT(services, Catch::Contains("millrace.v1.Sessions"));
+  CHECK_THAT(services, Catch::Contains("millrace.v1.Statistics"));
+  CHECK_THAT(services, Catch::Contains("grpc.health.v1.Health"));
+}
+
+TEST_CASE("a stopping server ends its streams with UNAVAILABLE, behind what was sent", "[serve]") {
+  Front front;
+  RawClient client(front.socket()), unattached(front.socket());
+  client.open();
+  client.attach();
+  unattached.start_stream();
+  client.send(submit_message(1, {"/a"}));
+  REQUIRE(eventually([&] { return front.counters().stored(MetricId::batches_completed) == 1; }));
+
+  front.shut_down(5s);
+
+  CHECK(client.read()->has_completed());
+  const grpc::Status status = client.finish();
+  CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
+  CHECK_THAT(status.error_message(), Catch::Contains("the daemon is stopping"));
+  CHECK(unattached.finish().error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_CASE("a client that does not read cannot hold up the server's stop", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  client.open();
+  client.attach();
+  v1::ClientMessage malformed = submit_message(1, {});
+  for (int i = 0; i < 3'000; ++i) REQUIRE(client.send(malformed));
+  REQUIRE(eventually([&] { return front.counters().stored(MetricId::requests_refused) == 3'000; }));
+
+  front.shut_down(200ms);
+
+  CHECK_FALSE(client.finish().ok());
+}
+
+TEST_CASE("a message over the limit ends only its own stream", "[serve]") {
+  Front front;
+  RawClient client(front.socket()), other(front.socket());
+  client.open();
+  client.attach();
+  other.open();
+  other.attach();
+
+  client.send(submit_message(1, {std::string(5'000'000, 'a')}));
+
+  CHECK_FALSE(client.finish().ok());
+  other.send(submit_message(1, {"/a"}));
+  CHECK(other.read()->has_completed());
+}
