@@ -1,0 +1,25 @@
+// What the subcommands have in common. Each file beside this one adds its subcommand to the app and runs it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace millrace::cli {
+
+enum ExitCode : int {
+  kFine = 0,  // bad samples that were skipped included
+  kFailed = 1,
+  kUsage = 2,        // the command line makes no sense
+  kUnreachable = 3,  // no daemon, or it went away
+  kInterrupted = 130,
+};
+
+// Adds the subcommand; `chosen` becomes its run function when the line names it.
+using Chosen = std::function<int()>;
+void add_run(CLI::App& app, Chosen& chosen);
+void add_preview(CLI::App& app, Chosen& chosen);
+void add_stats(CLI::App& app, Chosen& chosen);
+void add_devices(CLI::App& app, Chosen& chosen);
+void add_ping(CLI::App& app, Chosen& chosen);
+
+}  // namespace millrace::cli

@@ -1,0 +1,44 @@
+#include "client/cli/connection.h"
+
+#include <cstdio>
+
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+
+void add_connection_options(CLI::App& command, ConnectionOptions& options) {
+  auto* socket =
+      command.add_option("--socket", options.socket,
+                         "the daemon's socket (default: $MILLRACE_SOCKET, else " + std::string(kDefaultSocket) + ")");
+  auto* own =
+      command.add_flag("--private", options.own, "start a daemon for this command alone, and stop it at the end");
+  command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
+      ->needs(own)
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
+      ->needs(own);
+  socket->excludes(own);
+  socket->group("Daemon");
+  own->group("Daemon");
+  command.get_option("--lanes")->group("Daemon");
+  command.get_option("--root")->group("Daemon");
+}
+
+Result<Connection> open_connection(const ConnectionOptions& options, const std::vector<std::string>& roots) {
+  if (!options.own) {
+    MILLRACE_TRY(Client client, Client::connect(options.socket));
+    return Connection{std::nullopt, std::move(client)};
+  }
+  PrivateDaemonOptions daemon_options{.roots = options.roots, .lanes = options.lanes};
+  daemon_options.roots.insert(daemon_options.roots.end(), roots.begin(), roots.end());
+  MILLRACE_TRY(PrivateDaemon daemon, PrivateDaemon::start(daemon_options));
+  MILLRACE_TRY(Client client, Client::connect(daemon.socket()));
+  return Connection{std::move(daemon), std::move(client)};
+}
+
+int report(const Error& error) {
+  std::fprintf(stderr, "millrace: %s\n", printable(error.message).c_str());
+  return error.code == Code::kUnavailable ? kUnreachable : kFailed;
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,66 @@
+// millrace devices: what the daemon can put to work.
+#include <cstdio>
+#include <memory>
+
+#include "client/cli/connection.h"
+#include "client/cli/json.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  ConnectionOptions connection;
+  bool json = false;
+};
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + printable(word);
+  return text;
+}
+
+void print_json(const std::vector<Device>& devices) {
+  Json json;
+  json.begin_array();
+  for (const Device& device : devices) {
+    json.begin_object().member("backend", device.backend).member("name", device.name).member("ready", device.ready);
+    json.member("lanes", std::uint64_t{device.lanes}).key("formats").begin_array();
+    for (const std::string& format : device.formats) json.value(format);
+    json.end_array().member("detail", device.detail).end_object();
+  }
+  std::printf("%s\n", json.end_array().text().c_str());
+}
+
+void print(const std::vector<Device>& devices) {
+  std::printf("%-8s %-6s %5s  %-18s %s\n", "BACKEND", "STATE", "LANES", "FORMATS", "NAME");
+  for (const Device& device : devices) {
+    std::printf("%-8s %-6s %5u  %-18s %s\n", printable(device.backend).c_str(), device.ready ? "ready" : "lost",
+                device.lanes, joined(device.formats).c_str(), printable(device.name).c_str());
+    if (!device.detail.empty()) std::printf("%*s%s\n", 42, "", printable(device.detail).c_str());
+  }
+}
+
+int devices(const Options& options) {
+  auto connection = open_connection(options.connection);
+  if (!connection) return report(connection.error());
+  const auto list = connection->client.devices();
+  if (!list) return report(list.error());
+  options.json ? print_json(*list) : print(*list);
+  return kFine;
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
+  CLI::App* command = app.add_subcommand("devices", "What can the daemon put to work?");
+  command->add_flag("--json", options->json, "print a JSON array");
+  add_connection_options(*command, options->connection);
+  command->footer(
+      "Examples:\n  millrace devices\n  millrace devices --private     what this machine offers, without a running "
+      "service");
+  command->callback([options, &chosen] { chosen = [options] { return devices(*options); }; });
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,221 @@
+// millrace preview: a contact sheet of what a transform does to some images of a folder. People look before they trust.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "client/cli/connection.h"
+#include "client/cli/contact_sheet.h"
+#include "client/cli/png_file.h"
+#include "client/cli/recipe_options.h"
+#include "client/cli/to_pixels.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  ConnectionOptions connection;
+  RecipeOptions recipe;
+  std::string folder;
+  std::string output = "preview.png";
+  std::uint32_t count = 16;
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  int tile = 224;
+  bool light = false;
+};
+
+struct PickedFile {
+  std::string relative;
+  std::uint64_t id =
+      0;  // its position in the sorted folder: the dataset's sample id, so that crops are those of an epoch
+};
+
+// `count` files of the folder, spread evenly over it.
+Result<std::vector<PickedFile>> choose(const fs::path& folder, std::uint32_t count) {
+  std::error_code error;
+  std::vector<std::string> files;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry->is_regular_file(error)) files.push_back(entry->path().lexically_relative(folder).string());
+  }
+  if (error) return errno_error("reading " + folder.string(), error.value());
+  if (files.empty()) return Error{Code::kNotFound, folder.string() + ": no files in it"};
+  std::sort(files.begin(), files.end());
+  const std::uint64_t chosen = std::min<std::uint64_t>(count, files.size());
+  std::vector<PickedFile> samples;
+  for (std::uint64_t i = 0; i < chosen; ++i) {
+    const std::uint64_t at = i * files.size() / chosen;
+    samples.push_back({files[at], at});
+  }
+  return samples;
+}
+
+BatchRequest request_for(const Options& options, const std::vector<PickedFile>& samples, const Recipe& recipe) {
+  BatchRequest request{.recipe = recipe, .seed = options.seed, .epoch = options.epoch, .on_error = OnError::kSkip};
+  for (const PickedFile& sample : samples)
+    request.samples.push_back({.source = Path{(fs::path(options.folder) / sample.relative).string()}, .id = sample.id});
+  return request;
+}
+
+// The batch's images by their position in the request.
+std::map<std::uint32_t, std::size_t> by_index(const TensorView& tensor) {
+  std::map<std::uint32_t, std::size_t> at;
+  for (std::size_t i = 0; i < tensor.samples(); ++i) at[tensor.sample(i).index] = i;
+  return at;
+}
+
+std::string caption_of(const SampleInfo& sample) {
+  const Size source = sample.oriented();
+  std::string text = std::to_string(source.width) + "x" + std::to_string(source.height);
+  const bool whole = sample.crop.left == 0 && sample.crop.top == 0 &&
+                     sample.crop.width == static_cast<std::int32_t>(source.width) &&
+                     sample.crop.height == static_cast<std::int32_t>(source.height);
+  if (!whole)
+    text += " crop " + std::to_string(sample.crop.width) + "x" + std::to_string(sample.crop.height) + "+" +
+            std::to_string(sample.crop.left) + "+" + std::to_string(sample.crop.top);
+  if (sample.orientation > 1) text += " exif " + std::to_string(sample.orientation);
+  return text;
+}
+
+// The part of the source that ends up in the output: the crop box, or what a centre crop after the resize leaves of it.
+Box kept_box(const Recipe& recipe, const SampleInfo& sample) {
+  Box box = sample.crop;
+  const auto* side = std::get_if<ShorterSide>(&recipe.resize);
+  if (side == nullptr || !recipe.centre_crop) return box;
+  const double scale = static_cast<double>(std::min(box.width, box.height)) / side->pixels;
+  const int width = std::min(box.width, static_cast<int>(recipe.centre_crop->width * scale));
+  const int height = std::min(box.height, static_cast<int>(recipe.centre_crop->height * scale));
+  return {box.left + (box.width - width) / 2, box.top + (box.height - height) / 2, width, height};
+}
+
+Rectangle scaled(const Box& box, Size source, const Picture& shown) {
+  const auto horizontal = [&](int x) {
+    return static_cast<int>(static_cast<double>(x) * shown.width / source.width + 0.5);
+  };
+  const auto vertical = [&](int y) {
+    return static_cast<int>(static_cast<double>(y) * shown.height / source.height + 0.5);
+  };
+  const int left = horizontal(box.left);
+  const int top = vertical(box.top);
+  return {left, top, std::max(4, horizontal(box.left + box.width) - left),
+          std::max(4, vertical(box.top + box.height) - top)};
+}
+
+std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const Recipe& thumbnail,
+                                   const Batch& originals, const Recipe& recipe, const Batch& results) {
+  const auto original_at = by_index(originals.tensor);
+  const auto result_at = by_index(results.tensor);
+  std::vector<SheetEntry> entries;
+  for (std::uint32_t i = 0; i < samples.size(); ++i) {
+    SheetEntry entry{.name = printable(samples[i].relative)};
+    if (const auto at = original_at.find(i); at != original_at.end())
+      entry.original =
+          to_picture(thumbnail, originals.tensor.sample(at->second).size, originals.tensor.pixels(at->second));
+    if (const auto at = result_at.find(i); at != result_at.end()) {
+      const SampleInfo sample = results.tensor.sample(at->second);
+      entry.result = to_picture(recipe, sample.size, results.tensor.pixels(at->second));
+      entry.caption = caption_of(sample);
+      entry.flipped = sample.flipped;
+      if (entry.original && sample.source.width != 0)
+        entry.crop = scaled(kept_box(recipe, sample), sample.oriented(), *entry.original);
+    }
+    entries.push_back(std::move(entry));
+  }
+  for (const SampleError& error : results.errors) {
+    if (error.index >= entries.size()) continue;
+    entries[error.index].problem = printable(error.error.message);
+    entries[error.index].caption = std::string(code_name(error.error.code));
+    std::fprintf(stderr, "millrace: bad sample: %s: %s\n", printable(error.source).c_str(),
+                 printable(error.error.message).c_str());
+  }
+  return entries;
+}
+
+// One session for both batches: its slots have room for the larger one.
+Result<Bytes> room_for(const Options& options, const Recipe& recipe, std::uint32_t samples) {
+  const auto thumbnails = *slot_bytes_for(
+      Recipe{.resize = ExactSize{{static_cast<std::uint32_t>(options.tile), static_cast<std::uint32_t>(options.tile)}}},
+      samples);
+  Recipe bound = recipe;
+  if (const auto* longer = std::get_if<LongerSide>(&recipe.resize))
+    bound.resize = ExactSize{{longer->pixels, longer->pixels}};
+  const auto results = slot_bytes_for(bound, samples);
+  if (!results)
+    return Error{Code::kInvalid, "--recipe none has nothing to look at; choose train, evaluate or thumbnail"};
+  return std::max(thumbnails, *results);
+}
+
+Result<Batch> make(Session& session, const Options& options, const std::vector<PickedFile>& samples,
+                   const Recipe& recipe) {
+  MILLRACE_TRY(const Ticket ticket, session.submit(request_for(options, samples, recipe)));
+  MILLRACE_TRY(Batch batch, session.wait(ticket));
+  if (batch.failure) return *std::move(batch.failure);
+  return batch;
+}
+
+Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& options,
+                                             const std::vector<PickedFile>& samples) {
+  const Recipe recipe = recipe_of(options.recipe);
+  const Recipe thumbnail = Recipe::thumbnail(static_cast<std::uint32_t>(options.tile));
+  const auto count = static_cast<std::uint32_t>(samples.size());
+  MILLRACE_TRY(const Bytes room, room_for(options, recipe, count));
+  MILLRACE_TRY(Session session,
+               client.open_session({.name = "millrace preview", .slots = 2, .batch = count, .slot_bytes = room}));
+  MILLRACE_TRY(const Batch originals, make(session, options, samples, thumbnail));
+  MILLRACE_TRY(const Batch results, make(session, options, samples, recipe));
+  return entries_of(samples, thumbnail, originals, recipe, results);
+}
+
+int preview(Options& options) {
+  std::error_code missing;
+  const fs::path folder = fs::canonical(options.folder, missing);
+  if (missing) return report(errno_error(options.folder, missing.value()));
+  options.folder = folder.string();
+  auto connection = open_connection(options.connection, {options.folder});
+  if (!connection) return report(connection.error());
+  const auto samples = choose(folder, options.count);
+  if (!samples) return report(samples.error());
+  const auto entries = make_entries(connection->client, options, *samples);
+  if (!entries) return report(entries.error());
+  const std::string title = recipe_text(options.recipe) + "   " + printable(options.folder) + "   seed " +
+                            std::to_string(options.seed) + " epoch " + std::to_string(options.epoch);
+  const SheetStyle style{.tile = options.tile, .background = options.light ? Background::kLight : Background::kDark};
+  const Picture sheet = contact_sheet(title, *entries, style);
+  if (const auto written = write_png(options.output, sheet); !written) return report(written.error());
+  std::printf("%s: %zu samples, %dx%d pixels\n", options.output.c_str(), entries->size(), sheet.width, sheet.height);
+  return kFine;
+}
+
+}  // namespace
+
+void add_preview(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
+  CLI::App* command = app.add_subcommand("preview", "Make a contact sheet of what a transform does to some images.");
+  command->add_option("folder", options->folder, "where the images are")->required();
+  command->add_option("-n,--count", options->count, "how many, spread evenly over the folder")
+      ->check(CLI::Range(1, 400))
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "the PNG file to write")->capture_default_str();
+  command->add_option("--seed", options->seed, "of the crops and flips")->capture_default_str();
+  command->add_option("--epoch", options->epoch, "whose crops and flips, from 0")->capture_default_str();
+  command->add_option("--tile", options->tile, "side of each picture on the sheet, pixels")
+      ->check(CLI::Range(64, 1024))
+      ->capture_default_str();
+  command->add_flag("--light", options->light, "on a light background");
+  add_recipe_options(*command, options->recipe);
+  add_connection_options(*command, options->connection);
+  command->footer(
+      "Left the original with the part that the transform takes, right what it made of it (normalisation undone).\n"
+      "Examples:\n"
+      "  millrace preview /data/train -o sheet.png\n"
+      "  millrace preview /data/val --recipe evaluate --size 288 -n 6\n"
+      "  millrace preview --private ~/pictures --filter lanczos --epoch 1");
+  command->callback([options, &chosen] { chosen = [options] { return preview(*options); }; });
+}
+
+}  // namespace millrace::cli

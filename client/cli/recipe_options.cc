@@ -1,0 +1,109 @@
+#include "client/cli/recipe_options.h"
+
+#include <map>
+
+namespace millrace::cli {
+namespace {
+
+const std::map<std::string, Filter> kFilters{{"nearest", Filter::kNearest},   {"box", Filter::kBox},
+                                             {"bilinear", Filter::kBilinear}, {"hamming", Filter::kHamming},
+                                             {"bicubic", Filter::kBicubic},   {"lanczos", Filter::kLanczos}};
+const std::map<std::string, DType> kDTypes{{"uint8", DType::kUint8},
+                                           {"float16", DType::kFloat16},
+                                           {"bfloat16", DType::kBfloat16},
+                                           {"float32", DType::kFloat32}};
+const std::map<std::string, Layout> kLayouts{{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}};
+const std::map<std::string, Channels> kChannels{
+    {"rgb", Channels::kRgb}, {"bgr", Channels::kBgr}, {"grey", Channels::kGrey}};
+
+template <class Value>
+std::string name_of(const std::map<std::string, Value>& names, Value value) {
+  for (const auto& [name, of] : names) {
+    if (of == value) return name;
+  }
+  return "";
+}
+
+// An option whose value is one of `names`.
+template <class Value>
+void add_choice(CLI::App& command, const char* flag, std::optional<Value>& to,
+                const std::map<std::string, Value>& names, const char* help) {
+  std::string choices;
+  for (const auto& [name, value] : names) choices += (choices.empty() ? "" : "|") + name;
+  auto* option = command.add_option_function<std::string>(
+      flag, [&to, &names](const std::string& name) { to = names.at(CLI::detail::to_lower(name)); }, help);
+  option->check(CLI::IsMember(names, CLI::ignore_case).description(""))->type_name(choices)->group("Transform");
+}
+
+Recipe preset_of(const RecipeOptions& options) {
+  if (options.preset == "evaluate")
+    return Recipe::evaluate(options.shorter_side.value_or(options.size * 256 / 224), options.size);
+  if (options.preset == "thumbnail") return Recipe::thumbnail(options.size);
+  if (options.preset == "none") return Recipe{.layout = Layout::kNhwc, .packing = Packing::kPacked};
+  return Recipe::train(options.size);
+}
+
+}  // namespace
+
+void add_recipe_options(CLI::App& command, RecipeOptions& options) {
+  command
+      .add_option("--recipe", options.preset,
+                  "train: random resized crop and flip; evaluate: shorter side, then centre crop; thumbnail: the whole "
+                  "image, longer side; "
+                  "none: as it is")
+      ->check(CLI::IsMember({"train", "evaluate", "thumbnail", "none"}).description(""))
+      ->type_name("train|evaluate|thumbnail|none")
+      ->capture_default_str()
+      ->group("Transform");
+  command.add_option("--size", options.size, "side of the output, pixels")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str()
+      ->group("Transform");
+  command
+      .add_option("--resize", options.shorter_side,
+                  "of evaluate: the shorter side before the crop (default: size x 256 / 224)")
+      ->check(CLI::Range(1, 65535))
+      ->group("Transform");
+  add_choice(command, "--filter", options.filter, kFilters, "resampling filter (default: bilinear)");
+  add_choice(command, "--dtype", options.dtype, kDTypes,
+             "element type (default: uint8); floats are normalised with ImageNet's statistics");
+  add_choice(command, "--layout", options.layout, kLayouts, "axes (default: nchw)");
+  add_choice(command, "--channels", options.channels, kChannels, "colour channels (default: rgb)");
+  command.add_option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group("Transform");
+  command.add_flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
+      ->group("Transform");
+}
+
+Recipe recipe_of(const RecipeOptions& options) {
+  Recipe recipe = preset_of(options);
+  if (options.dtype) recipe = recipe.normalised(*options.dtype);
+  if (options.filter) recipe.filter = *options.filter;
+  if (options.layout) recipe.layout = *options.layout;
+  if (options.channels) recipe.channels = *options.channels;
+  if (options.flip) recipe.flip_probability = *options.flip;
+  recipe.ignore_orientation = options.ignore_orientation;
+  return recipe;
+}
+
+std::string recipe_text(const RecipeOptions& options) {
+  const Recipe recipe = recipe_of(options);
+  std::string text = options.preset;
+  if (options.preset != "none") text += " " + std::to_string(options.size);
+  text += ": ";
+  if (options.preset == "train") text += "random resized crop, ";
+  if (const auto* side = std::get_if<ShorterSide>(&recipe.resize))
+    text += "shorter side " + std::to_string(side->pixels) + ", centre crop, ";
+  if (options.preset == "thumbnail") text += "longer side, ";
+  if (!std::holds_alternative<KeepSize>(recipe.resize)) text += name_of(kFilters, recipe.filter) + ", ";
+  if (recipe.flip_probability > 0) {
+    std::string share = std::to_string(recipe.flip_probability);
+    share.resize(share.find_last_not_of('0') + 1);
+    text += "flip " + share + ", ";
+  }
+  return text + name_of(kDTypes, recipe.dtype) + " " + name_of(kLayouts, recipe.layout) + " " +
+         name_of(kChannels, recipe.channels);
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,32 @@
+// The transform on the command line: a preset and what deviates from it. Values.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "millrace/recipe.h"
+
+namespace millrace::cli {
+
+struct RecipeOptions {
+  std::string preset = "train";
+  std::uint32_t size = 224;
+  std::optional<std::uint32_t> shorter_side;  // of evaluate; else size x 256 / 224
+  std::optional<Filter> filter;
+  std::optional<DType> dtype;
+  std::optional<Layout> layout;
+  std::optional<Channels> channels;
+  std::optional<float> flip;
+  bool ignore_orientation = false;
+};
+
+void add_recipe_options(CLI::App& command, RecipeOptions& options);
+
+Recipe recipe_of(const RecipeOptions& options);
+
+// "train 224: random resized crop, bilinear, flip 0.5, uint8 NCHW RGB".
+std::string recipe_text(const RecipeOptions& options);
+
+}  // namespace millrace::cli

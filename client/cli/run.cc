@@ -1,0 +1,243 @@
+// millrace run: a folder through a transform, with figures. What it makes is looked at and given back: a test of the
+// way there.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "client/cli/connection.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/position_file.h"
+#include "client/cli/progress.h"
+#include "client/cli/recipe_options.h"
+#include "client/cli/run_report.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kSavePositionEvery{5};
+
+const std::map<std::string, OnError> kOnError{
+    {"skip", OnError::kSkip}, {"fail", OnError::kFail}, {"zero", OnError::kZero}, {"substitute", OnError::kSubstitute}};
+
+struct Options {
+  ConnectionOptions connection;
+  RecipeOptions recipe;
+  std::string dataset;
+  std::vector<std::string> extensions;
+  std::uint32_t batch = 64;
+  std::uint32_t slots = 4;
+  std::uint64_t epochs = 1;
+  std::uint64_t limit = 0;
+  std::string on_error = "skip";
+  std::string backend;
+  std::string position;
+  std::uint64_t slot_bytes = 0;
+  EpochOptions order;  // shuffle, seed, rank, world_size, drop_last
+  bool json = false;
+};
+
+// A run under way. Thread-bound(its owner).
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options), progress_(progress_style(options.json)) {}
+
+  Result<void> run(Client& client);
+  const RunReport& report() const { return report_; }
+  std::chrono::duration<double> elapsed() const { return Clock::now() - began_; }
+
+ private:
+  Result<Dataset> list(Session& session);
+  Result<void> run_epoch(Session& session, const Dataset& dataset, const RunPosition& from);
+  Result<std::optional<Batch>> next(Epoch& epoch);
+  Result<void> save(const RunPosition& position, bool now);
+  void show(std::uint64_t epoch);
+
+  const Options& options_;
+  Progress progress_;
+  RunReport report_;
+  Clock::time_point began_ = Clock::now();
+  Clock::time_point save_due_ = Clock::now() + kSavePositionEvery;
+  std::uint64_t expected_ = 0;  // images of the epochs begun
+};
+
+std::optional<Bytes> slot_bytes_of(const Options& options, const Recipe& recipe) {
+  if (options.slot_bytes != 0) return Bytes{options.slot_bytes};
+  const auto* longer = std::get_if<LongerSide>(&recipe.resize);
+  if (longer == nullptr) return slot_bytes_for(recipe, options.batch);
+  Recipe square = recipe;  // no image of it is larger than this
+  square.resize = ExactSize{{longer->pixels, longer->pixels}};
+  return slot_bytes_for(square, options.batch);
+}
+
+Result<void> Run::run(Client& client) {
+  RunPosition at;
+  if (!options_.position.empty()) {
+    MILLRACE_TRY(at, read_position(options_.position));
+  }
+  const Recipe recipe = recipe_of(options_.recipe);
+  const auto slot_bytes = slot_bytes_of(options_, recipe);
+  if (!slot_bytes)
+    return Error{Code::kInvalid,
+                 "--recipe " + options_.recipe.preset + " leaves the size open: say --slot-bytes, room for one batch"};
+  MILLRACE_TRY(Session session, client.open_session({.name = "millrace run",
+                                                     .slots = options_.slots,
+                                                     .batch = options_.batch,
+                                                     .recipe = recipe,
+                                                     .slot_bytes = *slot_bytes}));
+  MILLRACE_TRY(const Dataset dataset, list(session));
+  if (dataset.samples() == 0) return Error{Code::kNotFound, options_.dataset + ": no files in it"};
+  began_ = Clock::now();
+  for (; at.epoch < options_.epochs && !interrupted(); at = {at.epoch + 1, {}})
+    MILLRACE_TRY_VOID(run_epoch(session, dataset, at));
+  return {};
+}
+
+Result<Dataset> Run::list(Session& session) {
+  const bool terminal = progress_style(true) == ProgressStyle::kBar;
+  auto dataset = session.open_dataset(options_.dataset,
+                                      {.extensions = options_.extensions, .progress = [&](std::uint64_t files) {
+                                         if (terminal)
+                                           std::fprintf(stderr, "\rlisting: %s files\x1b[K", grouped(files).c_str());
+                                       }});
+  if (terminal) std::fputs("\r\x1b[K", stderr);
+  return dataset;
+}
+
+Result<void> Run::run_epoch(Session& session, const Dataset& dataset, const RunPosition& from) {
+  EpochOptions order = options_.order;
+  order.epoch = from.epoch;
+  order.position = from.token;
+  order.on_error = kOnError.at(options_.on_error);
+  order.backend = options_.backend;
+  order.batches = (options_.limit + options_.batch - 1) / options_.batch;
+  Epoch epoch = session.epoch(dataset, order);
+  MILLRACE_TRY(const EpochShape shape, epoch.shape());
+  const std::uint64_t left = shape.samples - std::min(shape.samples, shape.first_batch * options_.batch);
+  expected_ =
+      report_.images() + report_.bad() + (order.batches != 0 ? std::min(left, order.batches * options_.batch) : left);
+  while (!interrupted()) {
+    MILLRACE_TRY(const std::optional<Batch> batch, next(epoch));
+    if (!batch) break;
+    report_.add(*batch, progress_);
+    if (batch->failure) return *batch->failure;
+    show(from.epoch);
+    MILLRACE_TRY_VOID(save({from.epoch, epoch.position()}, false));
+  }
+  progress_.clear();
+  return save(interrupted() ? RunPosition{from.epoch, epoch.position()} : RunPosition{from.epoch + 1, {}}, true);
+}
+
+// As Epoch::next, but looks up now and then: for Ctrl-C, and to keep the bar moving. nullopt when interrupted, too.
+Result<std::optional<Batch>> Run::next(Epoch& epoch) {
+  const auto deadline = Clock::now() + kPatience;
+  while (!interrupted()) {
+    auto batch = epoch.next(kLookEvery);
+    if (batch || batch.error().code != Code::kDeadline || Clock::now() >= deadline) return batch;
+  }
+  return std::optional<Batch>();
+}
+
+Result<void> Run::save(const RunPosition& position, bool now) {
+  if (options_.position.empty() || (!now && Clock::now() < save_due_)) return {};
+  save_due_ = Clock::now() + kSavePositionEvery;
+  return write_position(options_.position, position);
+}
+
+void Run::show(std::uint64_t epoch) {
+  progress_.update({.title = "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(options_.epochs),
+                    .done = report_.images(),
+                    .total = expected_,
+                    .bytes = report_.bytes(),
+                    .bad = report_.bad(),
+                    .elapsed = elapsed()});
+}
+
+int run(Options& options) {
+  std::error_code missing;
+  const fs::path folder = fs::canonical(options.dataset, missing);
+  if (missing) return report(errno_error("--dataset " + options.dataset, missing.value()));
+  options.dataset = folder.string();
+  watch_for_interrupt();
+  auto connection = open_connection(options.connection, {options.dataset});
+  if (!connection) return report(connection.error());
+  const auto statistics = connection->client.statistics();
+  if (!statistics) return report(statistics.error());
+  Run run(options);
+  const auto ended = run.run(connection->client);
+  const auto elapsed = run.elapsed();
+  if (options.json) {
+    run.report().print_json(elapsed, statistics->daemon_version);
+  } else if (ended || run.report().images() > 0) {
+    run.report().print_text(elapsed);
+  }
+  std::fflush(stdout);
+  if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
+  return ended ? static_cast<int>(kFine) : report(ended.error());
+}
+
+void add_order_options(CLI::App& command, Options& options) {
+  EpochOptions& order = options.order;
+  command.add_option("--epochs", options.epochs, "how often through the folder")->capture_default_str()->group("Order");
+  command.add_flag("--shuffle", order.shuffle, "in a random order that --seed and the epoch decide")->group("Order");
+  command.add_option("--seed", order.seed, "of the order, crops and flips")->capture_default_str()->group("Order");
+  command.add_option("--batch", options.batch, "images in a batch")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str()
+      ->group("Order");
+  command.add_flag("--drop-last", order.drop_last, "leave out the last batch if it is not full")->group("Order");
+  command.add_option("--rank", order.rank, "this process's share of the folder, from 0")
+      ->capture_default_str()
+      ->group("Order");
+  command.add_option("--world-size", order.world_size, "in how many shares it is cut")
+      ->check(CLI::Range(1U, 1U << 20))
+      ->capture_default_str()
+      ->group("Order");
+  command.add_option("--limit", options.limit, "stop an epoch after so many images, rounded up to whole batches")
+      ->group("Order");
+  command
+      .add_option("--position", options.position, "keep the position in this file, and resume from it if it is there")
+      ->group("Order");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
+  CLI::App* command = app.add_subcommand("run", "Send a folder of images through a transform and say how it went.");
+  command->add_option("--dataset", options->dataset, "the folder; folders in it are the classes")->required();
+  command
+      ->add_option("--on-error", options->on_error,
+                   "what becomes of a bad sample: skip, zero, substitute, or fail the run")
+      ->check(CLI::IsMember(kOnError).description(""))
+      ->type_name("skip|fail|zero|substitute")
+      ->capture_default_str();
+  command->add_option("--extension", options->extensions, "only files with this ending (jpg); may be repeated");
+  command->add_flag("--json", options->json, "print one JSON object at the end");
+  command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command
+      ->add_option("--slot-bytes", options->slot_bytes,
+                   "room for one batch (default: computed where the transform fixes the size)")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)");
+  add_recipe_options(*command, options->recipe);
+  add_order_options(*command, *options);
+  add_connection_options(*command, options->connection);
+  command->footer(
+      "Bad samples go to stderr with path and reason, and do not change the exit code unless --on-error fail.\n"
+      "Examples:\n"
+      "  millrace run --dataset /data/train --shuffle --epochs 3\n"
+      "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"
+      "  millrace run --dataset /data/train --shuffle --position run.pos    Ctrl-C, and again: goes on where it was");
+  command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace millrace::cli

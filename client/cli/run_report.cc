@@ -1,0 +1,69 @@
+#include "client/cli/run_report.h"
+
+#include <cstdio>
+
+#include "client/cli/json.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+
+void RunReport::add(const Batch& batch, Progress& progress) {
+  if (!batch.failure) ++batches_;
+  bytes_ += batch.tensor.data().size();
+  for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
+    const SampleInfo sample = batch.tensor.sample(i);
+    if (sample.good()) ++images_;  // stand-ins for bad ones are not counted
+    fetch_ += sample.fetch;
+    queue_ += sample.queue;
+    decode_ += sample.decode;
+    transform_ += sample.transform;
+  }
+  if (batch.errors.empty()) return;
+  progress.clear();
+  for (const SampleError& error : batch.errors) {
+    ++bad_;
+    if (shown_.size() >= kShownMost) continue;
+    std::fprintf(stderr, "millrace: bad sample: %s: %s\n", printable(error.source).c_str(),
+                 printable(error.error.message).c_str());
+    shown_.push_back(error);
+    if (shown_.size() == kShownMost) std::fputs("millrace: further bad samples are only counted\n", stderr);
+  }
+}
+
+double RunReport::mean_ms(std::chrono::microseconds sum) const {
+  return images_ == 0 ? 0 : static_cast<double>(sum.count()) / 1e3 / static_cast<double>(images_);
+}
+
+void RunReport::print_text(std::chrono::duration<double> elapsed) const {
+  const double seconds = std::max(elapsed.count(), 1e-9);
+  std::printf("%s images in %.2f s: %.1f images/s, %s/s of tensors; %s bad\n", grouped(images_).c_str(), seconds,
+              static_cast<double>(images_) / seconds,
+              to_text(Bytes{static_cast<std::uint64_t>(static_cast<double>(bytes_) / seconds)}).c_str(),
+              grouped(bad_).c_str());
+  if (images_ != 0)
+    std::printf("an image on average: fetch %.2f ms, queue %.2f ms, decode %.2f ms, transform %.2f ms\n",
+                mean_ms(fetch_), mean_ms(queue_), mean_ms(decode_), mean_ms(transform_));
+}
+
+void RunReport::print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const {
+  const double seconds = std::max(elapsed.count(), 1e-9);
+  Json json;
+  json.begin_object()
+      .member("images", images_)
+      .member("bad", bad_)
+      .member("batches", batches_)
+      .member("seconds", elapsed.count());
+  json.member("images_per_second", static_cast<double>(images_) / seconds).member("tensor_bytes", bytes_);
+  json.member("tensor_bytes_per_second", static_cast<double>(bytes_) / seconds);
+  json.key("mean_ms").begin_object().member("fetch", mean_ms(fetch_)).member("queue", mean_ms(queue_));
+  json.member("decode", mean_ms(decode_)).member("transform", mean_ms(transform_)).end_object();
+  json.key("bad_samples").begin_array();
+  for (const SampleError& error : shown_) {
+    json.begin_object().member("source", error.source).member("code", code_name(error.error.code));
+    json.member("message", error.error.message).end_object();
+  }
+  json.end_array().member("daemon_version", daemon_version).member("library_version", library_version()).end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,43 @@
+// What a run has come to: added up batch by batch, printed as text or JSON. Thread-bound(its owner).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/cli/progress.h"
+#include "millrace/client.h"
+
+namespace millrace::cli {
+
+class RunReport {
+ public:
+  // Adds a batch that has ended, failed ones too; prints its bad samples to stderr, up to `kShownMost` of all.
+  void add(const Batch& batch, Progress& progress);
+
+  std::uint64_t images() const { return images_; }
+  std::uint64_t bad() const { return bad_; }
+  std::uint64_t bytes() const { return bytes_; }
+
+  // `elapsed`: from the first epoch's start.
+  void print_text(std::chrono::duration<double> elapsed) const;
+  void print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const;
+
+ private:
+  static constexpr std::uint64_t kShownMost = 1000;
+
+  double mean_ms(std::chrono::microseconds sum) const;
+
+  std::uint64_t batches_ = 0;
+  std::uint64_t images_ = 0;
+  std::uint64_t bad_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::chrono::microseconds fetch_{};
+  std::chrono::microseconds queue_{};
+  std::chrono::microseconds decode_{};
+  std::chrono::microseconds transform_{};
+  std::vector<SampleError> shown_;
+};
+
+}  // namespace millrace::cli

@@ -1,0 +1,78 @@
+// Batches that the client asks for one by one: what to read, what comes back. Values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "millrace/input_ring.h"
+#include "millrace/recipe.h"
+#include "millrace/result.h"
+#include "millrace/tensor.h"
+
+namespace millrace {
+inline namespace client {
+
+// Where an encoded image is.
+struct Path {
+  std::string path{};  // absolute, beneath one of the daemon's roots, readable by this process's user
+};
+struct Encoded {
+  std::span<const std::byte>
+      bytes;  // the file's bytes; copied by submit(). All of one batch at most 1 MiB: over that, InputRing
+};
+struct DatasetSample {
+  std::uint64_t dataset = 0;  // Dataset::id()
+  std::uint64_t sample = 0;   // below Dataset::samples()
+};
+using Source = std::variant<Path, Encoded, RingRoom, DatasetSample>;
+
+struct Sample {
+  Source source{};
+  std::optional<std::uint64_t>
+      id{};  // comes back and keys the random choices; else the dataset's sample id, or the position in the batch
+  std::int64_t label = -1;   // comes back; a dataset's sample has its own
+  std::optional<Box> box{};  // instead of the recipe's crop
+};
+
+struct BatchRequest {
+  std::vector<Sample> samples{};
+  std::optional<Recipe> recipe{};  // instead of the session's
+  std::uint64_t seed = 0;          // random choices depend on (seed, epoch, sample id) and on nothing else
+  std::uint64_t epoch = 0;
+  OnError on_error = OnError::kFail;
+  Fidelity fidelity = Fidelity::kExact;
+  Priority priority = Priority::kNormal;
+  std::chrono::milliseconds deadline{};  // from receipt by the daemon; 0: none
+  std::string backend{};                 // pin to this one ("cpu"); empty: the daemon places
+};
+
+// A batch that was asked for.
+struct Ticket {
+  std::uint64_t batch = 0;
+  friend bool operator==(const Ticket&, const Ticket&) = default;
+};
+
+// A sample that did not come out as asked.
+struct SampleError {
+  std::uint32_t index = 0;  // in the batch as it was asked for
+  std::uint64_t sample = 0;
+  std::string source{};  // path or what else names it
+  Error error{};
+};
+
+// A batch that has ended. Move-only, because its tensor is a lease.
+struct Batch {
+  std::uint64_t id = 0;               // Ticket::batch, or the batch's number in its epoch
+  TensorView tensor{};                // empty: the batch failed, or no sample of it was left
+  std::vector<SampleError> errors{};  // bad samples
+  std::optional<Error> failure{};     // why the whole batch came to nothing
+  std::string position{};             // of an epoch: EpochOptions::position to go on after this batch
+};
+
+}  // namespace client
+}  // namespace millrace

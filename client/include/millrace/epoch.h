@@ -1,0 +1,144 @@
+// Datasets and epochs: the daemon lists, shuffles, shards, reads ahead and pushes batches as long as the session has
+// free slots.
+//
+//   MILLRACE_TRY(auto dataset, session.open_dataset("/data/imagenet/train"));
+//   auto epoch = session.epoch(dataset, {.batch = 64, .shuffle = true, .on_error = OnError::kSkip});
+//   for (Batch& batch : epoch) train(batch.tensor);
+//   MILLRACE_TRY_VOID(epoch.result());   // the loop also ends on an error
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millrace/batch.h"
+#include "millrace/export.h"
+#include "millrace/result.h"
+
+namespace millrace {
+inline namespace client {
+
+// How long calls that wait for the daemon's work do so unless told otherwise; then kDeadline.
+inline constexpr std::chrono::milliseconds kPatience{120'000};
+
+class SessionCore;  // the library's own
+
+struct DatasetOptions {
+  std::vector<std::string> extensions{};                // lower case without the dot; empty: every file
+  std::function<void(std::uint64_t files)> progress{};  // called by open_dataset() with the number of files seen so far
+  std::chrono::milliseconds timeout = kPatience;
+};
+
+// An opened folder tree; the daemon forgets it when this is destroyed (epochs under way go on). Immutable; move-only.
+class MILLRACE_API Dataset {
+ public:
+  Dataset(Dataset&&) noexcept;
+  Dataset& operator=(Dataset&&) noexcept;
+  ~Dataset();
+
+  std::uint64_t id() const noexcept { return id_; }
+  std::uint64_t samples() const noexcept { return samples_; }
+  const std::vector<std::string>& classes() const noexcept { return classes_; }  // a label is a position in here
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }            // of the listing: paths in order
+
+ private:
+  friend class Session;
+  Dataset() = default;
+
+  std::shared_ptr<SessionCore> core_;
+  std::uint64_t id_ = 0;
+  std::uint64_t samples_ = 0;
+  std::vector<std::string> classes_;
+  std::uint64_t fingerprint_ = 0;
+};
+
+// What becomes of samples that do not divide by the world size.
+enum class ShardTail : std::uint8_t { kPad, kDrop, kUneven };
+
+struct EpochOptions {
+  std::uint32_t batch = 0;         // samples; 0: SessionOptions::batch
+  std::optional<Recipe> recipe{};  // instead of the session's
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  bool shuffle = false;
+  bool drop_last = false;  // leave out the last batch if it is not full
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 1;
+  ShardTail shard_tail = ShardTail::kPad;
+  OnError on_error = OnError::kFail;
+  Fidelity fidelity = Fidelity::kExact;
+  Priority priority = Priority::kNormal;
+  std::string position{};  // resume after the batch that carried it; empty: from the start
+  std::string backend{};
+  std::uint64_t batches = 0;                      // stop after so many; 0: the whole epoch
+  std::chrono::milliseconds timeout = kPatience;  // for one batch, in the loop
+};
+
+struct EpochShape {
+  std::uint64_t batches = 0;      // in all, of this rank
+  std::uint64_t first_batch = 0;  // 0, or where the position resumes
+  std::uint64_t samples = 0;      // in all, of this rank
+};
+
+// An epoch under way; its destructor stops it. Thread-bound(its owner). Move-only; do not move it while iterating.
+class MILLRACE_API Epoch {
+ public:
+  Epoch(Epoch&&) noexcept;
+  Epoch& operator=(Epoch&&) noexcept;
+  ~Epoch();
+
+  // Waits for the daemon's answer. Errors of the start: kInvalid naming the field, kPrecondition (a position of another
+  // dataset or order).
+  Result<EpochShape> shape(std::chrono::milliseconds timeout = kPatience);
+
+  // The next batch in order; nullopt at the epoch's end. A failed batch comes with Batch::failure and the epoch goes
+  // on.
+  Result<std::optional<Batch>> next(std::chrono::milliseconds timeout = kPatience);
+
+  // After the batch that came last: EpochOptions::position to go on after it, in this process or another. Empty before
+  // the first.
+  const std::string& position() const noexcept { return position_; }
+
+  void stop() noexcept;  // idempotent; no batch comes after it
+
+  // The loop: good batches in order. It ends at the epoch's end, at the first failed batch, or when the session fails;
+  // result() says which.
+  class Iterator {
+   public:
+    using value_type = Batch;
+    using difference_type = std::ptrdiff_t;
+    explicit Iterator(Epoch& epoch) : epoch_(&epoch) { epoch_->advance(); }
+    Batch& operator*() const { return *epoch_->current_; }
+    Batch* operator->() const { return &*epoch_->current_; }
+    Iterator& operator++() { return epoch_->advance(), *this; }
+    void operator++(int) { epoch_->advance(); }
+    bool operator==(std::default_sentinel_t) const { return !epoch_->current_; }
+
+   private:
+    Epoch* epoch_;
+  };
+  Iterator begin() { return Iterator(*this); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+  const Result<void>& result() const noexcept { return result_; }
+
+ private:
+  friend class Session;
+  Epoch() = default;
+  void advance();
+
+  std::shared_ptr<SessionCore> core_;
+  std::uint64_t stream_ = 0;
+  std::chrono::milliseconds timeout_{};
+  std::string position_;
+  std::optional<Batch> current_;  // of the loop
+  Result<void> result_;
+};
+
+}  // namespace client
+}  // namespace millrace

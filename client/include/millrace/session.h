@@ -1,0 +1,77 @@
+// One consumer's session with the daemon: shared memory for its batches and one stream of messages.
+//
+//   session.submit(...) ... session.next()     batches on request, in the order in which they finish
+//   for (Batch& batch : session.epoch(...))    an epoch, pushed by the daemon
+//
+// Calls wait by reading the stream themselves, so a batch reaches its caller without a change of threads; the library
+// has none of its own. If the daemon goes away every waiting and every later call returns kUnavailable at once. Views
+// that exist stay readable. After fork() the child must not use it: calls fail with kPrecondition there. Connect after
+// forking.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "millrace/batch.h"
+#include "millrace/epoch.h"
+#include "millrace/export.h"
+#include "millrace/input_ring.h"
+#include "millrace/recipe.h"
+#include "millrace/result.h"
+
+namespace millrace {
+inline namespace client {
+
+struct SessionOptions {
+  std::string name{};                         // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
+  std::uint32_t slots = 4;                    // batches that may be finished or under way at once
+  std::uint32_t batch = 64;                   // samples in a batch at most
+  Recipe recipe{};                            // of batches and epochs that bring none
+  Bytes slot_bytes{};                         // room for one batch; 0: computed from recipe and batch
+  std::chrono::milliseconds timeout{30'000};  // of opening
+};
+
+// Thread-safe. Move-only. Its end cancels what is under way; it ends with the last of itself, its epochs and its
+// datasets.
+class MILLRACE_API Session {
+ public:
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Asks for a batch and returns at once. kInvalid: more than 1 MiB encoded inline, or a message over 4 MiB.
+  // kUnavailable: the daemon is gone. Everything else that is wrong with the request comes back as the batch's failure.
+  Result<Ticket> submit(BatchRequest request);
+
+  // Drops a batch: what has not begun does not begin. It still ends, with kCancelled unless it was on its way.
+  void cancel(Ticket ticket) noexcept;
+
+  // The oldest submitted batch that has ended and was not taken yet. kDeadline: none within `timeout`. kPrecondition:
+  // none is under way.
+  Result<Batch> next(std::chrono::milliseconds timeout = kPatience);
+  // That batch. kNotFound: never submitted, or taken already.
+  Result<Batch> wait(Ticket ticket, std::chrono::milliseconds timeout = kPatience);
+
+  // Lists a folder tree in the daemon. kDenied: outside its roots, or not readable by this user.
+  Result<Dataset> open_dataset(const std::string& folder, const DatasetOptions& options = {});
+  // Begins an epoch at once; errors come from its first call.
+  Epoch epoch(const Dataset& dataset, const EpochOptions& options = {});
+
+  // A ring for encoded bytes, once a session; `size` is rounded up to whole pages.
+  Result<InputRing> open_ring(Bytes size, std::chrono::milliseconds timeout = kPatience);
+
+  std::uint64_t id() const noexcept;
+  std::uint32_t slots() const noexcept;
+  Bytes slot_bytes() const noexcept;
+
+ private:
+  friend class Client;
+  explicit Session(std::shared_ptr<SessionCore> core);
+
+  std::shared_ptr<SessionCore> core_;  // shared with epochs and datasets
+};
+
+}  // namespace client
+}  // namespace millrace

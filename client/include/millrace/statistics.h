@@ -1,0 +1,53 @@
+// What the daemon has done and holds, and the devices that it drives. Values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "millrace/result.h"
+
+namespace millrace {
+inline namespace client {
+
+struct Metric {
+  std::string name{};  // "millrace_samples_total": OpenMetrics names, base units
+  std::string unit{};  // "seconds", "bytes", "" for plain counts
+  std::string help{};
+  bool counter = false;  // only grows while the daemon lives; else it goes up and down
+  double value = 0;
+};
+
+struct SessionStatistics {
+  std::uint64_t id = 0;
+  std::string name{};
+  std::uint32_t uid = 0;
+  std::int32_t pid = 0;
+  std::uint32_t slots = 0;
+  std::uint32_t slots_free = 0;
+  Bytes segment{};
+  std::uint64_t batches = 0;  // completed
+  std::uint64_t samples = 0;  // completed
+  std::uint64_t bad_samples = 0;
+};
+
+struct Statistics {
+  std::string daemon_version{};
+  std::int32_t pid = 0;
+  std::chrono::duration<double> uptime{};
+  std::vector<Metric> metrics{};
+  std::vector<SessionStatistics> sessions{};
+};
+
+struct Device {
+  std::string backend{};  // "cpu": what BatchRequest::backend pins
+  std::string name{};
+  bool ready = false;  // false: lost
+  std::uint32_t lanes = 0;
+  std::vector<std::string> formats{};  // "jpeg", "png", "webp"
+  std::string detail{};
+};
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,102 @@
+// A finished batch in shared memory, mapped read-only, and what happened to each of its images.
+//
+// A TensorView is a lease: as long as it lives the daemon does not touch its slot; its destructor gives the slot back,
+// without waiting. It may outlive its Session: the mapping, and with it the session's memory in the daemon, stays until
+// the last view is gone.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "millrace/export.h"
+#include "millrace/recipe.h"
+#include "millrace/result.h"
+
+namespace millrace {
+inline namespace client {
+
+// One image of a tensor. A value, copied out of shared memory.
+struct SampleInfo {
+  std::uint64_t id = 0;
+  std::int64_t label = -1;
+  std::uint32_t index = 0;  // position in the batch as it was asked for
+  Code status{};            // what went wrong; Code{} (0): nothing
+  bool flipped = false;
+  bool zeroed = false;                // OnError::kZero: the pixels are zero bytes
+  bool substituted = false;           // OnError::kSubstitute: another sample's pixels, id and label
+  std::uint8_t orientation = 0;       // EXIF, 1 ... 8; 0 when not known
+  Size size{};                        // in the tensor
+  Size source{};                      // stored in the file, before orientation; 0 when not known
+  Box crop{};                         // in the oriented source
+  std::string backend{};              // "cpu"
+  std::chrono::microseconds fetch{};  // reading the encoded bytes
+  std::chrono::microseconds queue{};  // waiting for a lane
+  std::chrono::microseconds decode{};
+  std::chrono::microseconds transform{};  // resample, flip, normalise, store
+
+  bool good() const { return status == Code{}; }
+  // The source's size as the crop sees it: sides swapped for orientations 5 ... 8.
+  Size oriented() const { return orientation >= 5 ? Size{source.height, source.width} : source; }
+};
+
+// Thread-safe for reading; moving, release() and destruction are its owner's. After fork() only the parent may use it.
+class MILLRACE_API TensorView {
+ public:
+  TensorView() noexcept;  // empty: no bytes, no samples
+  TensorView(TensorView&&) noexcept;
+  TensorView& operator=(TensorView&&) noexcept;
+  ~TensorView();
+
+  bool empty() const noexcept { return state_ == nullptr; }
+
+  // The tensor's bytes, in place. Valid until release() or destruction.
+  std::span<const std::byte> data() const noexcept;
+  // The same, as elements. T is uint8_t, float, or uint16_t for the two 16-bit floats' bits. kPrecondition: T is not
+  // what the tensor holds.
+  template <class T>
+  Result<std::span<const T>> as() const;
+
+  std::span<const std::uint64_t> shape() const noexcept;    // elements; packed: one axis, the bytes
+  std::span<const std::uint64_t> strides() const noexcept;  // bytes
+  DType dtype() const noexcept;
+
+  std::size_t samples() const noexcept;
+  SampleInfo sample(std::size_t index) const;                           // REQUIRES: index < samples()
+  std::span<const std::byte> pixels(std::size_t index) const noexcept;  // that image alone, packed tensors too
+  std::vector<std::int64_t> labels() const;
+  std::vector<std::uint64_t> ids() const;
+
+  // When the daemon sealed it: CLOCK_MONOTONIC, the same clock in every process of the host.
+  std::chrono::steady_clock::time_point sealed_at() const noexcept;
+  // Whether the slot still holds this batch. Always true while the daemon keeps to its contract; for those who check.
+  bool valid() const noexcept;
+
+  // Gives the slot back now; the view is empty afterwards. Never waits.
+  void release() noexcept;
+
+  struct State;  // the library's own
+  explicit TensorView(std::unique_ptr<State> state) noexcept;
+
+ private:
+  Result<void> check_elements(std::size_t bytes, bool floating) const;
+
+  std::unique_ptr<State> state_;
+};
+
+template <class T>
+Result<std::span<const T>> TensorView::as() const {
+  static_assert(std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint16_t> || std::is_same_v<T, float>,
+                "uint8_t, uint16_t (bits of a 16-bit float) or float");
+  MILLRACE_TRY_VOID(check_elements(sizeof(T), std::is_same_v<T, float>));
+  const auto bytes = data();
+  return std::span<const T>(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
+}
+
+}  // namespace client
+}  // namespace millrace

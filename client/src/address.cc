@@ -1,0 +1,58 @@
+#include "client/src/address.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "client/src/unix_socket.h"
+#include "millrace/client.h"
+#include "proto/base/unique_fd.h"
+#include "proto/shm/handoff_wire.h"
+
+namespace millrace {
+inline namespace client {
+
+Result<Address> resolve_address(std::string_view text) {
+  if (text.empty()) {
+    const char* set = std::getenv("MILLRACE_SOCKET");
+    text = set != nullptr && *set != '\0' ? set : kDefaultSocket;
+  }
+  constexpr std::string_view kScheme = "unix:";
+  if (text.substr(0, kScheme.size()) == kScheme) {
+    text.remove_prefix(kScheme.size());
+    if (text.substr(0, 2) == "//") text.remove_prefix(2);  // unix:///path
+  } else if (text.find('/') == std::string_view::npos && text.find(':') != std::string_view::npos) {
+    return Error{Code::kUnsupported,
+                 "address " + std::string(text) +
+                     ": this version reaches the daemon on its own host only; give a socket's path, or unix:PATH"};
+  }
+  const std::size_t longest = sizeof(sockaddr_un::sun_path) - 1 - std::string_view(shm::kHandoffSuffix).size();
+  if (text.empty() || text.size() > longest)
+    return Error{Code::kInvalid,
+                 "address " + std::string(text) + ": a socket's path has 1 to " + std::to_string(longest) + " bytes"};
+  return Address{std::string(text)};
+}
+
+Result<void> probe(const Address& address, Deadline deadline) {
+  auto connected = connect_unix(address.path, SOCK_STREAM, deadline);
+  if (connected) return {};
+  return cannot_reach(address, connected.error().code, connected.error().message);
+}
+
+Error cannot_reach(const Address& address, Code code, std::string_view why) {
+  std::string text = "cannot reach the daemon at " + address.target() + ": ";
+  text += why;
+  if (code == Code::kDenied)
+    return Error{code,
+                 text + "; join the group that owns the socket (sudo usermod -aG millrace $USER, then log in again)"};
+  return Error{Code::kUnavailable,
+               text +
+                   "; start it with `systemctl start millraced`, name another with --socket or MILLRACE_SOCKET, "
+                   "or run a private one (`millrace run --private`)"};
+}
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,30 @@
+// Where the daemon listens. Immutable.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "client/src/deadline.h"
+#include "millrace/result.h"
+
+namespace millrace {
+inline namespace client {
+
+struct Address {
+  std::string path;  // of the gRPC socket; the hand-off socket has kHandoffSuffix after it
+
+  std::string target() const { return "unix:" + path; }
+};
+
+// `text`: a path, or "unix:PATH"; empty: $MILLRACE_SOCKET, else the default. kUnsupported: another scheme. kInvalid:
+// too long for a socket.
+Result<Address> resolve_address(std::string_view text);
+
+// Whether somebody listens there: connects and hangs up. kUnavailable, kDenied: as cannot_reach().
+Result<void> probe(const Address& address, Deadline deadline);
+
+// "cannot reach the daemon at unix:...: WHY; start it with ..."
+Error cannot_reach(const Address& address, Code code, std::string_view why);
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,137 @@
+#include "client/src/daemon_channel.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
+
+#include "millrace/v1/device.grpc.pb.h"
+#include "millrace/v1/session.grpc.pb.h"
+#include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/rpc/status_map.h"
+
+namespace millrace {
+inline namespace client {
+namespace {
+
+gpr_timespec grpc_time(Deadline deadline) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
+}
+
+// The error of a call that failed: an unreachable daemon is explained, everything else is what the daemon says.
+Error call_error(const grpc::Status& status, const Address& address) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
+    return cannot_reach(address, Code::kUnavailable, status.error_message());
+  Error error = to_error(status);
+  if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
+  return error;
+}
+
+Metric to_metric(const v1::Metric& metric) {
+  return {.name = metric.name(),
+          .unit = metric.unit(),
+          .help = metric.help(),
+          .counter = metric.kind() == v1::METRIC_KIND_COUNTER,
+          .value = metric.value()};
+}
+
+SessionStatistics to_session(const v1::SessionStatistics& session) {
+  return {.id = session.session_id(),
+          .name = session.name(),
+          .uid = session.uid(),
+          .pid = session.pid(),
+          .slots = session.slots(),
+          .slots_free = session.slots_free(),
+          .segment = Bytes{session.segment_bytes()},
+          .batches = session.batches(),
+          .samples = session.samples(),
+          .bad_samples = session.bad_samples()};
+}
+
+Device to_device(const v1::Device& device) {
+  return {.backend = device.backend(),
+          .name = device.name(),
+          .ready = device.state() == v1::DEVICE_STATE_READY,
+          .lanes = device.lanes(),
+          .formats = {device.formats().begin(), device.formats().end()},
+          .detail = device.detail()};
+}
+
+}  // namespace
+
+DaemonChannel::DaemonChannel(Address address) : address_(std::move(address)) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetMaxReceiveMessageSize(64 << 20);  // a dataset's class names, a batch's errors
+  channel_ = grpc::CreateCustomChannel(address_.target(), grpc::InsecureChannelCredentials(), arguments);
+}
+
+DaemonChannel::~DaemonChannel() = default;
+
+Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
+  if (channel_->WaitForConnected(grpc_time(deadline))) return {};
+  return cannot_reach(address_, Code::kUnavailable, "whoever listens there does not answer gRPC");
+}
+
+Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& request, Deadline deadline) const {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  v1::OpenSessionReply reply;
+  const grpc::Status status = v1::Sessions::NewStub(channel_)->Open(&context, request, &reply);
+  if (!status.ok()) return call_error(status, address_);
+  return reply;
+}
+
+// grpc.health.v1.Health/Check for the whole server: the request is empty bytes, the answer a message whose field 1 is
+// the state.
+Result<std::chrono::nanoseconds> DaemonChannel::check_health(Deadline deadline) const {
+  const auto began = std::chrono::steady_clock::now();
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  grpc::CompletionQueue queue;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  auto call = grpc::GenericStub(channel_).PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                                           grpc::ByteBuffer(nullptr, 0), &queue);
+  call->StartCall();
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);  // the context's deadline bounds it
+  if (!status.ok()) return call_error(status, address_);
+  grpc::Slice bytes;
+  if (!reply.TrySingleSlice(&bytes).ok() || bytes.size() != 2 || bytes.begin()[0] != 0x08 || bytes.begin()[1] != 1)
+    return Error{Code::kUnavailable,
+                 "the daemon at " + address_.target() + " is there but not serving: it starts, or drains"};
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - began);
+}
+
+Result<Statistics> DaemonChannel::statistics(Deadline deadline) const {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  v1::GetStatisticsReply reply;
+  const grpc::Status status = v1::Statistics::NewStub(channel_)->Get(&context, {}, &reply);
+  if (!status.ok()) return call_error(status, address_);
+  Statistics statistics{.daemon_version = reply.daemon_version(),
+                        .pid = reply.pid(),
+                        .uptime = std::chrono::duration<double>(reply.uptime_seconds())};
+  for (const auto& metric : reply.metrics()) statistics.metrics.push_back(to_metric(metric));
+  for (const auto& session : reply.sessions()) statistics.sessions.push_back(to_session(session));
+  return statistics;
+}
+
+Result<std::vector<Device>> DaemonChannel::devices(Deadline deadline) const {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  v1::ListDevicesReply reply;
+  const grpc::Status status = v1::Devices::NewStub(channel_)->List(&context, {}, &reply);
+  if (!status.ok()) return call_error(status, address_);
+  std::vector<Device> devices;
+  for (const auto& device : reply.devices()) devices.push_back(to_device(device));
+  return devices;
+}
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,45 @@
+// A gRPC channel to the daemon and the calls that are not part of a session's stream. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "client/src/address.h"
+#include "client/src/deadline.h"
+#include "millrace/statistics.h"
+#include "millrace/v1/session.pb.h"
+#include "proto/base/result.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace millrace {
+inline namespace client {
+
+class DaemonChannel {
+ public:
+  // A connection of its own, not shared with other channels of the process: a session's messages then wake its reader
+  // and nobody else.
+  explicit DaemonChannel(Address address);
+  ~DaemonChannel();
+
+  // kUnavailable: cannot_reach().
+  Result<void> wait_connected(Deadline deadline) const;
+
+  Result<v1::OpenSessionReply> open(const v1::OpenSessionRequest& request, Deadline deadline) const;
+  Result<std::chrono::nanoseconds> check_health(Deadline deadline) const;
+  Result<Statistics> statistics(Deadline deadline) const;
+  Result<std::vector<Device>> devices(Deadline deadline) const;
+
+  const Address& address() const { return address_; }
+  const std::shared_ptr<grpc::Channel>& grpc() const { return channel_; }  // shared: gRPC's stubs hold it too
+
+ private:
+  Address address_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,75 @@
+#include "millrace/epoch.h"
+
+#include "client/src/session_core.h"
+
+namespace millrace {
+inline namespace client {
+
+Dataset::Dataset(Dataset&&) noexcept = default;
+
+Dataset& Dataset::operator=(Dataset&& other) noexcept {
+  std::swap(core_, other.core_);
+  std::swap(id_, other.id_);
+  std::swap(samples_, other.samples_);
+  std::swap(classes_, other.classes_);
+  std::swap(fingerprint_, other.fingerprint_);
+  return *this;
+}
+
+Dataset::~Dataset() {
+  if (!core_) return;
+  v1::ClientMessage message;
+  message.mutable_close_dataset()->set_dataset_id(id_);
+  core_->wire().send(std::move(message));
+}
+
+Epoch::Epoch(Epoch&&) noexcept = default;
+
+Epoch& Epoch::operator=(Epoch&& other) noexcept {
+  if (this == &other) return *this;
+  stop();
+  core_ = std::move(other.core_);
+  stream_ = other.stream_;
+  timeout_ = other.timeout_;
+  position_ = std::move(other.position_);
+  current_ = std::move(other.current_);
+  result_ = std::move(other.result_);
+  return *this;
+}
+
+Epoch::~Epoch() {
+  stop();
+}
+
+Result<EpochShape> Epoch::shape(std::chrono::milliseconds timeout) {
+  return core_->wait(deadline_after(timeout), "epoch", [this] { return core_->inbox().epoch_shape(stream_); });
+}
+
+Result<std::optional<Batch>> Epoch::next(std::chrono::milliseconds timeout) {
+  auto batch = core_->wait(deadline_after(timeout), "epoch", [this] { return core_->inbox().take_of_epoch(stream_); });
+  if (batch && *batch && !(*batch)->position.empty()) position_ = (*batch)->position;
+  return batch;
+}
+
+void Epoch::stop() noexcept {
+  if (!core_) return;
+  core_->inbox().forget_epoch(stream_);
+  v1::ClientMessage message;
+  message.mutable_stop_epoch()->set_stream_id(stream_);
+  core_->wire().send(std::move(message));
+}
+
+void Epoch::advance() {
+  current_.reset();  // its slot is needed for what comes
+  auto batch = next(timeout_);
+  if (!batch) {
+    result_ = std::move(batch).error();
+  } else if (*batch && (*batch)->failure) {
+    result_ = std::move(*(*batch)->failure);
+  } else {
+    current_ = *std::move(batch);
+  }
+}
+
+}  // namespace client
+}  // namespace millrace

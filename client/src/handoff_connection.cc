@@ -1,0 +1,139 @@
+#include "client/src/handoff_connection.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "client/src/unix_socket.h"
+
+namespace millrace {
+inline namespace client {
+namespace {
+
+shm::HandoffRequest request_of(shm::RequestKind kind) {
+  shm::HandoffRequest request{};
+  request.magic = shm::kHandoffMagic;
+  request.version = shm::kHandoffVersion;
+  request.kind = static_cast<std::uint32_t>(kind);
+  return request;
+}
+
+Error socket_error(std::string_view doing, int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK)
+    return Error{Code::kDeadline, std::string(doing) + ": the daemon did not answer in time"};
+  return Error{Code::kUnavailable, errno_error(doing, error).message};
+}
+
+// The first descriptor of `message`, if any; others are closed.
+UniqueFd take_descriptor(msghdr& message) {
+  UniqueFd first;
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
+      UniqueFd owned(fd);
+      if (!first) first = std::move(owned);
+    }
+  }
+  return first;
+}
+
+Code checked_code(std::uint32_t code) {
+  const bool known =
+      code >= static_cast<std::uint32_t>(Code::kInvalid) && code <= static_cast<std::uint32_t>(Code::kInternal);
+  return known ? static_cast<Code>(code) : Code::kInternal;
+}
+
+}  // namespace
+
+Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadline deadline) {
+  const std::string path = address.path + shm::kHandoffSuffix;
+  auto socket = connect_unix(path, SOCK_SEQPACKET, deadline);
+  if (!socket) return cannot_reach(Address{path}, socket.error().code, socket.error().message);
+  HandoffConnection connection(*std::move(socket));
+  MILLRACE_TRY_VOID(connection.send(request_of(shm::RequestKind::kHello), -1, deadline));
+  MILLRACE_TRY(const shm::HandoffReply reply, connection.receive(shm::ReplyKind::kWelcome, nullptr, deadline));
+  connection.ticket_.assign(reinterpret_cast<const char*>(reply.ticket), sizeof reply.ticket);
+  return connection;
+}
+
+Result<HandoffConnection::ReceivedSegment> HandoffConnection::receive_segment(Deadline deadline) {
+  UniqueFd fd;
+  MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &fd, deadline));
+  if (!fd)
+    return Error{Code::kInternal,
+                 "hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)"};
+  return ReceivedSegment{std::move(fd), Bytes{reply.segment_bytes}};
+}
+
+Result<void> HandoffConnection::offer_ring(int memfd, Bytes size, Deadline deadline) {
+  shm::HandoffRequest request = request_of(shm::RequestKind::kRingOffer);
+  request.ring_bytes = size.count;
+  MILLRACE_TRY_VOID(send(request, memfd, deadline));
+  MILLRACE_TRY([[maybe_unused]] const shm::HandoffReply reply, receive(shm::ReplyKind::kRingTaken, nullptr, deadline));
+  return {};
+}
+
+Result<void> HandoffConnection::send(const shm::HandoffRequest& request, int fd, Deadline deadline) {
+  iovec bytes{const_cast<shm::HandoffRequest*>(&request), sizeof request};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
+  ssize_t sent = -1;
+  do {
+    set_timeouts(socket_.get(), deadline);
+    sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0) return socket_error("hand-off: sending", errno);
+  return {};
+}
+
+Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, UniqueFd* fd, Deadline deadline) {
+  shm::HandoffReply reply{};
+  iovec bytes{&reply, sizeof reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t received = -1;
+  do {
+    set_timeouts(socket_.get(), deadline);
+    received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received < 0) return socket_error("hand-off: receiving", errno);
+  UniqueFd descriptor = take_descriptor(message);
+  if (received == 0)
+    return Error{Code::kUnavailable, "hand-off: the daemon closed the connection; it may be stopping, try again"};
+  if (received != sizeof reply || reply.magic != shm::kHandoffMagic)
+    return Error{Code::kPrecondition,
+                 "hand-off: this is not a Millrace daemon's socket, or one of a version that does not fit; "
+                 "install libmillrace and millraced of the same version"};
+  if (reply.version != shm::kHandoffVersion)
+    return Error{Code::kPrecondition, "hand-off: the daemon speaks version " + std::to_string(reply.version) +
+                                          ", this library version " + std::to_string(shm::kHandoffVersion) +
+                                          "; install libmillrace and millraced of the same version"};
+  if (reply.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused))
+    return Error{checked_code(reply.code), std::string(reply.message, ::strnlen(reply.message, sizeof reply.message))};
+  if (reply.kind != static_cast<std::uint32_t>(expected))
+    return Error{Code::kInternal, "hand-off: an answer of kind " + std::to_string(reply.kind) + " came out of turn"};
+  if (fd != nullptr) *fd = std::move(descriptor);
+  return reply;
+}
+
+}  // namespace client
+}  // namespace millrace

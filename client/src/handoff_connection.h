@@ -1,0 +1,45 @@
+// The client's end of the hand-off socket (proto/shm/handoff_wire.h draws the exchange). As long as it is open the
+// daemon keeps the session's memory; the kernel closes it when this process dies. Thread-bound(its owner).
+#pragma once
+
+#include <string>
+
+#include "client/src/address.h"
+#include "client/src/deadline.h"
+#include "proto/base/bytes.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+#include "proto/shm/handoff_wire.h"
+
+namespace millrace {
+inline namespace client {
+
+class HandoffConnection {
+ public:
+  // Connects and says Hello. kUnavailable, kDenied: nobody there; kPrecondition: another version; else what the daemon
+  // refuses with.
+  static Result<HandoffConnection> open(const Address& address, Deadline deadline);
+
+  const std::string& ticket() const { return ticket_; }  // kTicketBytes
+
+  struct ReceivedSegment {
+    UniqueFd fd;
+    Bytes size;  // as the daemon says; not yet checked
+  };
+  // After Sessions.Open has succeeded.
+  Result<ReceivedSegment> receive_segment(Deadline deadline);
+
+  // Hands over a sealed memfd of `size` bytes; returns once the daemon has taken it.
+  Result<void> offer_ring(int memfd, Bytes size, Deadline deadline);
+
+ private:
+  HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
+  Result<void> send(const shm::HandoffRequest& request, int fd, Deadline deadline);
+  Result<shm::HandoffReply> receive(shm::ReplyKind expected, UniqueFd* fd, Deadline deadline);
+
+  UniqueFd socket_;
+  std::string ticket_;
+};
+
+}  // namespace client
+}  // namespace millrace

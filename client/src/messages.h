@@ -1,0 +1,25 @@
+// Public values to messages of proto/rpc and back. Pure functions, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "millrace/batch.h"
+#include "millrace/epoch.h"
+#include "millrace/v1/session.pb.h"
+
+namespace millrace {
+inline namespace client {
+
+v1::Recipe to_message(const Recipe& recipe);
+
+// `session_recipe`: for a request that brings none.
+v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const Recipe& session_recipe);
+v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, const EpochOptions& options,
+                          const Recipe& session_recipe, std::uint32_t session_batch);
+
+DType from_message(v1::DType dtype);
+std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors);
+
+}  // namespace client
+}  // namespace millrace

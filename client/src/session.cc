@@ -1,0 +1,130 @@
+#include "millrace/session.h"
+
+#include "client/src/messages.h"
+#include "client/src/ring.h"
+#include "client/src/session_core.h"
+
+namespace millrace {
+inline namespace client {
+namespace {
+
+constexpr Bytes kInlineMost = 1_MiB;
+constexpr Bytes kMessageMost = 4_MiB;      // gRPC's bound on a message, which the daemon keeps
+constexpr std::size_t kUnsentMost = 4096;  // messages that the daemon was too slow to take
+
+Result<void> check_inline(const BatchRequest& request) {
+  Bytes encoded;
+  for (const Sample& sample : request.samples) {
+    if (const auto* bytes = std::get_if<Encoded>(&sample.source)) encoded += Bytes{bytes->bytes.size()};
+  }
+  if (encoded <= kInlineMost) return {};
+  return Error{Code::kInvalid, "submit: " + to_text(encoded) +
+                                   " of encoded bytes in one batch, at most 1 MiB travels in a message; "
+                                   "write them into an InputRing (Session::open_ring)"};
+}
+
+std::vector<RingRoom> rooms_of(const BatchRequest& request) {
+  std::vector<RingRoom> rooms;
+  for (const Sample& sample : request.samples) {
+    if (const auto* room = std::get_if<RingRoom>(&sample.source)) rooms.push_back(*room);
+  }
+  return rooms;
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<SessionCore> core) : core_(std::move(core)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<Ticket> Session::submit(BatchRequest request) {
+  MILLRACE_TRY_VOID(check_inline(request));
+  if (auto ended = core_->wire().ended()) return *std::move(ended);
+  if (core_->wire().unsent() >= kUnsentMost)
+    return Error{Code::kExhausted,
+                 "submit: the daemon does not take messages any faster; take batches with next() between submits"};
+  const Ticket ticket{core_->fresh_number()};
+  v1::ClientMessage message;
+  *message.mutable_submit() = to_message(ticket.batch, request, core_->recipe());
+  if (const Bytes size{message.ByteSizeLong()}; size > kMessageMost)
+    return Error{Code::kInvalid, "submit: the request has " + to_text(size) +
+                                     ", a message at most 4 MiB; split the batch, or open a dataset"};
+  core_->inbox().expect_batch(ticket.batch, rooms_of(request));
+  core_->wire().send(std::move(message));
+  return ticket;
+}
+
+void Session::cancel(Ticket ticket) noexcept {
+  v1::ClientMessage message;
+  message.mutable_cancel()->set_batch_id(ticket.batch);
+  core_->wire().send(std::move(message));
+}
+
+Result<Batch> Session::next(std::chrono::milliseconds timeout) {
+  return core_->wait(deadline_after(timeout), "next", [this] { return core_->inbox().take_oldest(); });
+}
+
+Result<Batch> Session::wait(Ticket ticket, std::chrono::milliseconds timeout) {
+  return core_->wait(deadline_after(timeout), "wait", [&] { return core_->inbox().take(ticket.batch); });
+}
+
+Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOptions& options) {
+  const std::uint64_t id = core_->fresh_number();
+  Inbox& inbox = core_->inbox();
+  inbox.expect_dataset(id);
+  v1::ClientMessage message;
+  auto& open = *message.mutable_open_dataset();
+  open.set_dataset_id(id);
+  open.set_path(folder);
+  for (const std::string& extension : options.extensions) open.add_extensions(extension);
+  core_->wire().send(std::move(message));
+
+  std::uint64_t told = 0;
+  auto opened = core_->wait(deadline_after(options.timeout), "open_dataset", [&] {
+    const std::uint64_t files = inbox.dataset_files(id);
+    if (options.progress && files > told) options.progress(told = files);
+    return inbox.take_dataset(id);
+  });
+  Dataset dataset;
+  dataset.core_ = core_;
+  dataset.id_ = id;
+  if (!opened) return inbox.forget_dataset(id), std::move(opened).error();  // and closes it, should it still open
+  dataset.samples_ = opened->samples();
+  dataset.classes_.assign(opened->classes().begin(), opened->classes().end());
+  dataset.fingerprint_ = opened->fingerprint();
+  return dataset;
+}
+
+Epoch Session::epoch(const Dataset& dataset, const EpochOptions& options) {
+  Epoch epoch;
+  epoch.core_ = core_;
+  epoch.stream_ = core_->fresh_number();
+  epoch.timeout_ = options.timeout;
+  epoch.position_ = options.position;
+  core_->inbox().expect_epoch(epoch.stream_);
+  v1::ClientMessage message;
+  *message.mutable_start_epoch() = to_message(epoch.stream_, dataset.id(), options, core_->recipe(), core_->batch());
+  core_->wire().send(std::move(message));
+  return epoch;
+}
+
+Result<InputRing> Session::open_ring(Bytes size, std::chrono::milliseconds timeout) {
+  MILLRACE_TRY(std::shared_ptr<InputRing::Shared> ring, InputRing::Shared::create(size));
+  MILLRACE_TRY_VOID(
+      core_->holding().hand_over_ring(ring->memfd(), Bytes{ring->memory().size()}, deadline_after(timeout)));
+  return InputRing(std::move(ring));
+}
+
+std::uint64_t Session::id() const noexcept {
+  return core_->id();
+}
+std::uint32_t Session::slots() const noexcept {
+  return core_->segment().slots;
+}
+Bytes Session::slot_bytes() const noexcept {
+  return {core_->segment().slot_bytes};
+}
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,56 @@
+#include "client/src/session_core.h"
+
+#include "client/src/daemon_channel.h"
+#include "client/src/handoff_connection.h"
+
+namespace millrace {
+inline namespace client {
+namespace {
+
+Result<Bytes> slot_bytes_of(const SessionOptions& options) {
+  if (options.slot_bytes.count != 0) return options.slot_bytes;
+  if (options.batch == 0) return Error{Code::kInvalid, "SessionOptions.batch: must be at least 1, is 0"};
+  if (const auto computed = slot_bytes_for(options.recipe, options.batch)) return *computed;
+  return Error{Code::kInvalid,
+               "SessionOptions.slot_bytes: must be given, because the recipe leaves the images' sizes open; "
+               "allow for the batch's pixels and 192 bytes an image"};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, const SessionOptions& options) {
+  const Deadline deadline = deadline_after(options.timeout);
+  MILLRACE_TRY(const Bytes slot_bytes, slot_bytes_of(options));
+  MILLRACE_TRY(HandoffConnection connection, HandoffConnection::open(address, deadline));
+  const std::string ticket = connection.ticket();
+  const DaemonChannel channel(address);
+  v1::OpenSessionRequest request;
+  request.set_ticket(ticket);
+  request.set_name(options.name);
+  request.set_slots(options.slots);
+  request.set_slot_bytes(slot_bytes.count);
+  MILLRACE_TRY([[maybe_unused]] const v1::OpenSessionReply reply, channel.open(request, deadline));
+  MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
+  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options));
+  MILLRACE_TRY_VOID(core->attach(ticket, deadline));
+  return core;
+}
+
+SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options)
+    : recipe_(options.recipe),
+      batch_(options.batch),
+      holding_(std::move(holding)),
+      wire_(std::make_shared<Wire>(channel)),
+      inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
+
+Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {
+  v1::ClientMessage message;
+  message.mutable_attach()->set_ticket(ticket);
+  wire_->start([inbox = inbox_](v1::ServerMessage& arrived) { inbox->deliver(arrived); });
+  wire_->send(std::move(message));
+  MILLRACE_TRY(id_, wait(deadline, "open_session", [this] { return inbox_->attached(); }));
+  return {};
+}
+
+}  // namespace client
+}  // namespace millrace

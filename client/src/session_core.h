@@ -1,0 +1,65 @@
+// A session's parts, shared by Session, its epochs and its datasets: memory, stream, and what has arrived. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "client/src/deadline.h"
+#include "client/src/holding.h"
+#include "client/src/inbox.h"
+#include "client/src/wire.h"
+#include "millrace/session.h"
+
+namespace millrace {
+inline namespace client {
+
+class SessionCore {
+ public:
+  // Hand-off, Sessions.Open, segment, stream, Attach: the whole way until the daemon has attached the stream.
+  static Result<std::shared_ptr<SessionCore>> open(const Address& address, const SessionOptions& options);
+
+  std::uint64_t id() const { return id_; }
+  const shm::SegmentHeader& segment() const { return holding_->header(); }
+  const Recipe& recipe() const { return recipe_; }
+  std::uint32_t batch() const { return batch_; }
+  std::uint64_t fresh_number() {
+    return numbers_.fetch_add(1, std::memory_order_relaxed);
+  }  // of batches, epochs, datasets
+
+  Holding& holding() { return *holding_; }
+  Inbox& inbox() { return *inbox_; }
+  Wire& wire() { return *wire_; }
+
+  // Waits until `take` (of Inbox) has an answer. kDeadline: names `what`.
+  template <class Take>
+  auto wait(Deadline deadline, std::string_view what, Take take) -> typename decltype(take())::value_type {
+    for (;;) {
+      const std::uint64_t seen = wire_->seen();
+      if (auto taken = take()) return *std::move(taken);
+      if (auto ended = wire_->ended()) return *std::move(ended);
+      if (std::chrono::steady_clock::now() >= deadline)
+        return Error{
+            Code::kDeadline,
+            std::string(what) + ": nothing came in time; give it a longer timeout, or see what `millrace stats` says"};
+      wire_->pump(seen, deadline);
+    }
+  }
+
+ private:
+  SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options);
+  Result<void> attach(const std::string& ticket, Deadline deadline);
+
+  const Recipe recipe_;
+  const std::uint32_t batch_;
+  const std::shared_ptr<Holding> holding_;  // shared with the views
+  const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
+  const std::shared_ptr<Inbox> inbox_;      // shared with the wire
+  std::uint64_t id_ = 0;
+  std::atomic<std::uint64_t> numbers_{1};  // counts; publishes nothing
+};
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,164 @@
+#include "client/src/wire.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
+
+#include "millrace/v1/session.grpc.pb.h"
+#include "proto/rpc/status_map.h"
+
+namespace millrace {
+inline namespace client {
+namespace {
+
+// gRPC takes points in time of its own clocks; the monotonic one does not jump with the wall clock.
+gpr_timespec grpc_time(Deadline deadline) {
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
+}
+
+Error why_ended(const grpc::Status& status, const Address& address) {
+  if (!status.ok() && status.error_code() != grpc::StatusCode::UNAVAILABLE)
+    return to_error(status).within("the daemon ended the session");
+  const std::string reason = status.error_message().empty() ? "the connection closed" : status.error_message();
+  return Error{Code::kUnavailable, "the daemon at " + address.target() + " has gone away (" + reason +
+                                       "); once it runs again open a new session; an epoch goes on from its position"};
+}
+
+}  // namespace
+
+struct Wire::Grpc {
+  explicit Grpc(const DaemonChannel& channel) : stub(v1::Sessions::NewStub(channel.grpc())) {}
+
+  std::unique_ptr<v1::Sessions::Stub> stub;
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream;
+  v1::ServerMessage incoming;  // the leader's
+  grpc::Status status;
+
+  static void* tag(Event event) { return reinterpret_cast<void*>(event); }
+};
+
+Wire::Wire(const DaemonChannel& channel) : address_(channel.address()), grpc_(std::make_unique<Grpc>(channel)) {}
+
+Wire::~Wire() {
+  if (forked()) {
+    // gRPC's locks may be held by threads that do not exist here: leave it alone.
+    static_cast<void>(grpc_.release());
+    return;
+  }
+  grpc_->context.TryCancel();
+  grpc_->queue.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (grpc_->queue.Next(&tag, &ok)) continue;  // what was under way ends at once, cancelled
+}
+
+void Wire::start(Sink sink) {
+  sink_ = std::move(sink);
+  grpc_->stream = grpc_->stub->AsyncStream(&grpc_->context, &grpc_->queue, Grpc::tag(Event::kStarted));
+}
+
+void Wire::send(v1::ClientMessage message) {
+  if (forked()) return;
+  MutexLock lock(mutex_);
+  if (broken_) return;
+  outgoing_.push_back(std::move(message));
+  // The write before this one has mostly ended by now, but nobody has looked if nobody waits.
+  if (writing_ && !leading_) lead(Deadline::min());
+  write_next();
+}
+
+std::size_t Wire::unsent() const {
+  MutexLock lock(mutex_);
+  return outgoing_.size();
+}
+
+std::uint64_t Wire::seen() const {
+  MutexLock lock(mutex_);
+  return version_;
+}
+
+std::optional<Error> Wire::ended() const {
+  if (forked())
+    return Error{Code::kPrecondition,
+                 "this session belongs to the process that forked this one; after fork() connect a new client"};
+  MutexLock lock(mutex_);
+  return ended_;
+}
+
+void Wire::pump(std::uint64_t seen, Deadline deadline) {
+  if (forked()) return;
+  MutexLock lock(mutex_);
+  while (version_ == seen && !ended_ && std::chrono::steady_clock::now() < deadline) {
+    if (leading_) {
+      changed_.wait_until(mutex_, deadline);
+    } else {
+      lead(deadline);
+    }
+  }
+}
+
+void Wire::lead(Deadline deadline) {
+  leading_ = true;
+  mutex_.unlock();
+  void* tag = nullptr;
+  bool ok = false;
+  bool news = false;
+  if (grpc_->queue.AsyncNext(&tag, &ok, grpc_time(deadline)) == grpc::CompletionQueue::GOT_EVENT)
+    news = handle(static_cast<Event>(reinterpret_cast<std::uintptr_t>(tag)), ok);
+  mutex_.lock();
+  leading_ = false;
+  if (news) ++version_;
+  changed_.notify_all();
+}
+
+bool Wire::handle(Event event, bool ok) {
+  switch (event) {
+    case Event::kStarted:
+      if (!ok) return finish(), false;
+      grpc_->stream->Read(&grpc_->incoming, Grpc::tag(Event::kRead));
+      {
+        MutexLock lock(mutex_);
+        started_ = true;
+        write_next();
+      }
+      return false;
+    case Event::kRead:
+      if (!ok) return finish(), false;
+      sink_(grpc_->incoming);
+      grpc_->incoming.Clear();
+      grpc_->stream->Read(&grpc_->incoming, Grpc::tag(Event::kRead));
+      return true;
+    case Event::kWritten: {
+      MutexLock lock(mutex_);
+      writing_ = false;
+      if (!ok) broken_ = true;  // the read that is always under way says why
+      write_next();
+      return false;
+    }
+    case Event::kFinished: {
+      MutexLock lock(mutex_);
+      ended_ = why_ended(grpc_->status, address_);
+      return true;
+    }
+  }
+  return false;
+}
+
+void Wire::write_next() {
+  if (!started_ || writing_ || broken_ || outgoing_.empty()) return;
+  writing_ = true;
+  grpc_->stream->Write(outgoing_.front(), Grpc::tag(Event::kWritten));  // serialises at once
+  outgoing_.pop_front();
+}
+
+void Wire::finish() {
+  MutexLock lock(mutex_);
+  broken_ = true;
+  outgoing_.clear();
+  grpc_->stream->Finish(&grpc_->status, Grpc::tag(Event::kFinished));
+}
+
+}  // namespace client
+}  // namespace millrace

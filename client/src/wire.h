@@ -1,0 +1,82 @@
+// A session's gRPC stream, without a thread of its own: whoever waits reads. One waiter at a time polls the stream (the
+// leader), the others wait for it; so a message reaches a single waiter without a change of threads, and several
+// waiters share one stream.
+//
+//   for (;;) {
+//     const auto seen = wire.seen();
+//     if (what I wait for is there) return it;
+//     if (auto ended = wire.ended()) return *ended;
+//     wire.pump(seen, deadline);              // until something arrived since `seen`, or the deadline
+//   }
+//
+// Thread-safe. Messages are given to the sink one at a time, in order, by whichever thread leads.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/src/daemon_channel.h"
+#include "client/src/deadline.h"
+#include "millrace/v1/session.pb.h"
+#include "proto/base/mutex.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+inline namespace client {
+
+class Wire {
+ public:
+  using Sink = std::function<void(v1::ServerMessage&)>;
+
+  explicit Wire(const DaemonChannel& channel);
+  ~Wire();  // cancels the stream. REQUIRES: nobody is in pump()
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // Begins the stream. `sink` outlives the wire's last pump().
+  void start(Sink sink);
+
+  // Queues a message; never waits. After the stream's end it is dropped.
+  void send(v1::ClientMessage message) MILLRACE_EXCLUDES(mutex_);
+  std::size_t unsent() const MILLRACE_EXCLUDES(mutex_);
+
+  std::uint64_t seen() const MILLRACE_EXCLUDES(mutex_);
+  void pump(std::uint64_t seen, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
+
+  // Why nothing will arrive any more: kUnavailable when the daemon went away, kPrecondition in a forked child, or the
+  // daemon's reason.
+  std::optional<Error> ended() const MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  struct Grpc;
+  enum class Event : std::uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
+
+  void lead(Deadline deadline) MILLRACE_REQUIRES(mutex_);       // unlocks while it polls. REQUIRES: !leading_
+  bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);  // true: something that waiters should look at
+  void write_next() MILLRACE_REQUIRES(mutex_);
+  void finish() MILLRACE_EXCLUDES(mutex_);
+  bool forked() const { return ::getpid() != pid_; }
+
+  const pid_t pid_ = ::getpid();
+  const Address address_;
+  std::unique_ptr<Grpc> grpc_;
+  Sink sink_;
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool leading_ MILLRACE_GUARDED_BY(mutex_) = false;
+  std::uint64_t version_ MILLRACE_GUARDED_BY(mutex_) = 0;
+  bool started_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool writing_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool broken_ MILLRACE_GUARDED_BY(mutex_) = false;  // no read or write will succeed any more
+  std::deque<v1::ClientMessage> outgoing_ MILLRACE_GUARDED_BY(mutex_);
+  std::optional<Error> ended_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,215 @@
+#include "tests/unit/client_scripted_daemon.h"
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+
+namespace millrace::test {
+namespace {
+
+std::chrono::steady_clock::time_point soon() {
+  return std::chrono::steady_clock::now() + std::chrono::seconds(5);
+}
+
+}  // namespace
+
+ScriptedDaemon::ScriptedDaemon(ScriptedOptions options)
+    : options_(std::move(options)), folder_("/tmp/millrace-scripted-XXXXXX") {
+  MILLRACE_CHECK(::mkdtemp(folder_.data()) != nullptr);
+  socket_ = folder_ + "/d.sock";
+  listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, (socket_ + shm::kHandoffSuffix).c_str(), sizeof address.sun_path - 1);
+  MILLRACE_CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                 ::listen(listener_.get(), 4) == 0);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  MILLRACE_CHECK(server_ != nullptr);
+  handoff_ = std::thread([this] { serve_handoff(); });
+}
+
+ScriptedDaemon::~ScriptedDaemon() {
+  die();
+  if (!segment_.empty()) ::munmap(segment_.data(), segment_.size());
+  std::filesystem::remove_all(folder_);
+}
+
+void ScriptedDaemon::die() {
+  if (!handoff_.joinable()) return;
+  ::shutdown(listener_.get(), SHUT_RDWR);
+  {
+    MutexLock lock(mutex_);
+    if (connection_) ::shutdown(connection_.get(), SHUT_RDWR);
+  }
+  server_->Shutdown(std::chrono::system_clock::now());
+  handoff_.join();
+}
+
+v1::ClientMessage ScriptedDaemon::next_message() {
+  return messages_.pop_until(soon()).value_or(v1::ClientMessage());
+}
+bool ScriptedDaemon::handoff_closes() {
+  return closed_.pop_until(soon()).has_value();
+}
+UniqueFd ScriptedDaemon::ring() {
+  return rings_.pop_until(soon()).value_or(UniqueFd());
+}
+
+void ScriptedDaemon::send(const v1::ServerMessage& message) {
+  MutexLock lock(mutex_);
+  while (stream_ == nullptr) {
+    if (!streaming_.wait_until(mutex_, soon())) return;
+  }
+  stream_->Write(message);
+}
+
+void ScriptedDaemon::make_segment(std::uint32_t slots, std::uint64_t slot_bytes) {
+  const std::uint64_t stride = (slot_bytes + shm::kPageBytes - 1) / shm::kPageBytes * shm::kPageBytes;
+  const std::uint64_t data = shm::kPageBytes * (1 + (64 + slots * 64) / shm::kPageBytes);
+  const std::uint64_t size = data + stride * slots;
+  segment_fd_.reset(::memfd_create("scripted", MFD_CLOEXEC));
+  MILLRACE_CHECK(::ftruncate(segment_fd_.get(), static_cast<off_t>(size)) == 0);
+  void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, segment_fd_.get(), 0);
+  MILLRACE_CHECK(at != MAP_FAILED);
+  segment_ = {static_cast<std::byte*>(at), size};
+  const shm::SegmentHeader header{
+      shm::kSegmentMagic, options_.segment_version, slots, size, slot_bytes, stride, data, 42, 0};
+  std::memcpy(at, &header, sizeof header);
+}
+
+v1::ServerMessage ScriptedDaemon::seal(std::uint64_t batch, std::uint32_t slot, std::uint64_t generation,
+                                       std::uint32_t samples, std::uint64_t image_bytes) {
+  shm::SegmentHeader header{};
+  std::memcpy(&header, segment_.data(), sizeof header);
+  const std::uint64_t offset = header.data_offset + slot * header.slot_stride;
+  const std::uint64_t bytes = samples * image_bytes;
+  const std::uint64_t records = (offset + bytes + 63) / 64 * 64;
+  for (std::uint32_t i = 0; i < samples; ++i) {
+    std::memset(segment_.data() + offset + i * image_bytes, static_cast<int>(i), image_bytes);
+    shm::SampleRecord record{};
+    record.id = 100 + i;
+    record.label = 7 + i;
+    record.pixels_offset = offset + i * image_bytes;
+    record.pixels_bytes = image_bytes;
+    record.flags = i % 2 == 1 ? shm::kFlipped : 0;
+    record.orientation = 6;
+    record.source_width = 40;
+    record.source_height = 30;
+    std::strcpy(record.backend, "cpu");
+    std::memcpy(segment_.data() + records + i * sizeof record, &record, sizeof record);
+  }
+  auto& at = *reinterpret_cast<shm::SlotHeader*>(segment_.data() + 64 + slot * 64);
+  std::atomic_ref(at.generation).store(generation, std::memory_order_relaxed);
+  std::atomic_ref(at.state).store(static_cast<std::uint32_t>(shm::SlotState::kSealed), std::memory_order_release);
+
+  v1::ServerMessage message;
+  auto& completed = *message.mutable_completed();
+  completed.set_batch_id(batch);
+  auto& handle = *completed.mutable_handle();
+  handle.set_slot(slot);
+  handle.set_generation(generation);
+  handle.set_offset(offset);
+  handle.set_bytes(bytes);
+  handle.add_shape(samples);
+  handle.add_shape(image_bytes);
+  handle.add_strides(image_bytes);
+  handle.add_strides(1);
+  handle.set_dtype(v1::DTYPE_UINT8);
+  handle.set_records_offset(records);
+  handle.set_samples(samples);
+  handle.set_sealed_at_ns(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
+  return message;
+}
+
+grpc::Status ScriptedDaemon::Open(grpc::ServerContext*, const v1::OpenSessionRequest* request,
+                                  v1::OpenSessionReply* answer) {
+  make_segment(request->slots(), request->slot_bytes());
+  answer->set_session_id(42);
+  MutexLock lock(mutex_);
+  reply(shm::ReplyKind::kSegment, segment_fd_.get());
+  return grpc::Status::OK;
+}
+
+grpc::Status ScriptedDaemon::Stream(grpc::ServerContext*, Stream_* stream) {
+  v1::ClientMessage message;
+  if (!stream->Read(&message) || !message.has_attach())
+    return {grpc::StatusCode::FAILED_PRECONDITION, "the first message must be attach"};
+  v1::ServerMessage attached;
+  attached.mutable_attached()->set_session_id(42);
+  stream->Write(attached);
+  {
+    MutexLock lock(mutex_);
+    stream_ = stream;
+  }
+  streaming_.notify_all();
+  while (stream->Read(&message)) MILLRACE_CHECK(messages_.try_push(std::move(message)));
+  MutexLock lock(mutex_);
+  stream_ = nullptr;
+  return grpc::Status::OK;
+}
+
+void ScriptedDaemon::serve_handoff() {
+  for (;;) {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
+    if (fd < 0) return;
+    {
+      MutexLock lock(mutex_);
+      connection_.reset(fd);
+    }
+    for (;;) {
+      shm::HandoffRequest request{};
+      iovec bytes{&request, sizeof request};
+      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+      msghdr message{};
+      message.msg_iov = &bytes;
+      message.msg_iovlen = 1;
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+      if (::recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0) break;
+      MutexLock lock(mutex_);
+      if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kHello)) {
+        reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused, -1);
+        continue;
+      }
+      int ring = -1;
+      if (const cmsghdr* part = CMSG_FIRSTHDR(&message)) std::memcpy(&ring, CMSG_DATA(part), sizeof ring);
+      MILLRACE_CHECK(rings_.try_push(UniqueFd(ring)));
+      reply(shm::ReplyKind::kRingTaken, -1);
+    }
+    if (!closed_.try_push(1)) return;
+  }
+}
+
+void ScriptedDaemon::reply(shm::ReplyKind kind, int fd) {
+  shm::HandoffReply answer{};
+  answer.magic = shm::kHandoffMagic;
+  answer.version = options_.handoff_version;
+  answer.kind = static_cast<std::uint32_t>(kind);
+  answer.code = static_cast<std::uint32_t>(Code::kExhausted);
+  answer.segment_bytes = segment_.size();
+  std::strncpy(answer.message, options_.refusal.c_str(), sizeof answer.message - 1);
+  iovec bytes{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
+  MILLRACE_CHECK(::sendmsg(connection_.get(), &message, MSG_NOSIGNAL) >= 0);
+}
+
+}  // namespace millrace::test
