@@ -19,7 +19,7 @@ Result<void> Placer::check_pin(std::string_view pinned) const {
     if (backend.name == pinned && backend.lost)
       return Error{Code::kUnavailable, "backend \"" + std::string(pinned) + "\" has lost its device; restart the daemon or pin another"};
     if (backend.name == pinned) return {};
-    names += (names.empty() ? "" : ", ") + std::string(backend.name);
+    names += (names.empty() ? "" : ", ") + backend.name;
   }
   return Error{Code::kNotFound, "backend: there is no \"" + std::string(pinned) + "\" here; this daemon has " + names};
 }

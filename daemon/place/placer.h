@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace millrace {
 
 // What placing needs to know of a backend; the pipeline keeps it up to date.
 struct BackendState {
-  std::string_view name;
+  std::string name;
   std::vector<ImageFormat> formats;
   bool lost = false;
   bool by_pin_only = false;  // the fake backend: never chosen unless named

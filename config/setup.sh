@@ -1,0 +1,257 @@
+#!/usr/bin/env bash
+# Sets Millrace up on Debian 12 and runs it. See `config/setup.sh help`.
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+me=config/setup.sh
+
+# Debian packages by what they are for. Nothing here is built from source that Debian or PyPI has.
+build_packages=(
+  g++ cmake ninja-build pkgconf                                            # tools
+  protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
+  libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
+  libjpeg62-turbo-dev libspng-dev libwebp-dev                              # decoders
+)
+test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
+check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
+
+usage() {
+  cat <<TEXT
+usage: $me COMMAND [ARGUMENTS]
+
+  demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
+                    the training recipe; ends with the throughput and a contact sheet to look at
+  test [--preset P] [--offline] [CTEST ARGUMENTS]
+                    deps and build, then every test; for example: $me test -L unit, or $me test -LE 'golden|slow'.
+                    P is release (the default), debug, asan, tsan or clang. --offline: without the comparisons with packages from PyPI
+  bench [--json] [--filter NAME] [--data FOLDER]
+                    deps and build, then the benchmarks
+  build [--preset P] [TARGETS]
+                    configure and compile into build/P; without targets the daemon and the command line
+  deps [--dry-run] [build|test|check]...
+                    install the Debian packages that are missing, with sudo when you are not root; without a set, all of them
+  help              this text
+TEXT
+}
+
+say() { printf '%s: %s\n' "$me" "$*" >&2; }
+die() { say "$*"; exit 1; }
+misused() { say "$*"; usage >&2; exit 2; }
+
+# ---------------------------------------------------------------------------------------------------------------- packages
+
+missing_of() {  # PACKAGE...: those that are not installed, one a line
+  local package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s\n' "$package"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+check_root() {  # MISSING...
+  [ "$(id -u)" != 0 ] || return 0
+  command -v sudo >/dev/null ||
+    die "these packages are missing, and installing them needs root or sudo: $*"
+  sudo -n true 2>/dev/null || [ -t 0 ] ||
+    die "these packages are missing, and sudo asks for a password, which needs a terminal: $*"
+}
+
+# Another apt may be at work: its package lock is waited for by apt itself, its list lock by trying again.
+apt() {
+  local log try
+  log=$(mktemp)
+  for try in $(seq 1 30); do
+    if as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >"$log" 2>&1; then
+      rm -f "$log"
+      return 0
+    fi
+    grep -q 'Could not get lock' "$log" || break
+    say "another apt holds its lock; trying again in 10 seconds ($try of 30)"
+    sleep 10
+  done
+  tail -n 30 "$log" >&2
+  rm -f "$log"
+  return 1
+}
+
+packages_of() {  # SET
+  case $1 in
+    build) printf '%s\n' "${build_packages[@]}" ;;
+    test) printf '%s\n' "${test_packages[@]}" ;;
+    check) printf '%s\n' "${check_packages[@]}" ;;
+    *) misused "deps: no set of packages is called $1" ;;
+  esac
+}
+
+deps() {
+  local dry=no sets=() set wanted=() missing=()
+  for set in "$@"; do
+    if [ "$set" = --dry-run ]; then dry=yes; else packages_of "$set" >/dev/null; sets+=("$set"); fi
+  done
+  [ ${#sets[@]} -gt 0 ] || sets=(build test check)
+  command -v dpkg-query >/dev/null || die "this is not Debian: install by hand what $me lists at its top"
+  for set in "${sets[@]}"; do mapfile -t -O "${#wanted[@]}" wanted < <(packages_of "$set"); done
+  mapfile -t missing < <(missing_of "${wanted[@]}")
+  if [ ${#missing[@]} = 0 ]; then
+    [ $dry = no ] || say "nothing to install"
+    return 0
+  fi
+  if [ $dry = yes ]; then
+    say "would install: ${missing[*]}"
+    return 0
+  fi
+  check_root "${missing[@]}"
+  say "installing from Debian: ${missing[*]}"
+  apt update || die "apt-get update failed: see above"
+  apt install --no-install-recommends "${missing[@]}" || die "apt-get install failed: see above"
+}
+
+# ------------------------------------------------------------------------------------------------------------------- build
+
+jobs_for_this_machine() {  # one a core, but no more than memory allows at 1 GiB each
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+  [ "${memory:-1}" -ge 1 ] || memory=1
+  echo $((cores < memory ? cores : memory))
+}
+
+logged() {  # LOG COMMAND...: shows nothing but the end of the log when the command fails
+  local log=$1
+  shift
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 && return 0
+  tail -n 40 "$log" >&2
+  die "failed: $*; the whole log is $log"
+}
+
+configure() {  # PRESET [-DNAME=VALUE...]
+  (cd "$top" && logged "$top/build/$1/configure.log" cmake --preset "$@")
+}
+
+compile() {  # PRESET TARGETS...
+  local preset=$1 began=$SECONDS ninja
+  shift
+  ninja=(env "NINJA_STATUS=[%f/%t, %e s] " ninja -C "$top/build/$preset" -j "$(jobs_for_this_machine)" "$@")
+  if [ -t 2 ]; then
+    "${ninja[@]}" >&2 || die "the build failed: see above"
+  else
+    say "building $preset (log: build/$preset/build.log)"
+    logged "$top/build/$preset/build.log" "${ninja[@]}"
+  fi
+  say "built $preset in $((SECONDS - began)) s"
+}
+
+# Only the programs, and without what tests need, on a machine where nothing was configured for tests before.
+build_programs() {  # PRESET TARGETS...
+  local preset=$1
+  shift
+  if [ -e "$top/build/$preset/build.ninja" ]; then configure "$preset"; else configure "$preset" -DMILLRACE_BUILD_TESTS=OFF; fi
+  compile "$preset" "$@"
+}
+
+build() {
+  local preset=release
+  if [ "${1:-}" = --preset ]; then
+    [ $# -ge 2 ] || misused "--preset needs a name"
+    preset=$2
+    shift 2
+  fi
+  deps build
+  if [ $# -gt 0 ]; then
+    configure "$preset"
+    compile "$preset" "$@"
+  else
+    build_programs "$preset" bin/millraced bin/millrace
+  fi
+}
+
+# -------------------------------------------------------------------------------------------------------------------- demo
+
+# uint8 in batches of 32: small enough for the 64 MiB /dev/shm of a container.
+demo() {
+  [ $# -le 1 ] || misused "demo takes one folder"
+  local folder=${1:-} bin=$top/build/release/bin sheet=$top/build/millrace-demo.png
+  if [ -n "$folder" ]; then
+    [ -d "$folder" ] || die "demo: $folder is not a folder"
+    folder=$(cd "$folder" && pwd)
+  fi
+  deps build
+  build_programs release bin/millraced bin/millrace bin/millrace_make_pictures
+  if [ -z "$folder" ]; then
+    folder=$top/build/demo-pictures
+    say "making pictures in build/demo-pictures"
+    "$bin/millrace_make_pictures" "$folder" 128 || die "demo: no pictures could be made"
+  fi
+  say "a daemon of its own takes $folder through the training recipe"
+  "$bin/millrace" run --private --dataset "$folder" --recipe train --size 224 --batch 32 --dtype uint8 --epochs 8 --shuffle ||
+    die "demo: the run failed"
+  "$bin/millrace" preview "$folder" --private --recipe train --size 224 -n 12 -o "$sheet" || die "demo: the preview failed"
+  echo "Contact sheet: $sheet"
+}
+
+# ------------------------------------------------------------------------------------------------------------ test and bench
+
+# Prints the interpreter that has what the golden tests compare with.
+golden_python() {
+  local venv=$top/build/venv requirements=$top/tests/golden/requirements.txt
+  if ! cmp -s "$requirements" "$venv/installed.txt"; then
+    say "installing from PyPI into build/venv: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
+    rm -rf "$venv"
+    logged "$top/build/venv.log" python3 -m venv "$venv"
+    logged "$top/build/venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
+    cp "$requirements" "$venv/installed.txt"
+  fi
+  echo "$venv/bin/python"
+}
+
+run_tests() {
+  local preset=release offline=no python=python3
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --preset)
+        [ $# -ge 2 ] || misused "--preset needs a name"
+        preset=$2
+        shift 2
+        ;;
+      --offline) offline=yes; shift ;;
+      *) break ;;
+    esac
+  done
+  deps build test
+  [ "$preset" != clang ] || deps check
+  if [ $offline = no ]; then
+    python=$(golden_python) || die "the comparisons with packages from PyPI cannot be set up; $me test --offline goes without them"
+  fi
+  configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$python"
+  compile "$preset"
+  if [ -z "${MILLRACE_TEST_DATA:-}" ] && [ -d "$top/../shared/data" ]; then
+    MILLRACE_TEST_DATA=$(cd "$top/../shared/data" && pwd)
+    export MILLRACE_TEST_DATA
+  fi
+  say "testing; without a folder of test images in MILLRACE_TEST_DATA some checks say that they are skipped (now: ${MILLRACE_TEST_DATA:-none})"
+  cd "$top"
+  ctest --preset "$preset" --no-tests=error -j 2 "$@"
+}
+
+bench() {
+  deps build test
+  configure release -DMILLRACE_BUILD_TESTS=ON
+  compile release bin/millrace_bench bin/millraced
+  exec "$top/build/release/bin/millrace_bench" "$@"
+}
+
+command=${1:-help}
+[ $# = 0 ] || shift
+case $command in
+  deps) deps "$@" ;;
+  build) build "$@" ;;
+  demo) demo "$@" ;;
+  test) run_tests "$@" ;;
+  bench) bench "$@" ;;
+  help | -h | --help) usage ;;
+  *) misused "no command is called $command" ;;
+esac

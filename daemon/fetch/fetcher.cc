@@ -1,0 +1,155 @@
+#include "daemon/fetch/fetcher.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "daemon/fetch/listing.h"
+#include "daemon/fetch/sample_reader.h"
+#include "proto/base/bounded_queue.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kListQueue = 256;
+constexpr std::size_t kListingsInTurns = 8;  // each holds a descriptor for every folder that it is in
+
+Error cancelled() {
+  return Error{Code::kCancelled, "cancelled before it was read"};
+}
+
+Fetched not_begun(const FetchItem& item) {
+  return Fetched{.index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .begun = false};
+}
+
+struct RunningList {
+  Listing listing;
+  std::function<void(Listing::Outcome)> done;
+};
+
+class FileFetcher : public Fetcher {
+ public:
+  FileFetcher(std::unique_ptr<Roots> roots, const Options& options, Counters& counters)
+      : roots_(std::move(roots)),
+        reader_(*roots_, options.limits),
+        counters_(counters),
+        tasks_(options.queue),
+        lists_(kListQueue) {
+    for (std::uint32_t i = 0; i < std::max(options.threads, 1U); ++i)
+      start("mr-fetch-" + std::to_string(i), [this] { fetch_tasks(); });
+    start("mr-list", [this] { list_folders(); });
+  }
+
+  ~FileFetcher() override {
+    stopping_.store(true, std::memory_order_relaxed);
+    tasks_.close();
+    lists_.close();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
+  bool try_list(ListTask&& task) override { return lists_.try_push(std::move(task)); }
+
+ private:
+  template <class Run>
+  void start(const std::string& name, Run run) {
+    threads_.emplace_back(std::move(run));
+    pthread_setname_np(threads_.back().native_handle(), name.c_str());
+  }
+
+  bool stopped(const std::shared_ptr<const StopFlag>& stop) const {
+    return stopping_.load(std::memory_order_relaxed) || (stop && stop->stopped());
+  }
+
+  void fetch_tasks() {
+    while (std::optional<FetchTask> task = tasks_.pop()) {
+      std::vector<Fetched> fetched = fetch(*task);
+      task->done(std::move(fetched));
+    }
+  }
+
+  std::vector<Fetched> fetch(const FetchTask& task) {
+    std::vector<Fetched> fetched;
+    fetched.reserve(task.items.size());
+    Bytes held{0};
+    for (const FetchItem& item : task.items) {
+      if (stopped(task.stop)) {
+        fetched.push_back(Fetched{.index = item.index, .image = cancelled()});
+      } else if (held.count > 0 && held >= task.room) {
+        fetched.push_back(not_begun(item));
+      } else {
+        fetched.push_back(fetch_one(item, task));
+        if (fetched.back().image) held += Bytes{fetched.back().image->bytes.size()};
+      }
+    }
+    return fetched;
+  }
+
+  Fetched fetch_one(const FetchItem& item, const FetchTask& task) {
+    const auto begin = std::chrono::steady_clock::now();
+    const UseOrientation use = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes;
+    Fetched fetched{.index = item.index, .image = reader_.read(*item.source, *task.caller, task.ring.get(), use)};
+    fetched.time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
+    if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());
+    return fetched;
+  }
+
+  // In turns, a folder each, so that a small dataset does not wait for a large one.
+  void list_folders() {
+    std::deque<RunningList> running;
+    while (take_lists(running)) {
+      RunningList next = std::move(running.front());
+      running.pop_front();
+      std::optional<Listing::Outcome> outcome =
+          stopping_.load(std::memory_order_relaxed)
+              ? Listing::Outcome(Error{Code::kCancelled, "the daemon is stopping"})
+              : next.listing.step();
+      if (outcome) {
+        next.done(*std::move(outcome));
+      } else {
+        running.push_back(std::move(next));
+      }
+    }
+  }
+
+  // false once there is none and will be none.
+  bool take_lists(std::deque<RunningList>& running) {
+    while (running.size() < kListingsInTurns) {
+      std::optional<ListTask> task =
+          running.empty() ? lists_.pop() : lists_.pop_until(std::chrono::steady_clock::time_point{});
+      if (!task) break;
+      Listing::Request request{std::move(task->path_untrusted),
+                               std::move(task->extensions),
+                               std::move(task->caller),
+                               std::move(task->stop),
+                               task->max_files,
+                               std::move(task->progress)};
+      running.push_back(RunningList{Listing(*roots_, std::move(request)), std::move(task->done)});
+    }
+    return !running.empty();
+  }
+
+  const std::unique_ptr<Roots> roots_;
+  const SampleReader reader_;
+  Counters& counters_;
+  BoundedQueue<FetchTask> tasks_;
+  BoundedQueue<ListTask> lists_;
+  // Writer: the destructor. Reader: the threads, between samples and folders. Publishes nothing but itself.
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
+  MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open(options.roots));
+  return std::unique_ptr<Fetcher>(std::make_unique<FileFetcher>(std::move(roots), options, counters));
+}
+
+}  // namespace millrace

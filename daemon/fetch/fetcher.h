@@ -1,0 +1,79 @@
+// Stage 3: a sample's reference becomes its encoded bytes and what their header says. Own threads, because files block:
+// mr-fetch-N for samples, mr-list for folder trees. Errors are per sample. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/fetch/input_ring.h"
+#include "daemon/model/batch_request.h"
+#include "daemon/model/caller.h"
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/limits.h"
+#include "daemon/model/stop_flag.h"
+#include "daemon/observe/counters.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+struct FetchItem {
+  std::uint32_t index = 0;               // comes back in Fetched
+  const SampleSource* source = nullptr;  // the batch's; outlives the task
+  bool ignore_orientation = false;
+};
+
+struct Fetched {
+  std::uint32_t index = 0;
+  Result<EncodedImage> image;
+  std::chrono::microseconds time{0};
+  bool begun = true;  // false: the task's room was used up before this item; its `image` is an error that means
+                      // nothing, ask again
+};
+
+struct FetchTask {
+  std::vector<FetchItem> items;
+  std::shared_ptr<const void>
+      keep_alive;  // what `source` points into. Shared: the pipeline may drop a cancelled batch first
+  std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
+  std::shared_ptr<const InputRing> ring;  // may be null
+  std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled
+  Bytes room{~0ULL};  // once the items so far hold this many encoded bytes, the rest comes back with begun = false
+  std::function<void(std::vector<Fetched>)> done;  // called exactly once, on a fetch thread; must not block
+};
+
+class Fetcher {
+ public:
+  struct Options {
+    std::vector<std::string> roots;  // absolute folders; only what lies beneath is readable
+    std::uint32_t threads = 2;
+    std::uint32_t queue = 256;  // tasks
+    SampleLimits limits;
+  };
+
+  // kInvalid / kNotFound naming the root that cannot be opened.
+  static Result<std::unique_ptr<Fetcher>> create(Options options, Counters& counters);
+  virtual ~Fetcher() = default;  // finishes what is queued as kCancelled, joins the threads
+
+  // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
+  [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
+
+  // Lists a folder tree with the caller's rights, on the listing thread, where listings take turns a folder at a time.
+  // `progress` (files so far; may be empty) and then `done`, exactly once, are called there. The dataset's root is the
+  // path as given; see listing.h for order and links.
+  struct ListTask {
+    std::string path_untrusted;
+    std::vector<std::string> extensions;  // lower case, without the dot; empty: every file
+    std::shared_ptr<const Caller> caller;
+    std::shared_ptr<const StopFlag> stop;
+    std::uint64_t max_files = 0;
+    std::function<void(std::uint64_t)> progress;
+    std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
+  };
+  [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
+};
+
+}  // namespace millrace

@@ -1,0 +1,105 @@
+#include <cstdio>
+#include <string>
+
+#include "daemon/fetch/header.h"
+#include "daemon/fetch/orientation.h"
+
+namespace millrace {
+namespace {
+
+using namespace std::string_view_literals;
+
+// T.81 table B.1, second byte of the markers.
+constexpr std::uint8_t kTem = 0x01, kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC, kRst0 = 0xD0, kSoi = 0xD8, kEoi = 0xD9,
+                       kSos = 0xDA, kDqt = 0xDB, kApp1 = 0xE1, kApp15 = 0xEF, kCom = 0xFE;
+
+bool is_frame(std::uint8_t marker) {
+  return marker >= 0xC0 && marker <= 0xCF && marker != kDht && marker != kJpg && marker != kDac;
+}
+
+bool stands_alone(std::uint8_t marker) {
+  return marker == kTem || (marker >= kRst0 && marker <= kSoi);
+}
+
+bool has_segment(std::uint8_t marker) {
+  return is_frame(marker) || marker == kDht || marker == kDac || (marker >= kDqt && marker <= kApp15) || marker == kCom;
+}
+
+struct Marker {
+  std::uint8_t code;
+  std::size_t end;  // position after it
+};
+
+// The next marker from `at` on, over fill bytes (T.81 B.1.1.2) and what decoders skip as junk.
+std::optional<Marker> next_marker(const ByteReader& bytes, std::size_t at) {
+  const std::string_view text = ByteReader::text(bytes.bytes());
+  while (true) {
+    at = text.find('\xFF', at);
+    if (at == text.npos) return std::nullopt;
+    at = text.find_first_not_of('\xFF', at);
+    if (at == text.npos) return std::nullopt;
+    if (text[at] != '\0') return Marker{static_cast<std::uint8_t>(text[at]), at + 1};
+  }
+}
+
+// T.81 B.2.2: length, precision, lines, samples per line, components. Zero lines mean that a DNL segment gives them
+// (B.2.5), which no common decoder reads.
+Result<Size> read_frame(const ByteReader& bytes, std::size_t at) {
+  const auto height = bytes.big16(at + 3), width = bytes.big16(at + 5);
+  if (!width || !bytes.u8(at + 7)) return cut_off("the frame header");
+  if (*height == 0) {
+    return Error{Code::kInvalid,
+                 "a JPEG whose frame header gives no height (it would come in a DNL segment, which is not supported): "
+                 "save it again"};
+  }
+  return Size{*width, *height};
+}
+
+void read_app1(ByteView payload, ImageHeader& header) {
+  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+  const ByteReader bytes(payload);
+  if (bytes.holds(0, "Exif\0\0"sv)) {
+    if (!header.exif) header.exif = exif_orientation(payload);
+  } else if (bytes.holds(0, kXmp)) {
+    header.xmp = xmp_orientation(bytes.part(kXmp.size(), payload.size()));
+  }
+}
+
+Error unexpected(std::uint8_t marker) {
+  char text[96];
+  std::snprintf(text, sizeof text, "a broken JPEG: marker ff %02x where the frame header should come first", marker);
+  return Error{Code::kInvalid, text};
+}
+
+}  // namespace
+
+// Once the size is known, whatever is wrong further on is for the decoder to say.
+Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metadata) {
+  ImageHeader header;
+  bool sized = false;
+  std::size_t at = 2;
+  while (const std::optional<Marker> marker = next_marker(bytes_untrusted, at)) {
+    at = marker->end;
+    if (stands_alone(marker->code)) continue;
+    if (marker->code == kSos || marker->code == kEoi || !has_segment(marker->code)) {
+      if (sized) return header;
+      return unexpected(marker->code);
+    }
+    const std::optional<std::uint32_t> length = bytes_untrusted.big16(at);  // counts itself
+    if (!length) break;
+    if (is_frame(marker->code) && !sized) {
+      MILLRACE_TRY(header.size, read_frame(bytes_untrusted, at));
+      sized = true;
+      if (metadata == Metadata::kSkip) return header;
+    }
+    if (*length < 2) break;
+    const ByteView payload = bytes_untrusted.part(at + 2, *length - 2);
+    if (payload.size() < *length - 2) break;
+    if (marker->code == kApp1 && metadata == Metadata::kRead) read_app1(payload, header);
+    at += *length;
+  }
+  if (!sized) return cut_off("the frame header");
+  return header;
+}
+
+}  // namespace millrace

@@ -1,0 +1,232 @@
+#include "daemon/fetch/listing.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "daemon/fetch/caller_rights.h"
+#include "daemon/fetch/open_at.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kDeepest = 128;  // folders: each is an open descriptor
+constexpr std::uint64_t kProgressStep = 10'000;
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
+
+bool stopped(const std::shared_ptr<const StopFlag>& stop) {
+  return stop && stop->stopped();
+}
+
+char lower(char letter) {
+  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+}
+
+Error at_folder(const Error& error, const std::string& relative) {
+  const std::string name = "folder \"" + printable(relative) + "\"";
+  if (error.message != not_readable().message) return error.within(name);
+  return Error{Code::kDenied,
+               name + " of the dataset is not readable by you; make it readable, or move it out of the dataset"};
+}
+
+}  // namespace
+
+std::uint64_t fingerprint_with(std::uint64_t fingerprint, std::string_view path) {
+  constexpr std::uint64_t kPrime = 0x100000001B3;
+  for (const char letter : path) fingerprint = (fingerprint ^ static_cast<unsigned char>(letter)) * kPrime;
+  return fingerprint * kPrime;
+}
+
+Listing::Listing(const Roots& roots, Request request)
+    : roots_(roots), request_(std::move(request)), root_(request_.path_untrusted), fingerprint_(kFingerprintSeed) {
+  while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
+}
+
+std::optional<Listing::Outcome> Listing::step() {
+  try {
+    if (stopped(request_.stop)) return Error{Code::kCancelled, "the listing was cancelled"};
+    Result<void> done = begun_ ? go_on() : open_top();
+    if (!done) return std::move(done).error();
+    begun_ = true;
+    if (!frames_.empty()) return std::nullopt;
+    return finish();
+  } catch (const std::bad_alloc&) {
+    return Error{Code::kExhausted, "no memory to list more than " + std::to_string(files_) + " files"};
+  }
+}
+
+Result<void> Listing::open_top() {
+  Frame top;
+  MILLRACE_TRY(top.fd, roots_.open_folder(request_.path_untrusted, *request_.caller));
+  if (fstat(top.fd.get(), &top.status) != 0) return errno_error("opening the folder", errno);
+  MILLRACE_TRY_VOID(read_entries(top));
+  name_classes(top);
+  frames_.push_back(std::move(top));
+  return {};
+}
+
+// The files up to the next folder, and what that holds; or the way back up.
+Result<void> Listing::go_on() {
+  while (!frames_.empty()) {
+    Frame& frame = frames_.back();
+    prefix_.resize(frame.prefix);
+    if (frame.next == frame.entries.size()) {
+      frames_.pop_back();
+      continue;
+    }
+    const Entry entry = std::move(frame.entries[frame.next++]);
+    const std::int32_t label = frames_.size() == 1 ? entry.label : frame.label;
+    if (entry.is_folder()) return open_folder(entry, label);
+    add_file(entry, label);
+  }
+  return {};
+}
+
+Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
+  const std::string relative = prefix_ + entry.name.substr(0, entry.name.size() - 1);
+  if (frames_.size() == kDeepest)
+    return Error{Code::kInvalid,
+                 "folder \"" + printable(relative) + "\" is more than " + std::to_string(kDeepest) + " folders deep"};
+  ++folders_;
+  MILLRACE_TRY_VOID(check_room());
+  Result<UniqueFd> fd = open_entry(entry);
+  if (!fd) return at_folder(fd.error(), relative);
+  Frame frame{.fd = *std::move(fd), .prefix = prefix_.size() + entry.name.size(), .label = label};
+  if (fstat(frame.fd.get(), &frame.status) != 0) return errno_error("opening the folder", errno);
+  const auto same = [&](const Frame& above) {
+    return above.status.st_dev == frame.status.st_dev && above.status.st_ino == frame.status.st_ino;
+  };
+  if (std::any_of(frames_.begin(), frames_.end(), same))
+    return {};  // a link to a folder that holds it: all of it is listed already
+  prefix_ += entry.name;
+  Result<void> read = read_entries(frame);
+  if (!read)
+    return read.error().code == Code::kInternal ? read.error().within("folder \"" + printable(relative) + "\"")
+                                                : read.error();
+  frames_.push_back(std::move(frame));
+  return {};
+}
+
+Result<UniqueFd> Listing::open_entry(const Entry& entry) {
+  const std::string name = entry.name.substr(0, entry.name.size() - 1);
+  const Caller& caller = *request_.caller;
+  if (entry.link) return roots_.open_folder(root_ + "/" + prefix_ + name, caller);
+  const UniqueFd found(openat(frames_.back().fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!found || fstat(found.get(), &status) != 0)
+    return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
+  const bool listed = is_trusted(caller) || (may(caller, Right::kRead, found.get(), status) &&
+                                             may(caller, Right::kSearch, found.get(), status));
+  if (!listed) return not_readable();
+  UniqueFd fd = reopen(found.get(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+  if (!fd) return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
+  return fd;
+}
+
+Result<void> Listing::read_entries(Frame& frame) {
+  UniqueFd own(fcntl(frame.fd.get(), F_DUPFD_CLOEXEC, 0));
+  const OpenFolder folder(own ? fdopendir(own.get()) : nullptr);
+  if (!folder) return errno_error("reading a folder", errno);
+  own.release();
+  while (true) {
+    errno = 0;
+    const dirent* found = readdir(folder.get());
+    if (found == nullptr) break;
+    if (found->d_name[0] == '.') continue;
+    if (stopped(request_.stop)) return Error{Code::kCancelled, "the listing was cancelled"};
+    MILLRACE_TRY(std::optional<Entry> entry, classify(frame, found->d_name, found->d_type));
+    if (!entry) continue;
+    if (!entry->is_folder()) count_file();
+    MILLRACE_TRY_VOID(check_room());
+    frame.entries.push_back(*std::move(entry));
+  }
+  if (errno != 0) return errno_error("reading a folder", errno);
+  std::sort(frame.entries.begin(), frame.entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return {};
+}
+
+// nullopt: nothing to list.
+Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, const char* name, unsigned char type) {
+  if (type == DT_UNKNOWN) {
+    struct stat status {};
+    if (fstatat(frame.fd.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) return std::optional<Entry>{};  // gone again
+    type = static_cast<unsigned char>(IFTODT(status.st_mode));
+  }
+  if (type == DT_DIR) return std::optional(Entry{std::string(name) + "/"});
+  if (type == DT_REG && wanted(name)) return std::optional(Entry{name});
+  if (type == DT_LNK) return classify_link(name);
+  return std::optional<Entry>{};
+}
+
+Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& name) {
+  const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
+  if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
+  if (wanted(name) && (!target || S_ISREG(target->status.st_mode))) return std::optional(Entry{name, true});
+  if (target || target.error().code == Code::kNotFound) return std::optional<Entry>{};
+  if (target.error().code != Code::kDenied) return target.error().within("link \"" + printable(prefix_ + name) + "\"");
+  return Error{Code::kDenied,
+               "the link \"" + printable(prefix_ + name) +
+                   "\" leads where you may not read, or out of the daemon's roots; move it out of the dataset"};
+}
+
+Result<void> Listing::check_room() const {
+  if (files_ + folders_ <= request_.max_files) return {};
+  return Error{Code::kExhausted,
+               "more than " + std::to_string(request_.max_files) +
+                   " files and folders: open a smaller folder, or raise limits.dataset_files in the daemon's settings"};
+}
+
+void Listing::count_file() {
+  ++files_;
+  if (files_ % kProgressStep == 0 && request_.progress) request_.progress(files_);
+}
+
+void Listing::add_file(const Entry& entry, std::int32_t label) {
+  const std::string path = prefix_ + entry.name;
+  entries_.push_back(Dataset::Entry{paths_.size(), static_cast<std::uint32_t>(path.size()), label});
+  paths_ += path;
+  fingerprint_ = fingerprint_with(fingerprint_, path);
+}
+
+void Listing::name_classes(Frame& top) {
+  for (const Entry& entry : top.entries) {
+    if (entry.is_folder()) classes_.push_back(entry.name.substr(0, entry.name.size() - 1));
+  }
+  std::sort(classes_.begin(), classes_.end());
+  for (Entry& entry : top.entries) {
+    if (!entry.is_folder()) continue;
+    const auto own = std::lower_bound(classes_.begin(), classes_.end(), entry.name.substr(0, entry.name.size() - 1));
+    entry.label = static_cast<std::int32_t>(own - classes_.begin());
+  }
+}
+
+bool Listing::wanted(std::string_view name) const {
+  if (request_.extensions.empty()) return true;
+  const std::size_t dot = name.rfind('.');
+  if (dot == name.npos) return false;
+  std::string extension(name.substr(dot + 1));
+  std::transform(extension.begin(), extension.end(), extension.begin(), lower);
+  return std::find(request_.extensions.begin(), request_.extensions.end(), extension) != request_.extensions.end();
+}
+
+Listing::Outcome Listing::finish() {
+  if (entries_.empty()) {
+    std::string of;
+    for (const std::string& extension : request_.extensions)
+      of += (of.empty() ? " of the extensions " : ", ") + printable(extension);
+    return Error{Code::kNotFound, "the dataset is empty: no files" + of + " beneath it (hidden ones do not count)"};
+  }
+  return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(
+      std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_), fingerprint_));
+}
+
+}  // namespace millrace

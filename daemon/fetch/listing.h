@@ -1,0 +1,93 @@
+// Lists a folder tree with a caller's rights, a folder at a time, so that several listings can take turns on one
+// thread.
+//
+// Samples come in byte order of their relative paths, classes are the folders directly beneath the top in byte order of
+// their names. Hidden names (leading dot) are left out; symbolic links are followed, but for folders that hold
+// themselves. A link that leads nowhere the caller may go is listed as a file if its extension is asked for, so that
+// reading it reports it; else it may be a folder of samples, and the listing fails.
+//
+// Thread-bound(its owner).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "daemon/fetch/roots.h"
+#include "daemon/model/caller.h"
+#include "daemon/model/dataset.h"
+#include "daemon/model/stop_flag.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+class Listing {
+ public:
+  struct Request {
+    std::string path_untrusted;
+    std::vector<std::string> extensions;  // lower case, without the dot; empty: every file
+    std::shared_ptr<const Caller> caller;
+    std::shared_ptr<const StopFlag> stop;
+    std::uint64_t max_files = 0;                  // files and folders
+    std::function<void(std::uint64_t)> progress;  // files so far; every 10,000
+  };
+  using Outcome = Result<std::shared_ptr<const Dataset>>;
+
+  // `roots` outlives it.
+  Listing(const Roots& roots, Request request);
+
+  // Lists one more folder; an outcome once there is none left or something is wrong: kDenied naming the folder,
+  // relative to the top, kNotFound (no samples), kExhausted (more than max_files), kCancelled. REQUIRES: no outcome
+  // yet.
+  std::optional<Outcome> step();
+
+ private:
+  struct Entry {
+    std::string name;  // of a folder: with a slash at the end, which makes the order of names the order of paths
+    bool link = false;
+    std::int32_t label = -1;
+    bool is_folder() const { return name.back() == '/'; }
+  };
+  struct Frame {
+    UniqueFd fd;
+    struct stat status {};
+    std::vector<Entry> entries;
+    std::size_t next = 0;
+    std::size_t prefix = 0;  // of prefix_: the folder's own relative path, with a slash at the end
+    std::int32_t label = -1;
+  };
+
+  Result<void> open_top();
+  Result<void> go_on();
+  Result<void> open_folder(const Entry& entry, std::int32_t label);
+  Result<UniqueFd> open_entry(const Entry& entry);
+  Result<void> read_entries(Frame& frame);
+  Result<std::optional<Entry>> classify(const Frame& frame, const char* name, unsigned char type);
+  Result<std::optional<Entry>> classify_link(const std::string& name);
+  Result<void> check_room() const;
+  void count_file();
+  void add_file(const Entry& entry, std::int32_t label);
+  void name_classes(Frame& top);
+  bool wanted(std::string_view name) const;
+  Outcome finish();
+
+  const Roots& roots_;
+  Request request_;
+  std::string root_;
+  std::string prefix_;
+  std::vector<Frame> frames_;  // from the top down to where the listing is
+  bool begun_ = false;
+  std::uint64_t files_ = 0, folders_ = 0;
+  std::string paths_;
+  std::vector<Dataset::Entry> entries_;
+  std::vector<std::string> classes_;
+  std::uint64_t fingerprint_;
+};
+
+// FNV-1a, 64 bits, over every path and a zero byte after it: the same on every machine.
+inline constexpr std::uint64_t kFingerprintSeed = 0xCBF29CE484222325;
+std::uint64_t fingerprint_with(std::uint64_t fingerprint, std::string_view path);
+
+}  // namespace millrace

@@ -1,0 +1,134 @@
+#include "daemon/fetch/path_walk.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+constexpr int kMostLinks = 40;            // as the kernel
+constexpr std::size_t kDeepest = 128;     // folders beneath a root: each is an open descriptor
+constexpr std::size_t kMostSteps = 4096;  // components waiting, those of links included
+
+Result<Roots::Found> look_up(int folder, const std::string& name, const Caller& caller) {
+  Roots::Found found;
+  found.fd = UniqueFd(openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.fd) {
+    if (errno == ENOENT || errno == ENOTDIR) return no_such_file();
+    if (errno == EACCES) return refused_to_daemon(caller);
+    return errno_error("following the path", errno);
+  }
+  if (fstat(found.fd.get(), &found.status) != 0) return errno_error("following the path", errno);
+  return found;
+}
+
+Result<std::string> target_of(int link) {
+  std::array<char, PATH_MAX> target;
+  const ssize_t size = readlinkat(link, "", target.data(), target.size());
+  if (size < 0) return errno_error("reading a symbolic link", errno);
+  return std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+Result<Roots::Found> again(int fd) {
+  Roots::Found found;
+  found.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!found.fd || fstat(found.fd.get(), &found.status) != 0) return errno_error("opening the folder", errno);
+  return found;
+}
+
+}  // namespace
+
+Result<Roots::Found> PathWalk::walk(std::string_view path_untrusted) {
+  MILLRACE_TRY_VOID(start(path_untrusted));
+  while (!to_do_.empty()) {
+    const std::string component = std::exchange(to_do_.back(), {});
+    to_do_.pop_back();
+    MILLRACE_TRY(std::optional<Roots::Found> found, step(component));
+    if (!found) continue;
+    if (!to_do_.empty()) return no_such_file();  // a file where a folder should be
+    return *std::move(found);
+  }
+  return again(here());
+}
+
+// What lies above the roots is searched by name as well.
+Result<void> PathWalk::start(std::string_view path_untrusted) {
+  const Roots::Place place = roots_.place_of(path_untrusted);
+  if (place.root == nullptr) return not_readable();
+  root_ = place.root;
+  folders_.clear();
+  put_off(place.rest);
+  if (trusted_) return {};
+  for (const UniqueFd& folder : root_->above) {
+    struct stat status {};
+    if (fstat(folder.get(), &status) != 0 || !may(caller_, Right::kSearch, folder.get(), status)) return not_readable();
+  }
+  return {};
+}
+
+// Something at last, if it is neither a folder to go into nor a link to follow.
+Result<std::optional<Roots::Found>> PathWalk::step(const std::string& component) {
+  if (component == ".") return std::optional<Roots::Found>{};
+  MILLRACE_TRY_VOID(check_search());
+  if (component == "..") {
+    if (folders_.empty()) return not_readable();
+    folders_.pop_back();
+    return std::optional<Roots::Found>{};
+  }
+  MILLRACE_TRY(Roots::Found found, look_up(here(), component, caller_));
+  if (S_ISLNK(found.status.st_mode)) {
+    MILLRACE_TRY_VOID(follow(found));
+    return std::optional<Roots::Found>{};
+  }
+  if (S_ISDIR(found.status.st_mode)) {
+    MILLRACE_TRY_VOID(enter(std::move(found)));
+    return std::optional<Roots::Found>{};
+  }
+  return std::optional<Roots::Found>(std::move(found));
+}
+
+Result<void> PathWalk::enter(Roots::Found folder) {
+  if (folders_.size() == kDeepest)
+    return Error{Code::kInvalid,
+                 "more than " + std::to_string(kDeepest) + " folders deep: move it up, or add a root nearer to it"};
+  folders_.push_back(std::move(folder));
+  return {};
+}
+
+Result<void> PathWalk::follow(const Roots::Found& link) {
+  if (++links_ > kMostLinks)
+    return Error{Code::kInvalid, "the symbolic links go round in circles, or are more than 40"};
+  MILLRACE_TRY(const std::string target, target_of(link.fd.get()));
+  if (target.starts_with('/')) return start(target);
+  put_off(target);
+  if (to_do_.size() > kMostSteps) return Error{Code::kInvalid, "the symbolic links make a path that is too long"};
+  return {};
+}
+
+Result<void> PathWalk::check_search() const {
+  if (trusted_) return {};
+  if (!folders_.empty()) {
+    if (may(caller_, Right::kSearch, here(), folders_.back().status)) return {};
+    return not_readable();
+  }
+  struct stat status {};
+  if (fstat(here(), &status) == 0 && may(caller_, Right::kSearch, here(), status)) return {};
+  return not_readable();
+}
+
+// Before what is still to do. Empty components mean nothing, as to the kernel.
+void PathWalk::put_off(std::string_view components) {
+  while (!components.empty()) {
+    const std::size_t slash = components.rfind('/');
+    const std::string_view last = slash == components.npos ? components : components.substr(slash + 1);
+    if (!last.empty()) to_do_.emplace_back(last);
+    components = components.substr(0, slash == components.npos ? 0 : slash);
+  }
+}
+
+}  // namespace millrace

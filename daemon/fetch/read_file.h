@@ -1,0 +1,18 @@
+// A whole file in memory. Thread-safe.
+#pragma once
+
+#include "daemon/model/encoded_image.h"
+#include "proto/base/bytes.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// Everything from `fd`'s position to its end, however the file grows or shrinks meanwhile. kInvalid: more than `limit`,
+// found out before memory is taken where the file's own size says so; kExhausted: no memory; kInternal: the disk
+// failed. Costs one allocation of the file's size.
+Result<EncodedBytes> read_file(int fd, Bytes limit);
+
+// The error of encoded bytes over the limit.
+Error too_large(Bytes size, Bytes limit);
+
+}  // namespace millrace

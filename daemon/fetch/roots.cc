@@ -1,0 +1,199 @@
+#include "daemon/fetch/roots.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include "daemon/fetch/caller_rights.h"
+#include "daemon/fetch/open_at.h"
+#include "daemon/fetch/path_walk.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kToRead = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+constexpr int kToList = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+
+bool is_clean(std::string_view path) {
+  if (path.size() < 2 || path.front() != '/' || path.find('\0') != path.npos) return false;
+  std::string_view rest = path;
+  while (!rest.empty()) {
+    rest.remove_prefix(1);  // the slash
+    const std::string_view component = rest.substr(0, rest.find('/'));
+    if (component.empty() || component == "." || component == "..") return false;
+    rest.remove_prefix(component.size());
+  }
+  return true;
+}
+
+std::string_view without_slashes_at_the_end(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+Error open_error(int error_number, const Caller& caller) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return no_such_file();
+    case EACCES:
+    case EPERM:
+      return refused_to_daemon(caller);
+    case EWOULDBLOCK:
+      return Error{Code::kUnavailable, "another process holds a lease on the file; try again later"};
+    case ENXIO:
+    case ENODEV:
+      return Error{Code::kInvalid, "not a regular file"};
+    default:
+      return errno_error("opening the file", error_number);
+  }
+}
+
+Result<void> check_regular(const struct stat& status) {
+  if (S_ISREG(status.st_mode)) return {};
+  return Error{Code::kInvalid, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file"};
+}
+
+}  // namespace
+
+Error not_readable() {
+  return Error{Code::kDenied,
+               "not readable: the path must lie beneath one of the daemon's roots and be readable by you"};
+}
+
+Error refused_to_daemon(const Caller& caller) {
+  if (caller.uid == geteuid()) return not_readable();  // then the caller is refused the same
+  return Error{Code::kDenied,
+               "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) + ") access"};
+}
+
+Error no_such_file() {
+  return Error{Code::kNotFound, "no such file or folder"};
+}
+
+Result<std::unique_ptr<Roots>> Roots::open(const std::vector<std::string>& roots) {
+  std::unique_ptr<Roots> opened(new Roots());
+  for (const std::string& path : roots) {
+    MILLRACE_TRY(Root root, open_root(path));
+    opened->roots_.push_back(std::move(root));
+  }
+  return opened;
+}
+
+Result<Roots::Root> Roots::open_root(const std::string& path) {
+  const std::string what = "the root " + printable(path);
+  if (!path.starts_with('/')) return Error{Code::kInvalid, what + " must be an absolute path"};
+  const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
+  if (!canonical) return errno_error("opening " + what, errno);
+  Root root{.spelled = std::string(without_slashes_at_the_end(path)),
+            .canonical = std::string(without_slashes_at_the_end(canonical.get()))};
+  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (std::size_t slash = 0; at && slash < root.canonical.size();) {
+    const std::size_t end = std::min(root.canonical.find('/', slash + 1), root.canonical.size());
+    const std::string component = root.canonical.substr(slash + 1, end - slash - 1);
+    UniqueFd next(openat(at.get(), component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    root.above.push_back(std::move(at));
+    at = std::move(next);
+    slash = end;
+  }
+  if (!at) return errno_error("opening " + what, errno);
+  root.fd = std::move(at);
+  return root;
+}
+
+Roots::Place Roots::place_of(std::string_view path) const {
+  Place best;
+  for (const Root& root : roots_) {
+    for (const std::string* name : {&root.spelled, &root.canonical}) {
+      const bool beneath = path.starts_with(*name) && (path.size() == name->size() || path[name->size()] == '/');
+      if (!beneath || (best.root != nullptr && best.rest.size() + name->size() + 1 >= path.size())) continue;
+      best = Place{&root, path.substr(std::min(name->size() + 1, path.size()))};
+    }
+  }
+  return best;
+}
+
+Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
+  if (!is_clean(path_untrusted)) return not_readable();
+  MILLRACE_TRY(UniqueFd fd,
+               is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller));
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) return errno_error("opening the file", errno);
+  MILLRACE_TRY_VOID(check_regular(status));
+  return fd;
+}
+
+Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
+  const Place place = place_of(path);
+  if (place.root == nullptr) return not_readable();
+  UniqueFd fd = open_beneath(place.root->fd.get(), place.rest.empty() ? "." : std::string(place.rest), kToRead);
+  if (fd) return fd;
+  const bool needs_walk = errno == EXDEV || errno == ELOOP || errno == ENOSYS || errno == EPERM;
+  if (!needs_walk) return open_error(errno, caller);
+  return open_walking(path, caller);
+}
+
+// A caller's own rights: the folder by its verdict or a walk, then the file in it by what it says itself once it is
+// open.
+Result<UniqueFd> Roots::open_checked(std::string_view path, const Caller& caller) const {
+  const std::size_t slash = path.rfind('/');
+  const std::string name(path.substr(slash + 1));
+  if (place_of(path).rest.empty()) return open_walking(path, caller);
+  MILLRACE_TRY(const UniqueFd folder, reach_folder(path.substr(0, slash), caller));
+  struct stat status {};
+  if (fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return open_error(errno, caller);
+  if (S_ISLNK(status.st_mode)) return open_walking(path, caller);
+  MILLRACE_TRY_VOID(check_regular(status));  // so that no device is opened, for some do things when they are
+  UniqueFd fd(openat(folder.get(), name.c_str(), kToRead | O_NOFOLLOW));
+  if (!fd) return open_walking(path, caller);  // changed meanwhile, or refused: say why
+  if (fstat(fd.get(), &status) != 0 || !may(caller, Right::kRead, fd.get(), status)) return not_readable();
+  return fd;
+}
+
+Result<UniqueFd> Roots::open_walking(std::string_view path, const Caller& caller) const {
+  MILLRACE_TRY(const Found found, find(path, caller));
+  if (!is_trusted(caller) && !may(caller, Right::kRead, found.fd.get(), found.status)) return not_readable();
+  MILLRACE_TRY_VOID(check_regular(found.status));
+  UniqueFd fd = reopen(found.fd.get(), kToRead);
+  if (!fd) return open_error(errno, caller);
+  return fd;
+}
+
+// An O_PATH descriptor of a folder that the caller may search.
+Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller) const {
+  const auto now = FolderVerdicts::Clock::now();
+  const Place place = place_of(path);
+  if (place.root == nullptr) return not_readable();
+  struct stat status {};
+  UniqueFd fd = open_beneath(place.root->fd.get(), place.rest.empty() ? "." : std::string(place.rest),
+                             O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd && fstat(fd.get(), &status) == 0 && verdicts_.allowed(caller, path, status, now)) return fd;
+  MILLRACE_TRY(Found found, find(path, caller));
+  if (!S_ISDIR(found.status.st_mode)) return no_such_file();
+  if (!may(caller, Right::kSearch, found.fd.get(), found.status)) return not_readable();
+  verdicts_.allow(caller, path, found.status, now);
+  return std::move(found.fd);
+}
+
+Result<Roots::Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
+  if (!is_clean(path_untrusted)) return not_readable();
+  return PathWalk(*this, caller).walk(path_untrusted);
+}
+
+Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Caller& caller) const {
+  MILLRACE_TRY(const Found found, find(without_slashes_at_the_end(path_untrusted), caller));
+  const bool listed = is_trusted(caller) || (may(caller, Right::kRead, found.fd.get(), found.status) &&
+                                             may(caller, Right::kSearch, found.fd.get(), found.status));
+  if (!listed) return not_readable();
+  if (!S_ISDIR(found.status.st_mode)) return Error{Code::kInvalid, "a file, not a folder"};
+  UniqueFd fd = reopen(found.fd.get(), kToList);
+  if (!fd) return open_error(errno, caller);
+  return fd;
+}
+
+}  // namespace millrace

@@ -1,0 +1,53 @@
+#include "daemon/fetch/sample_reader.h"
+
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "daemon/fetch/read_file.h"
+
+namespace millrace {
+
+struct SampleReader::ReadSource {
+  const Roots& roots;
+  const SampleLimits& limits;
+  const Caller& caller;
+  const InputRing* ring;
+
+  Result<EncodedBytes> operator()(const PathSource& source) const { return from_file(source.path); }
+  Result<EncodedBytes> operator()(const InlineSource& source) const {
+    const Bytes size{source.bytes.size()};
+    if (size > limits.encoded) return too_large(size, limits.encoded);
+    EncodedBytes bytes(size.count);
+    if (size.count > 0) std::memcpy(bytes.writable().data(), source.bytes.data(), size.count);
+    return bytes;
+  }
+  Result<EncodedBytes> operator()(const RingSource& source) const {
+    if (ring == nullptr) return Error{Code::kInvalid, "the session has handed over no input ring"};
+    return ring->copy(source.offset, source.length, limits.encoded);
+  }
+  Result<EncodedBytes> operator()(const DatasetSource& source) const {
+    if (raw(source.sample) >= source.dataset->samples())
+      return Error{Code::kInvalid, "the dataset has only " + std::to_string(source.dataset->samples()) + " samples"};
+    return from_file(source.dataset->root() + "/" + std::string(source.dataset->relative_path(source.sample)));
+  }
+
+  Result<EncodedBytes> from_file(const std::string& path) const {
+    MILLRACE_TRY(const UniqueFd file, roots.open_file(path, caller));
+    return read_file(file.get(), limits.encoded);
+  }
+};
+
+Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
+                                        UseOrientation use) const {
+  try {
+    MILLRACE_TRY(EncodedBytes bytes, std::visit(ReadSource{roots_, limits_, caller, ring}, source));
+    MILLRACE_TRY(const SourceInfo info, probe_image(bytes.view(), limits_, use));
+    return EncodedImage{std::move(bytes), info};
+  } catch (const std::bad_alloc&) {
+    return Error{Code::kExhausted, "no memory to read it"};
+  }
+}
+
+}  // namespace millrace

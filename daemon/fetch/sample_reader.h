@@ -1,0 +1,32 @@
+// Turns one sample's reference into its encoded bytes and its header. Thread-safe.
+#pragma once
+
+#include "daemon/fetch/input_ring.h"
+#include "daemon/fetch/probe.h"
+#include "daemon/fetch/roots.h"
+#include "daemon/model/batch_request.h"
+#include "daemon/model/caller.h"
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/limits.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+class SampleReader {
+ public:
+  // `roots` outlives it.
+  SampleReader(const Roots& roots, const SampleLimits& limits) : roots_(roots), limits_(limits) {}
+
+  // `ring`: null if the session has none. Errors are the sample's: kDenied, kNotFound, kInvalid, kExhausted, kInternal
+  // with the reason, no name.
+  Result<EncodedImage> read(const SampleSource& source, const Caller& caller, const InputRing* ring,
+                            UseOrientation use) const;
+
+ private:
+  struct ReadSource;
+
+  const Roots& roots_;
+  const SampleLimits limits_;
+};
+
+}  // namespace millrace

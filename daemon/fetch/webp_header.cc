@@ -1,0 +1,74 @@
+#include "daemon/fetch/header.h"
+#include "daemon/fetch/orientation.h"
+
+namespace millrace {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kFirstChunk = 12;  // after "RIFF", size, "WEBP"
+constexpr std::size_t kChunkHeader = 8;
+constexpr std::uint8_t kXmpFlag = 0x04, kExifFlag = 0x08;  // RFC 9649, 2.7.1
+
+// RFC 6386, 9.1: frame tag, start code, two times 14 bits of size and 2 of scale.
+Result<Size> read_lossy(const ByteReader& data) {
+  const auto tag = data.little24(0), width = data.little16(6), height = data.little16(8);
+  if (!height) return cut_off("the frame header");
+  if ((*tag & 1U) != 0 || !data.holds(3, "\x9D\x01\x2A"sv))
+    return Error{Code::kInvalid, "a broken WebP: no VP8 key frame where it should begin"};
+  return Size{*width & 0x3FFFU, *height & 0x3FFFU};
+}
+
+// RFC 9649, 3.4: signature, 14 bits each of width - 1 and height - 1.
+Result<Size> read_lossless(const ByteReader& data) {
+  const auto bits = data.little32(1);
+  if (!bits) return cut_off("the frame header");
+  if (!data.holds(0, "\x2F"sv)) return Error{Code::kInvalid, "a broken WebP: no VP8L signature where it should be"};
+  return Size{(*bits & 0x3FFFU) + 1, (*bits >> 14U & 0x3FFFU) + 1};
+}
+
+// RFC 9649, 2.7.1: flags, 3 reserved bytes, 24 bits each of canvas width - 1 and height - 1.
+Result<Size> read_extended(const ByteReader& data) {
+  const auto width = data.little24(4), height = data.little24(7);
+  if (!height) return cut_off("the canvas size");
+  return Size{*width + 1, *height + 1};
+}
+
+// The first chunk of each kind counts, and only if the flags announce it, as libwebp's demuxer has it.
+void read_metadata(const ByteReader& bytes, std::uint8_t flags, ImageHeader& header) {
+  bool exif = (flags & kExifFlag) != 0, xmp = (flags & kXmpFlag) != 0;
+  std::size_t at = kFirstChunk;
+  while (const std::optional<std::uint32_t> length = bytes.little32(at + 4)) {
+    const ByteView data = bytes.part(at + kChunkHeader, *length);
+    if (data.size() < *length || !(exif || xmp)) return;
+    if (exif && bytes.holds(at, "EXIF")) {
+      header.exif = exif_orientation(data);
+      exif = false;
+    } else if (xmp && bytes.holds(at, "XMP ")) {
+      header.xmp = xmp_orientation(data);
+      xmp = false;
+    }
+    at += kChunkHeader + *length + (*length & 1U);  // RFC 9649, 2.3: padded to even
+  }
+}
+
+}  // namespace
+
+Result<ImageHeader> read_webp_header(ByteReader bytes_untrusted, Metadata metadata) {
+  const ByteReader data(bytes_untrusted.part(kFirstChunk + kChunkHeader, bytes_untrusted.size()));
+  ImageHeader header;
+  if (bytes_untrusted.size() < kFirstChunk + kChunkHeader) return cut_off("the first chunk");
+  if (bytes_untrusted.holds(kFirstChunk, "VP8 ")) {
+    MILLRACE_TRY(header.size, read_lossy(data));
+  } else if (bytes_untrusted.holds(kFirstChunk, "VP8L")) {
+    MILLRACE_TRY(header.size, read_lossless(data));
+  } else if (bytes_untrusted.holds(kFirstChunk, "VP8X")) {
+    MILLRACE_TRY(header.size, read_extended(data));
+    if (metadata == Metadata::kRead) read_metadata(bytes_untrusted, *data.u8(0), header);
+  } else {
+    return Error{Code::kInvalid, "a broken WebP: its first chunk is none of VP8, VP8L and VP8X"};
+  }
+  return header;
+}
+
+}  // namespace millrace

@@ -1,0 +1,199 @@
+// millraced: settings -> parts -> run. The composition root: who is made of what, and in which order it goes.
+#include <pthread.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "daemon/backend/backend_table.h"
+#include "daemon/fetch/fetcher.h"
+#include "daemon/observe/counters.h"
+#include "daemon/observe/log.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/grpc_server.h"
+#include "daemon/serve/handoff_server.h"
+#include "daemon/serve/segment_maker.h"
+#include "daemon/serve/session_table.h"
+#include "daemon/settings/settings.h"
+#include "daemon/slots/segment.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kUsage = 2;
+
+struct CommandLine {
+  std::string config;
+  bool check_config = false;
+  std::string socket;
+  std::vector<std::string> roots;
+  std::optional<std::uint32_t> lanes;
+  std::string fake;
+};
+
+Result<Settings> settings_of(const CommandLine& line) {
+  Settings settings = default_settings();
+  if (!line.config.empty()) {
+    MILLRACE_TRY(settings, load_settings(line.config));
+  }
+  if (!line.socket.empty()) settings.socket = line.socket;
+  for (const std::string& root : line.roots) settings.roots.push_back(root);
+  if (line.lanes) settings.cpu_lanes = *line.lanes;
+  if (!line.fake.empty()) settings.fake_backend = line.fake;
+  MILLRACE_TRY_VOID(check_settings(settings));
+  return settings;
+}
+
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings) {
+  std::vector<Pipeline::NamedBackend> backends;
+  for (const BackendRow& row : backend_table()) {
+    const bool fake = row.name == "fake";
+    const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
+    if (!wanted || !row.available()) continue;
+    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(BackendOptions{.lanes = settings.cpu_lanes,
+                                                                            .cores = settings.cores,
+                                                                            .limits = settings.limits.sample,
+                                                                            .fake = settings.fake_backend}));
+    backends.push_back({std::string(row.name), std::move(backend), fake});
+  }
+  if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
+  return backends;
+}
+
+// Everything that runs, in the order in which it is made; it goes in the opposite one.
+class Daemon {
+ public:
+  static Result<std::unique_ptr<Daemon>> create(Settings settings) {
+    std::unique_ptr<Daemon> daemon(new Daemon(std::move(settings)));
+    MILLRACE_TRY_VOID(daemon->assemble());
+    return daemon;
+  }
+
+  // Until it has been told to stop and has drained.
+  void run() {
+    wait_for_signal();
+    control_.run();
+  }
+
+  const Settings& settings() const { return settings_; }
+
+ private:
+  explicit Daemon(Settings settings) : settings_(std::move(settings)), budget_(settings_.segment_budget) {}
+
+  Result<void> assemble() {
+    MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots, .threads = settings_.fetch_threads, .limits = settings_.limits.sample},
+                                           counters_));
+    MILLRACE_TRY(auto backends, make_backends(settings_));
+    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
+                                           Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
+    maker_ = std::make_unique<SegmentMaker>(control_, budget_);
+    sessions_ = std::make_unique<SessionTable>(*pipeline_, *maker_, counters_, settings_.limits);
+    MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix, settings_.limits.session, counters_, *sessions_));
+    sessions_->use(*handoff_);
+    MILLRACE_TRY(grpc_, GrpcServer::create({.socket = settings_.socket, .version = MILLRACE_VERSION, .limits = settings_.limits},
+                                           {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
+    return {};
+  }
+
+  void wait_for_signal() {
+    signals_.async_wait([this](boost::system::error_code error, int) {
+      if (!error) drain();
+    });
+  }
+
+  // No new work; what is under way is finished, within daemon.drain_seconds. A second signal ends the wait.
+  void drain() {
+    log_info("stopping: finishing what is under way");
+    grpc_->stop_accepting();
+    pipeline_->drain([this] { stop(); });
+    patience_.expires_after(settings_.drain);
+    patience_.async_wait([this](boost::system::error_code error) {
+      if (!error) stop();
+    });
+    signals_.async_wait([this](boost::system::error_code error, int) {
+      if (!error) stop();
+    });
+  }
+
+  void stop() {
+    if (stopping_) return;
+    stopping_ = true;
+    patience_.cancel();
+    signals_.cancel();
+    const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+    grpc_->shutdown(deadline, [this] { control_.stop(); });
+  }
+
+  const Settings settings_;
+  Counters counters_;
+  SegmentBudget budget_;
+  std::unique_ptr<SegmentMaker> maker_;  // outlives every segment, and those outlive the event loop's last handlers
+  boost::asio::io_context control_{1};
+  boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
+  boost::asio::steady_timer patience_{control_};
+  std::unique_ptr<Fetcher> fetcher_;
+  std::unique_ptr<Pipeline> pipeline_;
+  std::unique_ptr<SessionTable> sessions_;
+  std::unique_ptr<HandoffServer> handoff_;
+  std::unique_ptr<GrpcServer> grpc_;
+  bool stopping_ = false;
+};
+
+int fail(const Error& error, int status) {
+  std::fprintf(stderr, "millraced: %s\n", error.message.c_str());
+  return status;
+}
+
+void add_options(CLI::App& app, CommandLine& line) {
+  app.set_version_flag("--version", std::string("millraced ") + MILLRACE_VERSION);
+  app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")->check(CLI::ExistingFile);
+  app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
+  app.add_option("--socket", line.socket, "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
+  app.add_option("--root", line.roots, "Folder that clients may read from, beside files.roots; may be repeated");
+  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a core");
+  app.add_option("--fake", line.fake, "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
+  app.footer(
+      "Examples:\n"
+      "  millraced --config /etc/millrace/millrace.toml\n"
+      "  millraced --config /etc/millrace/millrace.toml --check-config\n"
+      "  millraced --socket /tmp/mill/millrace.sock --root /data --lanes 4\n\n"
+      "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A second one ends at once.\n"
+      "Exit status: 0 stopped as asked, 1 could not start, 2 wrong usage or settings.");
+}
+
+}  // namespace
+}  // namespace millrace
+
+int main(int argc, char** argv) {
+  using namespace millrace;
+  CommandLine line;
+  CLI::App app{"millraced: the host's image preprocessing daemon"};
+  add_options(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+
+  Result<Settings> settings = settings_of(line);
+  if (!settings) return fail(settings.error(), kUsage);
+  if (line.check_config) {
+    std::printf("%s", to_toml(*settings).c_str());
+    return 0;
+  }
+  start_log(settings->log_level);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::pthread_setname_np(::pthread_self(), "mr-control");
+
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings));
+  if (!daemon) return fail(daemon.error(), 1);
+  std::printf("listening on %s\n", (*daemon)->settings().socket.c_str());
+  std::fflush(stdout);
+  (*daemon)->run();
+  return 0;
+}

@@ -1,0 +1,128 @@
+#include "daemon/plan/draw_geometry.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "daemon/plan/resized_size.h"
+
+namespace millrace {
+namespace {
+
+std::string to_text(Size size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+Box whole(Size size) {
+  return {0, 0, static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
+
+Size size_of(const Box& box) {
+  return {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)};
+}
+
+// int(round((outer - inner) / 2.0)) as Python rounds: halves to the even neighbour. REQUIRES: inner <= outer.
+std::int32_t centred(std::uint32_t outer, std::uint32_t inner) {
+  const std::uint32_t rest = outer - inner, half = rest / 2;
+  return static_cast<std::int32_t>(rest % 2 == 0 ? half : half + half % 2);
+}
+
+// torchvision's center_crop(), but for images smaller than the crop, which it pads.
+Result<Box> centre_box(Size image, Size size) {
+  if (size.width > image.width || size.height > image.height) {
+    return Error{Code::kInvalid, "the centre crop of " + to_text(size) + " is larger than the image of " +
+                                     to_text(image) + " pixels: resize it first, or crop less"};
+  }
+  return Box{centred(image.width, size.width), centred(image.height, size.height),
+             static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
+
+Result<Box> checked_box(Size image, const Box& box) {
+  const bool inside = box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 &&
+                      std::int64_t{box.left} + box.width <= image.width &&
+                      std::int64_t{box.top} + box.height <= image.height;
+  if (inside) return box;
+  return Error{Code::kInvalid, "the box at " + std::to_string(box.left) + "," + std::to_string(box.top) + " of " +
+                                   std::to_string(box.width) + "x" + std::to_string(box.height) +
+                                   " pixels is not within the image of " + to_text(image)};
+}
+
+// The whole of the image that keeps the nearest allowed ratio, in the middle. torchvision would make a side 0 of images
+// one pixel wide.
+Box central_fallback(Size image, const RandomResizedCrop& crop) {
+  const double width = image.width, height = image.height, ratio = width / height;
+  double w = width, h = height;
+  if (ratio < crop.min_ratio) {
+    h = std::max(1.0, std::nearbyint(width / crop.min_ratio));
+  } else if (ratio > crop.max_ratio) {
+    w = std::max(1.0, std::nearbyint(height * crop.max_ratio));
+  }
+  const auto iw = static_cast<std::int32_t>(w), ih = static_cast<std::int32_t>(h);
+  return {(static_cast<std::int32_t>(image.width) - iw) / 2, (static_cast<std::int32_t>(image.height) - ih) / 2, iw,
+          ih};
+}
+
+// torchvision's RandomResizedCrop.get_params(), in double precision, from our own numbers. nearbyint() rounds halves to
+// even, as Python does.
+Box random_resized_box(Size image, const RandomResizedCrop& crop, RandomStream random) {
+  constexpr int kAttempts = 10;
+  const double area = static_cast<double>(image.width) * static_cast<double>(image.height);
+  const double low = std::log(static_cast<double>(crop.min_ratio)),
+               high = std::log(static_cast<double>(crop.max_ratio));
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const double target = area * random.uniform(crop.min_scale, crop.max_scale);
+    const double ratio = std::exp(random.uniform(low, high));
+    const double width = std::nearbyint(std::sqrt(target * ratio));
+    const double height = std::nearbyint(std::sqrt(target / ratio));
+    if (!(width >= 1 && width <= image.width && height >= 1 && height <= image.height)) continue;
+    const auto w = static_cast<std::uint32_t>(width), h = static_cast<std::uint32_t>(height);
+    const std::uint64_t top = random.below(std::uint64_t{image.height} - h + 1);
+    const std::uint64_t left = random.below(std::uint64_t{image.width} - w + 1);
+    return {static_cast<std::int32_t>(left), static_cast<std::int32_t>(top), static_cast<std::int32_t>(w),
+            static_cast<std::int32_t>(h)};
+  }
+  return central_fallback(image, crop);
+}
+
+struct DrawCrop {
+  Size image;
+  RandomKey key;
+
+  Result<Box> operator()(WholeImage) const { return whole(image); }
+  Result<Box> operator()(const CentreCrop& crop) const { return centre_box(image, crop.size); }
+  Result<Box> operator()(const RandomResizedCrop& crop) const {
+    return random_resized_box(image, crop, RandomStream(key, RandomStream::Use::kCrop));
+  }
+  Result<Box> operator()(const BoxCrop& crop) const { return checked_box(image, crop.box); }
+};
+
+Result<void> check_output(Size resized, std::uint32_t max_side) {
+  if (resized.width <= max_side && resized.height <= max_side) return {};
+  return Error{Code::kInvalid, "would be resized to " + to_text(resized) + " pixels, over the limit of " +
+                                   std::to_string(max_side) + " a side (limits.side)"};
+}
+
+}  // namespace
+
+Result<SampleGeometry> draw_geometry(const Recipe& recipe, const std::optional<Box>& box, const SourceInfo& source,
+                                     RandomKey key, std::uint32_t max_side) {
+  const Size image = oriented_size(source);
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (image.width < 1 || image.height < 1 || image.width > kMost || image.height > kMost)
+    return Error{Code::kInvalid, "an image of " + to_text(image) + " pixels cannot be cropped"};
+
+  SampleGeometry geometry;
+  MILLRACE_TRY(geometry.crop, box ? checked_box(image, *box) : std::visit(DrawCrop{image, key}, recipe.crop));
+  geometry.resized = resized_size(recipe.resize, size_of(geometry.crop));
+  MILLRACE_TRY_VOID(check_output(geometry.resized, std::min(max_side, kMost)));
+  geometry.window = whole(geometry.resized);
+  if (recipe.centre_crop) {
+    MILLRACE_TRY(geometry.window, centre_box(geometry.resized, *recipe.centre_crop));
+  }
+  if (recipe.flip_probability > 0)
+    geometry.flip = RandomStream(key, RandomStream::Use::kFlip).uniform() < recipe.flip_probability;
+  return geometry;
+}
+
+}  // namespace millrace

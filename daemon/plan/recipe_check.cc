@@ -1,0 +1,161 @@
+#include "daemon/plan/recipe_check.h"
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "daemon/plan/resized_size.h"
+
+namespace millrace {
+namespace {
+
+std::string to_text(float value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", static_cast<double>(value));
+  return text.data();
+}
+
+std::string to_text(Size size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
+
+Error wrong(std::string_view field, const std::string& what) {
+  return Error{Code::kInvalid, "recipe." + std::string(field) + ": " + what};
+}
+
+Result<void> check_side(std::string_view field, std::int64_t side, std::uint32_t max_side) {
+  if (side >= 1 && side <= max_side) return {};
+  return wrong(field,
+               "must be between 1 and " + std::to_string(max_side) + " (limits.side), is " + std::to_string(side));
+}
+
+Result<void> check_size(const std::string& field, Size size, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_side(field + ".width", size.width, max_side));
+  return check_side(field + ".height", size.height, max_side);
+}
+
+// A comparison that NaN fails.
+Result<void> check_positive(std::string_view field, float value, float most) {
+  if (value > 0 && value <= most) return {};
+  const std::string range = std::isfinite(most) ? "more than 0 and at most " + to_text(most) : "more than 0";
+  return wrong(field, "must be " + range + ", is " + to_text(value));
+}
+
+struct CheckCrop {
+  std::uint32_t max_side;
+
+  Result<void> operator()(WholeImage) const { return {}; }
+  Result<void> operator()(const CentreCrop& crop) const { return check_size("crop.centre", crop.size, max_side); }
+  Result<void> operator()(const RandomResizedCrop& crop) const {
+    constexpr float kMostRatio = 1e6F;
+    MILLRACE_TRY_VOID(check_positive("crop.random_resized.min_scale", crop.min_scale, 1));
+    MILLRACE_TRY_VOID(check_positive("crop.random_resized.max_scale", crop.max_scale, 1));
+    MILLRACE_TRY_VOID(check_positive("crop.random_resized.min_ratio", crop.min_ratio, kMostRatio));
+    MILLRACE_TRY_VOID(check_positive("crop.random_resized.max_ratio", crop.max_ratio, kMostRatio));
+    if (crop.min_scale > crop.max_scale)
+      return wrong("crop.random_resized.min_scale",
+                   to_text(crop.min_scale) + " is over max_scale, " + to_text(crop.max_scale));
+    if (crop.min_ratio > crop.max_ratio)
+      return wrong("crop.random_resized.min_ratio",
+                   to_text(crop.min_ratio) + " is over max_ratio, " + to_text(crop.max_ratio));
+    return {};
+  }
+  Result<void> operator()(const BoxCrop& crop) const {
+    const Box& box = crop.box;
+    if (box.left < 0) return wrong("crop.box.left", "must be at least 0, is " + std::to_string(box.left));
+    if (box.top < 0) return wrong("crop.box.top", "must be at least 0, is " + std::to_string(box.top));
+    MILLRACE_TRY_VOID(check_side("crop.box.width", box.width, max_side));
+    MILLRACE_TRY_VOID(check_side("crop.box.height", box.height, max_side));
+    if (std::int64_t{box.left} + box.width > max_side || std::int64_t{box.top} + box.height > max_side)
+      return wrong("crop.box",
+                   "reaches beyond the largest image, " + std::to_string(max_side) + " pixels a side (limits.side)");
+    return {};
+  }
+};
+
+struct CheckResize {
+  std::uint32_t max_side;
+
+  Result<void> operator()(KeepSize) const { return {}; }
+  Result<void> operator()(const ShorterSide& side) const {
+    return check_side("resize.shorter_side", side.pixels, max_side);
+  }
+  Result<void> operator()(const LongerSide& side) const {
+    return check_side("resize.longer_side", side.pixels, max_side);
+  }
+  Result<void> operator()(const ExactSize& exact) const { return check_size("resize.exact", exact.size, max_side); }
+};
+
+struct FixedCrop {
+  std::optional<Size> operator()(WholeImage) const { return std::nullopt; }
+  std::optional<Size> operator()(const RandomResizedCrop&) const { return std::nullopt; }
+  std::optional<Size> operator()(const CentreCrop& crop) const { return crop.size; }
+  std::optional<Size> operator()(const BoxCrop& crop) const {
+    return Size{static_cast<std::uint32_t>(crop.box.width), static_cast<std::uint32_t>(crop.box.height)};
+  }
+};
+
+// Before the centre crop.
+std::optional<Size> fixed_resized_size(const Recipe& recipe) {
+  if (const auto* exact = std::get_if<ExactSize>(&recipe.resize)) return exact->size;
+  const std::optional<Size> crop = std::visit(FixedCrop{}, recipe.crop);
+  if (!crop) return std::nullopt;
+  return resized_size(recipe.resize, *crop);
+}
+
+Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
+  const std::optional<Size> resized = fixed_resized_size(recipe);
+  if (resized && (resized->width > max_side || resized->height > max_side))
+    return wrong("resize", "makes " + to_text(*resized) + " pixels of the crop, over the limit of " +
+                               std::to_string(max_side) + " a side (limits.side)");
+  if (recipe.centre_crop) {
+    MILLRACE_TRY_VOID(check_size("centre_crop", *recipe.centre_crop, max_side));
+    if (resized && (resized->width < recipe.centre_crop->width || resized->height < recipe.centre_crop->height)) {
+      return wrong("centre_crop", "is larger than the " + std::to_string(resized->width) + "x" +
+                                      std::to_string(resized->height) + " pixels that crop and resize leave");
+    }
+  }
+  if (recipe.packing == Packing::kOneSize && !fixed_output_size(recipe)) {
+    return wrong(
+        "packing",
+        "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop or a crop of fixed size, "
+        "or ask for packed output");
+  }
+  return {};
+}
+
+Result<void> check_values(const Recipe& recipe) {
+  if (!(recipe.flip_probability >= 0 && recipe.flip_probability <= 1))
+    return wrong("flip_probability", "must be between 0 and 1, is " + to_text(recipe.flip_probability));
+  if (!recipe.normalise) return {};
+  if (recipe.dtype == DType::kUint8)
+    return wrong("normalise", "makes no sense of uint8 output: ask for float32, float16 or bfloat16, or leave it out");
+  for (std::size_t i = 0; i < recipe.normalise->mean.size(); ++i) {
+    const std::string at = "[" + std::to_string(i) + "]";
+    if (!std::isfinite(recipe.normalise->mean[i])) return wrong("normalise.mean" + at, "must be finite");
+    if (!std::isfinite(recipe.normalise->std[i]) || recipe.normalise->std[i] == 0)
+      return wrong("normalise.std" + at, "must be finite and not 0, is " + to_text(recipe.normalise->std[i]));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
+  MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
+  MILLRACE_TRY_VOID(check_values(recipe));
+  return check_sizes(recipe, max_side);
+}
+
+std::optional<Size> fixed_output_size(const Recipe& recipe) {
+  if (recipe.centre_crop) return recipe.centre_crop;
+  return fixed_resized_size(recipe);
+}
+
+Bytes one_size_tensor_bytes(const Recipe& recipe, std::uint32_t samples) {
+  return image_bytes(recipe, *fixed_output_size(recipe)) * samples;
+}
+
+}  // namespace millrace

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Holds the tree to its architecture: who may include whom, how large a file may grow, what stands at the top.
+
+Run it anywhere inside the checkout: `python3 tests/architecture/check_tree.py`. It prints one line a violation and exits 1 if there is one.
+The rules are the tables below; a new module gets its row here in the same commit.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+MAX_LINES = 450
+TOP_LEVEL = {
+    "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", ".ci", ".clang-format", ".clang-tidy", ".gitattributes", ".gitignore",
+    "client", "config", "daemon", "hls", "kernels", "proto", "systemd", "tests",
+}  # fmt: skip
+
+# Which modules a module may include, beside itself and proto/base. "*": anything.
+MAY_INCLUDE = {
+    "proto/base": set(),
+    "proto/shm": set(),
+    "proto/rpc": set(),
+    "client": {"proto/rpc", "proto/shm"},
+    "kernels": set(),
+    "hls": set(),
+    "daemon/model": set(),
+    "daemon/device": set(),
+    "daemon/observe": set(),
+    "daemon/settings": {"daemon/model"},
+    "daemon/plan": {"daemon/model"},
+    "daemon/fetch": {"daemon/model", "daemon/observe"},
+    "daemon/cache": {"daemon/model", "daemon/observe", "kernels"},
+    "daemon/place": {"daemon/model", "daemon/observe"},
+    "daemon/backend": {"daemon/model", "daemon/device", "daemon/observe", "kernels", "daemon/cache"},
+    "daemon/slots": {"daemon/model", "daemon/observe", "proto/shm"},
+    "daemon/publish": {"proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots"},
+    "daemon/serve": {
+        "proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots", "daemon/publish", "daemon/pipeline", "daemon/settings",
+    },
+    "daemon/pipeline": {
+        "daemon/model", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",
+    },
+    "daemon/main.cc": {"*"},
+    "tests": {"*"},
+}  # fmt: skip
+
+# Modules that use nothing of ours but themselves, not even proto/base.
+APART = {"kernels", "hls"}
+
+# The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
+PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}
+
+# Where the headers of an accelerator's maker may be included.
+DEVICE_HEADERS = {
+    r"(cuda|cublas|nvjpeg|nvml)[\w/]*\.h": ("daemon/device/", "daemon/backend/cuda/", "kernels/cuda/", "tests/"),
+    r"(xrt|xclbin|experimental/xrt)[\w/]*(\.h)?": ("daemon/device/", "daemon/backend/fpga/", "hls/", "tests/"),
+}
+
+# What public headers of the client may include in angle brackets: the standard library.
+STANDARD_HEADERS = set("""
+algorithm any array atomic barrier bit bitset charconv chrono cmath compare complex concepts condition_variable coroutine cstdarg cstddef cstdint
+cstdio cstdlib cstring ctime deque exception execution filesystem forward_list fstream functional future initializer_list iomanip ios iosfwd iostream
+istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex
+scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string string_view system_error thread
+tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version
+""".split())
+
+# Spelled in halves, so that this file does not trip over itself.
+LEFT_OVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
+VAGUE_NAMES = re.compile(r"^\s*(?:class|struct)\s+(?:\w+\s+)*?(\w*(?:Manager|Helper|Utils?|Handler))\b(?=[^;]*$)", re.M)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+
+LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+
+CODE = (".h", ".cc", ".cu", ".cuh")
+SOURCES = CODE + (".py", ".sh", ".proto", ".cmake", "CMakeLists.txt", ".ci/run")
+
+
+def module_of(path):
+    """The row of the table that `path` belongs to, or None."""
+    parts = path.split("/")
+    for depth in (2, 1):
+        name = "/".join(parts[:depth])
+        if name in MAY_INCLUDE:
+            return name
+    return None
+
+
+def module_of_include(target, paths):
+    """The module that a quoted include names; None when it names nothing in the tree."""
+    if target.startswith("millrace/v1/"):
+        return "proto/rpc"  # generated
+    if "client/include/" + target in paths:
+        return "client"
+    return module_of(target) if target in paths else None
+
+
+def include_violations(path, text, paths):
+    module = module_of(path)
+    if module is None:
+        yield f"{path}: no module of the architecture: give it a row in tests/architecture/check_tree.py or move it"
+        return
+    for bracket, target in INCLUDE.findall(text):
+        if bracket == "<":
+            yield from device_header_violations(path, target)
+            continue
+        other = module_of_include(target, paths)
+        if other is None:
+            yield f'{path}: "{target}" is not a file of the tree, from its root (angle brackets are for other people\'s headers)'
+        elif other == "tests" and module != "tests":
+            yield f'{path}: includes "{target}": the product does not know its tests'
+        elif not may_include(module, other):
+            yield f'{path}: includes "{target}": {module} may not include {other}'
+        elif module == "daemon/pipeline" and other in PIPELINE_SEES_ONLY_THE_TOP and target.count("/") > 2:
+            yield f'{path}: includes "{target}": the pipeline sees {other} through its interface only'
+
+
+def may_include(module, other):
+    if other == module:
+        return True
+    if other == "proto/base":
+        return module not in APART
+    allowed = MAY_INCLUDE[module]
+    return "*" in allowed or other in allowed
+
+
+def device_header_violations(path, target):
+    for pattern, folders in DEVICE_HEADERS.items():
+        if re.fullmatch(pattern, target) and not path.startswith(folders):
+            yield f"{path}: includes <{target}>: allowed only in {', '.join(folders)}"
+
+
+def public_header_violations(path, text):
+    for bracket, target in INCLUDE.findall(text):
+        if bracket == "<" and target not in STANDARD_HEADERS:
+            yield f"{path}: includes <{target}>: a public header needs only the standard library"
+        if bracket == '"' and not target.startswith(("millrace/", "proto/base/")):
+            yield f'{path}: includes "{target}": a public header includes only millrace/ and proto/base/, which are installed with it'
+
+
+def is_source(path):
+    return path.endswith(SOURCES)
+
+
+def text_violations(path, text):
+    lines = text.count("\n") + (not text.endswith("\n"))
+    if is_source(path) and lines > MAX_LINES:
+        yield f"{path}: {lines} lines, over {MAX_LINES}: split it by responsibility"
+    for match in LEFT_OVERS.finditer(text):
+        yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}: finish it, or open an issue for it"
+    if path.endswith(CODE):
+        for match in VAGUE_NAMES.finditer(text):
+            yield f"{path}: {match.group(1)} says little: name it after what it does or is"
+    if path.endswith(".h") and not re.search(r"^#pragma once$", text, re.M):
+        yield f"{path}: a header begins with #pragma once (after its first comment)"
+
+
+def link_violations(path, text, paths):
+    folders = {os.path.dirname(p) for p in paths}
+    for target in LINK.findall(text):
+        full = os.path.normpath(os.path.join(os.path.dirname(path), target))
+        if full not in paths and full not in folders:
+            yield f"{path}: links to {target}, which is not in the tree"
+
+
+def example_violations(path, text, tree):
+    examples = [text for other, text in tree.items() if other.startswith("client/examples/")]
+    for block in re.findall(r"^```cpp\n(.*?)^```$", text, re.M | re.S):
+        if not any(block in example for example in examples):
+            yield f"{path}: this code is not that of an example in client/examples: {block.splitlines()[0]}"
+
+
+def violations(tree):
+    """Every violation in `tree`, a mapping from path to text, as one line each."""
+    found = [f"{top}: not one of the agreed entries at the top" for top in sorted({p.split("/")[0] for p in tree} - TOP_LEVEL)]
+    paths = set(tree)
+    for path in sorted(tree):
+        text = tree[path]
+        found += text_violations(path, text)
+        if path.endswith(CODE):
+            found += include_violations(path, text, paths)
+        if path.endswith(".md"):
+            found += link_violations(path, text, paths)
+        if path == "README.md":
+            found += example_violations(path, text, tree)
+        if path.startswith("client/include/"):
+            found += public_header_violations(path, text)
+    return found
+
+
+def listed_by_git(root):
+    command = ["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z", "-co", "--exclude-standard"]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return answer.stdout.decode().split("\0")[:-1] if answer.returncode == 0 else []
+
+
+def found_by_walking(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith(("build", ".git", ".cache", ".venv", "__pycache__"))]
+        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names)
+
+
+def read_tree(root):
+    """What git would commit (or, outside a checkout, what lies there), texts only."""
+    tree = {}
+    for path in listed_by_git(root) or found_by_walking(root):
+        full = os.path.join(root, path)
+        if not os.path.isfile(full):
+            continue  # deleted, not yet committed
+        with open(full, "rb") as file:
+            data = file.read()
+        tree[path] = "" if b"\0" in data[:8192] or path.startswith("tests/fuzz/corpus/") else data.decode("utf-8", "replace")
+    return tree
+
+
+def main():
+    root = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    tree = read_tree(root)
+    found = violations(tree)
+    for line in found:
+        print(line)
+    print(f"{len(tree)} files, {len(found)} violation{'' if len(found) == 1 else 's'} of the architecture")
+    return 1 if found or not tree else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""A check that cannot fail is none: every rule of check_tree.py, broken on purpose."""
+
+import os
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_tree  # noqa: E402
+
+ONCE = "// What it is.\n#pragma once\n"
+GOOD = {
+    "README.md": "Words about [results](proto/base/result.h) and [others](https://example.org/x).\n",
+    "proto/base/result.h": ONCE,
+    "proto/shm/layout.h": ONCE + '#include "proto/base/result.h"\n',
+    "daemon/model/batch.h": ONCE + "#include <vector>\n",
+    "daemon/fetch/fetcher.h": ONCE + '#include "daemon/model/batch.h"\n',
+    "daemon/fetch/files/reader.h": ONCE,
+    "daemon/serve/grpc.cc": '#include "millrace/v1/session.grpc.pb.h"\n',
+    "daemon/pipeline/pipeline.cc": '#include "daemon/fetch/fetcher.h"\n',
+    "daemon/main.cc": '#include "daemon/fetch/files/reader.h"\n',
+    "kernels/cpu/resample.h": ONCE + "#include <immintrin.h>\n",
+    "client/include/millrace/client.h": ONCE + "#include <string>\n",
+    "client/src/client.cc": '#include "millrace/client.h"\n#include <grpcpp/grpcpp.h>\n',
+    "tests/unit/fetch_test.cc": '#include "daemon/fetch/fetcher.h"\n',
+}
+
+
+def broken(path, text):
+    return check_tree.violations({**GOOD, path: text})
+
+
+class CheckTree(unittest.TestCase):
+    def assert_one(self, path, text, *words):
+        found = broken(path, text)
+        self.assertEqual(len(found), 1, found)
+        for word in words:
+            self.assertIn(word, found[0])
+
+    def test_a_good_tree_has_no_violation(self):
+        self.assertEqual(check_tree.violations(GOOD), [])
+
+    def test_a_stage_may_not_include_another_stage(self):
+        self.assert_one("daemon/plan/plan.cc", '#include "daemon/fetch/fetcher.h"\n', "daemon/plan may not include daemon/fetch")
+
+    def test_the_client_may_not_include_the_daemon(self):
+        self.assert_one("client/src/x.cc", '#include "daemon/model/batch.h"\n', "client may not include daemon/model")
+
+    def test_the_daemon_may_not_include_the_client(self):
+        self.assert_one("daemon/serve/x.cc", '#include "millrace/client.h"\n', "daemon/serve may not include client")
+
+    def test_kernels_use_nothing_of_ours(self):
+        self.assert_one("kernels/cpu/x.cc", '#include "proto/base/result.h"\n', "kernels may not include proto/base")
+
+    def test_only_who_speaks_grpc_sees_generated_code(self):
+        self.assert_one("daemon/pipeline/x.cc", '#include "millrace/v1/batch.pb.h"\n', "may not include proto/rpc")
+
+    def test_the_pipeline_sees_a_stage_by_its_interface_only(self):
+        self.assert_one("daemon/pipeline/x.cc", '#include "daemon/fetch/files/reader.h"\n', "interface only")
+
+    def test_the_product_does_not_know_its_tests(self):
+        self.assert_one("daemon/main.cc", '#include "tests/unit/fetch_test.cc"\n', "does not know its tests")
+
+    def test_an_include_starts_at_the_root(self):
+        self.assert_one("daemon/fetch/x.cc", '#include "fetcher.h"\n', "not a file of the tree")
+
+    def test_an_indented_include_counts(self):
+        self.assert_one("daemon/plan/x.cc", '  #  include "daemon/fetch/fetcher.h"\n', "may not include")
+
+    def test_a_module_without_a_row_is_noticed(self):
+        self.assert_one("daemon/misc/x.cc", "", "no module of the architecture")
+
+    def test_device_headers_stay_in_their_folders(self):
+        self.assert_one("daemon/slots/x.cc", "#include <cuda_runtime.h>\n", "allowed only in")
+        self.assert_one("daemon/backend/cpu/x.cc", "#include <xrt/xrt_device.h>\n", "allowed only in")
+
+    def test_public_headers_need_only_the_standard_library(self):
+        self.assert_one("client/include/millrace/x.h", ONCE + "#include <grpcpp/grpcpp.h>\n", "standard library")
+        self.assert_one("client/include/millrace/x.h", ONCE + '#include "proto/shm/layout.h"\n', "installed with it")
+
+    def test_every_header_is_included_once(self):
+        self.assert_one("daemon/model/x.h", "struct X {};\n", "#pragma once")
+
+    def test_a_file_over_the_limit_is_named(self):
+        self.assert_one("daemon/model/x.cc", "\n" * (check_tree.MAX_LINES + 1), "split it")
+
+    def test_left_overs_are_named_with_their_line(self):
+        self.assert_one("daemon/model/x.cc", "\n// TO" + "DO: later\n", "x.cc:2")
+
+    def test_vague_names_are_named(self):
+        self.assert_one("daemon/model/x.cc", "class SlotManager {\n};\n", "SlotManager")
+
+    def test_the_top_level_is_agreed(self):
+        self.assert_one("notes.txt", "", "top")
+
+    def test_a_link_into_the_tree_leads_somewhere(self):
+        self.assert_one("daemon/doc/x.md", "[gone](../fetch/gone.h#there)\n", "gone.h, which is not in the tree")
+
+    def test_code_on_the_first_page_is_that_of_an_example(self):
+        example = {"client/examples/few.cc": '#include "millrace/client.h"\nint main() {}\n'}
+        self.assertEqual(check_tree.violations({**GOOD, **example, "README.md": "```cpp\nint main() {}\n```\n"}), [])
+        self.assert_one("README.md", "```cpp\nint mian() {}\n```\n", "int mian() {}")
+
+    def test_every_allowed_module_has_a_row(self):
+        named = set().union(*check_tree.MAY_INCLUDE.values()) - {"*"}
+        self.assertEqual(named - set(check_tree.MAY_INCLUDE), set())
+
+
+if __name__ == "__main__":
+    unittest.main()

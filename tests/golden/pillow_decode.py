@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Compares decoding, orientation, cropping and resizing with Pillow, byte for byte.
+
+  pillow_decode.py DECODE_TOOL [--data FOLDER] [--only NAME] [--seed N]
+
+DECODE_TOOL is the built millrace_decode_tool; FOLDER has photos/, jpeg-variants/, png-suite/, kodak/ and bad-jpeg/ (default: the environment
+variable MILLRACE_TEST_DATA; without it only pictures that Pillow writes here are compared). A file that Pillow refuses must be
+refused, and any difference fails unless EXCEPTIONS says why it is right. Exit status 77: Pillow or numpy is missing.
+"""
+
+import argparse
+import io
+import os
+import random
+import struct
+import subprocess
+import sys
+
+try:
+    import numpy
+    from PIL import Image, ImageOps
+except ImportError as missing:
+    print(f"SKIPPED: {missing}; install tests/golden/requirements.txt")
+    sys.exit(77)
+
+Image.MAX_IMAGE_PIXELS = None
+
+FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
+FORMATS = ["JPEG", "MPO", "PNG", "WEBP"]
+
+# Where the answer differs from Pillow's on purpose: file -> reason. daemon/backend/cpu/README.md has the same table.
+AFTER_THE_IMAGE = "all rows are there, and what follows them is damaged: Pillow reads on to the end marker and gives up, we do not look"
+EXCEPTIONS = {
+    "bad-jpeg/jpeg_turbo__edges-only__images__id_000393_src_000000_op_int32_pos_500_val_-32768_+cov.jpg": (
+        "cut off, without an end marker: an error here; Pillow happens to have all bits before libjpeg asks for more bytes"
+    ),
+    "bad-jpeg/jpeg__edges-only__images__id_000903_src_000177_op_havoc_rep_2.jpg": AFTER_THE_IMAGE,
+    "bad-jpeg/jpeg_turbo__edges-only__images__id_000564_src_000000_op_havoc_rep_2.jpg": AFTER_THE_IMAGE,
+    "bad-jpeg/jpeg_turbo__edges-only__images__id_001347_sync_jpeg9_src_001828_+cov.jpg": AFTER_THE_IMAGE,
+    "bad-jpeg/jpeg_turbo__edges-only__images__id_001458_src_000531_op_flip4_pos_287.jpg": AFTER_THE_IMAGE,
+    "bad-jpeg/mozilla_1050342__jpeg-image-001.jpg": AFTER_THE_IMAGE,
+}
+
+
+class Tool:
+    """The program under test, kept running; one job at a time."""
+
+    def __init__(self, path):
+        self.path = path
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def make(self, data, crop=(0, 0, 0, 0), size=(0, 0), window=(0, 0, 0, 0), flip=0, resampling=2, channels=0):
+        header = struct.pack("=16i", *crop, *size, *window, flip, resampling, 0, 1, channels, len(data))
+        self.process.stdin.write(header + data)
+        self.process.stdin.flush()
+        head = self.process.stdout.read(8)
+        if len(head) != 8:
+            raise SystemExit(f"{self.path} ended early (status {self.process.wait()})")
+        code, size = struct.unpack("=2i", head)
+        return code, self.process.stdout.read(size)
+
+
+class Picture:
+    """What Pillow makes of a file, upright and in RGB; or why it does not."""
+
+    def __init__(self, name, data):
+        self.name, self.data, self.error, self.is_ours = name, data, None, True
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                self.is_ours = image.format in FORMATS
+                self.rgb = ImageOps.exif_transpose(image).convert("RGB")
+        except Exception as error:  # whatever Pillow raises is its verdict
+            self.error = f"{type(error).__name__}: {error}"
+
+
+class Comparison:
+    def __init__(self, tool, rng):
+        self.tool, self.rng = tool, rng
+        self.compared = self.refused = 0
+        self.excepted = set()
+        self.failures = []
+
+    def fail(self, picture, text):
+        if picture.name in EXCEPTIONS:
+            self.excepted.add(picture.name)
+            return
+        self.failures.append(f"{picture.name}: {text}")
+        print(f"FAIL {self.failures[-1]}", flush=True)
+
+    def compare(self, name, data, crops=2):
+        picture = Picture(name, data)
+        if picture.error:
+            return self.expect_refusal(picture)
+        if not picture.is_ours:
+            return None
+        if not self.compare_one(picture, {}):
+            return None
+        for _ in range(crops):
+            self.compare_one(picture, self.random_geometry(picture.rgb.size))
+        return None
+
+    def expect_refusal(self, picture):
+        code, _ = self.tool.make(picture.data)
+        if code == 0:
+            return self.fail(picture, f"made, but Pillow says {picture.error}")
+        self.refused += 1
+        return None
+
+    def compare_one(self, picture, geometry):
+        golden = with_pillow(picture.rgb, **geometry)
+        boxes = dict(geometry)
+        if "crop" in boxes:
+            left, top, right, bottom = boxes["crop"]
+            boxes["crop"] = (left, top, right - left, bottom - top)
+        code, tensor = self.tool.make(picture.data, **boxes)
+        if code != 0:
+            return self.fail(picture, f"{tensor.decode(errors='replace')} (code {code}), but Pillow decodes it")
+        ours = numpy.frombuffer(tensor, numpy.uint8)
+        if ours.size != golden.size:
+            return self.fail(picture, f"{ours.size} bytes instead of {golden.size} {geometry}")
+        difference = numpy.abs(ours.reshape(golden.shape).astype(int) - golden)
+        if difference.any():
+            return self.fail(picture, f"{int((difference > 0).sum())} of {ours.size} bytes differ, by {difference.max()} at most {geometry}")
+        self.compared += 1
+        return True
+
+    def random_geometry(self, size):
+        rng = self.rng
+        left, top = rng.randrange(size[0]), rng.randrange(size[1])
+        right, bottom = rng.randint(left + 1, size[0]), rng.randint(top + 1, size[1])
+        geometry = {"crop": (left, top, right, bottom), "flip": rng.randrange(2), "channels": rng.choice([0, 0, 1, 2])}
+        if rng.random() < 0.7:
+            target = (rng.randint(1, 300), rng.randint(1, 300))
+            width, height = rng.randint(1, target[0]), rng.randint(1, target[1])
+            geometry["size"], geometry["resampling"] = target, rng.randrange(len(FILTERS))
+            if rng.random() < 0.5:
+                geometry["window"] = (rng.randint(0, target[0] - width), rng.randint(0, target[1] - height), width, height)
+        return geometry
+
+
+def with_pillow(image, crop=None, size=None, window=None, flip=0, resampling=2, channels=0):
+    if crop:
+        image = image.crop(crop)
+    if size:
+        image = image.resize(size, Image.Resampling[FILTERS[resampling]])
+    if window:
+        image = image.crop((window[0], window[1], window[0] + window[2], window[1] + window[3]))
+    if flip:
+        image = ImageOps.mirror(image)
+    pixels = numpy.asarray(image.convert("L") if channels == 2 else image)
+    return pixels[:, :, ::-1] if channels == 1 else pixels
+
+
+# --- pictures that Pillow writes here -----------------------------------------------------------------------------------------------------
+
+
+def noisy_gradient(rng, width, height, bands):
+    generator = numpy.random.default_rng(rng.getrandbits(64))
+    y, x = numpy.mgrid[0:height, 0:width]
+    base = numpy.stack([(x * (3 + band) + y * (5 - band)) % 256 for band in range(bands)], axis=-1)
+    noise = generator.normal(0, 12, base.shape)
+    edges = 90 * ((x // 13 + y // 17) % 2)[..., None]
+    return numpy.clip(base * 0.6 + edges + noise, 0, 255).astype(numpy.uint8)
+
+
+def random_image(rng, mode, largest=160):
+    width, height = rng.randint(1, rng.randint(1, largest)), rng.randint(1, rng.randint(1, largest))
+    if mode == "I;16":
+        values = numpy.random.default_rng(rng.getrandbits(64)).integers(0, rng.choice([400, 65536]), (height, width), dtype=numpy.uint16)
+        return Image.fromarray(values)
+    bands = len(Image.new(mode, (1, 1)).getbands())
+    if mode == "P":
+        return Image.fromarray(noisy_gradient(rng, width, height, 3)).quantize(rng.choice([2, 4, 16, 17, 256]))
+    if mode == "1":
+        return Image.fromarray(noisy_gradient(rng, width, height, 1)[..., 0]).convert("1")
+    pixels = noisy_gradient(rng, width, height, bands)
+    return Image.frombytes(mode, (width, height), pixels.tobytes())
+
+
+def exif_with(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif.tobytes()
+
+
+def saved(image, **options):
+    file = io.BytesIO()
+    image.save(file, **options)
+    return file.getvalue()
+
+
+def compare_jpegs(comparison, rng):
+    for number in range(220):
+        mode = rng.choice(["L", "RGB", "RGB", "RGB", "CMYK"])
+        options = {"quality": rng.choice([5, 30, 75, 92, 100]), "progressive": rng.random() < 0.3, "optimize": rng.random() < 0.3}
+        if mode == "RGB":
+            options["subsampling"] = rng.choice([0, 1, 2])
+        if rng.random() < 0.2:
+            options["restart_marker_blocks"] = rng.randint(1, 9)
+        if rng.random() < 0.5:
+            options["exif"] = exif_with(rng.randint(1, 8))
+        comparison.compare(f"jpeg {number} {mode} {sorted(options.items() - {('exif', options.get('exif'))})}", saved(random_image(rng, mode), format="JPEG", **options), 3)
+
+
+def compare_pngs(comparison, rng):
+    for number in range(160):
+        mode = rng.choice(["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+        options = {"compress_level": rng.randint(0, 9)}
+        if mode in ("P", "L", "RGB") and rng.random() < 0.3:
+            options["transparency"] = (1, 2, 3) if mode == "RGB" else 0
+        if rng.random() < 0.3:
+            options["exif"] = exif_with(rng.randint(1, 8))
+        comparison.compare(f"png {number} {mode}", saved(random_image(rng, mode), format="PNG", **options))
+    frames = [random_image(rng, "RGB").resize((40, 30)) for _ in range(3)]
+    comparison.compare("animated png", saved(frames[0], format="PNG", save_all=True, append_images=frames[1:]))
+    comparison.compare(
+        "animated png with a default image", saved(frames[0], format="PNG", save_all=True, append_images=frames[1:], default_image=True)
+    )
+
+
+def compare_webps(comparison, rng):
+    for number in range(120):
+        mode = rng.choice(["L", "RGB", "RGBA"])
+        options = {"lossless": rng.random() < 0.4, "quality": rng.choice([1, 40, 80, 100]), "method": rng.choice([0, 2, 4])}
+        if rng.random() < 0.3:
+            options["exif"] = exif_with(rng.randint(1, 8))
+        comparison.compare(f"webp {number} {mode} {options['lossless']}", saved(random_image(rng, mode), format="WEBP", **options), 3)
+    for mode in ("RGB", "RGBA"):
+        frames = [random_image(rng, mode).resize((61, 47)) for _ in range(3)]
+        comparison.compare(f"animated webp {mode}", saved(frames[0], format="WEBP", save_all=True, append_images=frames[1:]))
+
+
+def compare_cut_off(comparison, rng):
+    image = Image.fromarray(noisy_gradient(rng, 97, 61, 3))
+    for image_format, options in (("JPEG", {}), ("JPEG", {"progressive": True}), ("PNG", {}), ("WEBP", {}), ("WEBP", {"lossless": True})):
+        whole = saved(image, format=image_format, **options)
+        for size in [1, 9, 30, len(whole) // 2, len(whole) * 9 // 10, len(whole) - 20 if image_format == "PNG" else len(whole) - 1]:
+            comparison.compare(f"{image_format} {options} cut off at {size}.{image_format.lower()}", whole[:size])
+
+
+def compare_folder(comparison, folder, crops):
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as file:
+            data = file.read()
+        if os.path.basename(path).startswith("PngSuite.") and not name.endswith(".png"):
+            continue
+        comparison.compare(f"{os.path.basename(folder)}/{name}", data, crops)
+    present = [name for name in EXCEPTIONS if os.path.exists(os.path.join(os.path.dirname(folder), name))]
+    for name in present:
+        if name.startswith(os.path.basename(folder) + "/") and name not in comparison.excepted:
+            comparison.failures.append(name)
+            print(f"FAIL {name}: it is in EXCEPTIONS, but there is no difference any more")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", help="the built millrace_decode_tool")
+    parser.add_argument("--data", default=os.environ.get("MILLRACE_TEST_DATA"))
+    parser.add_argument("--only", help="one folder of the data, nothing else")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+
+    rng = random.Random(arguments.seed)
+    comparison = Comparison(Tool(arguments.tool), rng)
+    if not arguments.only:
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off):
+            compare(comparison, rng)
+    if arguments.data:
+        for folder, crops in (("png-suite", 1), ("jpeg-variants", 2), ("bad-jpeg", 1), ("kodak", 2), ("photos", 1)):
+            if arguments.only in (None, folder):
+                compare_folder(comparison, os.path.join(arguments.data, folder), crops)
+    else:
+        print("SKIPPED: real files (MILLRACE_TEST_DATA is not set); compared only pictures made here")
+    print(
+        f"{comparison.compared} tensors equal to Pillow {Image.__version__}, byte for byte; {comparison.refused} files refused by both; "
+        f"{len(comparison.excepted)} exceptions; {len(comparison.failures)} failures"
+    )
+    return 1 if comparison.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

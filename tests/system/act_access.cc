@@ -1,0 +1,68 @@
+// Clients that try what their user may not do.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "millrace/client.h"
+#include "tests/system/acts.h"
+#include "tests/system/need.h"
+#include "tests/system/raw_session.h"
+
+namespace millrace {
+namespace {
+
+std::string outcome(bool succeeded) {
+  return succeeded ? "succeeded" : std::strerror(errno);
+}
+
+}  // namespace
+
+int act_read(const std::string& socket, Arguments arguments) {
+  Client client = need(Client::connect(socket));
+  const auto count = static_cast<std::uint32_t>(arguments.size());
+  Session session =
+      need(client.open_session({.name = "read", .slots = 1, .batch = count, .recipe = Recipe::evaluate(32, 32)}));
+  BatchRequest request{.on_error = OnError::kZero};
+  for (const std::string& path : arguments) request.samples.push_back({.source = Path{path}});
+  need(session.submit(request));
+  const Batch batch = need(session.next());
+  if (batch.failure) throw unexpected(*batch.failure);
+  std::vector<std::string> lines(arguments.size(), "ok");
+  for (const SampleError& error : batch.errors) {
+    lines[error.index] = code_name(error.error.code);
+    lines[error.index] += " " + error.error.message;
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) say(std::to_string(i) + " " + lines[i]);
+  return 0;
+}
+
+int act_list(const std::string& socket, Arguments arguments) {
+  Client client = need(Client::connect(socket));
+  Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::evaluate(32, 32)}));
+  const Result<Dataset> dataset = session.open_dataset(arguments[0]);
+  if (dataset) say("samples " + std::to_string(dataset->samples()));
+  if (!dataset) say(std::string(code_name(dataset.error().code)) + " " + dataset.error().message);
+  return 0;
+}
+
+int act_reopen(const std::string& socket, Arguments) {
+  const RawSession session(socket, {});
+  const int fd = session.segment.get();
+  void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  say("map for writing: " + outcome(mapped != MAP_FAILED));
+  void* const readable = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+  say("map for reading: " + outcome(readable != MAP_FAILED));
+  say("allow writing later: " + outcome(mprotect(readable, 4096, PROT_READ | PROT_WRITE) == 0));
+  const char byte = 1;
+  say("write: " + outcome(pwrite(fd, &byte, 1, 0) == 1));
+  say("truncate: " + outcome(ftruncate(fd, 0) == 0));
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  const int again = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  say("open for writing: " + outcome(again >= 0));
+  return 0;
+}
+
+}  // namespace millrace

@@ -1,0 +1,292 @@
+// Batches that a client asks for one by one: sources, outputs, deadlines, cancelling, what becomes of them.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "millrace/client.h"
+#include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/test_images.h"
+#include "tests/system/daemon.h"
+#include "tests/system/need.h"
+
+namespace millrace {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint32_t kImages = 6;
+
+// A daemon, a folder of pictures and a session with it.
+struct Mill {
+  explicit Mill(const Recipe& recipe = Recipe::train(48), std::uint32_t slots = 3, const std::string& fake = {})
+      : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 2})),
+        daemon({.roots = {folder.path()}, .fake = fake}),
+        session(
+            need(daemon.connect().open_session({.name = "test", .slots = slots, .batch = kImages, .recipe = recipe}))) {
+  }
+
+  BatchRequest of_paths() const {
+    BatchRequest request{.seed = 11, .epoch = 2};
+    for (std::size_t i = 0; i < paths.size(); ++i)
+      request.samples.push_back({.source = Path{paths[i]}, .id = 100 + i, .label = static_cast<std::int64_t>(i)});
+    return request;
+  }
+  Batch make(BatchRequest request) { return need(session.wait(need(session.submit(std::move(request))))); }
+  TensorView tensor_of(BatchRequest request) {
+    Batch batch = make(std::move(request));
+    if (batch.failure) throw unexpected(*batch.failure);
+    return std::move(batch.tensor);
+  }
+
+  TempFolder folder;
+  std::vector<std::string> paths;
+  Daemon daemon;
+  Session session;
+};
+
+std::vector<std::byte> bytes_of(const TensorView& tensor) {
+  return {tensor.data().begin(), tensor.data().end()};
+}
+
+float half_to_float(std::uint16_t bits) {
+  const int exponent = (bits >> 10) & 31;
+  const float fraction = static_cast<float>(bits & 1023) / 1024.0F;
+  const float size = exponent == 0 ? std::ldexp(fraction, -14) : std::ldexp(1.0F + fraction, exponent - 15);
+  return (bits & 0x8000) != 0 ? -size : size;
+}
+
+float bfloat_to_float(std::uint16_t bits) {
+  const std::uint32_t word = std::uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+std::vector<float> floats_of(const TensorView& tensor) {
+  if (tensor.dtype() == DType::kFloat32) {
+    const auto values = need(tensor.as<float>());
+    return {values.begin(), values.end()};
+  }
+  std::vector<float> values;
+  for (const std::uint16_t bits : need(tensor.as<std::uint16_t>()))
+    values.push_back(tensor.dtype() == DType::kFloat16 ? half_to_float(bits) : bfloat_to_float(bits));
+  return values;
+}
+
+float largest_difference(const std::vector<float>& values, std::span<const std::uint8_t> pixels) {
+  REQUIRE(values.size() == pixels.size());
+  float largest = 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    largest = std::max(largest, std::abs(values[i] - static_cast<float>(pixels[i]) / 255.0F));
+  return largest;
+}
+
+TEST_CASE("a batch of paths comes back in order, with ids, labels and shape", "[system]") {
+  Mill mill;
+
+  const TensorView tensor = mill.tensor_of(mill.of_paths());
+
+  REQUIRE(std::vector<std::uint64_t>(tensor.shape().begin(), tensor.shape().end()) ==
+          std::vector<std::uint64_t>{kImages, 3, 48, 48});
+  REQUIRE(tensor.ids() == std::vector<std::uint64_t>{100, 101, 102, 103, 104, 105});
+  REQUIRE(tensor.labels() == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
+  REQUIRE(tensor.valid());
+  for (std::size_t i = 0; i < tensor.samples(); ++i) {
+    const SampleInfo info = tensor.sample(i);
+    REQUIRE(info.good());
+    REQUIRE(info.backend == "cpu");
+    REQUIRE(info.index == i);
+    REQUIRE(info.crop.left >= 0);
+    REQUIRE(info.crop.top >= 0);
+    REQUIRE(info.crop.left + info.crop.width <= static_cast<std::int32_t>(info.oriented().width));
+    REQUIRE(info.crop.top + info.crop.height <= static_cast<std::int32_t>(info.oriented().height));
+  }
+}
+
+TEST_CASE("the same images make the same pixels as paths, inline bytes, ring bytes and dataset samples", "[system]") {
+  Mill mill;
+  const std::vector<std::byte> expected = bytes_of(mill.tensor_of(mill.of_paths()));
+
+  std::vector<std::vector<std::byte>> files;
+  for (const std::string& path : mill.paths) files.push_back(read_file(path));
+  BatchRequest of_bytes = mill.of_paths();
+  for (std::size_t i = 0; i < files.size(); ++i) of_bytes.samples[i].source = Encoded{files[i]};
+  const InputRing ring = need(mill.session.open_ring(1_MiB));
+  BatchRequest of_ring = mill.of_paths();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    InputRing shared = ring;
+    const RingRoom room = need(shared.allocate(files[i].size()));
+    std::memcpy(room.bytes().data(), files[i].data(), files[i].size());
+    of_ring.samples[i].source = room;
+  }
+  const Dataset dataset = need(mill.session.open_dataset(mill.folder / "pictures"));
+  BatchRequest of_dataset = mill.of_paths();
+  for (std::size_t i = 0; i < files.size(); ++i) of_dataset.samples[i].source = DatasetSample{dataset.id(), i};
+
+  REQUIRE(bytes_of(mill.tensor_of(std::move(of_bytes))) == expected);
+  REQUIRE(bytes_of(mill.tensor_of(std::move(of_ring))) == expected);
+  REQUIRE(bytes_of(mill.tensor_of(std::move(of_dataset))) == expected);
+}
+
+TEST_CASE("every element type holds the same picture", "[system]") {
+  struct Case {
+    DType dtype;
+    float tolerance;  // of a value in [0, 1]: half a unit in the last place
+  };
+  Mill mill;
+  const TensorView pixels = mill.tensor_of(mill.of_paths());
+  const auto expected = need(pixels.as<std::uint8_t>());
+
+  for (const Case& one :
+       {Case{DType::kFloat32, 1e-7F}, Case{DType::kFloat16, 1.0F / 4096}, Case{DType::kBfloat16, 1.0F / 512}}) {
+    Session session = need(mill.daemon.connect().open_session({.slot_bytes = 4_MiB}));
+    BatchRequest request = mill.of_paths();
+    request.recipe = Recipe::train(48);
+    request.recipe->dtype = one.dtype;
+    const Batch batch = need(session.wait(need(session.submit(std::move(request)))));
+    CAPTURE(dtype_name(one.dtype));
+    REQUIRE_FALSE(batch.failure);
+    REQUIRE(batch.tensor.dtype() == one.dtype);
+    REQUIRE(largest_difference(floats_of(batch.tensor), expected) <= one.tolerance);
+  }
+}
+
+TEST_CASE("layouts and channel orders are permutations of the same pixels", "[system]") {
+  Mill mill;
+  const TensorView planar = mill.tensor_of(mill.of_paths());
+  BatchRequest request = mill.of_paths();
+  request.recipe = Recipe::train(48);
+  request.recipe->layout = Layout::kNhwc;
+  request.recipe->channels = Channels::kBgr;
+
+  const TensorView interleaved = mill.tensor_of(std::move(request));
+
+  constexpr std::size_t kArea = 48 * 48;
+  const auto expected = planar.data();
+  const auto pixels = interleaved.data();
+  REQUIRE(pixels.size() == expected.size());
+  std::size_t different = 0;
+  for (std::size_t image = 0; image < kImages; ++image) {
+    for (std::size_t at = 0; at < kArea * 3; ++at) {
+      const std::size_t channel = 2 - at % 3;
+      different += pixels[image * kArea * 3 + at] == expected[image * kArea * 3 + channel * kArea + at / 3] ? 0 : 1;
+    }
+  }
+  REQUIRE(different == 0);
+}
+
+TEST_CASE("a packed batch gives each image its own size", "[system]") {
+  Recipe recipe = Recipe::thumbnail(40);
+  TempFolder folder;
+  const auto paths = write_image_folder(folder.path(), {.images = kImages, .classes = 0});
+  const Daemon daemon({.roots = {folder.path()}});
+  Session session = need(daemon.connect().open_session({.recipe = recipe, .slot_bytes = 1_MiB}));
+  BatchRequest request;
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
+
+  const Batch batch = need(session.wait(need(session.submit(std::move(request)))));
+
+  REQUIRE_FALSE(batch.failure);
+  REQUIRE(batch.tensor.samples() == paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const SampleInfo info = batch.tensor.sample(i);
+    REQUIRE(std::max(info.size.width, info.size.height) == 40);
+    REQUIRE(batch.tensor.pixels(i).size() == std::size_t{info.size.width} * info.size.height * 3);
+  }
+}
+
+TEST_CASE("an explicit box is what is cut out", "[system]") {
+  Mill mill;
+  BatchRequest request = mill.of_paths();
+  request.recipe = Recipe{.resize = ExactSize{{24, 24}}};
+  for (Sample& sample : request.samples) sample.box = Box{5, 7, 20, 16};
+
+  const TensorView tensor = mill.tensor_of(std::move(request));
+
+  for (std::size_t i = 0; i < tensor.samples(); ++i) REQUIRE(tensor.sample(i).crop == Box{5, 7, 20, 16});
+}
+
+TEST_CASE("every priority is accepted", "[system]") {
+  Mill mill;
+  for (const Priority priority : {Priority::kLow, Priority::kNormal, Priority::kHigh}) {
+    BatchRequest request = mill.of_paths();
+    request.priority = priority;
+    REQUIRE(mill.tensor_of(std::move(request)).samples() == kImages);
+  }
+}
+
+TEST_CASE("a batch fails when its deadline passes while it waits for a slot", "[system]") {
+  Mill mill(Recipe::train(48), 1);
+  const TensorView held = mill.tensor_of(mill.of_paths());
+  BatchRequest request = mill.of_paths();
+  request.deadline = 30ms;
+
+  const Batch batch = mill.make(std::move(request));
+
+  REQUIRE(batch.failure);
+  REQUIRE(batch.failure->code == Code::kDeadline);
+  REQUIRE(held.valid());
+}
+
+TEST_CASE("a batch fails when its deadline passes while it is made", "[system]") {
+  Mill mill(Recipe::train(48), 2, "delay_us=2000000");
+  BatchRequest request = mill.of_paths();
+  request.backend = "fake";
+  request.deadline = 50ms;
+
+  const auto begin = std::chrono::steady_clock::now();
+  const Batch batch = mill.make(std::move(request));
+
+  REQUIRE(batch.failure);
+  REQUIRE(batch.failure->code == Code::kDeadline);
+  REQUIRE(std::chrono::steady_clock::now() - begin < 1900ms);
+}
+
+TEST_CASE("a cancelled batch ends as cancelled, waiting or under way, and its slot is free again", "[system]") {
+  Mill mill(Recipe::train(48), 1, "delay_us=300000");
+  BatchRequest slow = mill.of_paths();
+  slow.backend = "fake";
+  const Ticket running = need(mill.session.submit(std::move(slow)));
+  const Ticket waiting = need(mill.session.submit(mill.of_paths()));
+
+  mill.session.cancel(waiting);
+  mill.session.cancel(running);
+
+  for (const Ticket ticket : {waiting, running}) {
+    const Batch batch = need(mill.session.wait(ticket));
+    REQUIRE(batch.failure);
+    REQUIRE(batch.failure->code == Code::kCancelled);
+  }
+  REQUIRE(mill.tensor_of(mill.of_paths()).samples() == kImages);
+}
+
+TEST_CASE("an unknown backend fails the batch and names what was asked for", "[system]") {
+  Mill mill;
+  BatchRequest request = mill.of_paths();
+  request.backend = "abacus";
+
+  const Batch batch = mill.make(std::move(request));
+
+  REQUIRE(batch.failure);
+  REQUIRE(batch.failure->code == Code::kNotFound);
+  REQUIRE_THAT(batch.failure->message, Catch::Contains("abacus"));
+}
+
+TEST_CASE("slots come back with their views, and a batch waits for one", "[system]") {
+  Mill mill(Recipe::train(48), 2);
+  std::vector<TensorView> held;
+  for (int i = 0; i < 2; ++i) held.push_back(mill.tensor_of(mill.of_paths()));
+  const Ticket third = need(mill.session.submit(mill.of_paths()));
+  REQUIRE(mill.session.wait(third, 50ms).error().code == Code::kDeadline);
+  REQUIRE(mill.daemon.metric("millrace_slots_free") == 0);
+
+  held.clear();
+
+  REQUIRE_FALSE(need(mill.session.wait(third)).failure);
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_slots_free") == 2; }));
+}
+
+}  // namespace
+}  // namespace millrace

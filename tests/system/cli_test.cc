@@ -1,0 +1,258 @@
+// The command line and the daemon's own: exit codes, messages, JSON, pictures.
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <spng.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "tests/support/image_folder.h"
+#include "tests/support/test_images.h"
+#include "tests/system/daemon.h"
+#include "tests/system/need.h"
+
+namespace millrace {
+namespace {
+
+struct Ran {
+  int status = -1;
+  std::string output;
+  std::string errors;
+};
+
+Ran run(std::vector<std::string> argv) {
+  argv.front() = bin_folder() + "/" + argv.front();
+  const Process process = Process::spawn({.argv = std::move(argv), .env = {{"NO_COLOR", "1"}}});
+  const auto status = process.wait(std::chrono::seconds(60));
+  if (!status) throw std::runtime_error("the command does not end");
+  return {*status, process.output(), process.errors()};
+}
+
+google::protobuf::Struct parsed(const std::string& json) {
+  google::protobuf::Struct object;
+  const auto status = google::protobuf::util::JsonStringToMessage(json, &object);
+  INFO(json);
+  REQUIRE(status.ok());
+  return object;
+}
+
+// A picture folder with three files that are none.
+struct BadFolder {
+  BadFolder() {
+    write_image_folder(folder.path(), {.images = 12, .classes = 0});
+    for (const std::string& path : bad) write_file(path, std::string("this is not a picture"));
+    std::filesystem::resize_file(bad[2], 0);
+  }
+  TempFolder folder;
+  std::vector<std::string> bad{folder / "bad_1.jpg", folder / "bad_2.png", folder / "bad_3.jpg"};
+};
+
+TEST_CASE("run --on-error skip names every bad file with its reason and ends with 0", "[system]") {
+  const BadFolder pictures;
+
+  const Ran ran = run({"millrace", "run", "--private", "--dataset", pictures.folder.path(), "--on-error", "skip",
+                       "--batch", "4", "--size", "64"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  for (const std::string& path : pictures.bad) REQUIRE_THAT(ran.errors, Catch::Contains(path));
+  REQUIRE_THAT(ran.errors, Catch::Contains("74 68 69 73") && Catch::Contains("empty"));
+}
+
+TEST_CASE("run --on-error fail ends with 1 and names a bad file", "[system]") {
+  const BadFolder pictures;
+
+  const Ran ran =
+      run({"millrace", "run", "--private", "--dataset", pictures.folder.path(), "--on-error", "fail", "--size", "64"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 1);
+  REQUIRE_THAT(ran.errors, Catch::Contains("millrace: ") && Catch::Contains("bad_"));
+}
+
+TEST_CASE("run --json prints one object with its figures", "[system]") {
+  const BadFolder pictures;
+
+  const Ran ran = run({"millrace", "run", "--private", "--dataset", pictures.folder.path(), "--on-error", "skip",
+                       "--size", "64", "--json"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  const auto object = parsed(ran.output);
+  REQUIRE(object.fields().at("images").number_value() == 12);
+  REQUIRE(object.fields().at("bad").number_value() == 3);
+  REQUIRE(object.fields().at("images_per_second").number_value() > 0);
+  REQUIRE(object.fields().at("bad_samples").list_value().values_size() == 3);
+}
+
+TEST_CASE("run with a daemon that is there", "[system]") {
+  TempFolder folder;
+  write_image_folder(folder.path(), {.images = 12, .classes = 2});
+  const Daemon daemon({.roots = {folder.path()}});
+
+  const Ran ran = run(
+      {"millrace", "run", "--socket", daemon.socket(), "--dataset", folder.path(), "--size", "64", "--epochs", "2"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE(daemon.metric("millrace_samples_total") == 24);
+}
+
+TEST_CASE("ping, stats and devices tell of a daemon", "[system]") {
+  const Daemon daemon({});
+
+  const Ran ping = run({"millrace", "ping", "--socket", daemon.socket(), "-c", "2"});
+  const Ran stats = run({"millrace", "stats", "--socket", daemon.socket(), "--json"});
+  const Ran plain = run({"millrace", "stats", "--socket", daemon.socket()});
+  const Ran devices = run({"millrace", "devices", "--socket", daemon.socket(), "--json"});
+
+  REQUIRE(ping.status == 0);
+  REQUIRE_FALSE(ping.output.empty());
+  REQUIRE(stats.status == 0);
+  parsed(stats.output);
+  REQUIRE_THAT(stats.output, Catch::Contains("millrace_samples_total"));
+  REQUIRE(plain.status == 0);
+  REQUIRE_THAT(plain.output, Catch::Contains("Images made"));
+  REQUIRE(devices.status == 0);
+  REQUIRE_THAT(devices.output, Catch::Contains("cpu") && Catch::Contains("jpeg"));
+  parsed("{\"devices\": " + devices.output + "}");
+}
+
+struct Picture {
+  std::uint32_t width = 0, height = 0;
+  std::vector<std::uint8_t> pixels;  // RGB
+};
+
+Picture read_png(const std::string& path) {
+  const auto bytes = read_file(path);
+  const std::unique_ptr<spng_ctx, void (*)(spng_ctx*)> context(spng_ctx_new(0), spng_ctx_free);
+  spng_ihdr header{};
+  std::size_t size = 0;
+  REQUIRE(spng_set_png_buffer(context.get(), bytes.data(), bytes.size()) == 0);
+  REQUIRE(spng_get_ihdr(context.get(), &header) == 0);
+  REQUIRE(spng_decoded_image_size(context.get(), SPNG_FMT_RGB8, &size) == 0);
+  Picture picture{header.width, header.height, std::vector<std::uint8_t>(size)};
+  REQUIRE(spng_decode_image(context.get(), picture.pixels.data(), size, SPNG_FMT_RGB8, 0) == 0);
+  return picture;
+}
+
+TEST_CASE("preview writes a contact sheet with something on it", "[system]") {
+  TempFolder folder;
+  write_image_folder(folder / "pictures", {.images = 6, .classes = 0});
+
+  const Ran ran = run({"millrace", "preview", "--private", folder / "pictures", "-n", "4", "-o", folder / "sheet.png"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE_THAT(ran.output + ran.errors, Catch::Contains("sheet.png"));
+  Picture sheet = read_png(folder / "sheet.png");
+  REQUIRE(sheet.width >= 300);
+  REQUIRE(sheet.height >= 300);
+  REQUIRE(sheet.width * sheet.height < 64'000'000);
+  std::sort(sheet.pixels.begin(), sheet.pixels.end());
+  REQUIRE(std::unique(sheet.pixels.begin(), sheet.pixels.end()) - sheet.pixels.begin() >
+          64);  // pictures, not a plain surface
+}
+
+TEST_CASE("no daemon there: status 3, and how to start one", "[system]") {
+  TempFolder folder;
+  const std::string nowhere = folder / "none.sock";
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"millrace", "ping", "--socket", nowhere},
+        {"millrace", "stats", "--socket", nowhere},
+        {"millrace", "devices", "--socket", nowhere},
+        {"millrace", "run", "--socket", nowhere, "--dataset", folder.path()},
+        {"millrace", "preview", "--socket", nowhere, folder.path(), "-o", folder / "x.png"}}) {
+    const Ran ran = run(command);
+    CAPTURE(command, ran.output, ran.errors);
+    REQUIRE(ran.status == 3);
+    REQUIRE_THAT(ran.errors, Catch::StartsWith("millrace: ") && Catch::Contains(nowhere) &&
+                                 Catch::Contains("systemctl start millraced") && Catch::Contains("--private"));
+  }
+}
+
+TEST_CASE("wrong usage: status 2", "[system]") {
+  REQUIRE(run({"millrace", "fly"}).status == 2);
+  REQUIRE(run({"millrace"}).status == 2);
+  REQUIRE(run({"millrace", "run", "--no-such-option"}).status == 2);
+  REQUIRE(run({"millrace", "run", "--private"}).status == 2);
+  REQUIRE(run({"millraced", "--no-such-option"}).status == 2);
+}
+
+TEST_CASE("a dataset that is not there: status 1, and its name", "[system]") {
+  TempFolder folder;
+
+  const Ran ran = run({"millrace", "run", "--private", "--dataset", folder / "missing"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status != 0);
+  REQUIRE(ran.status != 3);
+  REQUIRE_THAT(ran.errors, Catch::Contains("missing"));
+}
+
+TEST_CASE("--help teaches with examples", "[system]") {
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"millrace", "--help"},
+                                                  {"millrace", "run", "--help"},
+                                                  {"millrace", "preview", "--help"},
+                                                  {"millrace", "stats", "--help"},
+                                                  {"millrace", "ping", "--help"},
+                                                  {"millrace", "devices", "--help"},
+                                                  {"millraced", "--help"}}) {
+    const Ran ran = run(command);
+    CAPTURE(command, ran.output, ran.errors);
+    REQUIRE(ran.status == 0);
+    REQUIRE_THAT(ran.output, Catch::Contains("xample"));
+  }
+}
+
+TEST_CASE("--check-config prints the settings that a good file amounts to", "[system]") {
+  TempFolder folder;
+  write_file(folder / "good.toml",
+             "[daemon]\nsocket = \"" + folder / "x.sock" + "\"\n[files]\nroots = [\"" + folder.path() + "\"]\n");
+
+  const Ran ran = run({"millraced", "--config", folder / "good.toml", "--check-config"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE_THAT(ran.output, Catch::Contains(folder / "x.sock") && Catch::Contains("[limits]"));
+  write_file(folder / "again.toml", ran.output);
+  REQUIRE(run({"millraced", "--config", folder / "again.toml", "--check-config"}).output == ran.output);
+}
+
+TEST_CASE("--check-config names file, line and key of every mistake", "[system]") {
+  TempFolder folder;
+  write_file(folder / "bad.toml", std::string("[daemon]\nsocket = 7\n\n[limits]\npixels = -3\nslotz = 4\n"));
+
+  const Ran ran = run({"millraced", "--config", folder / "bad.toml", "--check-config"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 2);
+  REQUIRE_THAT(ran.errors, Catch::Contains("bad.toml:2: daemon.socket") &&
+                               Catch::Contains("bad.toml:5: limits.pixels") &&
+                               Catch::Contains("bad.toml:6: limits.slotz"));
+}
+
+TEST_CASE("--check-config of a file that is no TOML names file and line", "[system]") {
+  TempFolder folder;
+  write_file(folder / "broken.toml", std::string("[daemon]\nsocket = \n"));
+
+  const Ran ran = run({"millraced", "--config", folder / "broken.toml", "--check-config"});
+
+  REQUIRE(ran.status == 2);
+  REQUIRE_THAT(ran.errors, Catch::Contains("broken.toml:2"));
+}
+
+TEST_CASE("a socket's path that is too long is refused with the limit", "[system]") {
+  TempFolder folder;
+
+  const Ran ran =
+      run({"millraced", "--socket", folder / std::string(100, 's'), "--root", folder.path(), "--check-config"});
+
+  REQUIRE(ran.status == 2);
+  REQUIRE_THAT(ran.errors, Catch::Contains("107") || Catch::Contains("99"));
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,158 @@
+#include "tests/system/daemon.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "proto/shm/handoff_wire.h"
+#include "tests/support/image_folder.h"
+#include "tests/system/need.h"
+
+namespace millrace {
+namespace {
+
+std::string quoted_list(const std::vector<std::string>& texts) {
+  std::string list = "[";
+  for (const std::string& text : texts) list += (list.size() > 1 ? ", \"" : "\"") + text + "\"";
+  return list + "]";
+}
+
+std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
+  std::string text = "[daemon]\nsocket = \"" + socket + "\"\nlog_level = \"debug\"\n" + spec.daemon;
+  text += "\n[lanes]\ncpu = " + std::to_string(spec.lanes) + "\n";
+  text += "\n[files]\nroots = " + quoted_list(spec.roots) + "\n";
+  if (!spec.memory.empty()) text += "\n[memory]\n" + spec.memory;
+  if (!spec.limits.empty()) text += "\n[limits]\n" + spec.limits;
+  if (!spec.fake.empty()) text += "\n[backends]\nfake = \"" + spec.fake + "\"\n";
+  return text;
+}
+
+// The name in a line of /proc/PID/maps or a link of /proc/PID/fd, or nothing.
+std::string segment_name(const std::string& text) {
+  const std::size_t at = text.find("/millrace-");
+  if (at == std::string::npos) return {};
+  return text.substr(at + 1, text.find(' ', at) - at - 1);
+}
+
+void keep(std::vector<std::string>& names, std::string name) {
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+}
+
+}  // namespace
+
+Daemon::Daemon(DaemonSpec spec)
+    : spec_(std::move(spec)),
+      socket_(folder_ / "millrace.sock"),
+      settings_(folder_ / "millrace.toml"),
+      program_(bin_folder() + "/millraced"),
+      client_program_(tests_folder() + "/millrace_system_client") {
+  write_file(settings_, settings_text(spec_, socket_));
+  if (spec_.user) {
+    program_ = copy_for_all_users(program_, folder_.path());
+    if (chown(folder_.path().c_str(), *spec_.user, *spec_.user) != 0)
+      throw std::runtime_error("cannot give the folder away");
+  }
+  start();
+}
+
+void Daemon::start() {
+  process_.emplace(Process::spawn({.argv = command(), .user = spec_.user}));
+  if (!process_->wait_for("listening on"))
+    throw std::runtime_error("the daemon does not listen; it says:\n" + errors());
+  if (spec_.for_all_users) open_to_all();
+}
+
+std::vector<std::string> Daemon::command() const {
+  if (spec_.shm_size.empty()) return {program_, "--config", settings_};
+  const std::string script =
+      "mount -t tmpfs -o size=" + spec_.shm_size + " tmpfs /dev/shm && exec \"$0\" --config \"$1\"";
+  return {"unshare", "--mount", "sh", "-c", script, program_, settings_};
+}
+
+Process Daemon::client(const std::string& act, const std::vector<std::string>& arguments,
+                       std::optional<uid_t> user) const {
+  std::vector<std::string> argv{client_program_, act, socket_};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return Process::spawn({.argv = argv, .user = user});
+}
+
+std::string Daemon::run_client(const std::string& act, const std::vector<std::string>& arguments,
+                               std::optional<uid_t> user) const {
+  const Process process = client(act, arguments, user);
+  if (process.wait() != 0) throw std::runtime_error("client " + act + ": " + process.errors() + process.output());
+  return process.output();
+}
+
+void Daemon::open_to_all() {
+  if (!client_program_.starts_with(folder_.path()))
+    client_program_ = copy_for_all_users(client_program_, folder_.path());
+  const bool opened = chmod(folder_.path().c_str(), 0755) == 0 && chmod(socket_.c_str(), 0666) == 0 &&
+                      chmod((socket_ + shm::kHandoffSuffix).c_str(), 0666) == 0;
+  if (!opened) throw std::runtime_error("cannot open the daemon's sockets to other users");
+}
+
+Client Daemon::connect() const {
+  return need(Client::connect(socket_));
+}
+
+double Daemon::metric(const std::string& name) const {
+  return metric_of(need(connect().statistics()), name);
+}
+
+std::vector<std::string> Daemon::segments() const {
+  std::vector<std::string> names;
+  const std::string process = "/proc/" + std::to_string(pid());
+  std::ifstream maps(process + "/maps");
+  for (std::string line; std::getline(maps, line);) keep(names, segment_name(line));
+  std::error_code gone;  // a descriptor may be closed while they are listed
+  for (const auto& entry : std::filesystem::directory_iterator(process + "/fd", gone))
+    keep(names, segment_name(std::filesystem::read_symlink(entry, gone).string()));
+  return names;
+}
+
+double metric_of(const Statistics& statistics, const std::string& name) {
+  for (const Metric& metric : statistics.metrics) {
+    if (metric.name == name) return metric.value;
+  }
+  throw std::runtime_error("there is no figure " + name);
+}
+
+std::vector<std::string> names_in_dev_shm() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", none)) {
+    if (const std::string name = entry.path().filename().string(); name.starts_with("millrace-")) names.push_back(name);
+  }
+  return names;
+}
+
+bool is_root() {
+  return geteuid() == 0;
+}
+
+bool can_have_own_shm() {
+  if (!is_root()) return false;
+  const Process probe =
+      Process::spawn({.argv = {"unshare", "--mount", "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /dev/shm"}});
+  return probe.wait() == 0;
+}
+
+void skip_loudly(const std::string& what) {
+  std::fprintf(stderr, "SKIPPED: %s\n", what.c_str());
+}
+
+std::string copy_for_all_users(const std::string& program, const std::string& folder) {
+  const std::filesystem::path from(program);
+  const std::filesystem::path copy = std::filesystem::path(folder) / from.filename();
+  std::filesystem::copy_file(from, copy, std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::permissions(copy, static_cast<std::filesystem::perms>(0755));
+  return copy.string();
+}
+
+}  // namespace millrace

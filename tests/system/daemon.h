@@ -1,0 +1,97 @@
+// A real millraced for one test: its own folder, sockets and settings; killed and reaped with its owner.
+//
+//   Daemon daemon({.roots = {folder.path()}, .limits = "slots = 8\n"});
+//   Client client = daemon.connect();
+//   daemon.kill(SIGKILL);
+//   daemon.start();   // again, on the same sockets
+//
+// Whatever does not work out while starting throws std::runtime_error with the daemon's own words. Thread-bound(the
+// test).
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "millrace/client.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+
+struct DaemonSpec {
+  std::vector<std::string> roots;
+  std::uint32_t lanes = 2;
+  std::string memory;          // further lines of the settings' [memory] table
+  std::string limits;          // the lines of the [limits] table
+  std::string fake;            // options of the fake backend, which is then there, by pin only
+  std::string daemon;          // further lines of the [daemon] table
+  std::string shm_size;        // not empty: with a /dev/shm of its own that is so large ("8m"); see can_have_own_shm()
+  std::optional<uid_t> user;   // runs as this user (needs root)
+  bool for_all_users = false;  // any user may connect
+};
+
+class Daemon {
+ public:
+  explicit Daemon(DaemonSpec spec);
+
+  // REQUIRES: it does not run. Returns once it listens.
+  void start();
+
+  const std::string& socket() const { return socket_; }
+  const std::string& settings() const { return settings_; }
+  Client connect() const;
+
+  void kill(int signal) const { process_->kill(signal); }
+  // Its exit status, or 128 + the signal that ended it; nullopt: it still runs.
+  std::optional<int> wait(std::chrono::milliseconds limit = Process::kPatience) const { return process_->wait(limit); }
+  bool running() const { return process_->running(); }
+  pid_t pid() const { return process_->pid(); }
+  std::string errors() const { return process_->errors(); }
+
+  // Starts millrace_system_client with this act (client_main.cc). Another `user` needs for_all_users.
+  Process client(const std::string& act, const std::vector<std::string>& arguments,
+                 std::optional<uid_t> user = {}) const;
+  // The same, to its end: its output. Throws unless it ends with 0.
+  std::string run_client(const std::string& act, const std::vector<std::string>& arguments,
+                         std::optional<uid_t> user = {}) const;
+
+  // One figure of its statistics, asked for now.
+  double metric(const std::string& name) const;
+  // The names, as the kernel remembers them, of the shared memory that it has mapped or open now.
+  std::vector<std::string> segments() const;
+
+ private:
+  std::vector<std::string> command() const;
+  void open_to_all();
+
+  DaemonSpec spec_;
+  TempFolder folder_;
+  std::string socket_;
+  std::string settings_;
+  std::string program_;
+  std::string client_program_;
+  std::optional<Process> process_;
+};
+
+// One figure of statistics that are there already.
+double metric_of(const Statistics& statistics, const std::string& name);
+
+// Names in /dev/shm that are a daemon's. Another test's daemon has one there for microseconds: ask again, see
+// eventually().
+std::vector<std::string> names_in_dev_shm();
+
+bool is_root();
+// Whether this machine lets a process have a /dev/shm of its own.
+bool can_have_own_shm();
+// Says on stderr that a check was left out, and why.
+void skip_loudly(const std::string& what);
+
+// A copy of one of our programs where every user may run it.
+std::string copy_for_all_users(const std::string& program, const std::string& folder);
+
+}  // namespace millrace

@@ -1,0 +1,67 @@
+#!/bin/sh
+# `cmake --install` gives a libmillrace that others can build with: through find_package(Millrace) and through pkg-config, from a folder
+# that knows nothing of this tree, with headers that need only the standard library.
+#
+#   install_test.sh BUILD_FOLDER SOURCE_FOLDER CXX
+set -eu
+build=$1
+source=$2
+cxx=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+fail() {
+  echo "install_test: $*" >&2
+  exit 1
+}
+
+cmake --install "$build" --component client --prefix "$folder/usr" > "$folder/install.log"
+headers=$folder/usr/include/millrace
+if grep -rnE '#include [<"](proto|client|daemon|google|grpc|boost)' "$headers"; then
+  fail "an installed header includes what is not installed"
+fi
+
+# Each header alone, with every warning, in C++20 and nothing else in the include path.
+for header in "$headers"/*.h; do
+  echo "#include <millrace/$(basename "$header")>" > "$folder/alone.cc"
+  "$cxx" -std=c++20 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I"$folder/usr/include" "$folder/alone.cc"
+done
+
+# As a CMake project.
+mkdir "$folder/project"
+cp "$source"/client/examples/*.cc "$folder/project"
+cat > "$folder/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(user LANGUAGES CXX)
+find_package(Millrace 0.1 REQUIRED)
+foreach(example ten_lines epoch serve)
+  add_executable(${example} ${example}.cc)
+  target_link_libraries(${example} PRIVATE Millrace::Millrace)
+endforeach()
+END
+cmake -S "$folder/project" -B "$folder/project/build" -DCMAKE_PREFIX_PATH="$folder/usr" -DCMAKE_CXX_COMPILER="$cxx" > "$folder/cmake.log" ||
+  { cat "$folder/cmake.log" >&2; fail "find_package(Millrace) does not work"; }
+cmake --build "$folder/project/build" > "$folder/cmake.log" 2>&1 || { cat "$folder/cmake.log" >&2; fail "the examples do not build"; }
+
+# Through pkg-config.
+PKG_CONFIG_PATH=$(dirname "$(find "$folder/usr" -name millrace.pc)")
+export PKG_CONFIG_PATH
+# shellcheck disable=SC2046
+"$cxx" -std=c++20 "$source/client/examples/ten_lines.cc" -o "$folder/ten_lines" $(pkg-config --cflags --libs millrace)
+[ "$(pkg-config --modversion millrace)" = "$("$folder/usr/bin/millrace" --version | cut -d' ' -f2)" ] || fail "the versions differ"
+
+# They run: without a daemon each says so, and how to start one.
+LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH")
+export LD_LIBRARY_PATH
+for program in "$folder/ten_lines" "$folder/project/build/ten_lines"; do
+  if MILLRACE_SOCKET="$folder/none.sock" "$program" / 2> "$folder/errors"; then fail "$program found a daemon where none is"; fi
+  grep -q "systemctl start millraced" "$folder/errors" || { cat "$folder/errors" >&2; fail "$program does not say what to do"; }
+done
+
+# A shared library shows its own names and nobody else's.
+if [ -e "$LD_LIBRARY_PATH/libmillrace.so" ]; then
+  if nm -DC --defined-only "$LD_LIBRARY_PATH/libmillrace.so" | grep -E ' (grpc|google|absl)::| millrace::v1::' | grep -q -v ' [Vuw] '; then
+    fail "libmillrace.so shows names of gRPC or of the messages"
+  fi
+fi
+echo "install_test: fine"

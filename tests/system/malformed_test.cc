@@ -1,0 +1,134 @@
+// What libmillrace would never send: malformed requests, stale releases. Each is an error that names the field, and
+// nothing else happens.
+#include <sys/mman.h>
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "proto/shm/segment_layout.h"
+#include "tests/support/eventually.h"
+#include "tests/system/raw_mill.h"
+#include "tests/system/raw_session.h"
+
+namespace millrace {
+namespace {
+
+TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the stream goes on", "[system]") {
+  const RawMill mill;
+  RawSession session(mill.daemon.socket(), {});
+  std::uint64_t batch = 100;
+  for (const Malformed& malformed : malformed_submits()) {
+    v1::ClientMessage message = mill.submit(++batch);
+    malformed.spoil(*message.mutable_submit());
+    session.stream->send(message);
+
+    const v1::ServerMessage answer = session.stream->receive();
+
+    CAPTURE(malformed.field, answer.ShortDebugString());
+    REQUIRE(answer.failed().batch_id() == batch);
+    REQUIRE(answer.failed().code() == "INVALID_ARGUMENT");
+    REQUIRE_THAT(answer.failed().message(), Catch::StartsWith(malformed.field));
+  }
+  session.stream->send(mill.submit(1));
+  REQUIRE(session.stream->receive().completed().batch_id() == 1);
+  REQUIRE(mill.daemon.metric("millrace_requests_refused_total") >= static_cast<double>(malformed_submits().size()));
+}
+
+TEST_CASE("a batch id that is under way already is refused, the first one goes on", "[system]") {
+  const RawMill mill;
+  RawSession session(mill.daemon.socket(), {.slots = 1});
+  session.stream->send(mill.submit(1));
+  const v1::Completed holding = session.stream->receive().completed();
+  session.stream->send(mill.submit(2));  // waits for the slot
+  session.stream->send(mill.submit(2));
+
+  const v1::ServerMessage refused = session.stream->receive();
+  session.stream->send(release_of(holding.handle()));
+  const v1::ServerMessage made = session.stream->receive();
+
+  REQUIRE(refused.failed().code() == "INVALID_ARGUMENT");
+  REQUIRE_THAT(refused.failed().message(), Catch::StartsWith("batch_id: "));
+  REQUIRE(made.completed().batch_id() == 2);
+}
+
+TEST_CASE("malformed datasets and epochs are errors of theirs that name the field", "[system]") {
+  const RawMill mill;
+  RawSession session(mill.daemon.socket(), {});
+  const auto failure_of = [&](const v1::ClientMessage& message) {
+    session.stream->send(message);
+    return session.stream->receive().failed();
+  };
+  session.stream->send(mill.open_dataset(1));
+  REQUIRE(session.stream->receive().dataset_opened().samples() == 8);
+
+  v1::ClientMessage relative = mill.open_dataset(2);
+  relative.mutable_open_dataset()->set_path("pictures");
+  v1::ClientMessage no_batch = RawMill::start_epoch(5, 1);
+  no_batch.mutable_start_epoch()->set_batch_size(0);
+  v1::ClientMessage no_rank = RawMill::start_epoch(5, 1);
+  no_rank.mutable_start_epoch()->set_rank(3);
+  v1::ClientMessage rubbish = RawMill::start_epoch(5, 1);
+  rubbish.mutable_start_epoch()->set_position("no position");
+
+  REQUIRE_THAT(failure_of(relative).message(), Catch::StartsWith("path: "));
+  REQUIRE_THAT(failure_of(mill.open_dataset(1)).message(), Catch::StartsWith("dataset_id: "));
+  REQUIRE_THAT(failure_of(no_batch).message(), Catch::StartsWith("batch_size: "));
+  REQUIRE_THAT(failure_of(no_rank).message(), Catch::StartsWith("rank: "));
+  REQUIRE(failure_of(rubbish).code() == "INVALID_ARGUMENT");
+  REQUIRE(failure_of(RawMill::start_epoch(5, 99)).code() == "NOT_FOUND");
+  REQUIRE(failure_of(RawMill::start_epoch(5, 99)).stream_id() == 5);
+}
+
+TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[system]") {
+  const RawMill mill;
+  RawSession session(mill.daemon.socket(), {.slots = 1});
+  session.stream->send(mill.submit(1));
+  const v1::TensorHandle first = session.stream->receive().completed().handle();
+  session.stream->send(release_of(first));
+  session.stream->send(mill.submit(2));
+  const v1::TensorHandle second = session.stream->receive().completed().handle();
+  REQUIRE(second.generation() > first.generation());
+
+  v1::TensorHandle invented = second;
+  invented.set_slot(4'000'000'000);
+  session.stream->send(release_of(first));
+  session.stream->send(release_of(invented));
+  session.stream->send(mill.submit(3));
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_batches_admitted_total") == 3; }));
+
+  REQUIRE(mill.daemon.metric("millrace_slots_free") == 0);
+  void* const mapped = mmap(nullptr, session.segment_bytes, PROT_READ, MAP_SHARED, session.segment.get(), 0);
+  REQUIRE(mapped != MAP_FAILED);
+  const auto& header =
+      *reinterpret_cast<const shm::SlotHeader*>(static_cast<const std::byte*>(mapped) + sizeof(shm::SegmentHeader));
+  REQUIRE(header.generation == second.generation());
+  REQUIRE(header.state == static_cast<std::uint32_t>(shm::SlotState::kSealed));
+  munmap(mapped, session.segment_bytes);
+  session.stream->send(release_of(second));
+  REQUIRE(session.stream->receive().completed().batch_id() == 3);
+}
+
+TEST_CASE("malformed sessions are INVALID_ARGUMENT naming the field", "[system]") {
+  const RawMill mill;
+  const auto channel = raw_channel(mill.daemon.socket());
+  RawHandoff handoff(mill.daemon.socket());
+  handoff.hello();
+  const v1::OpenSessionRequest good = open_with(handoff.ticket());
+  const auto error_of = [&](const std::function<void(v1::OpenSessionRequest&)>& spoil) {
+    v1::OpenSessionRequest request = good;
+    spoil(request);
+    v1::OpenSessionReply reply;
+    const grpc::Status status = raw_open(channel, request, reply);
+    REQUIRE(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+
+  REQUIRE_THAT(error_of([](auto& r) { r.set_slots(0); }), Catch::StartsWith("slots: "));
+  REQUIRE_THAT(error_of([](auto& r) { r.set_slot_bytes(0); }), Catch::StartsWith("slot_bytes: "));
+  REQUIRE_THAT(error_of([](auto& r) { r.set_name(std::string(65, 'x')); }), Catch::StartsWith("name: "));
+  REQUIRE_THAT(error_of([](auto& r) { r.set_name("bell\a"); }), Catch::StartsWith("name: "));
+  REQUIRE_THAT(error_of([](auto& r) { r.set_ticket("short"); }), Catch::StartsWith("ticket: "));
+}
+
+}  // namespace
+}  // namespace millrace

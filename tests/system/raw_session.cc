@@ -1,0 +1,164 @@
+#include "tests/system/raw_session.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <stdexcept>
+
+namespace millrace {
+namespace {
+
+UniqueFd connect_to(const std::string& path) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!socket || path.size() >= sizeof address.sun_path) throw std::runtime_error("no socket for " + path);
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const timeval patience{kRawPatienceSeconds, 0};
+  setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw std::runtime_error("connecting to " + path + ": " + std::strerror(errno));
+  return socket;
+}
+
+constexpr std::size_t kMostDescriptors = 8;
+
+UniqueFd descriptor_in(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+    return UniqueFd(fd);
+  }
+  return {};
+}
+
+std::chrono::system_clock::time_point patience() {
+  return std::chrono::system_clock::now() + std::chrono::seconds(kRawPatienceSeconds);
+}
+
+}  // namespace
+
+RawHandoff::RawHandoff(const std::string& socket) : socket_(connect_to(socket + shm::kHandoffSuffix)) {}
+
+void RawHandoff::hello() {
+  shm::HandoffRequest request{};
+  request.magic = shm::kHandoffMagic;
+  request.version = shm::kHandoffVersion;
+  request.kind = static_cast<std::uint32_t>(shm::RequestKind::kHello);
+  if (!send(std::as_bytes(std::span(&request, 1)))) throw std::runtime_error("the daemon does not take a Hello");
+  const Received welcome = receive();
+  if (welcome.closed || welcome.reply.kind != static_cast<std::uint32_t>(shm::ReplyKind::kWelcome))
+    throw std::runtime_error(std::string("no welcome: ") + welcome.reply.message);
+  ticket_.assign(reinterpret_cast<const char*>(welcome.reply.ticket), shm::kTicketBytes);
+}
+
+bool RawHandoff::send(std::span<const std::byte> message, std::span<const int> descriptors) const {
+  if (descriptors.size() > kMostDescriptors) throw std::runtime_error("too many descriptors for one message of a test");
+  iovec bytes{const_cast<std::byte*>(message.data()), message.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(part), descriptors.data(), descriptors.size_bytes());
+  }
+  return sendmsg(socket_.get(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+}
+
+RawHandoff::Received RawHandoff::receive() const {
+  Received received;
+  iovec bytes{&received.reply, sizeof received.reply};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &bytes;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+  if (count < 0 && errno != ECONNRESET) throw std::runtime_error(std::string("hand-off: ") + std::strerror(errno));
+  received.closed = count <= 0;
+  if (!received.closed && count != sizeof received.reply)
+    throw std::runtime_error("hand-off: an answer of a wrong size");
+  received.descriptor = descriptor_in(header);
+  return received;
+}
+
+std::shared_ptr<grpc::Channel> raw_channel(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+}
+
+grpc::Status raw_open(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionRequest& request,
+                      v1::OpenSessionReply& reply) {
+  grpc::ClientContext context;
+  context.set_deadline(patience());
+  return v1::Sessions::NewStub(channel)->Open(&context, request, &reply);
+}
+
+RawStream::RawStream(std::shared_ptr<grpc::Channel> channel) : channel_(std::move(channel)) {
+  context_.set_deadline(patience());
+  stream_ = v1::Sessions::NewStub(channel_)->Stream(&context_);
+}
+
+RawStream::~RawStream() {
+  context_.TryCancel();
+  v1::ServerMessage ignored;
+  while (stream_ && stream_->Read(&ignored)) {
+  }
+  if (stream_) stream_->Finish();
+}
+
+v1::ServerMessage RawStream::receive() {
+  v1::ServerMessage message;
+  if (!stream_->Read(&message)) {
+    const grpc::Status status = finish();
+    throw std::runtime_error("the stream has ended: " + status.error_message());
+  }
+  return message;
+}
+
+grpc::Status RawStream::finish() {
+  v1::ServerMessage ignored;
+  while (stream_->Read(&ignored)) {
+  }
+  const grpc::Status status = stream_->Finish();
+  stream_.reset();
+  return status;
+}
+
+RawSession::RawSession(const std::string& socket, const RawSessionSpec& spec)
+    : handoff(socket), channel(raw_channel(socket)) {
+  handoff.hello();
+  v1::OpenSessionRequest request;
+  request.set_ticket(handoff.ticket());
+  request.set_name(spec.name);
+  request.set_slots(spec.slots);
+  request.set_slot_bytes(spec.slot_bytes);
+  const grpc::Status status = raw_open(channel, request, opened);
+  if (!status.ok()) throw std::runtime_error("opening a session: " + status.error_message());
+  RawHandoff::Received received = handoff.receive();
+  if (!received.descriptor) throw std::runtime_error("opening a session: no descriptor came");
+  segment = std::move(received.descriptor);
+  segment_bytes = received.reply.segment_bytes;
+
+  stream = std::make_unique<RawStream>(channel);
+  v1::ClientMessage attach;
+  attach.mutable_attach()->set_ticket(handoff.ticket());
+  stream->send(attach);
+  if (!stream->receive().has_attached()) throw std::runtime_error("the stream is not attached");
+}
+
+}  // namespace millrace

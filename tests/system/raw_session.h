@@ -1,0 +1,90 @@
+// A client without libmillrace: it can send what the library would refuse, and stop anywhere. Bytes on the hand-off
+// socket (proto/shm/handoff_wire.h) and generated gRPC stubs.
+//
+//   RawHandoff handoff(socket);             connect
+//   handoff.hello();                        now it has a ticket
+//   RawSession session(socket, {...});      the whole way: hand-off, Open, Stream, Attach
+//
+// Every wait is bounded by kRawPatience. A step that should have worked and did not throws std::runtime_error.
+// Thread-bound(its owner).
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "millrace/v1/session.grpc.pb.h"
+#include "proto/base/unique_fd.h"
+#include "proto/shm/handoff_wire.h"
+
+namespace millrace {
+
+inline constexpr int kRawPatienceSeconds = 30;
+
+class RawHandoff {
+ public:
+  explicit RawHandoff(const std::string& socket);  // connects to socket + ".handoff"
+
+  void hello();  // sends Hello and takes the Welcome
+  const std::string& ticket() const { return ticket_; }
+
+  // One message with `descriptors` attached; false when the daemon has closed the connection.
+  bool send(std::span<const std::byte> message, std::span<const int> descriptors = {}) const;
+
+  struct Received {
+    bool closed = false;  // the daemon closed the connection
+    shm::HandoffReply reply{};
+    UniqueFd descriptor;
+  };
+  Received receive() const;
+
+ private:
+  UniqueFd socket_;
+  std::string ticket_;
+};
+
+std::shared_ptr<grpc::Channel> raw_channel(const std::string& socket);
+
+// Sessions.Open.
+grpc::Status raw_open(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionRequest& request,
+                      v1::OpenSessionReply& reply);
+
+// A stream that nothing was sent on yet.
+class RawStream {
+ public:
+  explicit RawStream(std::shared_ptr<grpc::Channel> channel);
+  ~RawStream();  // cancels it
+
+  bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
+  // The next message. Throws when the stream has ended.
+  v1::ServerMessage receive();
+  // How the stream ended. REQUIRES: the daemon ends it.
+  grpc::Status finish();
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;  // shared with who else talks over it
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
+};
+
+struct RawSessionSpec {
+  std::uint32_t slots = 2;
+  std::uint64_t slot_bytes = 1 << 20;
+  std::string name = "raw";
+};
+
+struct RawSession {
+  RawSession(const std::string& socket, const RawSessionSpec& spec);
+
+  RawHandoff handoff;
+  std::shared_ptr<grpc::Channel> channel;
+  v1::OpenSessionReply opened;
+  UniqueFd segment;
+  std::uint64_t segment_bytes = 0;
+  std::unique_ptr<RawStream> stream;  // attached
+};
+
+}  // namespace millrace

@@ -1,0 +1,250 @@
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "daemon/fetch/fetcher.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+using Items = std::vector<Fetched>;
+using Strings = std::vector<std::string>;
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<std::byte> small_jpeg(int orientation = 0) {
+  return make_jpeg({.pixels = make_pixels(32, 16, 3, 1), .exif_orientation = orientation});
+}
+
+struct Fixture {
+  TempFolder temp;
+  Counters counters;
+  std::unique_ptr<Fetcher> fetcher;
+
+  explicit Fixture(Fetcher::Options options = {.threads = 1}) {
+    options.roots = {temp.path()};
+    fetcher = *Fetcher::create(std::move(options), counters);
+  }
+
+  FetchTask task(const std::vector<SampleSource>& sources, std::promise<Items>& answer) const {
+    auto kept = std::make_shared<std::vector<SampleSource>>(sources);
+    FetchTask task{.keep_alive = kept,
+                   .caller = std::make_shared<const Caller>(Caller{.uid = geteuid(), .gid = getegid()}),
+                   .done = [&answer](Items items) { answer.set_value(std::move(items)); }};
+    for (std::uint32_t i = 0; i < kept->size(); ++i) task.items.push_back(FetchItem{i + 100, &(*kept)[i]});
+    return task;
+  }
+
+  Items fetch(const std::vector<SampleSource>& sources) {
+    std::promise<Items> answer;
+    REQUIRE(fetcher->try_fetch(task(sources, answer)));
+    return answer.get_future().get();
+  }
+};
+
+std::string error_of(const Fetched& fetched) {
+  REQUIRE_FALSE(fetched.image.has_value());
+  return fetched.image.error().message;
+}
+
+TEST_CASE("every kind of source comes back as its bytes and header, in the task's order", "[fetch]") {
+  Fixture fixture;
+  const std::vector<std::byte> jpeg = small_jpeg(6);
+  write_file(fixture.temp / "a.jpg", jpeg);
+  const auto dataset = std::make_shared<const Dataset>(fixture.temp.path(), "a.jpg",
+                                                       std::vector<Dataset::Entry>{{0, 5, -1}}, Strings{}, 1);
+
+  const Items items = fixture.fetch(
+      {PathSource{fixture.temp / "a.jpg"}, InlineSource{text_of(jpeg)}, DatasetSource{dataset, SampleId{0}}});
+
+  REQUIRE(items.size() == 3);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    REQUIRE(items[i].index == 100 + i);
+    REQUIRE(items[i].begun);
+    REQUIRE(items[i].image.has_value());
+    REQUIRE(text_of(items[i].image->bytes.view()) == text_of(jpeg));
+    REQUIRE(items[i].image->info.stored == Size{32, 16});
+    REQUIRE(items[i].image->info.orientation == 6);
+  }
+  REQUIRE(fixture.counters.stored(MetricId::encoded_bytes) == static_cast<std::int64_t>(3 * jpeg.size()));
+}
+
+TEST_CASE("a bad sample has its own error and leaves the others alone", "[fetch]") {
+  Fixture fixture;
+  write_file(fixture.temp / "good.jpg", small_jpeg());
+  write_file(fixture.temp / "empty.jpg", std::string());
+  write_file(fixture.temp / "page.jpg", std::string("<html>"));
+  const auto dataset = std::make_shared<const Dataset>("/", "", std::vector<Dataset::Entry>{}, Strings{}, 1);
+
+  const Items items =
+      fixture.fetch({PathSource{fixture.temp / "empty.jpg"}, PathSource{fixture.temp / "page.jpg"},
+                     PathSource{fixture.temp / "missing.jpg"}, PathSource{"/etc/passwd"}, RingSource{0, 10},
+                     DatasetSource{dataset, SampleId{3}}, InlineSource{}, PathSource{fixture.temp / "good.jpg"}});
+
+  REQUIRE(error_of(items[0]) == "an empty file");
+  REQUIRE(error_of(items[1]).starts_with("not an image"));
+  REQUIRE(items[2].image.error().code == Code::kNotFound);
+  REQUIRE(items[3].image.error().code == Code::kDenied);
+  REQUIRE(items[4].image.error().code == Code::kInvalid);
+  REQUIRE(items[5].image.error().code == Code::kInvalid);
+  REQUIRE(error_of(items[6]) == "an empty file");
+  REQUIRE(items[7].image.has_value());
+}
+
+TEST_CASE("the recipe may ignore the orientation", "[fetch]") {
+  Fixture fixture;
+  const std::vector<SampleSource> sources{InlineSource{text_of(small_jpeg(8))}};
+  std::promise<Items> answer;
+  FetchTask task = fixture.task(sources, answer);
+  task.items[0].ignore_orientation = true;
+
+  REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
+
+  REQUIRE(answer.get_future().get()[0].image->info.orientation == 1);
+}
+
+TEST_CASE("encoded bytes over the limit are refused", "[fetch]") {
+  Fixture fixture({.threads = 1, .limits = {.encoded = Bytes{100}}});
+  write_file(fixture.temp / "large", std::string(101, 'x'));
+
+  const Items items = fixture.fetch({PathSource{fixture.temp / "large"}, InlineSource{std::string(101, 'x')}});
+
+  REQUIRE(error_of(items[0]).find("limits.encoded") != std::string::npos);
+  REQUIRE(error_of(items[1]).find("limits.encoded") != std::string::npos);
+}
+
+TEST_CASE("a stopped task comes back cancelled", "[fetch]") {
+  Fixture fixture;
+  std::promise<Items> answer;
+  FetchTask task = fixture.task({InlineSource{text_of(small_jpeg())}, InlineSource{}}, answer);
+  auto stop = std::make_shared<StopFlag>();
+  stop->stop();
+  task.stop = stop;
+
+  REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
+
+  const Items items = answer.get_future().get();
+  REQUIRE(items.size() == 2);
+  for (const Fetched& item : items) REQUIRE(item.image.error().code == Code::kCancelled);
+}
+
+TEST_CASE("a task whose room is used up gives the rest back as not begun", "[fetch]") {
+  Fixture fixture;
+  const std::string jpeg = text_of(small_jpeg());
+  const std::vector<SampleSource> sources(4, InlineSource{jpeg});
+  for (const auto& [room, begun] :
+       {std::pair<std::uint64_t, std::size_t>{0, 1}, {1, 1}, {jpeg.size() + 1, 2}, {~0ULL, 4}}) {
+    std::promise<Items> answer;
+    FetchTask task = fixture.task(sources, answer);
+    task.room = Bytes{room};
+
+    REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
+
+    const Items items = answer.get_future().get();
+    REQUIRE(items.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) REQUIRE(items[i].begun == (i < begun));
+  }
+}
+
+TEST_CASE("a full queue is told to the caller, and the task is left as it was", "[fetch]") {
+  Fixture fixture({.threads = 1, .queue = 1});
+  std::promise<void> running, go_on;
+  std::promise<Items> first, second, third;
+  FetchTask blocking = fixture.task({InlineSource{}}, first);
+  blocking.done = [&](Items items) {
+    running.set_value();
+    go_on.get_future().wait();
+    first.set_value(std::move(items));
+  };
+  REQUIRE(fixture.fetcher->try_fetch(std::move(blocking)));
+  running.get_future().wait();
+  REQUIRE(fixture.fetcher->try_fetch(fixture.task({InlineSource{}}, second)));
+
+  FetchTask refused = fixture.task({InlineSource{}}, third);
+  REQUIRE_FALSE(fixture.fetcher->try_fetch(std::move(refused)));
+
+  REQUIRE(refused.items.size() == 1);
+  REQUIRE(refused.done);
+  go_on.set_value();
+  second.get_future().wait();
+}
+
+TEST_CASE("a fetcher that goes away answers what is queued", "[fetch]") {
+  Fixture fixture({.threads = 1});
+  std::promise<void> running, go_on;
+  std::promise<Items> first, second;
+  FetchTask blocking = fixture.task({InlineSource{}}, first);
+  blocking.done = [&](Items items) {
+    running.set_value();
+    go_on.get_future().wait();
+    first.set_value(std::move(items));
+  };
+  REQUIRE(fixture.fetcher->try_fetch(std::move(blocking)));
+  running.get_future().wait();
+  REQUIRE(fixture.fetcher->try_fetch(fixture.task({InlineSource{text_of(small_jpeg())}}, second)));
+
+  std::thread end([&] { fixture.fetcher.reset(); });
+  go_on.set_value();
+  end.join();
+
+  REQUIRE(second.get_future().get().size() == 1);
+}
+
+TEST_CASE("a listing and its samples fit together", "[fetch]") {
+  Fixture fixture({.threads = 2});
+  const Strings paths = write_image_folder(fixture.temp.path() + "/set", {.images = 24, .classes = 3});
+  std::promise<Result<std::shared_ptr<const Dataset>>> listed;
+  REQUIRE(fixture.fetcher->try_list(
+      {.path_untrusted = fixture.temp / "set",
+       .caller = std::make_shared<const Caller>(Caller{.uid = geteuid(), .gid = getegid()}),
+       .max_files = 1'000,
+       .done = [&](Result<std::shared_ptr<const Dataset>> dataset) { listed.set_value(std::move(dataset)); }}));
+  const Result<std::shared_ptr<const Dataset>> dataset = listed.get_future().get();
+  REQUIRE(dataset.has_value());
+
+  std::vector<SampleSource> sources;
+  for (std::uint64_t i = 0; i < (*dataset)->samples(); ++i) sources.push_back(DatasetSource{*dataset, SampleId{i}});
+  const Items items = fixture.fetch(sources);
+
+  REQUIRE((*dataset)->samples() == paths.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    REQUIRE(items[i].image.has_value());
+    REQUIRE(text_of(items[i].image->bytes.view()) == text_of(read_file(paths[i])));
+  }
+}
+
+TEST_CASE("a listing that fails, or whose fetcher goes away, is answered", "[fetch]") {
+  Fixture fixture;
+  std::promise<Code> listed;
+  Fetcher::ListTask task{
+      .path_untrusted = "/nowhere",
+      .caller = std::make_shared<const Caller>(Caller{.uid = geteuid()}),
+      .max_files = 10,
+      .done = [&](Result<std::shared_ptr<const Dataset>> dataset) { listed.set_value(dataset.error().code); }};
+  REQUIRE(fixture.fetcher->try_list(std::move(task)));
+  fixture.fetcher.reset();
+
+  const Code code = listed.get_future().get();
+  REQUIRE((code == Code::kDenied || code == Code::kCancelled));
+}
+
+TEST_CASE("a root that is not there keeps the fetcher from starting", "[fetch]") {
+  Counters counters;
+
+  const auto fetcher = Fetcher::create({.roots = {"/no/such/folder"}}, counters);
+
+  REQUIRE(fetcher.error().code == Code::kNotFound);
+  REQUIRE(fetcher.error().message.find("/no/such/folder") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,279 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "daemon/fetch/listing.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+
+constexpr uid_t kNobody = 65534;
+
+struct Tree {
+  TempFolder temp;
+  std::string root = temp / "root";
+  std::string top = root + "/set";
+  std::unique_ptr<Roots> roots;
+
+  explicit Tree(const Strings& files) {
+    chmod(temp.path().c_str(), 0755);
+    fs::create_directories(top);
+    for (const std::string& file : files) add(file);
+    roots = *Roots::open({root});
+  }
+  void add(const std::string& file) const {
+    fs::create_directories(fs::path(top + "/" + file).parent_path());
+    write_file(top + "/" + file, std::string("x"));
+  }
+
+  Listing::Request request(Strings extensions = {}, uid_t uid = geteuid()) const {
+    return {.path_untrusted = top,
+            .extensions = std::move(extensions),
+            .caller = std::make_shared<const Caller>(Caller{.uid = uid, .gid = uid}),
+            .max_files = 1'000'000};
+  }
+  Listing::Outcome run(Listing::Request request) const {
+    Listing listing(*roots, std::move(request));
+    while (true) {
+      if (std::optional<Listing::Outcome> outcome = listing.step()) return *std::move(outcome);
+    }
+  }
+  std::shared_ptr<const Dataset> list(Strings extensions = {}) const {
+    Listing::Outcome outcome = run(request(std::move(extensions)));
+    REQUIRE(outcome.has_value());
+    return *outcome;
+  }
+};
+
+Strings paths_of(const Dataset& dataset) {
+  Strings paths;
+  for (std::uint64_t i = 0; i < dataset.samples(); ++i) paths.emplace_back(dataset.relative_path(SampleId{i}));
+  return paths;
+}
+
+std::vector<std::int64_t> labels_of(const Dataset& dataset) {
+  std::vector<std::int64_t> labels;
+  for (std::uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(dataset.label(SampleId{i}));
+  return labels;
+}
+
+bool needs_root() {
+  if (geteuid() == 0) return false;
+  std::fprintf(stderr, "SKIPPED: another user's rights can be tried by root only\n");
+  return true;
+}
+
+TEST_CASE("samples come in byte order of their paths, classes in byte order of their names", "[fetch]") {
+  const Tree tree({"cat/2.jpg", "cat/10.jpg", "cat-wild/1.jpg", "cat.jpg", "Dog/a/b.jpg", "Dog/a.jpg", "Dog/a-b.jpg"});
+
+  const auto dataset = tree.list();
+
+  REQUIRE(paths_of(*dataset) ==
+          Strings{"Dog/a-b.jpg", "Dog/a.jpg", "Dog/a/b.jpg", "cat-wild/1.jpg", "cat.jpg", "cat/10.jpg", "cat/2.jpg"});
+  REQUIRE(dataset->classes() == Strings{"Dog", "cat", "cat-wild"});
+  REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{0, 0, 0, 2, -1, 1, 1});
+  REQUIRE(dataset->root() == tree.top);
+}
+
+TEST_CASE("without folders there are no classes", "[fetch]") {
+  const auto dataset = Tree({"b.jpg", "a.jpg"}).list();
+
+  REQUIRE(dataset->classes().empty());
+  REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
+}
+
+TEST_CASE("only the extensions asked for are listed, in whatever case", "[fetch]") {
+  const Tree tree({"a.jpg", "b.JPG", "c.txt", "d.jpeg", "e", "jpg", "f.tar.jpg"});
+
+  REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"a.jpg", "b.JPG", "f.tar.jpg"});
+  REQUIRE(paths_of(*tree.list({"jpeg", "txt"})) == Strings{"c.txt", "d.jpeg"});
+  REQUIRE(tree.list()->samples() == 7);
+}
+
+TEST_CASE("hidden names and what is neither file nor folder are left out", "[fetch]") {
+  const Tree tree({"a.jpg", ".hidden.jpg", ".git/x.jpg", "c/.b.jpg", "c/d.jpg"});
+  REQUIRE(mkfifo((tree.top + "/fifo.jpg").c_str(), 0644) == 0);
+
+  REQUIRE(paths_of(*tree.list()) == Strings{"a.jpg", "c/d.jpg"});
+}
+
+TEST_CASE("a class without samples keeps its label", "[fetch]") {
+  const Tree tree({"a/x.txt", "b/1.jpg"});
+
+  const auto dataset = tree.list({"jpg"});
+
+  REQUIRE(dataset->classes() == Strings{"a", "b"});
+  REQUIRE(dataset->label(SampleId{0}) == 1);
+}
+
+TEST_CASE("links are followed, and folders that hold themselves end", "[fetch]") {
+  const Tree tree({"a/1.jpg"});
+  fs::create_directories(tree.root + "/other/deep");
+  write_file(tree.root + "/other/deep/2.jpg", std::string("x"));
+  fs::create_symlink("../other", tree.top + "/b");
+  fs::create_symlink(tree.top + "/a/1.jpg", tree.top + "/c.jpg");
+  fs::create_symlink("..", tree.top + "/a/up");
+  fs::create_symlink(".", tree.top + "/a/self");
+
+  const auto dataset = tree.list();
+
+  REQUIRE(paths_of(*dataset) == Strings{"a/1.jpg", "b/deep/2.jpg", "c.jpg"});
+  REQUIRE(dataset->classes() == Strings{"a", "b"});
+}
+
+TEST_CASE("a link to nowhere is listed where it looks like a sample, so that reading it says why", "[fetch]") {
+  const Tree tree({"a.jpg"});
+  fs::create_symlink("missing", tree.top + "/b.jpg");
+  fs::create_symlink("/etc/passwd", tree.top + "/c.jpg");
+  fs::create_symlink("missing", tree.top + "/d.txt");
+
+  REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"a.jpg", "b.jpg", "c.jpg"});
+}
+
+TEST_CASE("a link out of the roots that may be a folder of samples fails the listing", "[fetch]") {
+  const Tree tree({"a.jpg"});
+  fs::create_symlink("/etc", tree.top + "/class");
+
+  const auto outcome = tree.run(tree.request({"jpg"}));
+
+  REQUIRE(outcome.error().code == Code::kDenied);
+  REQUIRE(outcome.error().message.find("\"class\"") != std::string::npos);
+}
+
+TEST_CASE("a folder that the caller may not read fails the listing by its relative name", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree({"a/1.jpg", "a/closed/2.jpg"});
+  for (const mode_t mode : {0700, 0711, 0744}) {
+    chmod((tree.top + "/a/closed").c_str(), mode);
+
+    const auto outcome = tree.run(tree.request({}, kNobody));
+
+    REQUIRE(outcome.error().code == Code::kDenied);
+    REQUIRE(outcome.error().message.find("\"a/closed\"") != std::string::npos);
+    REQUIRE(outcome.error().message.find(tree.root) == std::string::npos);
+  }
+  chmod((tree.top + "/a/closed").c_str(), 0755);
+  REQUIRE((*tree.run(tree.request({}, kNobody)))->samples() == 2);
+}
+
+TEST_CASE("a dataset that the caller may not see is denied, whether it is there or not", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree({"a.jpg"});
+  chmod(tree.root.c_str(), 0700);
+  Listing::Request missing = tree.request({}, kNobody);
+  missing.path_untrusted = tree.root + "/missing";
+
+  const auto there = tree.run(tree.request({}, kNobody)), not_there = tree.run(std::move(missing));
+
+  REQUIRE(there.error().code == Code::kDenied);
+  REQUIRE(there.error().message == not_there.error().message);
+}
+
+TEST_CASE("a folder without samples is an error that says so", "[fetch]") {
+  const Tree tree({"a.txt"});
+
+  const auto outcome = tree.run(tree.request({"jpg", "png"}));
+
+  REQUIRE(outcome.error().code == Code::kNotFound);
+  REQUIRE(outcome.error().message ==
+          "the dataset is empty: no files of the extensions jpg, png beneath it (hidden ones do not count)");
+}
+
+TEST_CASE("a path that is no folder is an error", "[fetch]") {
+  const Tree tree({"a.jpg"});
+  Listing::Request file = tree.request(), missing = tree.request(), slash = tree.request();
+  file.path_untrusted += "/a.jpg";
+  missing.path_untrusted += "/missing";
+  slash.path_untrusted += "//";
+
+  REQUIRE(tree.run(std::move(file)).error().code == Code::kInvalid);
+  REQUIRE(tree.run(std::move(missing)).error().code == Code::kNotFound);
+  REQUIRE((*tree.run(std::move(slash)))->root() == tree.top);
+}
+
+TEST_CASE("more files or folders than the limit are refused with its name", "[fetch]") {
+  const Tree tree({"a/1", "a/2", "b/1"});
+  Listing::Request enough = tree.request(), few = tree.request();
+  enough.max_files = 5;  // three files, two folders
+  few.max_files = 4;
+
+  REQUIRE(tree.run(std::move(enough)).has_value());
+  const auto outcome = tree.run(std::move(few));
+  REQUIRE(outcome.error().code == Code::kExhausted);
+  REQUIRE(outcome.error().message.find("limits.dataset_files") != std::string::npos);
+}
+
+TEST_CASE("links that double at every level end at the limit", "[fetch]") {
+  const Tree tree({});
+  for (int i = 0; i < 40; ++i) {
+    const std::string folder = tree.top + "/" + std::to_string(i);
+    fs::create_directories(folder);
+    fs::create_symlink("../" + std::to_string(i + 1), folder + "/a");
+    fs::create_symlink("../" + std::to_string(i + 1), folder + "/b");
+  }
+  Listing::Request request = tree.request({"jpg"});
+  request.max_files = 2'000;
+
+  REQUIRE(tree.run(std::move(request)).error().code == Code::kExhausted);
+}
+
+TEST_CASE("a stopped listing ends as cancelled", "[fetch]") {
+  const Tree tree({"a/1.jpg"});
+  auto stop = std::make_shared<StopFlag>();
+  Listing::Request request = tree.request();
+  request.stop = stop;
+  Listing listing(*tree.roots, std::move(request));
+  REQUIRE_FALSE(listing.step().has_value());
+
+  stop->stop();
+
+  const std::optional<Listing::Outcome> outcome = listing.step();
+  REQUIRE(outcome.has_value());
+  REQUIRE(outcome->error().code == Code::kCancelled);
+}
+
+TEST_CASE("progress is told every 10,000 files", "[fetch]") {
+  const Tree tree({});
+  for (int i = 0; i < 20'500; ++i) write_file(tree.top + "/" + std::to_string(i), std::string());
+  std::vector<std::uint64_t> seen;
+  Listing::Request request = tree.request();
+  request.progress = [&](std::uint64_t files) { seen.push_back(files); };
+
+  const auto outcome = tree.run(std::move(request));
+
+  REQUIRE((*outcome)->samples() == 20'500);
+  REQUIRE(seen == std::vector<std::uint64_t>{10'000, 20'000});
+}
+
+TEST_CASE("the fingerprint is of the paths in order, and stays what it was", "[fetch]") {
+  const Tree tree({"a/1.jpg", "b/2.jpg"});
+  const std::uint64_t before = tree.list()->fingerprint();
+  tree.add("b/3.jpg");
+
+  REQUIRE(before == fingerprint_with(fingerprint_with(kFingerprintSeed, "a/1.jpg"), "b/2.jpg"));
+  REQUIRE(tree.list()->fingerprint() != before);
+  REQUIRE(fingerprint_with(kFingerprintSeed, "") == 0xAF63BD4C8601B7DF);  // FNV-1a of one zero byte
+  REQUIRE(fingerprint_with(kFingerprintSeed, "foobar") ==
+          0x34531CA7168B8F38);  // FNV-1a of "foobar" and a zero byte, its authors' vector
+}
+
+TEST_CASE("names that are not UTF-8 are kept byte for byte", "[fetch]") {
+  const Tree tree({});
+  const std::string name = "caf\xE9\x01.jpg";
+  write_file(tree.top + "/" + name, std::string("x"));
+
+  REQUIRE(paths_of(*tree.list()) == Strings{name});
+}
+
+}  // namespace
+}  // namespace millrace

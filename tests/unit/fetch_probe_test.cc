@@ -1,0 +1,198 @@
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/fetch/orientation.h"
+#include "daemon/fetch/probe.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+using namespace std::string_literals;
+using namespace std::string_view_literals;
+using Encoded = std::vector<std::byte>;
+
+constexpr UseOrientation kYes = UseOrientation::kYes;
+constexpr UseOrientation kNo = UseOrientation::kNo;
+
+Encoded bytes_of(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return Encoded(first, first + text.size());
+}
+
+SourceInfo probed(const Encoded& bytes, UseOrientation use = kYes) {
+  Result<SourceInfo> info = probe_image(bytes, SampleLimits{}, use);
+  REQUIRE(info.has_value());
+  return *info;
+}
+
+std::string refused(const Encoded& bytes, const SampleLimits& limits = {}) {
+  const Result<SourceInfo> info = probe_image(bytes, limits, kYes);
+  REQUIRE_FALSE(info.has_value());
+  REQUIRE(info.error().code == Code::kInvalid);
+  return info.error().message;
+}
+
+Encoded jpeg(std::uint32_t width, std::uint32_t height, int orientation = 0) {
+  return make_jpeg({.pixels = make_pixels(width, height, 3, 1), .exif_orientation = orientation});
+}
+Encoded png(std::uint32_t width, std::uint32_t height, int orientation = 0) {
+  return make_png({.pixels = make_pixels(width, height, 3, 1), .exif_orientation = orientation});
+}
+Encoded webp(std::uint32_t width, std::uint32_t height, bool lossless, int orientation = 0) {
+  return make_webp({.pixels = make_pixels(width, height, 3, 1), .lossless = lossless, .exif_orientation = orientation});
+}
+
+Encoded inserted(Encoded into, std::size_t at, std::string_view text) {
+  const Encoded bytes = bytes_of(text);
+  into.insert(into.begin() + static_cast<std::ptrdiff_t>(at), bytes.begin(), bytes.end());
+  return into;
+}
+
+std::string app1(const std::string& payload) {
+  const std::size_t length = payload.size() + 2;
+  return std::string("\xFF\xE1") + static_cast<char>(length >> 8U) + static_cast<char>(length & 255U) + payload;
+}
+
+// A PNG chunk whose checksum is not right, which the probe does not look at.
+std::string chunk(const std::string& type, const std::string& data) {
+  const std::uint32_t length = static_cast<std::uint32_t>(data.size());
+  std::string text;
+  for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(length >> static_cast<unsigned>(shift) & 255U);
+  return text + type + data + "\0\0\0\0"s;
+}
+
+TEST_CASE("format and size are read from the header of every format", "[fetch]") {
+  REQUIRE(probed(jpeg(61, 33)).format == ImageFormat::kJpeg);
+  REQUIRE(probed(jpeg(61, 33)).stored == Size{61, 33});
+  REQUIRE(probed(make_jpeg({.pixels = make_pixels(70, 20, 1, 1), .progressive = true})).stored == Size{70, 20});
+  REQUIRE(probed(png(300, 2)).format == ImageFormat::kPng);
+  REQUIRE(probed(png(300, 2)).stored == Size{300, 2});
+  REQUIRE(probed(webp(17, 90, false)).format == ImageFormat::kWebp);
+  REQUIRE(probed(webp(17, 90, false)).stored == Size{17, 90});
+  REQUIRE(probed(webp(1000, 3, true)).stored == Size{1000, 3});
+  REQUIRE(probed(webp(20, 30, true, 6)).stored == Size{20, 30});
+}
+
+TEST_CASE("the orientation is read from every format, and ignored when asked to", "[fetch]") {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    for (const Encoded& image : {jpeg(16, 8, orientation), png(16, 8, orientation), webp(16, 8, false, orientation)}) {
+      REQUIRE(probed(image, kYes).orientation == orientation);
+      REQUIRE(probed(image, kNo).orientation == 1);
+      REQUIRE(probed(image, kNo).stored == Size{16, 8});
+    }
+  }
+}
+
+TEST_CASE("an orientation outside 1 ... 8 means none", "[fetch]") {
+  REQUIRE(probed(jpeg(16, 8, 9)).orientation == 1);
+  REQUIRE(probed(png(16, 8, 200)).orientation == 1);
+  REQUIRE(probed(jpeg(16, 8)).orientation == 1);
+}
+
+TEST_CASE("XMP gives the orientation where EXIF does not", "[fetch]") {
+  const std::string xmp = "http://ns.adobe.com/xap/1.0/\0<rdf:Description tiff:Orientation=\"8\"/>"s;
+  const std::string itxt = "XML:com.adobe.xmp\0\0\0en\0\0<tiff:Orientation>3</tiff:Orientation>"s;
+
+  REQUIRE(probed(inserted(jpeg(16, 8), 2, app1(xmp))).orientation == 8);
+  REQUIRE(probed(inserted(jpeg(16, 8, 6), 2, app1(xmp))).orientation == 6);
+  REQUIRE(probed(inserted(png(16, 8), 33, chunk("iTXt", itxt))).orientation == 3);
+}
+
+TEST_CASE("a PNG's eXIf may follow the image data", "[fetch]") {
+  const Encoded exif = make_exif(5);
+  const Encoded image = png(16, 8);
+  const std::string data(reinterpret_cast<const char*>(exif.data()), exif.size());
+
+  REQUIRE(probed(inserted(image, image.size() - 12, chunk("eXIf", data))).orientation == 5);
+}
+
+TEST_CASE("fill bytes and junk between JPEG segments are passed over", "[fetch]") {
+  const Encoded plain = jpeg(16, 8, 6);
+
+  REQUIRE(probed(inserted(plain, 2, "\xFF\xFF\xFF"sv)).orientation == 6);
+  REQUIRE(probed(inserted(plain, 2, "\xFF\0junk\xFF\0junk"s)).stored == Size{16, 8});
+}
+
+TEST_CASE("EXIF is read in both byte orders, from numbers of several types", "[fetch]") {
+  const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
+
+  REQUIRE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"sv) == 6U);
+  REQUIRE(orientation("MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"sv) == 6U);
+  REQUIRE(orientation("Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x04\0\x01\0\0\0\x06\0\0\0"sv) == 6U);
+  REQUIRE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x02\0\x01\0\0\0\x06\0\0\0"sv) == 0U);              // text
+  REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x63\0\x01\0\0\0\x06\0\0\0"sv).has_value());  // unknown type
+}
+
+TEST_CASE("EXIF that points outside itself, or goes on too long, has no orientation", "[fetch]") {
+  const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
+
+  REQUIRE_FALSE(orientation("II*\0\xFF\xFF\xFF\xFF"sv).has_value());
+  REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\xFF\xFF"sv).has_value());
+  REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\xFF\xFF\xFF\xFF\x06\0\0\0"sv).has_value());
+  REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x04\0\0\0\xF0\xFF\xFF\xFF"sv).has_value());
+  REQUIRE(orientation("II"sv) == 0U);
+  REQUIRE(orientation(""sv) == 0U);
+}
+
+TEST_CASE("what is no image is refused with its first bytes", "[fetch]") {
+  REQUIRE(refused(bytes_of("<html>")) ==
+          "not an image that this daemon knows (JPEG, PNG, WebP); it begins with 3c 68 74 6d");
+  REQUIRE(refused(bytes_of("\xFF")) == "not an image that this daemon knows (JPEG, PNG, WebP); it begins with ff");
+  REQUIRE(refused({}) == "an empty file");
+}
+
+TEST_CASE("a file cut off before its size is refused, and one cut off later is left to the decoder", "[fetch]") {
+  const std::vector<Encoded> images{jpeg(61, 33, 6), png(61, 33, 6), webp(61, 33, false, 6), webp(61, 33, true),
+                                    webp(61, 33, false)};
+  for (const Encoded& image : images) {
+    bool sized = false;
+    for (std::size_t size = 1; size <= image.size(); ++size) {
+      const Encoded cut(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(size));
+      const Result<SourceInfo> info = probe_image(cut, SampleLimits{}, kYes);
+      if (info) REQUIRE(info->stored == Size{61, 33});
+      REQUIRE((info || !sized));
+      sized = sized || info.has_value();
+    }
+    REQUIRE(sized);
+  }
+
+  REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xE0\0\x10JFIF"sv)) == "cut off: the file ends before the frame header");
+  REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0"sv)) == "cut off: the file ends before the IHDR chunk");
+}
+
+TEST_CASE("a side of 0 is refused", "[fetch]") {
+  const auto frame = [](std::string_view size) {
+    return bytes_of("\xFF\xD8\xFF\xC0\0\x0B\x08"s + std::string(size) + "\x01\x01\x11\0"s);
+  };
+
+  REQUIRE(probed(frame("\0\x07\0\x05"sv)).stored == Size{5, 7});
+  REQUIRE(refused(frame("\0\0\0\x05"sv)).find("DNL") != std::string::npos);
+  REQUIRE(refused(frame("\0\x07\0\0"sv)) == "its header says 0x7 pixels: there is nothing to decode");
+  REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\0\0\0\0\0\x05\x08\x02\0\0\0"sv)) ==
+          "its header says 0x5 pixels: there is nothing to decode");
+}
+
+TEST_CASE("sizes over the limits are refused with the limit's name", "[fetch]") {
+  const Encoded gigantic = bytes_of("\xFF\xD8\xFF\xC0\0\x0B\x08\xE6\x78\xE6\x78\x01\x01\x11\0"sv);
+
+  REQUIRE(refused(gigantic, {.pixels = 1'000'000}) ==
+          "59000x59000 pixels are over the limit of 1000000 (limits.pixels)");
+  REQUIRE(refused(gigantic, {.side = 50'000}) == "59000x59000 pixels are over the limit of 50000 a side (limits.side)");
+  REQUIRE(probe_image(jpeg(10, 10), {.pixels = 100, .side = 10}, kYes).has_value());
+  REQUIRE(refused(jpeg(10, 10), {.pixels = 99}).find("(limits.pixels)") != std::string::npos);
+}
+
+TEST_CASE("a broken beginning is refused with what is wrong", "[fetch]") {
+  REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xD9"sv)).find("marker ff d9") != std::string::npos);
+  REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xDA\0\x02"sv)).find("marker ff da") != std::string::npos);
+  REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0Ctexttexttexttext1234"sv)).find("IHDR") != std::string::npos);
+  REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPABCD\x08\0\0\0........"sv)).find("first chunk") != std::string::npos);
+  REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPVP8 \x0A\0\0\0.........."sv)).find("VP8 key frame") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,382 @@
+// Real files, links, FIFOs and owners. What needs another user's rights skips loudly where the tests do not run as
+// root.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "daemon/fetch/read_file.h"
+#include "daemon/fetch/roots.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kNobody = 65534;
+const std::string kDenied = "not readable: the path must lie beneath one of the daemon's roots and be readable by you";
+
+// outside/, and root/ with a folder and files in it; all readable by everybody.
+struct Tree {
+  TempFolder temp;
+  std::string root = temp / "root";
+  std::string outside = temp / "outside";
+
+  Tree() {
+    fs::create_directories(root + "/a/b");
+    fs::create_directories(outside);
+    write_file(root + "/a/b/file", std::string("inside"));
+    write_file(outside + "/file", std::string("outside"));
+    chmod(temp.path().c_str(), 0755);
+  }
+  std::string operator/(const std::string& name) const { return root + "/" + name; }
+};
+
+std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots) {
+  Result<std::unique_ptr<Roots>> opened = Roots::open(roots);
+  REQUIRE(opened.has_value());
+  return *std::move(opened);
+}
+
+Caller myself() {
+  return {.uid = geteuid(), .gid = getegid()};
+}
+Caller nobody() {
+  return {.uid = kNobody, .gid = kNobody};
+}
+
+bool needs_root() {
+  if (geteuid() == 0) return false;
+  std::fprintf(stderr, "SKIPPED: another user's rights can be tried by root only\n");
+  return true;
+}
+
+// The file's text, or the error's.
+std::string text_or_error(const Roots& roots, const std::string& path, const Caller& caller) {
+  const Result<UniqueFd> fd = roots.open_file(path, caller);
+  if (!fd) return fd.error().message;
+  const Result<EncodedBytes> bytes = read_file(fd->get(), 1_MiB);
+  REQUIRE(bytes.has_value());
+  return std::string(reinterpret_cast<const char*>(bytes->view().data()), bytes->size());
+}
+
+Code code_of(const Roots& roots, const std::string& path, const Caller& caller) {
+  const Result<UniqueFd> fd = roots.open_file(path, caller);
+  REQUIRE_FALSE(fd.has_value());
+  return fd.error().code;
+}
+
+TEST_CASE("a file beneath a root is opened", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.outside, tree.root + "/"});
+
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", myself()) == "inside");
+  REQUIRE(text_or_error(*roots, tree.outside + "/file", myself()) == "outside");
+}
+
+TEST_CASE("a path outside the roots gets the same words whether it exists or not", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+
+  for (const std::string& path : {tree.outside + "/file", tree.outside + "/missing", std::string("/etc/passwd"),
+                                  std::string("/"), std::string(), std::string("relative"), tree.root + "x/file"}) {
+    REQUIRE(text_or_error(*roots, path, myself()) == kDenied);
+    REQUIRE(code_of(*roots, path, nobody()) == Code::kDenied);
+  }
+}
+
+TEST_CASE("a path that is not plain is refused", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+
+  for (const std::string& path : {tree / "a/../a/b/file", tree / "./a/b/file", tree / "a//b/file", tree / "a/b/file/",
+                                  tree / "../outside/file", (tree / "a/b/file") + std::string("\0.jpg", 5)})
+    REQUIRE(text_or_error(*roots, path, myself()) == kDenied);
+}
+
+TEST_CASE("a missing file is said to be missing where the caller may look", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+
+  for (const std::string& path : {tree / "a/b/missing", tree / "missing/file", tree / "a/b/file/file"}) {
+    REQUIRE(code_of(*roots, path, myself()) == Code::kNotFound);
+    REQUIRE(code_of(*roots, path, nobody()) == Code::kNotFound);
+  }
+}
+
+TEST_CASE("links within the roots are followed, relative and absolute ones", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_symlink("b/file", tree / "a/to_file");
+  fs::create_symlink("../../a/b", tree / "a/b/around");
+  fs::create_symlink(tree / "a/b/file", tree / "absolute");
+  fs::create_symlink(tree / "a", tree / "absolute_folder");
+
+  for (const Caller& caller : {myself(), nobody()}) {
+    REQUIRE(text_or_error(*roots, tree / "a/to_file", caller) == "inside");
+    REQUIRE(text_or_error(*roots, tree / "a/b/around/file", caller) == "inside");
+    REQUIRE(text_or_error(*roots, tree / "absolute", caller) == "inside");
+    REQUIRE(text_or_error(*roots, tree / "absolute_folder/to_file", caller) == "inside");
+  }
+}
+
+TEST_CASE("links out of the roots are denied, whether their target exists or not", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_symlink(tree.outside + "/file", tree / "absolute");
+  fs::create_symlink("../outside/file", tree / "relative");
+  fs::create_symlink("../outside/missing", tree / "missing");
+  fs::create_symlink("../outside", tree / "folder");
+  fs::create_symlink(tree.root + "/../outside/file", tree / "up_and_out");
+  fs::create_symlink("../root/a/b/file", tree / "out_and_back");
+
+  for (const Caller& caller : {myself(), nobody()}) {
+    for (const char* name :
+         {"absolute", "relative", "missing", "folder/file", "folder/missing", "up_and_out", "out_and_back"}) {
+      REQUIRE(text_or_error(*roots, tree / name, caller) == kDenied);
+      REQUIRE(code_of(*roots, tree / name, caller) == Code::kDenied);
+    }
+  }
+}
+
+TEST_CASE("a link into another root is followed", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root, tree.outside});
+  fs::create_symlink(tree.outside + "/file", tree / "absolute");
+
+  REQUIRE(text_or_error(*roots, tree / "absolute", myself()) == "outside");
+  REQUIRE(text_or_error(*roots, tree / "absolute", nobody()) == "outside");
+}
+
+TEST_CASE("links that go round in circles are refused", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_symlink("two", tree / "one");
+  fs::create_symlink("one", tree / "two");
+
+  REQUIRE(text_or_error(*roots, tree / "one", myself()).find("circles") != std::string::npos);
+  REQUIRE(text_or_error(*roots, tree / "one", nobody()).find("circles") != std::string::npos);
+}
+
+TEST_CASE("a root named by a link is found by both its names", "[fetch]") {
+  const Tree tree;
+  fs::create_symlink(tree.root, tree.temp / "link");
+  const auto roots = open_roots({tree.temp / "link"});
+
+  REQUIRE(text_or_error(*roots, tree.temp / "link/a/b/file", myself()) == "inside");
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
+}
+
+TEST_CASE("what is not a regular file is refused without blocking", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root, "/dev"});
+  REQUIRE(mkfifo((tree / "fifo").c_str(), 0644) == 0);
+  fs::create_symlink("fifo", tree / "to_fifo");
+
+  for (const Caller& caller : {myself(), nobody()}) {
+    REQUIRE(text_or_error(*roots, tree / "fifo", caller) == "not a regular file");
+    REQUIRE(text_or_error(*roots, tree / "to_fifo", caller) == "not a regular file");
+    REQUIRE(text_or_error(*roots, "/dev/zero", caller) == "not a regular file");
+    REQUIRE(text_or_error(*roots, tree / "a", caller) == "a folder, not a file");
+  }
+}
+
+TEST_CASE("a root that is not there is refused by its name", "[fetch]") {
+  const Tree tree;
+
+  const auto missing = Roots::open({tree / "missing"}), relative = Roots::open({"data"}),
+             file = Roots::open({tree / "a/b/file"});
+
+  REQUIRE(missing.error().code == Code::kNotFound);
+  REQUIRE(missing.error().message.find(tree / "missing") != std::string::npos);
+  REQUIRE(relative.error().code == Code::kInvalid);
+  REQUIRE(file.error().code == Code::kNotFound);
+}
+
+TEST_CASE("the caller's own rights decide, in the same words for what is there and what is not", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_directories(tree / "closed");
+  write_file(tree / "closed/file", std::string("secret"));
+  chmod((tree / "closed").c_str(), 0700);
+  write_file(tree / "private", std::string("secret"));
+  chmod((tree / "private").c_str(), 0600);
+
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
+  REQUIRE(text_or_error(*roots, tree / "private", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/file", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/missing", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/missing/deeper", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/file", myself()) == "secret");
+}
+
+TEST_CASE("a folder above the root that the caller may not search closes the root to him", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  chmod(tree.temp.path().c_str(), 0700);
+
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "a/b/missing", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", myself()) == "inside");
+}
+
+TEST_CASE("a link does not lead the caller into a folder that he may not search", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_directories(tree / "closed");
+  write_file(tree / "closed/file", std::string("secret"));
+  chmod((tree / "closed").c_str(), 0700);
+  fs::create_symlink("closed/file", tree / "to_file");
+  fs::create_symlink("closed/missing", tree / "to_missing");
+  fs::create_symlink(tree / "closed", tree / "to_folder");
+
+  for (const char* name : {"to_file", "to_missing", "to_folder/file", "to_folder/missing"})
+    REQUIRE(text_or_error(*roots, tree / name, nobody()) == kDenied);
+}
+
+TEST_CASE("owner, groups and ACLs give what the kernel would give", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  const std::string path = tree / "a/b/file";
+  REQUIRE(chown(path.c_str(), 1234, 5678) == 0);
+  const Caller owner{.uid = 1234, .gid = 1}, member{.uid = 99, .gid = 1, .groups = {7, 5678}},
+      other{.uid = 99, .gid = 1};
+
+  chmod(path.c_str(), 0400);
+  REQUIRE(text_or_error(*roots, path, owner) == "inside");
+  REQUIRE(text_or_error(*roots, path, member) == kDenied);
+  chmod(path.c_str(), 0040);
+  REQUIRE(text_or_error(*roots, path, owner) == kDenied);
+  REQUIRE(text_or_error(*roots, path, member) == "inside");
+  REQUIRE(text_or_error(*roots, path, other) == kDenied);
+
+  // user::---  user:99:r--  group::---  mask::r--  other::---
+  const char acl[] =
+      "\2\0\0\0"
+      "\1\0\0\0\xFF\xFF\xFF\xFF"
+      "\2\0\4\0\x63\0\0\0"
+      "\4\0\0\0\xFF\xFF\xFF\xFF"
+      "\x10\0\4\0\xFF\xFF\xFF\xFF"
+      "\x20\0\0\0\xFF\xFF\xFF\xFF";
+  if (setxattr(path.c_str(), "system.posix_acl_access", acl, sizeof acl - 1, 0) != 0) {
+    std::fprintf(stderr, "SKIPPED: the file system of the temporary folder has no ACLs\n");
+    return;
+  }
+  REQUIRE(text_or_error(*roots, path, other) == "inside");
+  REQUIRE(text_or_error(*roots, path, nobody()) == kDenied);
+}
+
+TEST_CASE("a folder that is closed to the caller is closed to him within two seconds", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
+  chmod((tree / "a").c_str(), 0700);
+
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(2'500);
+  std::string text;
+  do {
+    text = text_or_error(*roots, tree / "a/b/file", nobody());
+  } while (text != kDenied && std::chrono::steady_clock::now() < deadline);
+
+  REQUIRE(text == kDenied);
+}
+
+// `swap` goes on until the end of the test; what is read must never be the secret.
+template <class Swap>
+void read_while(const Swap& swap, const Roots& roots, const std::string& path, const Caller& caller) {
+  std::atomic<bool> stop{false};
+  std::thread swapper([&] {
+    while (!stop.load()) swap();
+  });
+  int inside = 0;
+  bool leaked = false;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  for (int i = 0; (i < 3'000 || inside < 10) && std::chrono::steady_clock::now() < deadline; ++i) {
+    const std::string text = text_or_error(roots, path, caller);
+    inside += text == "inside" ? 1 : 0;
+    leaked = leaked || text == "outside" || text == "secret";
+  }
+  stop = true;
+  swapper.join();
+
+  REQUIRE_FALSE(leaked);
+  REQUIRE(inside >= 10);
+}
+
+TEST_CASE("a file that is swapped for a link out of the root while it is read never leaks", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  const auto swap = [&] {
+    fs::create_symlink("../outside/file", tree / "next");
+    fs::rename(tree / "next", tree / "swapped");
+    write_file(tree / "next", std::string("inside"));
+    fs::rename(tree / "next", tree / "swapped");
+  };
+  swap();
+
+  read_while(swap, *roots, tree / "swapped", myself());
+  read_while(swap, *roots, tree / "swapped", nobody());
+}
+
+TEST_CASE("a folder that is swapped for a link to a closed one while a file in it is read never leaks", "[fetch]") {
+  if (needs_root()) return;
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  fs::create_directories(tree / "closed/b");
+  write_file(tree / "closed/b/file", std::string("secret"));
+  chmod((tree / "closed").c_str(), 0700);
+  const auto swap = [&] {
+    fs::rename(tree / "a", tree / "kept");
+    fs::create_symlink("closed", tree / "a");
+    fs::remove(tree / "a");
+    fs::rename(tree / "kept", tree / "a");
+  };
+
+  read_while(swap, *roots, tree / "a/b/file", nobody());
+}
+
+TEST_CASE("a very deep path is refused before it takes all descriptors", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  std::string path = tree.root;
+  for (int i = 0; i < 200; ++i) path += "/d";
+  fs::create_directories(path);
+  write_file(path + "/file", std::string("deep"));
+
+  const std::string text = text_or_error(*roots, path + "/file", nobody());
+
+  REQUIRE(text.find("more than 128 folders deep") != std::string::npos);
+}
+
+TEST_CASE("a file that has grown or is larger than the limit is not read beyond it", "[fetch]") {
+  const Tree tree;
+  write_file(tree / "large", std::string(1001, 'x'));
+  const UniqueFd large(open((tree / "large").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd unsized_file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));  // its size is 0 until it is read
+  const UniqueFd again(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+
+  REQUIRE(read_file(large.get(), Bytes{1001})->size() == 1001);
+  const Result<EncodedBytes> refused = read_file(large.get(), Bytes{1000});
+  REQUIRE(refused.error().code == Code::kInvalid);
+  REQUIRE(refused.error().message == "1.0 kB are over the limit of 1.0 kB a file (limits.encoded)");
+  REQUIRE(read_file(unsized_file.get(), 1_MiB)->size() > 100);
+  REQUIRE(read_file(again.get(), Bytes{100}).error().code == Code::kInvalid);
+}
+
+}  // namespace
+}  // namespace millrace

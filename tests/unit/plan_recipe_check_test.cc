@@ -1,0 +1,106 @@
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "daemon/plan/recipe_check.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::uint32_t kMaxSide = 65'535;
+const float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+Recipe packed(Recipe recipe) {
+  recipe.packing = Packing::kPacked;
+  return recipe;
+}
+
+// The field that the recipe is refused for.
+std::string field_refused(const Recipe& recipe) {
+  const Result<void> checked = check_recipe(recipe, kMaxSide);
+  if (checked) return "none";
+  REQUIRE(checked.error().code == Code::kInvalid);
+  return checked.error().message.substr(0, checked.error().message.find(": "));
+}
+
+TEST_CASE("recipes that people use are accepted", "[plan]") {
+  const Normalise imagenet{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+
+  REQUIRE(field_refused({.crop = RandomResizedCrop{},
+                         .resize = ExactSize{{224, 224}},
+                         .flip_probability = 0.5F,
+                         .normalise = imagenet,
+                         .dtype = DType::kFloat32}) == "none");
+  REQUIRE(field_refused({.resize = ShorterSide{256}, .centre_crop = Size{224, 224}}) == "none");
+  REQUIRE(field_refused(packed({})) == "none");
+  REQUIRE(field_refused(packed({.resize = LongerSide{1024}})) == "none");
+  REQUIRE(field_refused({.crop = BoxCrop{{0, 0, 32, 32}}}) == "none");
+}
+
+TEST_CASE("a value out of range is refused by the field's name", "[plan]") {
+  REQUIRE(field_refused({.resize = ExactSize{{0, 224}}}) == "recipe.resize.exact.width");
+  REQUIRE(field_refused({.resize = ExactSize{{224, 65'536}}}) == "recipe.resize.exact.height");
+  REQUIRE(field_refused(packed({.resize = ShorterSide{0}})) == "recipe.resize.shorter_side");
+  REQUIRE(field_refused(packed({.resize = LongerSide{70'000}})) == "recipe.resize.longer_side");
+  REQUIRE(field_refused({.crop = CentreCrop{{0, 1}}}) == "recipe.crop.centre.width");
+  REQUIRE(field_refused({.centre_crop = Size{224, 0}}) == "recipe.centre_crop.height");
+  REQUIRE(field_refused(packed({.crop = BoxCrop{{-1, 0, 5, 5}}})) == "recipe.crop.box.left");
+  REQUIRE(field_refused(packed({.crop = BoxCrop{{0, -1, 5, 5}}})) == "recipe.crop.box.top");
+  REQUIRE(field_refused(packed({.crop = BoxCrop{{0, 0, 0, 5}}})) == "recipe.crop.box.width");
+  REQUIRE(field_refused(packed({.crop = BoxCrop{{65'000, 0, 1'000, 5}}})) == "recipe.crop.box");
+  REQUIRE(field_refused(packed({.flip_probability = 1.5F})) == "recipe.flip_probability");
+  REQUIRE(field_refused(packed({.flip_probability = kNaN})) == "recipe.flip_probability");
+}
+
+TEST_CASE("scales and ratios that are no range are refused", "[plan]") {
+  const auto field = [](RandomResizedCrop crop) { return field_refused(packed({.crop = crop})); };
+
+  REQUIRE(field({.min_scale = 0}) == "recipe.crop.random_resized.min_scale");
+  REQUIRE(field({.min_scale = kNaN}) == "recipe.crop.random_resized.min_scale");
+  REQUIRE(field({.max_scale = 1.5F}) == "recipe.crop.random_resized.max_scale");
+  REQUIRE(field({.min_scale = 0.9F, .max_scale = 0.5F}) == "recipe.crop.random_resized.min_scale");
+  REQUIRE(field({.min_ratio = -1}) == "recipe.crop.random_resized.min_ratio");
+  REQUIRE(field({.max_ratio = std::numeric_limits<float>::infinity()}) == "recipe.crop.random_resized.max_ratio");
+  REQUIRE(field({.min_ratio = 2, .max_ratio = 1}) == "recipe.crop.random_resized.min_ratio");
+}
+
+TEST_CASE("normalising is refused for uint8 and for a standard deviation of 0", "[plan]") {
+  REQUIRE(field_refused(packed({.normalise = Normalise{}})) == "recipe.normalise");
+  REQUIRE(field_refused(packed({.normalise = Normalise{{}, {1, 0, 1}}, .dtype = DType::kFloat16})) ==
+          "recipe.normalise.std[1]");
+  REQUIRE(field_refused(packed({.normalise = Normalise{{0, 0, kNaN}}, .dtype = DType::kFloat32})) ==
+          "recipe.normalise.mean[2]");
+}
+
+TEST_CASE("one tensor for all is refused where the recipe leaves sizes open", "[plan]") {
+  REQUIRE(field_refused({}) == "recipe.packing");
+  REQUIRE(field_refused({.resize = ShorterSide{256}}) == "recipe.packing");
+  REQUIRE(field_refused({.crop = RandomResizedCrop{}}) == "recipe.packing");
+}
+
+TEST_CASE("a centre crop that can never fit is refused", "[plan]") {
+  REQUIRE(field_refused({.resize = ExactSize{{256, 200}}, .centre_crop = Size{224, 224}}) == "recipe.centre_crop");
+}
+
+TEST_CASE("a resize that is always over the limit is refused", "[plan]") {
+  REQUIRE(field_refused({.crop = BoxCrop{{0, 0, 1, 1'000}}, .resize = ShorterSide{100}}) == "recipe.resize");
+}
+
+TEST_CASE("the output size is known where the recipe alone decides it", "[plan]") {
+  REQUIRE(fixed_output_size({.resize = ExactSize{{32, 48}}}) == Size{32, 48});
+  REQUIRE(fixed_output_size({.resize = ShorterSide{256}, .centre_crop = Size{224, 200}}) == Size{224, 200});
+  REQUIRE(fixed_output_size({.crop = CentreCrop{{100, 50}}}) == Size{100, 50});
+  REQUIRE(fixed_output_size({.crop = BoxCrop{{5, 5, 100, 50}}, .resize = ShorterSide{20}}) == Size{40, 20});
+  REQUIRE_FALSE(fixed_output_size({}).has_value());
+  REQUIRE_FALSE(fixed_output_size({.resize = LongerSide{20}}).has_value());
+}
+
+TEST_CASE("a tensor's bytes count samples, pixels, channels and elements", "[plan]") {
+  const Recipe floats{.resize = ExactSize{{224, 224}}, .dtype = DType::kFloat32};
+  const Recipe grey{.resize = ExactSize{{10, 20}}, .dtype = DType::kFloat16, .channels = Channels::kGrey};
+
+  REQUIRE(one_size_tensor_bytes(floats, 256) == Bytes{256ULL * 224 * 224 * 3 * 4});
+  REQUIRE(one_size_tensor_bytes(grey, 3) == Bytes{3 * 10 * 20 * 2});
+}
+
+}  // namespace
+}  // namespace millrace
