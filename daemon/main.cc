@@ -56,9 +56,9 @@ Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settin
     const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
     if (!wanted || !row.available()) continue;
     MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(BackendOptions{.lanes = settings.cpu_lanes,
-                                                                            .cores = settings.cores,
-                                                                            .limits = settings.limits.sample,
-                                                                            .fake = settings.fake_backend}));
+                                                                             .cores = settings.cores,
+                                                                             .limits = settings.limits.sample,
+                                                                             .fake = settings.fake_backend}));
     backends.push_back({std::string(row.name), std::move(backend), fake});
   }
   if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
@@ -86,17 +86,22 @@ class Daemon {
   explicit Daemon(Settings settings) : settings_(std::move(settings)), budget_(settings_.segment_budget) {}
 
   Result<void> assemble() {
-    MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots, .threads = settings_.fetch_threads, .limits = settings_.limits.sample},
-                                           counters_));
+    MILLRACE_TRY(fetcher_,
+                 Fetcher::create(
+                     {.roots = settings_.roots, .threads = settings_.fetch_threads, .limits = settings_.limits.sample},
+                     counters_));
     MILLRACE_TRY(auto backends, make_backends(settings_));
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(*pipeline_, *maker_, counters_, settings_.limits);
-    MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix, settings_.limits.session, counters_, *sessions_));
+    MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix,
+                                                 settings_.limits.session, counters_, *sessions_));
     sessions_->use(*handoff_);
-    MILLRACE_TRY(grpc_, GrpcServer::create({.socket = settings_.socket, .version = MILLRACE_VERSION, .limits = settings_.limits},
-                                           {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
+    MILLRACE_TRY(grpc_,
+                 GrpcServer::create(
+                     {.socket = settings_.socket, .version = MILLRACE_VERSION, .limits = settings_.limits},
+                     {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
     return {};
   }
 
@@ -125,7 +130,9 @@ class Daemon {
     stopping_ = true;
     patience_.cancel();
     signals_.cancel();
-    const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(2);
+    // Everything is answered; what is left is to flush it. A client that does not read now keeps its connection to the
+    // deadline.
+    const auto deadline = std::chrono::system_clock::now() + std::chrono::milliseconds(500);
     grpc_->shutdown(deadline, [this] { control_.stop(); });
   }
 
@@ -151,18 +158,22 @@ int fail(const Error& error, int status) {
 
 void add_options(CLI::App& app, CommandLine& line) {
   app.set_version_flag("--version", std::string("millraced ") + MILLRACE_VERSION);
-  app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")->check(CLI::ExistingFile);
+  app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")
+      ->check(CLI::ExistingFile);
   app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
-  app.add_option("--socket", line.socket, "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
+  app.add_option("--socket", line.socket,
+                 "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
   app.add_option("--root", line.roots, "Folder that clients may read from, beside files.roots; may be repeated");
   app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a core");
-  app.add_option("--fake", line.fake, "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
+  app.add_option("--fake", line.fake,
+                 "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
   app.footer(
       "Examples:\n"
       "  millraced --config /etc/millrace/millrace.toml\n"
       "  millraced --config /etc/millrace/millrace.toml --check-config\n"
       "  millraced --socket /tmp/mill/millrace.sock --root /data --lanes 4\n\n"
-      "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A second one ends at once.\n"
+      "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A "
+      "second one ends at once.\n"
       "Exit status: 0 stopped as asked, 1 could not start, 2 wrong usage or settings.");
 }
 

@@ -14,7 +14,7 @@ constexpr int kGap = 10;     // between original and result
 constexpr int kTextScale = 2;
 constexpr int kLine = (kGlyphHeight + 3) * kTextScale;
 constexpr int kCaption = 10 + 2 * kLine;
-constexpr int kTitle = 2 * kLine;
+constexpr int kTitle = 3 * kLine;
 
 struct Palette {
   Colour sheet;
@@ -105,7 +105,7 @@ int columns_for(int entries, int cell_width, int cell_height) {
 
 }  // namespace
 
-Picture contact_sheet(const std::string& title, const std::vector<SheetEntry>& entries, const SheetStyle& style) {
+Picture contact_sheet(const SheetTitle& title, const std::vector<SheetEntry>& entries, const SheetStyle& style) {
   const Palette& palette = style.background == Background::kDark ? kDark : kLight;
   const int cell_width = 2 * style.tile + kGap + kGutter;
   const int cell_height = style.tile + kCaption + kGutter;
@@ -114,7 +114,8 @@ Picture contact_sheet(const std::string& title, const std::vector<SheetEntry>& e
   const int rows = (count + columns - 1) / columns;
   const int width = 2 * kMargin + columns * cell_width - kGutter;
   Canvas canvas(width, 2 * kMargin + kTitle + std::max(rows, 1) * cell_height - kGutter, palette.sheet);
-  canvas.write(fitted(title, width - 2 * kMargin), kMargin, kMargin, kTextScale, palette.text);
+  canvas.write(fitted(title.first, width - 2 * kMargin), kMargin, kMargin, kTextScale, palette.text);
+  canvas.write(fitted(title.second, width - 2 * kMargin), kMargin, kMargin + kLine, kTextScale, palette.faint);
   for (int i = 0; i < count; ++i) {
     const int left = kMargin + i % columns * cell_width;
     const int top = kMargin + kTitle + i / columns * cell_height;

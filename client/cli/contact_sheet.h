@@ -27,6 +27,11 @@ struct SheetStyle {
   Background background = Background::kDark;
 };
 
-Picture contact_sheet(const std::string& title, const std::vector<SheetEntry>& entries, const SheetStyle& style);
+struct SheetTitle {
+  std::string first{};
+  std::string second{};  // fainter
+};
+
+Picture contact_sheet(const SheetTitle& title, const std::vector<SheetEntry>& entries, const SheetStyle& style);
 
 }  // namespace millrace::cli

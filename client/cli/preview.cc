@@ -182,8 +182,9 @@ int preview(Options& options) {
   if (!samples) return report(samples.error());
   const auto entries = make_entries(connection->client, options, *samples);
   if (!entries) return report(entries.error());
-  const std::string title = recipe_text(options.recipe) + "   " + printable(options.folder) + "   seed " +
-                            std::to_string(options.seed) + " epoch " + std::to_string(options.epoch);
+  const SheetTitle title{.first = recipe_text(options.recipe),
+                         .second = printable(options.folder) + ", seed " + std::to_string(options.seed) + ", epoch " +
+                                   std::to_string(options.epoch)};
   const SheetStyle style{.tile = options.tile, .background = options.light ? Background::kLight : Background::kDark};
   const Picture sheet = contact_sheet(title, *entries, style);
   if (const auto written = write_png(options.output, sheet); !written) return report(written.error());

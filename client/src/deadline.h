@@ -16,7 +16,8 @@ inline Deadline deadline_after(std::chrono::milliseconds timeout) {
 }
 
 inline std::chrono::nanoseconds time_left(Deadline deadline) {
-  return std::max(std::chrono::nanoseconds{0}, std::chrono::nanoseconds(deadline - std::chrono::steady_clock::now()));
+  const auto now = std::chrono::steady_clock::now();
+  return deadline <= now ? std::chrono::nanoseconds{0} : std::chrono::nanoseconds(deadline - now);
 }
 
 }  // namespace client

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,14 +55,49 @@ Result<std::string> find_program(const std::string& given) {
                                     " nor in $PATH; install it, or set MILLRACE_DAEMON to it"};
 }
 
+constexpr std::string_view kFolderPrefix = "millrace-";
+constexpr std::string_view kLockName = "owner";  // locked as long as the folder's owner lives
+
+// The folder's lock, or nothing if somebody has it. Taken under another name first, so that none is ever seen unlocked
+// by mistake.
+UniqueFd lock_folder(const fs::path& folder) {
+  const fs::path fresh = folder / "owner.new";
+  UniqueFd lock(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return UniqueFd();
+  if (::rename(fresh.c_str(), (folder / kLockName).c_str()) != 0) return UniqueFd();
+  return lock;
+}
+
+// Removes what owners that were killed have left behind.
+void sweep(const fs::path& base) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(base, error)) {
+    if (entry.path().filename().string().rfind(kFolderPrefix, 0) != 0) continue;
+    struct stat status {};  // only what nobody else can have a hand in
+    if (::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() ||
+        (status.st_mode & 0777) != 0700)
+      continue;
+    const UniqueFd lock(::open((entry.path() / kLockName).c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) fs::remove_all(entry.path(), error);
+  }
+}
+
+struct Folder {
+  std::string path;
+  UniqueFd lock;
+};
+
 // A fresh folder that only this user can enter, short enough for a socket's path.
-Result<std::string> make_folder() {
+Result<Folder> make_folder() {
   for (const char* base :
        std::initializer_list<const char*>{std::getenv("XDG_RUNTIME_DIR"), std::getenv("TMPDIR"), "/tmp"}) {
     if (base == nullptr || *base != '/') continue;
-    std::string folder = std::string(base) + "/millrace-XXXXXX";
-    if (!resolve_address(folder + "/millrace.sock")) continue;
-    if (::mkdtemp(folder.data()) != nullptr) return folder;
+    std::string path = std::string(base) + "/" + std::string(kFolderPrefix) + "XXXXXX";
+    if (!resolve_address(path + "/millrace.sock")) continue;
+    sweep(base);
+    if (::mkdtemp(path.data()) == nullptr) continue;
+    UniqueFd lock = lock_folder(path);
+    if (lock) return Folder{std::move(path), std::move(lock)};
   }
   return errno_error("private daemon: making a folder for its sockets in $XDG_RUNTIME_DIR, $TMPDIR or /tmp", errno);
 }
@@ -81,6 +118,7 @@ Result<std::vector<std::string>> arguments_of(const std::string& program, const 
 
 // Between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(char* const* arguments, int output, int log, pid_t parent) {
+  ::setpgid(0, 0);  // a terminal's Ctrl-C is for the owner, who then stops this in order
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(126);  // it died before the line above
   sigset_t none;
@@ -97,17 +135,17 @@ Result<std::vector<std::string>> arguments_of(const std::string& program, const 
 }  // namespace
 
 struct PrivateDaemon::State {
-  std::string folder;
+  Folder folder;
   std::string socket;
   pid_t pid = -1;
   UniqueFd output;  // the daemon's stdout; its end is the daemon's end
   int status = 0;   // once pid is -1 again
 
-  std::string log_path() const { return folder + "/log"; }
+  std::string log_path() const { return folder.path + "/log"; }
 
   ~State() {
     std::error_code ignored;
-    if (!folder.empty()) fs::remove_all(folder, ignored);
+    if (!folder.path.empty()) fs::remove_all(folder.path, ignored);
   }
 };
 
@@ -176,7 +214,7 @@ Result<PrivateDaemon> PrivateDaemon::start(const PrivateDaemonOptions& options) 
   MILLRACE_TRY(const std::string program, find_program(options.program));
   auto state = std::make_unique<State>();
   MILLRACE_TRY(state->folder, make_folder());
-  state->socket = state->folder + "/millrace.sock";
+  state->socket = state->folder.path + "/millrace.sock";
   MILLRACE_TRY(std::vector<std::string> arguments, arguments_of(program, state->socket, options));
 
   int ends[2];

@@ -92,10 +92,14 @@ bool acl_allows(const Caller& caller, Right right, const struct stat& status, By
 
 bool may(const Caller& caller, Right right, int fd, const struct stat& status) {
   if (caller.uid == status.st_uid) return mode_allows(caller, right, status);
-  std::array<char, 32> name{};
-  std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);  // fgetxattr() refuses O_PATH descriptors
+  constexpr const char* kAcl = "system.posix_acl_access";
   std::array<std::byte, 4096> acl;
-  const ssize_t size = getxattr(name.data(), "system.posix_acl_access", acl.data(), acl.size());
+  ssize_t size = fgetxattr(fd, kAcl, acl.data(), acl.size());
+  if (size < 0 && errno == EBADF) {  // O_PATH
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "/proc/self/fd/%d", fd);
+    size = getxattr(name.data(), kAcl, acl.data(), acl.size());
+  }
   if (size >= 0) return acl_allows(caller, right, status, ByteView(acl).first(static_cast<std::size_t>(size)));
   return (errno == ENODATA || errno == EOPNOTSUPP) && mode_allows(caller, right, status);
 }

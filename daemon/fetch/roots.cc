@@ -36,6 +36,10 @@ std::string_view without_slashes_at_the_end(std::string_view path) {
   return path;
 }
 
+std::string relative_name(std::string_view rest) {
+  return rest.empty() ? "." : std::string(rest);
+}
+
 Error open_error(int error_number, const Caller& caller) {
   switch (error_number) {
     case ENOENT:
@@ -120,38 +124,36 @@ Roots::Place Roots::place_of(std::string_view path) const {
 
 Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
   if (!is_clean(path_untrusted)) return not_readable();
-  MILLRACE_TRY(UniqueFd fd,
-               is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller));
+  return is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
+}
+
+Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
+  const Place place = place_of(path);
+  if (place.root == nullptr) return not_readable();
+  UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), kToRead);
+  if (!fd) {
+    const bool needs_walk = errno == EXDEV || errno == ELOOP || errno == ENOSYS || errno == EPERM;
+    return needs_walk ? open_walking(path, caller) : open_error(errno, caller);
+  }
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return errno_error("opening the file", errno);
   MILLRACE_TRY_VOID(check_regular(status));
   return fd;
 }
 
-Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
-  const Place place = place_of(path);
-  if (place.root == nullptr) return not_readable();
-  UniqueFd fd = open_beneath(place.root->fd.get(), place.rest.empty() ? "." : std::string(place.rest), kToRead);
-  if (fd) return fd;
-  const bool needs_walk = errno == EXDEV || errno == ELOOP || errno == ENOSYS || errno == EPERM;
-  if (!needs_walk) return open_error(errno, caller);
-  return open_walking(path, caller);
-}
-
 // A caller's own rights: the folder by its verdict or a walk, then the file in it by what it says itself once it is
 // open.
 Result<UniqueFd> Roots::open_checked(std::string_view path, const Caller& caller) const {
   const std::size_t slash = path.rfind('/');
-  const std::string name(path.substr(slash + 1));
   if (place_of(path).rest.empty()) return open_walking(path, caller);
   MILLRACE_TRY(const UniqueFd folder, reach_folder(path.substr(0, slash), caller));
+  UniqueFd fd(openat(folder.get(), std::string(path.substr(slash + 1)).c_str(), kToRead | O_NOFOLLOW));
+  if (!fd)
+    return errno == ENOENT ? Result<UniqueFd>(no_such_file())
+                           : open_walking(path, caller);  // a link, or refused: say why
   struct stat status {};
-  if (fstatat(folder.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return open_error(errno, caller);
-  if (S_ISLNK(status.st_mode)) return open_walking(path, caller);
-  MILLRACE_TRY_VOID(check_regular(status));  // so that no device is opened, for some do things when they are
-  UniqueFd fd(openat(folder.get(), name.c_str(), kToRead | O_NOFOLLOW));
-  if (!fd) return open_walking(path, caller);  // changed meanwhile, or refused: say why
   if (fstat(fd.get(), &status) != 0 || !may(caller, Right::kRead, fd.get(), status)) return not_readable();
+  MILLRACE_TRY_VOID(check_regular(status));
   return fd;
 }
 
@@ -170,8 +172,7 @@ Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller
   const Place place = place_of(path);
   if (place.root == nullptr) return not_readable();
   struct stat status {};
-  UniqueFd fd = open_beneath(place.root->fd.get(), place.rest.empty() ? "." : std::string(place.rest),
-                             O_PATH | O_DIRECTORY | O_CLOEXEC);
+  UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd && fstat(fd.get(), &status) == 0 && verdicts_.allowed(caller, path, status, now)) return fd;
   MILLRACE_TRY(Found found, find(path, caller));
   if (!S_ISDIR(found.status.st_mode)) return no_such_file();

@@ -16,6 +16,8 @@ struct NameOf {
 
 }  // namespace
 
-std::string source_name(const SampleSource& source) { return std::visit(NameOf{}, source); }
+std::string source_name(const SampleSource& source) {
+  return std::visit(NameOf{}, source);
+}
 
 }  // namespace millrace

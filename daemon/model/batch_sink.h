@@ -11,8 +11,10 @@ class BatchSink {
 
   virtual void completed(const CompletedBatch& batch) = 0;
   virtual void failed(const FailedBatch& batch) = 0;
-  virtual void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) = 0;
-  virtual void epoch_failed(EpochStreamId stream, const Error& error) = 0;  // never started, or cannot go on; no epoch_ended follows
+  virtual void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
+                             std::uint64_t samples) = 0;
+  virtual void epoch_failed(EpochStreamId stream,
+                            const Error& error) = 0;  // never started, or cannot go on; no epoch_ended follows
   virtual void epoch_ended(EpochStreamId stream) = 0;
 };
 

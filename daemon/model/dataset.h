@@ -1,4 +1,5 @@
-// A listed folder tree: samples in byte order of their relative paths, classes in byte order of their names. Immutable once listed.
+// A listed folder tree: samples in byte order of their relative paths, classes in byte order of their names. Immutable
+// once listed.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,12 @@ class Dataset {
   struct Entry {
     std::uint64_t path_offset;  // into paths
     std::uint32_t path_bytes;
-    std::int32_t label;         // position in classes, or -1
+    std::int32_t label;  // position in classes, or -1
   };
 
   // REQUIRES: entries sorted by path. `root`: absolute, without a trailing slash. `fingerprint`: of the paths in order.
-  Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes, std::uint64_t fingerprint)
+  Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,
+          std::uint64_t fingerprint)
       : root_(std::move(root)),
         paths_(std::move(paths)),
         entries_(std::move(entries)),

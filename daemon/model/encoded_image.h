@@ -24,7 +24,8 @@ constexpr Size oriented_size(const SourceInfo& info) {
   return info.orientation >= 5 ? Size{info.stored.height, info.stored.width} : info.stored;
 }
 
-// Bytes that end with at least kReadSlack readable zero bytes, so that decoders may load words. Thread-bound(its owner).
+// Bytes that end with at least kReadSlack readable zero bytes, so that decoders may load words. Thread-bound(its
+// owner).
 class EncodedBytes {
  public:
   static constexpr std::size_t kReadSlack = 64;

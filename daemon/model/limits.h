@@ -1,4 +1,5 @@
-// What one sample, batch or session may cost at the most. From the settings; every part that checks untrusted input gets this. Immutable.
+// What one sample, batch or session may cost at the most. From the settings; every part that checks untrusted input
+// gets this. Immutable.
 #pragma once
 
 #include <chrono>
@@ -9,26 +10,26 @@
 namespace millrace {
 
 struct SampleLimits {
-  Bytes encoded = 256_MiB;               // of one file
-  std::uint64_t pixels = 178'956'970;    // width x height, as Pillow's warning threshold for decompression bombs x 2
-  std::uint32_t side = 65'535;           // width or height
+  Bytes encoded = 256_MiB;                 // of one file
+  std::uint64_t pixels = 178'956'970;      // width x height, as Pillow's warning threshold for decompression bombs x 2
+  std::uint32_t side = 65'535;             // width or height
   std::chrono::milliseconds time{30'000};  // decoding and transforming
 };
 
 struct BatchLimits {
-  std::uint32_t samples = 65'536;       // in one batch
+  std::uint32_t samples = 65'536;  // in one batch
   std::uint32_t path_bytes = 4'096;
-  Bytes inline_message = 1_MiB;         // encoded bytes in one Submit
+  Bytes inline_message = 1_MiB;  // encoded bytes in one Submit
 };
 
 struct SessionLimits {
   std::uint32_t sessions = 64;
   std::uint32_t sessions_per_user = 32;
-  std::uint32_t slots = 256;             // in one session
-  std::uint32_t queued_batches = 64;     // submitted and waiting for a slot, in one session
-  std::uint32_t datasets = 16;           // open in one session
+  std::uint32_t slots = 256;          // in one session
+  std::uint32_t queued_batches = 64;  // submitted and waiting for a slot, in one session
+  std::uint32_t datasets = 16;        // open in one session
   std::uint64_t dataset_files = 50'000'000;
-  Bytes ring = 1_GiB;                    // input ring of one session
+  Bytes ring = 1_GiB;  // input ring of one session
 };
 
 struct Limits {

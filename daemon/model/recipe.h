@@ -97,7 +97,9 @@ constexpr Bytes dtype_bytes(DType dtype) {
   return {4};
 }
 
-constexpr std::uint32_t channel_count(Channels channels) { return channels == Channels::kGrey ? 1 : 3; }
+constexpr std::uint32_t channel_count(Channels channels) {
+  return channels == Channels::kGrey ? 1 : 3;
+}
 
 // One image of `size` as the recipe stores it.
 constexpr Bytes image_bytes(const Recipe& recipe, Size size) {

@@ -11,7 +11,9 @@ constexpr MetricRow kTable[] = {
 
 }  // namespace
 
-std::span<const MetricRow> metric_table() { return kTable; }
+std::span<const MetricRow> metric_table() {
+  return kTable;
+}
 
 double Counters::value(const MetricRow& row) const {
   const double stored_value = static_cast<double>(stored(row.id));

@@ -1,5 +1,5 @@
-// The one table of counters: every figure that the daemon shows, by name, has one row here. Thread-safe: relaxed atomics, no figure is
-// used to decide anything.
+// The one table of counters: every figure that the daemon shows, by name, has one row here. Thread-safe: relaxed
+// atomics, no figure is used to decide anything.
 #pragma once
 
 #include <array>
@@ -12,7 +12,9 @@ namespace millrace {
 
 enum class MetricKind : std::uint8_t { kCounter, kGauge };
 
-// name, kind, unit of the stored integer, OpenMetrics name, help. Durations are stored in microseconds and shown in seconds.
+// name, kind, unit of the stored integer, OpenMetrics name, help. Durations are stored in microseconds and shown in
+// seconds.
+// clang-format off
 #define MILLRACE_METRICS(row)                                                                                                     \
   row(sessions_opened, kCounter, "", "millrace_sessions_opened_total", "Sessions opened since the start")                         \
   row(sessions, kGauge, "", "millrace_sessions", "Sessions open now")                                                             \
@@ -36,6 +38,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(queue_time, kCounter, "seconds", "millrace_queue_seconds_total", "Time that fetched samples waited for a lane")             \
   row(decode_time, kCounter, "seconds", "millrace_decode_seconds_total", "Lane time spent decoding")                              \
   row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")
+// clang-format on
 
 enum class MetricId : std::uint32_t {
 #define MILLRACE_ID(id, kind, unit, name, help) id,
@@ -56,9 +59,15 @@ std::span<const MetricRow> metric_table();
 
 class Counters {
  public:
-  void add(MetricId id, std::uint64_t n = 1) { cell(id).fetch_add(static_cast<std::int64_t>(n), std::memory_order_relaxed); }
-  void subtract(MetricId id, std::uint64_t n = 1) { cell(id).fetch_sub(static_cast<std::int64_t>(n), std::memory_order_relaxed); }
-  std::int64_t stored(MetricId id) const { return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed); }
+  void add(MetricId id, std::uint64_t n = 1) {
+    cell(id).fetch_add(static_cast<std::int64_t>(n), std::memory_order_relaxed);
+  }
+  void subtract(MetricId id, std::uint64_t n = 1) {
+    cell(id).fetch_sub(static_cast<std::int64_t>(n), std::memory_order_relaxed);
+  }
+  std::int64_t stored(MetricId id) const {
+    return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed);
+  }
 
   // In the row's unit: microseconds become seconds.
   double value(const MetricRow& row) const;

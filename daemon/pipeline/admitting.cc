@@ -8,7 +8,9 @@
 namespace millrace {
 namespace {
 
-Error stopping() { return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"}; }
+Error stopping() {
+  return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
+}
 
 Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limits) {
   MILLRACE_TRY_VOID(check_recipe(recipe, limits.sample.side));
@@ -19,9 +21,10 @@ Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limi
 Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
   const Bytes needed = slot_bytes_needed(one_size_tensor_bytes(recipe, samples), samples);
   if (needed <= slots.slot_bytes()) return {};
-  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text(needed) + " and the session's slots have " +
-                                     to_text(slots.slot_bytes()) + ": open the session with slot_bytes of at least " +
-                                     std::to_string(needed.count) + ", or make smaller batches"};
+  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text(needed) +
+                                     " and the session's slots have " + to_text(slots.slot_bytes()) +
+                                     ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
+                                     ", or make smaller batches"};
 }
 
 }  // namespace
@@ -31,12 +34,15 @@ Result<void> Pipeline::State::admit(SessionId session, BatchRequest request) {
   if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
   if (draining) return stopping();
   const auto same = [&](const BatchPtr& batch) { return !batch->epoch && batch->request.id == request.id; };
-  if (std::any_of(run->active.begin(), run->active.end(), same) || std::any_of(run->waiting.begin(), run->waiting.end(), same))
-    return Error{Code::kInvalid, "batch_id: " + std::to_string(raw(request.id)) + " is under way already; give every batch its own"};
+  if (std::any_of(run->active.begin(), run->active.end(), same) ||
+      std::any_of(run->waiting.begin(), run->waiting.end(), same))
+    return Error{Code::kInvalid,
+                 "batch_id: " + std::to_string(raw(request.id)) + " is under way already; give every batch its own"};
   const std::uint32_t most = options.limits.session.queued_batches;
   if (run->waiting.size() >= most) {
-    return Error{Code::kExhausted, std::to_string(most) + " batches of this session wait for a slot already: release tensors, open the " +
-                                       "session with more slots, or raise limits.queued_batches in the daemon's settings"};
+    return Error{Code::kExhausted,
+                 std::to_string(most) + " batches of this session wait for a slot already: release tensors, open the " +
+                     "session with more slots, or raise limits.queued_batches in the daemon's settings"};
   }
   MILLRACE_TRY(BatchPtr batch, new_batch(session, *run->parts.slots, std::move(request)));
   run->waiting.push_back(batch);
@@ -79,7 +85,9 @@ void Pipeline::State::begin_waiting(SessionId session) {
 
 // Submitted batches before epochs' ones, the highest priority first; epochs in turns.
 BatchPtr Pipeline::State::next_to_begin(SessionId session, SessionRun& run) {
-  const auto less_urgent = [](const BatchPtr& a, const BatchPtr& b) { return a->request.priority < b->request.priority; };
+  const auto less_urgent = [](const BatchPtr& a, const BatchPtr& b) {
+    return a->request.priority < b->request.priority;
+  };
   const auto first = std::max_element(run.waiting.begin(), run.waiting.end(), less_urgent);
   if (first != run.waiting.end()) {
     BatchPtr batch = std::move(*first);
@@ -127,7 +135,8 @@ void Pipeline::State::start_epoch(SessionId session, EpochRequest request) {
   if (draining) return sink.epoch_failed(request.id, stopping());
   const auto same = [&](const auto& epoch) { return epoch->id() == request.id; };
   if (run->planning.contains(request.id) || std::any_of(run->epochs.begin(), run->epochs.end(), same))
-    return sink.epoch_failed(request.id, Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"});
+    return sink.epoch_failed(
+        request.id, Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"});
   Result<void> checked = placer.check_pin(request.backend);
   if (!checked) return sink.epoch_failed(request.id, checked.error());
   const Result<std::optional<Size>> size = tensor_size(*request.recipe, options.limits);

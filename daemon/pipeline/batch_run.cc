@@ -54,9 +54,9 @@ Result<void> lay_out_packed(BatchRun& batch) {
   const Bytes needed = slot_bytes_needed(end, batch.count());
   const Bytes room{batch.lease->memory.size()};
   if (needed <= room) return {};
-  return Error{Code::kExhausted, "the packed batch needs " + to_text(needed) + " and the session's slots have " + to_text(room) +
-                                     ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
-                                     ", or submit fewer samples at once"};
+  return Error{Code::kExhausted, "the packed batch needs " + to_text(needed) + " and the session's slots have " +
+                                     to_text(room) + ": open the session with slot_bytes of at least " +
+                                     std::to_string(needed.count) + ", or submit fewer samples at once"};
 }
 
 MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index) {

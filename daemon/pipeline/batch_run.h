@@ -1,5 +1,6 @@
-// One batch under way: what was asked, the slot it fills, and how far each sample is. Shared by the fetch tasks and decode jobs that point
-// into it; only the control thread changes it. Thread-bound(control), but for `request` and `stop`, which do not change once it runs.
+// One batch under way: what was asked, the slot it fills, and how far each sample is. Shared by the fetch tasks and
+// decode jobs that point into it; only the control thread changes it. Thread-bound(control), but for `request` and
+// `stop`, which do not change once it runs.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -23,11 +24,11 @@ struct SampleRun {
   std::optional<Error> error;
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
-  std::uint64_t offset = 0;    // of its pixels from the slot's start, once laid out
-  Bytes bytes;                 // of its pixels
-  std::uint32_t tried = 0;     // backends that gave it back: bit i
-  std::uint32_t backend = 0;   // that made it, or tried last
-  std::uint8_t flags = 0;      // shm::SampleFlags
+  std::uint64_t offset = 0;   // of its pixels from the slot's start, once laid out
+  Bytes bytes;                // of its pixels
+  std::uint32_t tried = 0;    // backends that gave it back: bit i
+  std::uint32_t backend = 0;  // that made it, or tried last
+  std::uint8_t flags = 0;     // shm::SampleFlags
   bool laid_out = false;
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
 };
@@ -43,7 +44,8 @@ struct BatchRun {
   Phase phase = Phase::kQueued;
   std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();  // shared with fetch threads and lanes
   std::optional<SlotLease> lease;
-  std::shared_ptr<Segment> segment;  // shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session
+  std::shared_ptr<Segment>
+      segment;  // shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session
   std::optional<boost::asio::steady_timer> deadline;
 
   std::vector<SampleRun> samples;
@@ -70,7 +72,8 @@ Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples);
 // Gives a fetched sample its boxes and, for a one-size batch, its place in the slot. An error is the sample's.
 Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side);
 
-// Gives every sample of a packed batch that has sizes its place, in order. kExhausted: the slot is too small, with both sizes.
+// Gives every sample of a packed batch that has sizes its place, in order. kExhausted: the slot is too small, with both
+// sizes.
 Result<void> lay_out_packed(BatchRun& batch);
 
 // The slot's memory for a sample. REQUIRES: laid out.

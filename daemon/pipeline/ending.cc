@@ -43,7 +43,9 @@ void Pipeline::State::settle(const BatchPtr& batch) {
 void Pipeline::State::repair(const BatchPtr& batch, std::vector<RepairStep> steps) {
   batch->phase = BatchRun::Phase::kMending;
   if (steps.empty()) return complete(batch);
-  RepairJob job{.steps = std::move(steps), .keep_alive = batch, .done = [this, batch] { post([this, batch] { mended(batch); }); }};
+  RepairJob job{.steps = std::move(steps), .keep_alive = batch, .done = [this, batch] {
+                  post([this, batch] { mended(batch); });
+                }};
   ++batch->outstanding;
   for (BackendRun& run : backends) {
     if (!run.backend->lost() && run.backend->try_repair(std::move(job))) return;
@@ -68,7 +70,8 @@ void Pipeline::State::complete(const BatchPtr& batch) {
     write_records(*batch, backend_names);
     result.tensor = describe_tensor(*batch);
     const auto samples = static_cast<std::uint32_t>(batch->order.size());
-    result.tensor->sealed_at_ns = run->parts.slots->seal(*batch->lease, batch->tensor, result.tensor->records_offset, samples);
+    result.tensor->sealed_at_ns =
+        run->parts.slots->seal(*batch->lease, batch->tensor, result.tensor->records_offset, samples);
     counters.add(MetricId::tensor_bytes, batch->tensor.count);
   }
   batch->lease.reset();

@@ -6,12 +6,17 @@
 namespace millrace {
 
 EpochRun::EpochRun(EpochRequest request, EpochOrder order)
-    : request_(std::move(request)), order_(std::move(order)), next_(std::min(request_.first_batch, order_.batches())), delivered_(next_) {
+    : request_(std::move(request)),
+      order_(std::move(order)),
+      next_(std::min(request_.first_batch, order_.batches())),
+      delivered_(next_) {
   const std::uint64_t left = order_.batches() - next_;
   end_ = next_ + (request_.batches == 0 ? left : std::min(left, request_.batches));
 }
 
-void EpochRun::announce(BatchSink& sink) const { sink.epoch_started(id(), order_.batches(), next_, order_.samples()); }
+void EpochRun::announce(BatchSink& sink) const {
+  sink.epoch_started(id(), order_.batches(), next_, order_.samples());
+}
 
 std::optional<BatchRequest> EpochRun::next() {
   if (stopped_ || next_ == end_) return std::nullopt;
@@ -24,9 +29,8 @@ std::optional<BatchRequest> EpochRun::next() {
                      .priority = request_.priority,
                      .backend = request_.backend};
   for (const SampleId sample : order_.batch(next_)) {
-    batch.samples.push_back(SampleRequest{.id = sample,
-                                          .label = request_.dataset->label(sample),
-                                          .source = DatasetSource{request_.dataset, sample}});
+    batch.samples.push_back(SampleRequest{
+        .id = sample, .label = request_.dataset->label(sample), .source = DatasetSource{request_.dataset, sample}});
   }
   ++next_;
   return batch;

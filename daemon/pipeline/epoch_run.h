@@ -1,5 +1,5 @@
-// One epoch being pushed: which batch comes next, and results handed over in order although batches finish out of order.
-// Thread-bound(control).
+// One epoch being pushed: which batch comes next, and results handed over in order although batches finish out of
+// order. Thread-bound(control).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,6 @@ class EpochRun {
   void stop() { stopped_ = true; }
   void interrupt(Error why);  // stops, and says so at the end unless it has pushed everything
 
-
   // A batch ended: its result goes to `sink` now, or when those before it have.
   void ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch, FailedBatch> result);
 
@@ -46,7 +45,8 @@ class EpochRun {
   std::uint64_t delivered_ = 0;  // all before it are handed over
   bool stopped_ = false;
   std::optional<Error> interrupted_;
-  std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>> held_;  // finished before their turn; at most one a slot
+  std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>>
+      held_;  // finished before their turn; at most one a slot
 };
 
 }  // namespace millrace

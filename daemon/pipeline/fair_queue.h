@@ -1,5 +1,6 @@
-// Work waiting for a stage, in the order in which it should go on: the highest priority first, within it the sessions in turns, within a
-// session first in, first out. So one session with ten thousand samples delays another's next one by one item. Thread-bound(control).
+// Work waiting for a stage, in the order in which it should go on: the highest priority first, within it the sessions
+// in turns, within a session first in, first out. So one session with ten thousand samples delays another's next one by
+// one item. Thread-bound(control).
 #pragma once
 
 #include <array>

@@ -44,11 +44,12 @@ void Pipeline::State::feed_fetch() {
 // A packed batch is read in one piece, for no sample has a place before all have a size.
 FetchTask Pipeline::State::fetch_task(const BatchPtr& batch, SessionRun& run) {
   const std::uint32_t most = batch->one_size ? portion(*batch) : batch->count();
-  FetchTask task{.keep_alive = batch,
-                 .caller = run.parts.caller,
-                 .ring = run.ring,
-                 .stop = batch->stop,
-                 .room = batch->one_size ? Bytes{options.encoded_in_flight.count / kFetchTasks} : options.encoded_in_flight};
+  FetchTask task{
+      .keep_alive = batch,
+      .caller = run.parts.caller,
+      .ring = run.ring,
+      .stop = batch->stop,
+      .room = batch->one_size ? Bytes{options.encoded_in_flight.count / kFetchTasks} : options.encoded_in_flight};
   while (task.items.size() < most && batch->unfetched()) {
     std::uint32_t index = batch->next_fetch;
     if (batch->fetch_again.empty()) {
@@ -57,7 +58,8 @@ FetchTask Pipeline::State::fetch_task(const BatchPtr& batch, SessionRun& run) {
       index = batch->fetch_again.back();
       batch->fetch_again.pop_back();
     }
-    task.items.push_back(FetchItem{index, &batch->request.samples[index].source, batch->request.recipe->ignore_orientation});
+    task.items.push_back(
+        FetchItem{index, &batch->request.samples[index].source, batch->request.recipe->ignore_orientation});
   }
   task.done = [this, batch](std::vector<Fetched> items) {
     post([this, batch, items = std::move(items)]() mutable { fetched(batch, std::move(items)); });
@@ -83,7 +85,8 @@ void Pipeline::State::fetched(const BatchPtr& batch, std::vector<Fetched> items)
   feed_fetch();
 }
 
-// What a lane needs for the sample; nullopt when it is given up, must be fetched again, or waits for the rest of a packed batch.
+// What a lane needs for the sample; nullopt when it is given up, must be fetched again, or waits for the rest of a
+// packed batch.
 std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched item) {
   if (!item.begun) {
     batch.fetch_again.push_back(item.index);
@@ -113,9 +116,10 @@ std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched
 
 void Pipeline::State::ready_packed(const BatchPtr& batch) {
   if (!batch->fetch_again.empty()) {
-    return fail(batch, Error{Code::kExhausted, "the packed batch's encoded images are over the daemon's budget of " +
-                                                   to_text(options.encoded_in_flight) +
-                                                   " (memory.encoded_in_flight in its settings): submit fewer at once"});
+    return fail(batch,
+                Error{Code::kExhausted, "the packed batch's encoded images are over the daemon's budget of " +
+                                            to_text(options.encoded_in_flight) +
+                                            " (memory.encoded_in_flight in its settings): submit fewer at once"});
   }
   if (batch->fetched < batch->count()) return;
   const Result<void> placed = lay_out_packed(*batch);
@@ -124,7 +128,8 @@ void Pipeline::State::ready_packed(const BatchPtr& batch) {
   const std::uint32_t most = portion(*batch);
   for (std::uint32_t i = 0; i < batch->count(); ++i) {
     if (!batch->packed[i]) continue;
-    tasks.push_back(SampleTask{i, *std::exchange(batch->packed[i], std::nullopt), batch->samples[i].geometry, pixels_of(*batch, i)});
+    tasks.push_back(SampleTask{i, *std::exchange(batch->packed[i], std::nullopt), batch->samples[i].geometry,
+                               pixels_of(*batch, i)});
     if (tasks.size() == most) enqueue_ready(batch, std::exchange(tasks, {}));
   }
   if (!tasks.empty()) enqueue_ready(batch, std::move(tasks));

@@ -40,8 +40,10 @@ void Pipeline::State::feed_backend(std::size_t index) {
     if (!batch->running() || run.backend->lost()) {
       // Nobody wants it any more, or it goes elsewhere: as if the backend had given it back.
       std::vector<SampleOutcome> outcomes;
-      const Error why = batch->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
-      for (const SampleTask& task : portion->tasks) outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
+      const Error why =
+          batch->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
+      for (const SampleTask& task : portion->tasks)
+        outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
       ++run.in_it;
       post([this, index, batch, tasks = std::move(portion->tasks), outcomes = std::move(outcomes)]() mutable {
         made(index, batch, std::move(tasks), std::move(outcomes));
@@ -67,7 +69,8 @@ void Pipeline::State::feed_backend(std::size_t index) {
   }
 }
 
-void Pipeline::State::made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+void Pipeline::State::made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
+                           std::vector<SampleOutcome> outcomes) {
   BackendRun& run = backends[index];
   --run.in_it;
   --batch->outstanding;
@@ -90,7 +93,8 @@ void Pipeline::State::note_outcome(BatchRun& batch, std::size_t backend, SampleT
   counters.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
   counters.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
-  const bool elsewhere = outcome.error && (outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported);
+  const bool elsewhere =
+      outcome.error && (outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported);
   if (elsewhere && batch.running()) {
     sample.tried |= 1U << backend;
     sample.error = outcome.error;  // in case nobody else takes it

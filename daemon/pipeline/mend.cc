@@ -10,7 +10,8 @@ namespace millrace {
 namespace {
 
 Error failed_by(const SampleFailure& failure) {
-  return Error{failure.error.code, "sample " + std::to_string(failure.index) + " (" + failure.source + "): " + failure.error.message +
+  return Error{failure.error.code, "sample " + std::to_string(failure.index) + " (" + failure.source +
+                                       "): " + failure.error.message +
                                        "; the batch's on_error is fail (skip, zero or substitute keep the others)"};
 }
 
@@ -39,7 +40,8 @@ std::vector<RepairStep> skip_bad(BatchRun& batch) {
   return steps;
 }
 
-// A sample without a place (unreadable, in a packed batch) becomes an empty image; one in a one-size batch has its place anyway.
+// A sample without a place (unreadable, in a packed batch) becomes an empty image; one in a one-size batch has its
+// place anyway.
 void place_unreadable(BatchRun& batch, std::uint32_t index) {
   SampleRun& sample = batch.samples[index];
   if (sample.laid_out) return;
@@ -93,7 +95,8 @@ Result<std::vector<RepairStep>> substitute_bad(BatchRun& batch) {
   return steps;
 }
 
-void write_record(const BatchRun& batch, std::uint32_t position, std::span<const std::string> backends, shm::SampleRecord& record) {
+void write_record(const BatchRun& batch, std::uint32_t position, std::span<const std::string> backends,
+                  shm::SampleRecord& record) {
   const std::uint32_t from = batch.order[position];
   const SampleRun& sample = batch.samples[from];
   const SampleRequest& request = batch.request.samples[from];
@@ -120,7 +123,8 @@ void write_record(const BatchRun& batch, std::uint32_t position, std::span<const
   record.transform_us = static_cast<std::uint32_t>(sample.transform.count());
   const std::optional<Error>& error = substituted ? batch.samples[position].error : sample.error;
   record.status = error ? static_cast<std::uint16_t>(error->code) : std::uint16_t{0};
-  record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) | (substituted ? shm::kSubstituted : 0));
+  record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) |
+                                           (substituted ? shm::kSubstituted : 0));
   record.index = substituted ? position : from;
   if (!sample.error) backends[sample.backend].copy(record.backend, sizeof record.backend - 1);
 }
@@ -173,7 +177,8 @@ SealedTensor describe_tensor(const BatchRun& batch) {
   const std::uint64_t c = channel_count(recipe.channels);
   const std::uint64_t h = batch.one_size->height;
   const std::uint64_t w = batch.one_size->width;
-  tensor.shape = recipe.layout == Layout::kNchw ? std::vector<std::uint64_t>{n, c, h, w} : std::vector<std::uint64_t>{n, h, w, c};
+  tensor.shape =
+      recipe.layout == Layout::kNchw ? std::vector<std::uint64_t>{n, c, h, w} : std::vector<std::uint64_t>{n, h, w, c};
   tensor.strides.assign(4, dtype_bytes(recipe.dtype).count);
   for (std::size_t axis = 3; axis-- > 0;) tensor.strides[axis] = tensor.strides[axis + 1] * tensor.shape[axis + 1];
   return tensor;

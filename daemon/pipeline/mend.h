@@ -1,5 +1,5 @@
-// What becomes of a batch whose samples have all come back: the session's policy for bad ones, applied to the slot; then the records and
-// the description of the tensor. Pure but for the slot's records. Thread-bound(control).
+// What becomes of a batch whose samples have all come back: the session's policy for bad ones, applied to the slot;
+// then the records and the description of the tensor. Pure but for the slot's records. Thread-bound(control).
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@
 
 namespace millrace {
 
-// Sets batch.order and batch.tensor, moves or shares pixels where the policy needs it: the steps that a backend has still to carry out on
-// the slot's memory. An error fails the batch (on_error fail, or nothing to substitute).
+// Sets batch.order and batch.tensor, moves or shares pixels where the policy needs it: the steps that a backend has
+// still to carry out on the slot's memory. An error fails the batch (on_error fail, or nothing to substitute).
 Result<std::vector<RepairStep>> mend(BatchRun& batch);
 
 // Writes one record a sample of batch.order behind the tensor. `backends`: their names, by position.

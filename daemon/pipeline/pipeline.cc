@@ -16,9 +16,13 @@ std::vector<BackendState> placeable(const std::vector<Pipeline::NamedBackend>& b
 
 }  // namespace
 
-Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_, Counters& counters_,
-                       Options options_)
-    : control(control_), fetcher(fetcher_), counters(counters_), options(std::move(options_)), placer(placeable(backends_)) {
+Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_,
+                       Counters& counters_, Options options_)
+    : control(control_),
+      fetcher(fetcher_),
+      counters(counters_),
+      options(std::move(options_)),
+      placer(placeable(backends_)) {
   std::uint32_t sum = 0;
   for (NamedBackend& named : backends_) {
     if (!named.by_pin_only) sum += named.backend->info().lanes;
@@ -37,7 +41,8 @@ std::uint32_t Pipeline::State::portion(const BatchRun& batch) const {
   return std::clamp(batch.count() / (lanes * 4), 1U, 16U);
 }
 
-Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters, Options options)
+Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends,
+                   Counters& counters, Options options)
     : state_(std::make_unique<State>(control, fetcher, std::move(backends), counters, std::move(options))) {}
 
 Pipeline::~Pipeline() {
@@ -56,7 +61,9 @@ void Pipeline::set_ring(SessionId session, std::shared_ptr<const InputRing> ring
   if (SessionRun* run = state_->find(session)) run->ring = std::move(ring);
 }
 
-Result<void> Pipeline::submit(SessionId session, BatchRequest request) { return state_->admit(session, std::move(request)); }
+Result<void> Pipeline::submit(SessionId session, BatchRequest request) {
+  return state_->admit(session, std::move(request));
+}
 
 void Pipeline::cancel(SessionId session, BatchId batch) {
   SessionRun* run = state_->find(session);
@@ -80,18 +87,22 @@ Result<void> Pipeline::release(SessionId session, std::uint32_t slot_untrusted, 
   return {};
 }
 
-void Pipeline::start_epoch(SessionId session, EpochRequest request) { state_->start_epoch(session, std::move(request)); }
+void Pipeline::start_epoch(SessionId session, EpochRequest request) {
+  state_->start_epoch(session, std::move(request));
+}
 
 void Pipeline::stop_epoch(SessionId session, EpochStreamId stream) {
   SessionRun* run = state_->find(session);
   if (run == nullptr) return;
-  if (const auto planned = run->planning.find(stream); planned != run->planning.end()) planned->second = PlannedEpoch::kStopped;
+  if (const auto planned = run->planning.find(stream); planned != run->planning.end())
+    planned->second = PlannedEpoch::kStopped;
   for (const auto& epoch : run->epochs) {
     if (epoch->id() == stream) epoch->stop();
   }
   const std::vector<BatchPtr> active = run->active;
   for (const BatchPtr& batch : active) {
-    if (batch->epoch && batch->epoch->stream == stream) state_->fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
+    if (batch->epoch && batch->epoch->stream == stream)
+      state_->fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
   }
   state_->retire_epochs(session);
 }
@@ -114,10 +125,12 @@ Result<void> Pipeline::list_dataset(SessionId session, std::string path_untruste
                          .caller = run->parts.caller,
                          .stop = gone,
                          .max_files = state_->options.limits.session.dataset_files,
-                         .progress = [here, progress = std::move(progress)](std::uint64_t files) { here([progress, files] { progress(files); }); },
-                         .done = [here, done = std::move(done)](Result<std::shared_ptr<const Dataset>> listed) {
-                           here([done, listed = std::move(listed)]() mutable { done(std::move(listed)); });
-                         }};
+                         .progress = [here, progress = std::move(progress)](
+                                         std::uint64_t files) { here([progress, files] { progress(files); }); },
+                         .done =
+                             [here, done = std::move(done)](Result<std::shared_ptr<const Dataset>> listed) {
+                               here([done, listed = std::move(listed)]() mutable { done(std::move(listed)); });
+                             }};
   if (!state_->fetcher.try_list(std::move(task)))
     return Error{Code::kExhausted, "too many listings and reads are queued; try again when some are done"};
   return {};
@@ -154,6 +167,8 @@ std::vector<BackendInfo> Pipeline::backends() const {
   return infos;
 }
 
-bool Pipeline::backend_lost(std::size_t index) const { return state_->backends[index].backend->lost(); }
+bool Pipeline::backend_lost(std::size_t index) const {
+  return state_->backends[index].backend->lost();
+}
 
 }  // namespace millrace

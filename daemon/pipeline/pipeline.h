@@ -1,8 +1,9 @@
-// Runs batches through the stages: a state machine over bounded queues. All state lives on the control thread; fetch threads and lanes
-// post their results to it. daemon/doc/life_of_a_batch.md follows one batch through here.
+// Runs batches through the stages: a state machine over bounded queues. All state lives on the control thread; fetch
+// threads and lanes post their results to it. daemon/doc/life_of_a_batch.md follows one batch through here.
 //
 //   queued ──slot──▶ fetching ──▶ making ──▶ mending ──▶ sealed ──▶ completed
-//      └───────────────┴────────────┴── cancel, deadline, on_error fail, close ──▶ failed (the slot comes back when no lane writes to it)
+//      └───────────────┴────────────┴── cancel, deadline, on_error fail, close ──▶ failed (the slot comes back when no
+//      lane writes to it)
 //
 // Thread-bound(control): every call, and every call of a BatchSink, is made on the io_context's one thread.
 #pragma once
@@ -46,14 +47,15 @@ class Pipeline {
     bool by_pin_only = false;
   };
 
-  Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters, Options options);
+  Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters,
+           Options options);
   ~Pipeline();
 
   void open_session(SessionId session, SessionParts parts);
   void set_ring(SessionId session, std::shared_ptr<const InputRing> ring);
 
-  // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound (pinned backend),
-  // kPrecondition (draining): then nothing is queued and nothing comes through the sink.
+  // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound
+  // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
   Result<void> submit(SessionId session, BatchRequest request);
   void cancel(SessionId session, BatchId batch);  // unknown: nothing happens
 
@@ -64,13 +66,14 @@ class Pipeline {
   void start_epoch(SessionId session, EpochRequest request);
   void stop_epoch(SessionId session, EpochStreamId stream);  // epoch_ended follows once its batches have ended
 
-  // Lists a folder tree on a fetch thread; `progress` and `done` are called on the control thread, unless the session closes first.
+  // Lists a folder tree on a fetch thread; `progress` and `done` are called on the control thread, unless the session
+  // closes first.
   Result<void> list_dataset(SessionId session, std::string path_untrusted, std::vector<std::string> extensions,
                             std::function<void(std::uint64_t)> progress,
                             std::function<void(Result<std::shared_ptr<const Dataset>>)> done);
 
-  // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go when the last lane
-  // that writes to it is done.
+  // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go
+  // when the last lane that writes to it is done.
   void close_session(SessionId session);
 
   // No new batches from here on; `idle` is called once none is under way (at once if so).

@@ -24,7 +24,8 @@ namespace millrace {
 
 using BatchPtr = std::shared_ptr<BatchRun>;  // shared: see BatchRun
 
-// Samples of one batch that go through a stage together: enough to keep hand-overs between threads rare, few enough for lanes to end together.
+// Samples of one batch that go through a stage together: enough to keep hand-overs between threads rare, few enough for
+// lanes to end together.
 struct Portion {
   BatchPtr batch;
   std::vector<SampleTask> tasks;
@@ -35,15 +36,16 @@ enum class PlannedEpoch : std::uint8_t { kWanted, kStopped };
 struct SessionRun {
   SessionParts parts;
   std::shared_ptr<const InputRing> ring;
-  std::deque<BatchPtr> waiting;                                    // submitted, without a slot
-  std::vector<BatchPtr> active;                                    // with a slot
-  std::vector<std::unique_ptr<EpochRun>> epochs;                   // taking turns
-  std::map<EpochStreamId, PlannedEpoch> planning;                  // being shuffled
-  std::shared_ptr<StopFlag> gone = std::make_shared<StopFlag>();   // shared with listings under way
+  std::deque<BatchPtr> waiting;                                   // submitted, without a slot
+  std::vector<BatchPtr> active;                                   // with a slot
+  std::vector<std::unique_ptr<EpochRun>> epochs;                  // taking turns
+  std::map<EpochStreamId, PlannedEpoch> planning;                 // being shuffled
+  std::shared_ptr<StopFlag> gone = std::make_shared<StopFlag>();  // shared with listings under way
 };
 
 struct Pipeline::State {
-  State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_, Counters& counters_, Options options_);
+  State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_, Counters& counters_,
+        Options options_);
 
   struct BackendRun {
     std::string name;
@@ -73,8 +75,10 @@ struct Pipeline::State {
   // making.cc
   void enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks);
   void feed_backend(std::size_t index);
-  void made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes);
-  void note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
+  void made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
+            std::vector<SampleOutcome> outcomes);
+  void note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome,
+                    std::vector<SampleTask>& again);
 
   // ending.cc
   void settle(const BatchPtr& batch);
@@ -106,10 +110,10 @@ struct Pipeline::State {
 
   std::unordered_map<std::uint64_t, SessionRun> sessions;
   FairQueue<BatchPtr> to_fetch;
-  std::uint32_t fetch_tasks = 0;    // at the fetcher
-  std::uint32_t packed_tasks = 0;   // of these, whole packed batches
+  std::uint32_t fetch_tasks = 0;   // at the fetcher
+  std::uint32_t packed_tasks = 0;  // of these, whole packed batches
   Bytes encoded_in_flight;
-  std::uint32_t unended = 0;        // batches begun or waiting, of every session
+  std::uint32_t unended = 0;  // batches begun or waiting, of every session
   bool draining = false;
   std::function<void()> idle;
   boost::asio::thread_pool planner{1};  // shuffles epochs of millions of samples beside the control thread

@@ -17,7 +17,8 @@ Result<void> Placer::check_pin(std::string_view pinned) const {
   std::string names;
   for (const BackendState& backend : backends_) {
     if (backend.name == pinned && backend.lost)
-      return Error{Code::kUnavailable, "backend \"" + std::string(pinned) + "\" has lost its device; restart the daemon or pin another"};
+      return Error{Code::kUnavailable,
+                   "backend \"" + std::string(pinned) + "\" has lost its device; restart the daemon or pin another"};
     if (backend.name == pinned) return {};
     names += (names.empty() ? "" : ", ") + backend.name;
   }
@@ -35,7 +36,8 @@ Result<std::size_t> Placer::place(const SourceInfo& source, std::string_view pin
     if (takes(backend, source.format)) return i;
   }
   if (any_left) return Error{Code::kUnsupported, "no backend here decodes this image format"};
-  return Error{Code::kUnavailable, "no backend is left for this sample: every one that takes it has lost its device or gave it back"};
+  return Error{Code::kUnavailable,
+               "no backend is left for this sample: every one that takes it has lost its device or gave it back"};
 }
 
 }  // namespace millrace

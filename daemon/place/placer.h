@@ -31,8 +31,8 @@ class Placer {
   // kNotFound: no backend of the pinned name, with the names that there are. kUnavailable: it is lost, or none is left.
   Result<void> check_pin(std::string_view pinned) const;
 
-  // The position of the backend for a sample. `tried`: backends that gave it back (bit i: backend i). Errors as check_pin; kUnsupported
-  // when none takes the format.
+  // The position of the backend for a sample. `tried`: backends that gave it back (bit i: backend i). Errors as
+  // check_pin; kUnsupported when none takes the format.
   Result<std::size_t> place(const SourceInfo& source, std::string_view pinned, std::uint32_t tried) const;
 
  private:

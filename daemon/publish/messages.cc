@@ -60,7 +60,8 @@ void write_errors(const std::vector<SampleFailure>& failures, Errors& errors) {
     if (i == kMaxErrors || bytes > kMaxErrorBytes) {
       v1::SampleError& rest = *errors.Add();
       write_error(SampleFailure{failures[i].index, failures[i].id, "", failures[i].error}, rest);
-      rest.set_message("this sample and all bad ones after it, " + std::to_string(failures.size() - i) + " in all, are not listed");
+      rest.set_message("this sample and all bad ones after it, " + std::to_string(failures.size() - i) +
+                       " in all, are not listed");
       return;
     }
     v1::SampleError& error = *errors.Add();
@@ -99,7 +100,8 @@ v1::ServerMessage failed_message(const FailedBatch& batch) {
   return message;
 }
 
-v1::ServerMessage epoch_started_message(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) {
+v1::ServerMessage epoch_started_message(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
+                                        std::uint64_t samples) {
   v1::ServerMessage message;
   v1::EpochStarted& started = *message.mutable_epoch_started();
   started.set_stream_id(raw(stream));

@@ -28,12 +28,17 @@ void Publisher::failed(const FailedBatch& batch) {
   send(failed_message(batch));
 }
 
-void Publisher::epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) {
+void Publisher::epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
+                              std::uint64_t samples) {
   send(epoch_started_message(stream, batches, first_batch, samples));
 }
 
-void Publisher::epoch_failed(EpochStreamId stream, const Error& error) { send(epoch_failed_message(stream, error)); }
+void Publisher::epoch_failed(EpochStreamId stream, const Error& error) {
+  send(epoch_failed_message(stream, error));
+}
 
-void Publisher::epoch_ended(EpochStreamId stream) { send(epoch_ended_message(stream)); }
+void Publisher::epoch_ended(EpochStreamId stream) {
+  send(epoch_ended_message(stream));
+}
 
 }  // namespace millrace

@@ -1,5 +1,5 @@
-// Stage 6: a session's results leave for its client, in the order in which the pipeline gives them. Between seal and write there is no
-// hop: the control thread calls completed(), and that starts the write.
+// Stage 6: a session's results leave for its client, in the order in which the pipeline gives them. Between seal and
+// write there is no hop: the control thread calls completed(), and that starts the write.
 //
 // A completed batch that no stream takes (never attached, or ended) gives its slot back here.
 //
@@ -14,7 +14,8 @@
 
 namespace millrace {
 
-// What a session has had so far, for statistics. Samples: images in completed batches, the stand-ins of bad ones included.
+// What a session has had so far, for statistics. Samples: images in completed batches, the stand-ins of bad ones
+// included.
 struct PublishedCounts {
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
@@ -35,7 +36,8 @@ class Publisher final : public BatchSink {
 
   void completed(const CompletedBatch& batch) override;
   void failed(const FailedBatch& batch) override;
-  void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch, std::uint64_t samples) override;
+  void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
+                     std::uint64_t samples) override;
   void epoch_failed(EpochStreamId stream, const Error& error) override;
   void epoch_ended(EpochStreamId stream) override;
 

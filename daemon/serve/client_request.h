@@ -46,8 +46,8 @@ struct RefusedRequest {
   Error error;
 };
 
-using ClientRequest = std::variant<AttachRequest, BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest, CloseDatasetRequest,
-                                   EpochRequest, StopEpochRequest, RefusedRequest>;
+using ClientRequest = std::variant<AttachRequest, BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest,
+                                   CloseDatasetRequest, EpochRequest, StopEpochRequest, RefusedRequest>;
 
 // Sessions.Open.
 struct OpenRequest {

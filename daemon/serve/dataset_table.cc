@@ -10,8 +10,8 @@ namespace millrace {
 Result<void> DatasetTable::reserve(DatasetId id) {
   MutexLock lock(mutex_);
   if (entries_.contains(id)) {
-    return field_error("dataset_id",
-                       std::to_string(raw(id)) + " is taken, or its listing has not ended yet; give every dataset its own");
+    return field_error("dataset_id", std::to_string(raw(id)) +
+                                         " is taken, or its listing has not ended yet; give every dataset its own");
   }
   if (entries_.size() >= limit_) {
     return Error{Code::kExhausted, "this session has " + std::to_string(limit_) +

@@ -1,4 +1,5 @@
-// The datasets that a session has open, by the id that the client chose. Listing takes a while, so an id is reserved first and filled later.
+// The datasets that a session has open, by the id that the client chose. Listing takes a while, so an id is reserved
+// first and filled later.
 //
 //   reserve() ──▶ listed ──fill()──▶ open ──close()──▶ (free)
 //                   └─close()─▶ unwanted ──fill(), drop()──▶ (free)        the id stays taken until its listing is done

@@ -1,6 +1,6 @@
-// How errors of a request name a field: as the proto spells it, "samples[3].box.width: must be at least 1, is 0". Inner parsers name their
-// own field; whoever calls them puts the way there in front, so that nothing is spelled out unless something is wrong. Pure functions,
-// thread-safe.
+// How errors of a request name a field: as the proto spells it, "samples[3].box.width: must be at least 1, is 0". Inner
+// parsers name their own field; whoever calls them puts the way there in front, so that nothing is spelled out unless
+// something is wrong. Pure functions, thread-safe.
 #pragma once
 
 #include <array>
@@ -31,8 +31,10 @@ inline Error inside(std::string_view parent, int index, Error error) {
 // "must be at least 1, is 0".
 template <class Number>
 Result<void> check_range(std::string_view field, Number value, Number least, Number most) {
-  if (value < least) return field_error(field, "must be at least " + std::to_string(least) + ", is " + std::to_string(value));
-  if (value > most) return field_error(field, "must be at most " + std::to_string(most) + ", is " + std::to_string(value));
+  if (value < least)
+    return field_error(field, "must be at least " + std::to_string(least) + ", is " + std::to_string(value));
+  if (value > most)
+    return field_error(field, "must be at most " + std::to_string(most) + ", is " + std::to_string(value));
   return {};
 }
 
@@ -40,8 +42,8 @@ Result<void> check_range(std::string_view field, Number value, Number least, Num
 template <class Value, std::size_t n>
 Result<Value> parse_enum(std::string_view field, int value_untrusted, const std::array<Value, n>& values) {
   if (value_untrusted < 0 || static_cast<std::size_t>(value_untrusted) >= n) {
-    return field_error(field, std::to_string(value_untrusted) + " is not a value that this daemon knows; it knows 0 to " +
-                                  std::to_string(n - 1));
+    return field_error(field, std::to_string(value_untrusted) +
+                                  " is not a value that this daemon knows; it knows 0 to " + std::to_string(n - 1));
   }
   return values[static_cast<std::size_t>(value_untrusted)];
 }
@@ -51,7 +53,7 @@ Result<Value> parse_enum(std::string_view field, int value_untrusted, const std:
 // MILLRACE_TRY with the way to the field put in front of the error.
 #define MILLRACE_TRY_IN(parent, declaration, expression) \
   MILLRACE_TRY_IN_(MILLRACE_CONCAT(result_of_try_, __LINE__), parent, declaration, expression)
-#define MILLRACE_TRY_IN_(name, parent, declaration, expression)                            \
-  auto name = (expression);                                                                \
-  if (!name.has_value()) return ::millrace::inside(parent, std::move(name).error());       \
+#define MILLRACE_TRY_IN_(name, parent, declaration, expression)                      \
+  auto name = (expression);                                                          \
+  if (!name.has_value()) return ::millrace::inside(parent, std::move(name).error()); \
   declaration = *std::move(name)

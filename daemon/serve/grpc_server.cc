@@ -29,7 +29,9 @@ constexpr int kLeastMessageBytes = 4 << 20;
 constexpr int kBesideInlineBytes = 1 << 20;  // of a Submit: everything but the encoded bytes
 constexpr int kStreamsPerConnection = 128;
 
-Error stopping() { return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"}; }
+Error stopping() {
+  return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
+}
 
 // Files made while it lives are for owner and group.
 class GroupOnly {
@@ -102,7 +104,8 @@ class DevicesService final : public v1::Devices::CallbackService {
  public:
   DevicesService(boost::asio::io_context& control, const Pipeline& pipeline) : control_(control), pipeline_(pipeline) {}
 
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*, v1::ListDevicesReply* reply) override {
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*,
+                                 v1::ListDevicesReply* reply) override {
     return answer(*call, control_, [this, reply] {
       const std::vector<BackendInfo> backends = pipeline_.backends();
       for (std::size_t i = 0; i < backends.size(); ++i) {
@@ -125,9 +128,11 @@ class DevicesService final : public v1::Devices::CallbackService {
 
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
-  StatisticsService(const GrpcServer::Parts& parts, std::string version) : parts_(parts), version_(std::move(version)) {}
+  StatisticsService(const GrpcServer::Parts& parts, std::string version)
+      : parts_(parts), version_(std::move(version)) {}
 
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest*, v1::GetStatisticsReply* reply) override {
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest*,
+                                v1::GetStatisticsReply* reply) override {
     return answer(*call, parts_.control, [this, reply] {
       reply->set_daemon_version(version_);
       reply->set_pid(::getpid());
@@ -174,7 +179,8 @@ class GrpcServer::Impl {
     const GroupOnly group_only;
     server_ = builder.BuildAndStart();
     if (!server_ || listening == 0)
-      return Error{Code::kUnavailable, "cannot listen on " + options_.socket + ": check that its folder is there and the daemon may write to it"};
+      return Error{Code::kUnavailable, "cannot listen on " + options_.socket +
+                                           ": check that its folder is there and the daemon may write to it"};
     set_serving(true);
     return {};
   }
@@ -213,7 +219,8 @@ class GrpcServer::Impl {
   void set_serving(bool serving) {
     grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
     health->SetServingStatus(serving);
-    for (const char* name : {v1::Sessions::service_full_name(), v1::Devices::service_full_name(), v1::Statistics::service_full_name()})
+    for (const char* name :
+         {v1::Sessions::service_full_name(), v1::Devices::service_full_name(), v1::Statistics::service_full_name()})
       health->SetServingStatus(name, serving);
   }
 
@@ -236,7 +243,9 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::create(Options options, Parts pa
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
 }
 
-void GrpcServer::stop_accepting() { impl_->stop_accepting(); }
+void GrpcServer::stop_accepting() {
+  impl_->stop_accepting();
+}
 
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {
   impl_->shutdown(deadline, std::move(done));

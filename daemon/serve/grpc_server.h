@@ -1,5 +1,5 @@
-// The gRPC side of the daemon: the services of proto/rpc, health and reflection, on a Unix socket. Calls are posted to the control thread,
-// which answers them.
+// The gRPC side of the daemon: the services of proto/rpc, health and reflection, on a Unix socket. Calls are posted to
+// the control thread, which answers them.
 //
 // Thread-bound(control).
 #pragma once
@@ -34,16 +34,17 @@ class GrpcServer {
     const Counters& counters;
   };
 
-  // Listens when it returns; calls are answered while `control` runs. Errors: claim_socket_path's, and kUnavailable when gRPC cannot listen.
-  // Sets the process's umask for a moment: call it before other threads create files.
+  // Listens when it returns; calls are answered while `control` runs. Errors: claim_socket_path's, and kUnavailable
+  // when gRPC cannot listen. Sets the process's umask for a moment: call it before other threads create files.
   static Result<std::unique_ptr<GrpcServer>> create(Options options, Parts parts);
   ~GrpcServer();  // REQUIRES: shutdown() has called `done`, or `control` never ran
 
   // Health turns to NOT_SERVING; no new sessions or streams from here on.
   void stop_accepting();
 
-  // Ends every stream with UNAVAILABLE behind what was sent already; calls still there at `deadline` are cut off. `done` is called on the
-  // control thread when nothing of gRPC calls back any more: `control` must run until then. Once.
+  // Ends every stream with UNAVAILABLE behind what was sent already; calls still there at `deadline` are cut off.
+  // `done` is called on the control thread when nothing of gRPC calls back any more: `control` must run until then.
+  // Once.
   void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done);
 
  private:

@@ -1,5 +1,7 @@
 #include "daemon/serve/grpc_stream.h"
 
+#include <grpcpp/server_context.h>
+
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <string>
@@ -13,13 +15,15 @@ namespace {
 
 constexpr std::size_t kMaxUnread = 16'384;  // messages that wait for the client to read
 constexpr std::size_t kMaxUnreadBytes = 8'000'000;
-constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of an aborted stream
+constexpr std::chrono::milliseconds kLastWriteWithin{500};     // of an aborted stream
 constexpr std::chrono::milliseconds kLastWritesWithin{5'000};  // of one that ends in peace
-constexpr std::size_t kSpareStreams = 32;  // beyond the sessions: those that are not attached yet, or are on their way out
+constexpr std::size_t kSpareStreams =
+    32;  // beyond the sessions: those that are not attached yet, or are on their way out
 
 Error unread(std::size_t messages) {
-  return Error{Code::kExhausted, "the client leaves " + std::to_string(messages) +
-                                     " messages of this stream unread: read the stream all the while, in a thread of its own if need be"};
+  return Error{Code::kExhausted,
+               "the client leaves " + std::to_string(messages) +
+                   " messages of this stream unread: read the stream all the while, in a thread of its own if need be"};
 }
 
 }  // namespace
@@ -30,7 +34,10 @@ grpc::Status ticket_status(const Error& error) {
 }
 
 GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call)
-    : around_(surroundings), call_(call), datasets_(std::make_shared<const DatasetTable>(0)), patience_(surroundings.control) {
+    : around_(surroundings),
+      call_(call),
+      datasets_(std::make_shared<const DatasetTable>(0)),
+      patience_(surroundings.control) {
   boost::asio::post(around_.control, [this] { begin(); });
 }
 
@@ -38,16 +45,20 @@ void GrpcStream::begin() {
   around_.open.insert(this);
   if (around_.stopping) return finish(*around_.stopping);
   if (around_.open.size() > around_.limits.session.sessions + kSpareStreams)
-    return finish(Error{Code::kExhausted, "too many streams are open: close one, or raise limits.sessions in the daemon's settings"});
+    return finish(Error{Code::kExhausted,
+                        "too many streams are open: close one, or raise limits.sessions in the daemon's settings"});
   patience_.expires_after(around_.attach_within);
   patience_.async_wait([this](boost::system::error_code cancelled) {
     // Cancelled at the latest before Finish(); `this` may be gone then.
-    if (!cancelled && !session_) finish(Error{Code::kDeadline, "no Attach came within " + std::to_string(around_.attach_within.count()) + " ms"});
+    if (!cancelled && !session_)
+      finish(Error{Code::kDeadline, "no Attach came within " + std::to_string(around_.attach_within.count()) + " ms"});
   });
   read();
 }
 
-void GrpcStream::read() { StartRead(&incoming_); }
+void GrpcStream::read() {
+  StartRead(&incoming_);
+}
 
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });

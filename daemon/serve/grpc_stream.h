@@ -1,11 +1,13 @@
-// One call of Sessions.Stream: reads a message, has it handled, reads the next; writes one message after the other. gRPC's threads parse
-// what was read and post; everything else is on the control thread. A client that sends faster than it is served waits in its own socket;
-// one that does not read what it is sent is cut off when too much waits for it.
+// One call of Sessions.Stream: reads a message, has it handled, reads the next; writes one message after the other.
+// gRPC's threads parse what was read and post; everything else is on the control thread. A client that sends faster
+// than it is served waits in its own socket; one that does not read what it is sent is cut off when too much waits for
+// it.
 //
-//   begun ──Attach──▶ attached ──client ends, finish(), abort()──▶ finishing ──last write is done──▶ finished ──OnDone──▶ deleted
+//   begun ──Attach──▶ attached ──client ends, finish(), abort()──▶ finishing ──last write is done──▶ finished
+//   ──OnDone──▶ deleted
 //
-// Owned by gRPC from its creation until OnDone, then by the posting that deletes it. Thread-bound(control), but for the reactions (On...),
-// which gRPC calls.
+// Owned by gRPC from its creation until OnDone, then by the posting that deletes it. Thread-bound(control), but for the
+// reactions (On...), which gRPC calls.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -25,7 +27,8 @@ namespace millrace {
 
 class GrpcStream;
 
-// The status for an error of SessionTable::open() or attach(), where kDenied means a ticket that is not known: UNAUTHENTICATED.
+// The status for an error of SessionTable::open() or attach(), where kDenied means a ticket that is not known:
+// UNAUTHENTICATED.
 grpc::Status ticket_status(const Error& error);
 
 // What all streams share; outlives them. Thread-bound(control) but for the constants.

@@ -13,15 +13,16 @@ constexpr std::size_t kMaxBackendName = 32;
 
 Result<RingSource> parse_ring(const v1::RingSpan& span) {
   if (span.length() == 0) return field_error("length", "must be at least 1, is 0");
-  if (span.offset() + span.length() < span.offset()) return field_error("length", "reaches beyond the end of the address space");
+  if (span.offset() + span.length() < span.offset())
+    return field_error("length", "reaches beyond the end of the address space");
   return RingSource{span.offset(), span.length()};
 }
 
 Result<DatasetSource> parse_dataset_sample(const v1::DatasetSample& sample, const DatasetTable& datasets) {
   MILLRACE_TRY(std::shared_ptr<const Dataset> dataset, datasets.find(DatasetId{sample.dataset_id()}));
   if (sample.sample_id() >= dataset->samples()) {
-    return field_error("sample_id", "must be less than the dataset's samples (" + std::to_string(dataset->samples()) + "), is " +
-                                        std::to_string(sample.sample_id()));
+    return field_error("sample_id", "must be less than the dataset's samples (" + std::to_string(dataset->samples()) +
+                                        "), is " + std::to_string(sample.sample_id()));
   }
   return DatasetSource{std::move(dataset), SampleId{sample.sample_id()}};
 }
@@ -47,7 +48,8 @@ Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, cons
   return field_error("source", "must be set: path, encoded, ring or dataset");
 }
 
-// An id that the client did not choose is the dataset's, else the position; a dataset's sample keeps its label unless one is given.
+// An id that the client did not choose is the dataset's, else the position; a dataset's sample keeps its label unless
+// one is given.
 void identify(const v1::Sample& sample, int position, SampleRequest& parsed) {
   parsed.label = sample.label();
   parsed.id = SampleId{static_cast<std::uint64_t>(position)};
@@ -58,7 +60,8 @@ void identify(const v1::Sample& sample, int position, SampleRequest& parsed) {
   if (sample.has_id()) parsed.id = SampleId{sample.id()};
 }
 
-Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limits& limits, const DatasetTable& datasets) {
+Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limits& limits,
+                                   const DatasetTable& datasets) {
   SampleRequest parsed;
   MILLRACE_TRY(parsed.source, parse_source(sample, limits, datasets));
   identify(sample, position, parsed);
@@ -84,8 +87,8 @@ Result<void> check_inline_bytes(const v1::Submit& request, const Limits& limits)
 Result<void> check_path(std::string_view field, std::string_view path, const Limits& limits) {
   if (path.empty() || path.front() != '/') return field_error(field, "must be absolute, beginning with /");
   if (path.size() > limits.batch.path_bytes) {
-    return field_error(field, "must have at most " + std::to_string(limits.batch.path_bytes) + " bytes (limits.path_bytes), has " +
-                                  std::to_string(path.size()));
+    return field_error(field, "must have at most " + std::to_string(limits.batch.path_bytes) +
+                                  " bytes (limits.path_bytes), has " + std::to_string(path.size()));
   }
   if (path.find('\0') != std::string_view::npos) return field_error(field, "must not contain a zero byte");
   return {};
@@ -101,8 +104,8 @@ Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, con
                                   std::chrono::steady_clock::time_point now) {
   if (request.samples().empty()) return field_error("samples", "must have at least one sample");
   if (static_cast<std::uint64_t>(request.samples_size()) > limits.batch.samples) {
-    return field_error("samples", "must be at most " + std::to_string(limits.batch.samples) + " (limits.samples), are " +
-                                      std::to_string(request.samples_size()));
+    return field_error("samples", "must be at most " + std::to_string(limits.batch.samples) +
+                                      " (limits.samples), are " + std::to_string(request.samples_size()));
   }
   MILLRACE_TRY_VOID(check_inline_bytes(request, limits));
 

@@ -15,14 +15,16 @@ constexpr int kMaxExtensions = 64;
 constexpr std::size_t kMaxExtensionBytes = 16;
 
 Result<ShardTail> parse_shard_tail(int value) {
-  return parse_enum("shard_tail", value, std::array{ShardTail::kPad, ShardTail::kPad, ShardTail::kDrop, ShardTail::kUneven});
+  return parse_enum("shard_tail", value,
+                    std::array{ShardTail::kPad, ShardTail::kPad, ShardTail::kDrop, ShardTail::kUneven});
 }
 
 Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset& dataset, const Limits& limits) {
   MILLRACE_TRY_VOID(check_range("batch_size", request.batch_size(), 1U, limits.batch.samples));
   const std::uint32_t world_size = std::max(1U, request.world_size());
   if (request.rank() >= world_size) {
-    return field_error("rank", "must be less than world_size (" + std::to_string(world_size) + "), is " + std::to_string(request.rank()));
+    return field_error("rank", "must be less than world_size (" + std::to_string(world_size) + "), is " +
+                                   std::to_string(request.rank()));
   }
   EpochOrderSpec order{.samples = dataset.samples(),
                        .seed = request.seed(),
@@ -38,20 +40,23 @@ Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset&
 
 Error other_dataset() {
   return Error{Code::kPrecondition,
-               "position: was taken on another dataset, or the files have changed since: put the same files back, or start the epoch without a "
+               "position: was taken on another dataset, or the files have changed since: put the same files back, or "
+               "start the epoch without a "
                "position"};
 }
 
 Error other_epoch(std::string_view field, std::uint64_t then, std::uint64_t now) {
-  return Error{Code::kPrecondition, "position: was taken with " + std::string(field) + " " + std::to_string(then) + ", this epoch has " +
-                                        std::to_string(now) + ": start it with the same value, or without a position"};
+  return Error{Code::kPrecondition, "position: was taken with " + std::string(field) + " " + std::to_string(then) +
+                                        ", this epoch has " + std::to_string(now) +
+                                        ": start it with the same value, or without a position"};
 }
 
 // Where the token resumes. What decides the order must be as it was when the token was made.
 Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpec& order, const Dataset& dataset) {
   MILLRACE_TRY(const v1::EpochPosition then, decode_position(token));
   if (then.fingerprint() != dataset.fingerprint()) return other_dataset();
-  MILLRACE_TRY_IN("position", const ShardTail tail, parse_shard_tail(static_cast<int>(std::min(then.shard_tail(), 1'000U))));
+  MILLRACE_TRY_IN("position", const ShardTail tail,
+                  parse_shard_tail(static_cast<int>(std::min(then.shard_tail(), 1'000U))));
   struct Field {
     std::string_view name;
     std::uint64_t then, now;
@@ -74,8 +79,11 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
 
 Result<void> check_extension(const std::string& extension) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (!extension.empty() && extension.size() <= kMaxExtensionBytes && std::all_of(extension.begin(), extension.end(), allowed)) return {};
-  return Error{Code::kInvalid, "must be 1 to " + std::to_string(kMaxExtensionBytes) + " lower-case letters and digits without the dot"};
+  if (!extension.empty() && extension.size() <= kMaxExtensionBytes &&
+      std::all_of(extension.begin(), extension.end(), allowed))
+    return {};
+  return Error{Code::kInvalid,
+               "must be 1 to " + std::to_string(kMaxExtensionBytes) + " lower-case letters and digits without the dot"};
 }
 
 }  // namespace
@@ -84,7 +92,8 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
   if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
   MILLRACE_TRY_VOID(check_path("path", request.path(), limits));
   if (request.extensions_size() > kMaxExtensions) {
-    return field_error("extensions", "must be at most " + std::to_string(kMaxExtensions) + ", are " + std::to_string(request.extensions_size()));
+    return field_error("extensions", "must be at most " + std::to_string(kMaxExtensions) + ", are " +
+                                         std::to_string(request.extensions_size()));
   }
   OpenDatasetRequest parsed{.id = DatasetId{request.dataset_id()}, .path = request.path()};
   for (int i = 0; i < request.extensions_size(); ++i) {
@@ -95,7 +104,8 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
   return parsed;
 }
 
-Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limits& limits, const DatasetTable& datasets) {
+Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limits& limits,
+                                       const DatasetTable& datasets) {
   if (request.stream_id() == 0) return field_error("stream_id", "must be at least 1, is 0");
   EpochRequest epoch{.id = EpochStreamId{request.stream_id()}, .batches = request.first_batches()};
   MILLRACE_TRY(epoch.dataset, datasets.find(DatasetId{request.dataset_id()}));

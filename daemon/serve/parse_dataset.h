@@ -13,8 +13,9 @@ namespace millrace {
 // Errors: kInvalid naming the field.
 Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request_untrusted, const Limits& limits);
 
-// Errors name the field: kInvalid; kNotFound for a dataset that is not open; kPrecondition for a position that was taken in another epoch or
-// dataset, saying what differs.
-Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request_untrusted, const Limits& limits, const DatasetTable& datasets);
+// Errors name the field: kInvalid; kNotFound for a dataset that is not open; kPrecondition for a position that was
+// taken in another epoch or dataset, saying what differs.
+Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request_untrusted, const Limits& limits,
+                                       const DatasetTable& datasets);
 
 }  // namespace millrace

@@ -1,5 +1,5 @@
-// The entrance for everything that a client sends: one function a message of the stream, one for Sessions.Open. Pure functions, thread-safe;
-// they run on gRPC's threads.
+// The entrance for everything that a client sends: one function a message of the stream, one for Sessions.Open. Pure
+// functions, thread-safe; they run on gRPC's threads.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 
 namespace millrace {
 
-// The strings of `message_untrusted` are moved out of it. A malformed message comes back as RefusedRequest, naming message and field.
+// The strings of `message_untrusted` are moved out of it. A malformed message comes back as RefusedRequest, naming
+// message and field.
 ClientRequest parse_message(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now);
 

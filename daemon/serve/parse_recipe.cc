@@ -47,10 +47,12 @@ Result<RandomResizedCrop> parse_random_resized(const v1::RandomResizedCrop& crop
   MILLRACE_TRY(parsed.max_ratio, parse_positive("max_ratio", crop.max_ratio(), defaults.max_ratio));
   if (parsed.max_scale > 1) return field_error("max_scale", "must be at most 1, is " + to_text(parsed.max_scale));
   if (parsed.min_scale > parsed.max_scale) {
-    return field_error("min_scale", "must not be over max_scale (" + to_text(parsed.max_scale) + "), is " + to_text(parsed.min_scale));
+    return field_error(
+        "min_scale", "must not be over max_scale (" + to_text(parsed.max_scale) + "), is " + to_text(parsed.min_scale));
   }
   if (parsed.min_ratio > parsed.max_ratio) {
-    return field_error("min_ratio", "must not be over max_ratio (" + to_text(parsed.max_ratio) + "), is " + to_text(parsed.min_ratio));
+    return field_error(
+        "min_ratio", "must not be over max_ratio (" + to_text(parsed.max_ratio) + "), is " + to_text(parsed.min_ratio));
   }
   return parsed;
 }
@@ -103,7 +105,8 @@ Result<Normalise> parse_normalise(const v1::Normalise& normalise) {
   const int n = normalise.mean_size();
   if (n != 1 && n != 3) return field_error("mean", "must have 1 or 3 values, has " + std::to_string(n));
   if (normalise.std_size() != n)
-    return field_error("std", "must have as many values as mean (" + std::to_string(n) + "), has " + std::to_string(normalise.std_size()));
+    return field_error("std", "must have as many values as mean (" + std::to_string(n) + "), has " +
+                                  std::to_string(normalise.std_size()));
   Normalise parsed;
   for (int channel = 0; channel < 3; ++channel) {
     const int i = n == 1 ? 0 : channel;
@@ -117,14 +120,18 @@ Result<Normalise> parse_normalise(const v1::Normalise& normalise) {
 }
 
 Result<void> parse_output(const v1::Recipe& recipe, Recipe& parsed) {
-  MILLRACE_TRY(parsed.range, parse_enum("range", recipe.range(), std::array{ValueRange::kUnit, ValueRange::kUnit, ValueRange::kRaw}));
+  MILLRACE_TRY(parsed.range,
+               parse_enum("range", recipe.range(), std::array{ValueRange::kUnit, ValueRange::kUnit, ValueRange::kRaw}));
   MILLRACE_TRY(parsed.dtype, parse_enum("dtype", recipe.dtype(),
-                                        std::array{DType::kUint8, DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}));
-  MILLRACE_TRY(parsed.layout, parse_enum("layout", recipe.layout(), std::array{Layout::kNchw, Layout::kNchw, Layout::kNhwc}));
-  MILLRACE_TRY(parsed.channels, parse_enum("channels", recipe.channels(),
-                                           std::array{Channels::kRgb, Channels::kRgb, Channels::kBgr, Channels::kGrey}));
-  MILLRACE_TRY(parsed.packing,
-               parse_enum("packing", recipe.packing(), std::array{Packing::kOneSize, Packing::kOneSize, Packing::kPacked}));
+                                        std::array{DType::kUint8, DType::kUint8, DType::kFloat16, DType::kBfloat16,
+                                                   DType::kFloat32}));
+  MILLRACE_TRY(parsed.layout,
+               parse_enum("layout", recipe.layout(), std::array{Layout::kNchw, Layout::kNchw, Layout::kNhwc}));
+  MILLRACE_TRY(parsed.channels,
+               parse_enum("channels", recipe.channels(),
+                          std::array{Channels::kRgb, Channels::kRgb, Channels::kBgr, Channels::kGrey}));
+  MILLRACE_TRY(parsed.packing, parse_enum("packing", recipe.packing(),
+                                          std::array{Packing::kOneSize, Packing::kOneSize, Packing::kPacked}));
   return {};
 }
 
@@ -168,7 +175,8 @@ Result<Fidelity> parse_fidelity(int value) {
 }
 
 Result<Priority> parse_priority(int value) {
-  return parse_enum("priority", value, std::array{Priority::kNormal, Priority::kLow, Priority::kNormal, Priority::kHigh});
+  return parse_enum("priority", value,
+                    std::array{Priority::kNormal, Priority::kLow, Priority::kNormal, Priority::kHigh});
 }
 
 }  // namespace millrace

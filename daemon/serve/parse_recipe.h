@@ -1,5 +1,5 @@
-// Recipe messages become checked model values. Here: well-formed, finite, in range; whether the steps make sense together is
-// plan/recipe_check's. Pure functions, thread-safe.
+// Recipe messages become checked model values. Here: well-formed, finite, in range; whether the steps make sense
+// together is plan/recipe_check's. Pure functions, thread-safe.
 #pragma once
 
 #include "daemon/model/recipe.h"

@@ -16,14 +16,16 @@ std::shared_ptr<Segment> freed_on(std::shared_ptr<boost::asio::thread_pool> thre
 
 }  // namespace
 
-SegmentMaker::~SegmentMaker() { thread_->join(); }
-
 void SegmentMaker::make(Bytes size, std::function<void(Result<std::shared_ptr<Segment>>)> done) {
   boost::asio::post(*thread_, [this, size, done = std::move(done)]() mutable {
     Result<std::shared_ptr<Segment>> made = Segment::create(size, budget_);
     if (made) made = freed_on(thread_, *std::move(made));
     boost::asio::post(control_, [done = std::move(done), made = std::move(made)]() mutable { done(std::move(made)); });
   });
+}
+
+void SegmentMaker::finish() {
+  thread_->join();
 }
 
 }  // namespace millrace

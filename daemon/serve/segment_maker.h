@@ -1,5 +1,5 @@
-// Makes and frees segments beside the control thread: filling 400 MB of shared memory takes a tenth of a second, and giving it back a
-// good part of that.
+// Makes and frees segments beside the control thread: filling 400 MB of shared memory takes a tenth of a second, and
+// giving it back a good part of that.
 //
 // Thread-safe. Segments may outlive it; they are then freed wherever the last of them is let go.
 #pragma once
@@ -19,11 +19,15 @@ class SegmentMaker {
  public:
   // `budget` outlives every segment.
   SegmentMaker(boost::asio::io_context& control, SegmentBudget& budget) : control_(control), budget_(budget) {}
-  ~SegmentMaker();  // finishes what was asked for
+  ~SegmentMaker() { finish(); }
 
-  // One after the other; `done` is called on the control thread. Errors: Segment::create's. Wherever the last user lets go of the segment,
-  // its memory is freed here.
+  // One after the other; `done` is called on the control thread. Errors: Segment::create's. Wherever the last user lets
+  // go of the segment, its memory is freed here.
   void make(Bytes size, std::function<void(Result<std::shared_ptr<Segment>>)> done);
+
+  // Waits for what was asked for; nothing is made from here on, and nothing is posted to the control thread.
+  // Idempotent.
+  void finish();
 
  private:
   boost::asio::io_context& control_;

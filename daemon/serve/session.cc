@@ -43,14 +43,19 @@ void Session::handle(ClientRequest request) {
   std::visit([this](auto&& wanted) { act(std::move(wanted)); }, std::move(request));
 }
 
-void Session::act(AttachRequest) { refuse({}, Error{Code::kInvalid, "attach: this stream is attached already"}); }
+void Session::act(AttachRequest) {
+  refuse({}, Error{Code::kInvalid, "attach: this stream is attached already"});
+}
 
 void Session::act(BatchRequest request) {
   const BatchId id = request.id;
-  if (const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request)); !admitted) refuse(id, admitted.error());
+  if (const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request)); !admitted)
+    refuse(id, admitted.error());
 }
 
-void Session::act(CancelRequest request) { pipeline_.cancel(parts_.id, request.batch); }
+void Session::act(CancelRequest request) {
+  pipeline_.cancel(parts_.id, request.batch);
+}
 
 void Session::act(ReleaseRequest request) {
   const Result<void> released = pipeline_.release(parts_.id, request.slot_untrusted, request.generation_untrusted);
@@ -63,12 +68,14 @@ void Session::act(OpenDatasetRequest request) {
   // The pipeline calls neither once the session is closed in it, and ~Session closes it.
   const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
-  const Result<void> begun = pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.extensions), progress, done);
+  const Result<void> begun =
+      pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.extensions), progress, done);
   if (!begun && datasets_->drop(id)) refuse(id, begun.error());
 }
 
 void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset) {
-  Result<v1::ServerMessage> message = dataset ? dataset_opened_message(id, **dataset) : Result<v1::ServerMessage>(dataset.error());
+  Result<v1::ServerMessage> message =
+      dataset ? dataset_opened_message(id, **dataset) : Result<v1::ServerMessage>(dataset.error());
   if (!message) {
     if (datasets_->drop(id)) refuse(id, message.error());
     return;
@@ -79,19 +86,27 @@ void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> datase
 void Session::act(CloseDatasetRequest request) {
   switch (datasets_->close(request.id)) {
     case DatasetTable::Closed::kUnknown:
-      return refuse(request.id, Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(request.id)) + " is open in this session"});
+      return refuse(request.id, Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(request.id)) +
+                                                           " is open in this session"});
     case DatasetTable::Closed::kWhileListed:
-      return publisher_.send(failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
+      return publisher_.send(
+          failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
     case DatasetTable::Closed::kOpen:
       return;
   }
 }
 
-void Session::act(EpochRequest request) { pipeline_.start_epoch(parts_.id, std::move(request)); }
+void Session::act(EpochRequest request) {
+  pipeline_.start_epoch(parts_.id, std::move(request));
+}
 
-void Session::act(StopEpochRequest request) { pipeline_.stop_epoch(parts_.id, request.id); }
+void Session::act(StopEpochRequest request) {
+  pipeline_.stop_epoch(parts_.id, request.id);
+}
 
-void Session::act(RefusedRequest request) { refuse(request.subject, request.error); }
+void Session::act(RefusedRequest request) {
+  refuse(request.subject, request.error);
+}
 
 void Session::refuse(const Subject& subject, const Error& error) {
   counters_.add(MetricId::requests_refused);
@@ -100,7 +115,8 @@ void Session::refuse(const Subject& subject, const Error& error) {
 
 Result<void> Session::take_ring(UniqueFd memfd_untrusted, Bytes size_untrusted) {
   if (has_ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
-  MILLRACE_TRY(std::shared_ptr<const InputRing> ring, InputRing::create(std::move(memfd_untrusted), size_untrusted, limits_.session.ring));
+  MILLRACE_TRY(std::shared_ptr<const InputRing> ring,
+               InputRing::create(std::move(memfd_untrusted), size_untrusted, limits_.session.ring));
   pipeline_.set_ring(parts_.id, std::move(ring));
   has_ring_ = true;
   return {};

@@ -1,5 +1,5 @@
-// One session: its slots, its datasets, its results' way out, and what its client asks for. It lives from Sessions.Open until its hand-off
-// connection closes; its one stream may end before that, and slots then stay readable.
+// One session: its slots, its datasets, its results' way out, and what its client asks for. It lives from Sessions.Open
+// until its hand-off connection closes; its one stream may end before that, and slots then stay readable.
 //
 //   opened ──attach()──▶ streaming ──detach()──▶ readable ──▶ destroyed: slots back, memory freed
 //      └────────────────────┴──── hand-off connection closes ──────▲
@@ -31,7 +31,7 @@ class Session {
  public:
   struct Parts {
     SessionId id{};
-    ClientId client{};  // its hand-off connection
+    ClientId client{};                     // its hand-off connection
     std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
     std::string name;
     std::uint32_t slots = 1;
@@ -47,7 +47,7 @@ class Session {
   SessionId id() const { return parts_.id; }
   ClientId client() const { return parts_.client; }
   const Caller& caller() const { return *parts_.caller; }
-  const Segment& segment() const { return *parts_.segment; }
+  Segment& segment() const { return *parts_.segment; }
   StreamPort* port() const { return publisher_.port(); }
 
   // kPrecondition: it has, or had, its stream.

@@ -9,7 +9,9 @@ namespace millrace {
 namespace {
 
 Error no_such_ticket() {
-  return Error{Code::kDenied, "ticket: not valid here; connect to the hand-off socket, and keep that connection open as long as the session"};
+  return Error{
+      Code::kDenied,
+      "ticket: not valid here; connect to the hand-off socket, and keep that connection open as long as the session"};
 }
 
 }  // namespace
@@ -17,35 +19,45 @@ Error no_such_ticket() {
 SessionTable::SessionTable(Pipeline& pipeline, SegmentMaker& maker, Counters& counters, const Limits& limits)
     : pipeline_(pipeline), maker_(maker), counters_(counters), limits_(limits) {}
 
-SessionTable::~SessionTable() = default;
+SessionTable::~SessionTable() {
+  maker_.finish();  // or it would post to an event loop that may be gone
+}
 
 void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSession>)> done) {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(request.ticket);
   if (!connection) return done(no_such_ticket());
   const ClientId client = connection->id;
   if (opening_.contains(client) || by_client_.contains(client))
-    return done(Error{Code::kPrecondition, "this ticket has opened its session already; every session needs a hand-off connection of its own"});
+    return done(
+        Error{Code::kPrecondition,
+              "this ticket has opened its session already; every session needs a hand-off connection of its own"});
   if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) return done(fits.error());
 
   const Bytes size = segment_bytes(request.slots, request.slot_bytes);
   opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done)});
-  maker_.make(size, [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
+  maker_.make(size,
+              [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
 }
 
 Result<void> SessionTable::check_budgets(const OpenRequest& request, const Caller& caller) const {
   const SessionLimits& limits = limits_.session;
   if (request.slots > limits.slots) {
-    return field_error("slots", "must be at most " + std::to_string(limits.slots) + " (limits.slots), is " + std::to_string(request.slots));
+    return field_error("slots", "must be at most " + std::to_string(limits.slots) + " (limits.slots), is " +
+                                    std::to_string(request.slots));
   }
   if (sessions_.size() + opening_.size() >= limits.sessions) {
-    return Error{Code::kExhausted, std::to_string(limits.sessions) +
-                                       " sessions are open: close one, or raise limits.sessions in the daemon's settings"};
+    return Error{Code::kExhausted,
+                 std::to_string(limits.sessions) +
+                     " sessions are open: close one, or raise limits.sessions in the daemon's settings"};
   }
-  const auto opened = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) { return entry.second->caller().uid == caller.uid; });
-  const auto opening = std::count_if(opening_.begin(), opening_.end(), [&](const auto& entry) { return entry.second.caller->uid == caller.uid; });
+  const auto opened = std::count_if(sessions_.begin(), sessions_.end(),
+                                    [&](const auto& entry) { return entry.second->caller().uid == caller.uid; });
+  const auto opening = std::count_if(opening_.begin(), opening_.end(),
+                                     [&](const auto& entry) { return entry.second.caller->uid == caller.uid; });
   if (opened + opening >= limits.sessions_per_user) {
-    return Error{Code::kExhausted, std::to_string(limits.sessions_per_user) + " sessions of user " + std::to_string(caller.uid) +
-                                       " are open: close one, or raise limits.sessions_per_user in the daemon's settings"};
+    return Error{Code::kExhausted,
+                 std::to_string(limits.sessions_per_user) + " sessions of user " + std::to_string(caller.uid) +
+                     " are open: close one, or raise limits.sessions_per_user in the daemon's settings"};
   }
   return {};
 }
@@ -65,7 +77,8 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .slots = opening.request.slots,
                        .slot_bytes = opening.request.slot_bytes,
                        .segment = *std::move(segment)};
-  const auto session = sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
+  const auto session =
+      sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
   by_client_.emplace(client, id);
   // If the client is gone, the event loop reports it after this: disconnected().
   const Result<void> sent = handoff_->send_segment(client, session->second->segment().read_only_fd(), opened.segment);
@@ -96,13 +109,15 @@ void SessionTable::disconnected(ClientId client) {
   const auto entry = by_client_.extract(client);
   if (entry.empty()) return;
   const auto session = sessions_.extract(entry.mapped());
+  session.mapped()->segment().revoke();
   if (StreamPort* port = session.mapped()->port()) port->abort(gone);
   if (!session.mapped()->ended_by_client()) counters_.add(MetricId::sessions_reclaimed);
 }
 
 Result<void> SessionTable::ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) {
   Session* session = find(client);
-  if (session == nullptr) return Error{Code::kPrecondition, "offer a ring when the session is open: call Sessions.Open first"};
+  if (session == nullptr)
+    return Error{Code::kPrecondition, "offer a ring when the session is open: call Sessions.Open first"};
   return session->take_ring(std::move(memfd_untrusted), size_untrusted);
 }
 

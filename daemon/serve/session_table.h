@@ -1,8 +1,9 @@
-// All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in the pipeline.
+// All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in
+// the pipeline.
 //
-//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ Session, descriptor to the hand-off connection ─▶ `done`
-//   Stream: Attach(ticket) ─▶ attach()      end of the stream ─▶ detach()
-//   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
+//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ Session, descriptor to the hand-off connection
+//   ─▶ `done` Stream: Attach(ticket) ─▶ attach()      end of the stream ─▶ detach() hand-off connection closes ─▶
+//   disconnected(): the session and everything that it holds goes
 //
 // Thread-bound(control).
 #pragma once
@@ -45,11 +46,13 @@ class SessionTable final : public HandoffServer::Events {
   // The hand-off server reports to this table and is looked into by it. Once, before anything else.
   void use(HandoffServer& handoff) { handoff_ = &handoff; }
 
-  // `done` is called once, at once on an error that is known at once. kDenied: no such ticket. kPrecondition: it has its session already.
-  // kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed meanwhile.
+  // `done` is called once, at once on an error that is known at once. kDenied: no such ticket. kPrecondition: it has
+  // its session already. kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed
+  // meanwhile.
   void open(OpenRequest request, std::function<void(Result<OpenedSession>)> done);
 
-  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. `port` is used until detach() or disconnected().
+  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. `port` is used until detach() or
+  // disconnected().
   Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& port);
   void handle(SessionId id, ClientRequest request);  // nothing happens once the session is gone
   void detach(SessionId id, StreamEnd end);          // likewise
@@ -76,7 +79,7 @@ class SessionTable final : public HandoffServer::Events {
   Counters& counters_;
   const Limits limits_;
   HandoffServer* handoff_ = nullptr;
-  std::map<ClientId, Opening> opening_;                    // their memory is being made
+  std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;
   std::uint64_t next_id_ = 1;

@@ -19,12 +19,14 @@ Result<Listener> who_listens(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return Error{Code::kInvalid, path + ": a socket's path has at most " + std::to_string(sizeof(address.sun_path) - 1) + " bytes"};
+    return Error{Code::kInvalid,
+                 path + ": a socket's path has at most " + std::to_string(sizeof(address.sun_path) - 1) + " bytes"};
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe) return errno_error("making a socket", errno);
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return Listener::kSomebody;
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
+    return Listener::kSomebody;
   if (errno == ECONNREFUSED || errno == ENOENT) return Listener::kNone;
   if (errno == EAGAIN || errno == EPROTOTYPE || errno == EACCES) return Listener::kSomebody;
   return errno_error("connecting to " + path, errno);
@@ -38,10 +40,13 @@ Result<void> claim_socket_path(const std::string& path) {
     if (errno == ENOENT) return {};
     return errno_error("looking at " + path, errno);
   }
-  if (!S_ISSOCK(status.st_mode)) return Error{Code::kPrecondition, path + " is there already and is not a socket: remove it, or set daemon.socket to another path"};
+  if (!S_ISSOCK(status.st_mode))
+    return Error{Code::kPrecondition,
+                 path + " is there already and is not a socket: remove it, or set daemon.socket to another path"};
   MILLRACE_TRY(const Listener listener, who_listens(path));
   if (listener == Listener::kSomebody) {
-    return Error{Code::kPrecondition, "another daemon listens on " + path + ": stop it, or set daemon.socket to another path"};
+    return Error{Code::kPrecondition,
+                 "another daemon listens on " + path + ": stop it, or set daemon.socket to another path"};
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_error("removing the stale socket " + path, errno);
   return {};

@@ -21,10 +21,7 @@ constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
   return Number<T>{place(f), least, most};
 }
 
-#define AT(member)              \
-  [](auto& settings) -> auto& { \
-    return settings.member;     \
-  }
+#define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
 const KeyGroup kGroups[] = {
     {"daemon", "The daemon itself."},

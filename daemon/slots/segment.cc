@@ -181,7 +181,7 @@ Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budg
 
 Segment::~Segment() {
   ::munmap(data_, size_.count);
-  while (::ftruncate(writable_.get(), 0) != 0 && errno == EINTR) {
+  while (revoked_.load(std::memory_order_relaxed) && ::ftruncate(writable_.get(), 0) != 0 && errno == EINTR) {
   }
   budget_.refund(size_);
 }

@@ -35,12 +35,16 @@ class Segment {
   // kExhausted: the budget, or /dev/shm has no room (with its size and how to enlarge it). `budget` outlives the
   // segment.
   static Result<std::shared_ptr<Segment>> create(Bytes size, SegmentBudget& budget);
-  ~Segment();  // truncates the object to nothing, so that a client that kept its mapping holds no memory of ours
+  ~Segment();  // see revoke()
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   std::byte* data() const { return data_; }
   Bytes size() const { return size_; }
+  // The session's client is gone or has to go: the object is truncated to nothing when the segment ends, so that a client
+  // that keeps its mapping all the same holds no memory of ours. Without it (the daemon stops) views stay readable.
+  void revoke() { revoked_.store(true, std::memory_order_relaxed); }
+
   int read_only_fd() const { return read_only_.get(); }
 
  private:
@@ -51,6 +55,8 @@ class Segment {
   UniqueFd writable_;
   UniqueFd read_only_;
   SegmentBudget& budget_;
+  // Writer: the control thread. Reader: whoever drops the segment last, after that.
+  std::atomic<bool> revoked_{false};
 };
 
 // The segment's size for a session, headers included; what no 64 bits can count is the largest number, which no budget

@@ -1,5 +1,5 @@
-// A FIFO with a hard bound between threads. A full queue is a state that the pusher sees, not a wait; the popper waits until there is
-// something, the queue is closed, or the deadline passes. Thread-safe.
+// A FIFO with a hard bound between threads. A full queue is a state that the pusher sees, not a wait; the popper waits
+// until there is something, the queue is closed, or the deadline passes. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -20,10 +20,18 @@ struct Bytes {
   constexpr Bytes& operator-=(Bytes b) { return count -= b.count, *this; }
 };
 
-constexpr Bytes operator""_B(unsigned long long n) { return {n}; }
-constexpr Bytes operator""_KiB(unsigned long long n) { return {n << 10}; }
-constexpr Bytes operator""_MiB(unsigned long long n) { return {n << 20}; }
-constexpr Bytes operator""_GiB(unsigned long long n) { return {n << 30}; }
+constexpr Bytes operator""_B(unsigned long long n) {
+  return {n};
+}
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return {n << 10};
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return {n << 20};
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return {n << 30};
+}
 
 // `size` rounded up to a multiple of `alignment`, a power of two.
 constexpr Bytes align_up(Bytes size, std::uint64_t alignment) {

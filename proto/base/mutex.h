@@ -1,5 +1,5 @@
-// std::mutex and std::condition_variable with clang's thread-safety annotations, so that a member read without its lock does not compile
-// (clang: -Wthread-safety; g++ ignores them). Thread-safe.
+// std::mutex and std::condition_variable with clang's thread-safety annotations, so that a member read without its lock
+// does not compile (clang: -Wthread-safety; g++ ignores them). Thread-safe.
 //
 //   Mutex mutex_;
 //   int count_ MILLRACE_GUARDED_BY(mutex_);
@@ -43,7 +43,8 @@ class MILLRACE_ANNOTATE(scoped_lockable) MutexLock {
   Mutex& mutex_;
 };
 
-// Waits name no predicate: write `while (!ready_) condition_.wait_until(mutex_, deadline)` so that the analysis sees the guarded reads.
+// Waits name no predicate: write `while (!ready_) condition_.wait_until(mutex_, deadline)` so that the analysis sees
+// the guarded reads.
 class Condition {
  public:
   void wait(Mutex& mutex) MILLRACE_REQUIRES(mutex) {

@@ -7,9 +7,12 @@ namespace {
 
 using Byte = unsigned char;
 
-bool is_continuation(Byte byte) { return (byte & 0xC0U) == 0x80U; }
+bool is_continuation(Byte byte) {
+  return (byte & 0xC0U) == 0x80U;
+}
 
-// The length of the well-formed, printable character that `text` begins with (Unicode 15.0, table 3-7); 0 when it begins with none.
+// The length of the well-formed, printable character that `text` begins with (Unicode 15.0, table 3-7); 0 when it
+// begins with none.
 std::size_t printable_length(std::string_view text) {
   const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<Byte>(text[i]) : Byte{0}; };
   const Byte first = at(0);

@@ -1,4 +1,5 @@
-// Result<T>: a value or an Error, spelled like std::expected<T, Error> (which g++ 12 lacks under C++20) so that it can be replaced by it.
+// Result<T>: a value or an Error, spelled like std::expected<T, Error> (which g++ 12 lacks under C++20) so that it can
+// be replaced by it.
 //
 //   Result<Segment> open_segment(...);
 //   MILLRACE_TRY(Segment segment, open_segment(...));   // declares `segment`, or returns the error
@@ -21,9 +22,9 @@ class [[nodiscard]] Result {
   using value_type = T;
 
   template <class U = T>
-    requires(std::is_constructible_v<T, U &&> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Error>)
-  Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}
+  requires(std::is_constructible_v<T, U&&> && !std::is_same_v<std::remove_cvref_t<U>, Result> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Error>) Result(U&& value)
+      : state_(std::in_place_index<0>, std::forward<U>(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
   bool has_value() const { return state_.index() == 0; }
@@ -72,21 +73,22 @@ class [[nodiscard]] Result<void> {
 
 #define MILLRACE_CONCAT_(a, b) a##b
 #define MILLRACE_CONCAT(a, b) MILLRACE_CONCAT_(a, b)
-#define MILLRACE_TRY_(name, declaration, expression)           \
-  auto name = (expression);                                    \
-  if (!name.has_value()) return std::move(name).error();       \
+#define MILLRACE_TRY_(name, declaration, expression)     \
+  auto name = (expression);                              \
+  if (!name.has_value()) return std::move(name).error(); \
   declaration = *std::move(name)
 
-// MILLRACE_TRY(T value, expression): declares `value` from the Result, or returns its error from the enclosing function.
+// MILLRACE_TRY(T value, expression): declares `value` from the Result, or returns its error from the enclosing
+// function.
 #define MILLRACE_TRY(declaration, ...) MILLRACE_TRY_(MILLRACE_CONCAT(result_, __LINE__), declaration, (__VA_ARGS__))
 // MILLRACE_TRY_VOID(expression): the same for Result<void>.
-#define MILLRACE_TRY_VOID(...)                                      \
-  do {                                                              \
-    auto result_of_try = (__VA_ARGS__);                             \
+#define MILLRACE_TRY_VOID(...)                                               \
+  do {                                                                       \
+    auto result_of_try = (__VA_ARGS__);                                      \
     if (!result_of_try.has_value()) return std::move(result_of_try).error(); \
   } while (false)
 
-#define MILLRACE_CHECK(condition) \
-  do {                            \
+#define MILLRACE_CHECK(condition)                                               \
+  do {                                                                          \
     if (!(condition)) ::millrace::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -8,7 +8,8 @@ namespace {
 constexpr std::uint32_t kVersion = 1;
 using Crc32c = boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true>;
 
-// Over the message without its checksum. Protobuf's C++ serialisation of a message of scalars is in field order, so it is stable.
+// Over the message without its checksum. Protobuf's C++ serialisation of a message of scalars is in field order, so it
+// is stable.
 std::uint32_t checksum(v1::EpochPosition position) {
   position.clear_checksum();
   const std::string bytes = position.SerializeAsString();
@@ -26,13 +27,15 @@ std::string encode_position(v1::EpochPosition position) {
 }
 
 Result<v1::EpochPosition> decode_position(std::string_view token_untrusted) {
-  const Error damaged{Code::kInvalid, "position: not a position token, or damaged; pass the bytes of Completed.position unchanged"};
+  const Error damaged{Code::kInvalid,
+                      "position: not a position token, or damaged; pass the bytes of Completed.position unchanged"};
   v1::EpochPosition position;
   if (token_untrusted.size() > 256 ||
       !position.ParseFromArray(token_untrusted.data(), static_cast<int>(token_untrusted.size())))
     return damaged;
   if (position.version() != kVersion)
-    return Error{Code::kInvalid, "position: version " + std::to_string(position.version()) + " is not known here; this daemon reads version 1"};
+    return Error{Code::kInvalid, "position: version " + std::to_string(position.version()) +
+                                     " is not known here; this daemon reads version 1"};
   if (position.checksum() != checksum(position)) return damaged;
   return position;
 }

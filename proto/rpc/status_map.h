@@ -1,4 +1,5 @@
-// The one place where our error codes meet gRPC's: codes to statuses at the daemon, statuses and code names to errors at the client.
+// The one place where our error codes meet gRPC's: codes to statuses at the daemon, statuses and code names to errors
+// at the client.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -1,4 +1,5 @@
-// How gRPC spells a Unix socket's path: as a URI, in which only unreserved characters stand for themselves (RFC 3986, 2.3). Pure function.
+// How gRPC spells a Unix socket's path: as a URI, in which only unreserved characters stand for themselves (RFC
+// 3986, 2.3). Pure function.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The hand-off socket's messages: what gRPC cannot carry, namely who the caller is (SO_PEERCRED) and descriptors (SCM_RIGHTS).
-// A Unix SOCK_SEQPACKET socket beside the gRPC one: its path is the gRPC socket's path + ".handoff". One connection a session; the
-// kernel closes it when the client dies, however it dies, and that reclaims the session.
+// The hand-off socket's messages: what gRPC cannot carry, namely who the caller is (SO_PEERCRED) and descriptors
+// (SCM_RIGHTS). A Unix SOCK_SEQPACKET socket beside the gRPC one: its path is the gRPC socket's path + ".handoff". One
+// connection a session; the kernel closes it when the client dies, however it dies, and that reclaims the session.
 //
 //   client                             daemon
 //   connect ─────────────────────────▶ reads SO_PEERCRED
@@ -31,7 +31,8 @@ struct HandoffRequest {
   std::uint32_t version;  // kHandoffVersion
   std::uint32_t kind;     // RequestKind
   std::uint32_t reserved;
-  std::uint64_t ring_bytes;  // kRingOffer: the memfd's size, a multiple of the page size, sealed with F_SEAL_SHRINK | F_SEAL_GROW
+  std::uint64_t
+      ring_bytes;  // kRingOffer: the memfd's size, a multiple of the page size, sealed with F_SEAL_SHRINK | F_SEAL_GROW
 };
 static_assert(sizeof(HandoffRequest) == 24 && std::is_trivial_v<HandoffRequest>);
 
@@ -40,8 +41,8 @@ enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRingTaken = 
 struct HandoffReply {
   std::uint32_t magic;
   std::uint32_t version;
-  std::uint32_t kind;  // ReplyKind
-  std::uint32_t code;  // kRefused: millrace::Code
+  std::uint32_t kind;                 // ReplyKind
+  std::uint32_t code;                 // kRefused: millrace::Code
   std::uint8_t ticket[kTicketBytes];  // kWelcome
   std::uint64_t segment_bytes;        // kSegment
   char message[200];                  // kRefused: zero-terminated

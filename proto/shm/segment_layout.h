@@ -27,28 +27,29 @@ inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr std::uint64_t kRecordAlignment = 64;
 
 struct SegmentHeader {
-  std::uint64_t magic;          // kSegmentMagic
-  std::uint32_t version;        // kSegmentVersion
+  std::uint64_t magic;    // kSegmentMagic
+  std::uint32_t version;  // kSegmentVersion
   std::uint32_t slots;
   std::uint64_t segment_bytes;  // the whole object
   std::uint64_t slot_bytes;     // usable in each slot
   std::uint64_t slot_stride;    // from one slot's data to the next
   std::uint64_t data_offset;    // of slot 0's data from the segment's start
   std::uint64_t session_id;
-  std::uint64_t reserved;       // 0
+  std::uint64_t reserved;  // 0
 };
-static_assert(sizeof(SegmentHeader) == 64 && std::is_trivial_v<SegmentHeader> && std::is_standard_layout_v<SegmentHeader>);
+static_assert(sizeof(SegmentHeader) == 64 && std::is_trivial_v<SegmentHeader> &&
+              std::is_standard_layout_v<SegmentHeader>);
 static_assert(offsetof(SegmentHeader, slots) == 12 && offsetof(SegmentHeader, segment_bytes) == 16 &&
               offsetof(SegmentHeader, data_offset) == 40 && offsetof(SegmentHeader, session_id) == 48);
 
 enum class SlotState : std::uint32_t { kFree = 0, kFilling = 1, kSealed = 2 };
 
 struct SlotHeader {
-  // Writer: the daemon, through std::atomic_ref. Reader: the client, with acquire. The release store of kSealed publishes the
-  // generation, the tensor and the records.
-  std::uint32_t state;         // SlotState
-  std::uint32_t samples;       // records in the slot, once sealed
-  std::uint64_t generation;    // grows by one at every lease, begins at 1
+  // Writer: the daemon, through std::atomic_ref. Reader: the client, with acquire. The release store of kSealed
+  // publishes the generation, the tensor and the records.
+  std::uint32_t state;       // SlotState
+  std::uint32_t samples;     // records in the slot, once sealed
+  std::uint64_t generation;  // grows by one at every lease, begins at 1
   std::uint64_t tensor_bytes;
   std::uint64_t records_offset;  // from the segment's start
   std::uint64_t sealed_at_ns;    // CLOCK_MONOTONIC
@@ -57,7 +58,8 @@ struct SlotHeader {
 static_assert(sizeof(SlotHeader) == 64 && std::is_trivial_v<SlotHeader> && std::is_standard_layout_v<SlotHeader>);
 static_assert(offsetof(SlotHeader, generation) == 8 && offsetof(SlotHeader, tensor_bytes) == 16 &&
               offsetof(SlotHeader, records_offset) == 24 && offsetof(SlotHeader, sealed_at_ns) == 32);
-static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free && std::atomic_ref<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free &&
+              std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 // What happened to one sample; one beside each image of the tensor, in order.
 struct SampleRecord {
@@ -65,26 +67,27 @@ struct SampleRecord {
   std::int64_t label;
   std::uint64_t pixels_offset;  // from the segment's start
   std::uint64_t pixels_bytes;
-  std::uint32_t width;          // of the image in the tensor, pixels
+  std::uint32_t width;  // of the image in the tensor, pixels
   std::uint32_t height;
-  std::uint32_t source_width;   // stored in the file, before orientation; 0 when not known
+  std::uint32_t source_width;  // stored in the file, before orientation; 0 when not known
   std::uint32_t source_height;
-  std::int32_t crop_left;       // in the oriented image
+  std::int32_t crop_left;  // in the oriented image
   std::int32_t crop_top;
   std::int32_t crop_width;
   std::int32_t crop_height;
-  std::uint32_t fetch_us;       // reading the encoded bytes
-  std::uint32_t queue_us;       // from the bytes being there to a lane beginning
+  std::uint32_t fetch_us;  // reading the encoded bytes
+  std::uint32_t queue_us;  // from the bytes being there to a lane beginning
   std::uint32_t decode_us;
-  std::uint32_t transform_us;   // resample, flip, normalise, store
-  std::uint16_t status;         // millrace::Code of what went wrong, 0: nothing
-  std::uint8_t flags;           // SampleFlags
-  std::uint8_t orientation;     // EXIF, 1 ... 8; 0 when not known
-  char backend[12];             // "cpu", zero-terminated
-  std::uint32_t index;          // position in the submitted batch
-  std::uint32_t reserved[7];    // 0
+  std::uint32_t transform_us;  // resample, flip, normalise, store
+  std::uint16_t status;        // millrace::Code of what went wrong, 0: nothing
+  std::uint8_t flags;          // SampleFlags
+  std::uint8_t orientation;    // EXIF, 1 ... 8; 0 when not known
+  char backend[12];            // "cpu", zero-terminated
+  std::uint32_t index;         // position in the submitted batch
+  std::uint32_t reserved[7];   // 0
 };
-static_assert(sizeof(SampleRecord) == 128 && std::is_trivial_v<SampleRecord> && std::is_standard_layout_v<SampleRecord>);
+static_assert(sizeof(SampleRecord) == 128 && std::is_trivial_v<SampleRecord> &&
+              std::is_standard_layout_v<SampleRecord>);
 static_assert(offsetof(SampleRecord, width) == 32 && offsetof(SampleRecord, crop_left) == 48 &&
               offsetof(SampleRecord, fetch_us) == 64 && offsetof(SampleRecord, status) == 80 &&
               offsetof(SampleRecord, backend) == 84 && offsetof(SampleRecord, index) == 96);

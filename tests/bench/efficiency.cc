@@ -1,5 +1,5 @@
-// What the service costs: images a second through daemon and client with N lanes, against a plain loop of the same kernels in one process with
-// N threads. Rounds alternate, so that a noisy minute meets both.
+// What the service costs: images a second through daemon and client with N lanes, against a plain loop of the same
+// kernels in one process with N threads. Rounds alternate, so that a noisy minute meets both.
 #include <string>
 
 #include "tests/bench/figures.h"
@@ -27,11 +27,12 @@ void measure(const BenchOptions& options, const Report& report, std::uint32_t la
   const std::vector<std::string> files = files_in(options.data);
   const std::uint32_t rounds = options.quick ? 1 : 9;
   const std::uint32_t repeats = options.quick ? 1 : 10;  // epochs a round
-  report.progress("service against a plain loop, " + std::to_string(lanes) + " lanes, " + std::to_string(rounds) + " rounds of " +
-                  std::to_string(files.size() * repeats) + " images");
+  report.progress("service against a plain loop, " + std::to_string(lanes) + " lanes, " + std::to_string(rounds) +
+                  " rounds of " + std::to_string(files.size() * repeats) + " images");
   Rig rig = Rig::start(options.data, lanes);
   Session session =
-      must(rig.client.open_session({.name = "efficiency", .slots = 4, .batch = kBatch, .recipe = Recipe::train(224)}), "opening a session");
+      must(rig.client.open_session({.name = "efficiency", .slots = 4, .batch = kBatch, .recipe = Recipe::train(224)}),
+           "opening a session");
   const Dataset dataset = must(session.open_dataset(options.data), "opening the dataset");
   serve_epoch(session, dataset, 1000, 1);
   plain_loop(files, lanes, 1, 1000);
@@ -42,7 +43,10 @@ void measure(const BenchOptions& options, const Report& report, std::uint32_t la
     plain.push_back(plain_loop(files, lanes, repeats, round));
     ratios.push_back(served.back() / plain.back());
   }
-  report.add({.name = "service.efficiency." + std::to_string(lanes), .value = median(served), .unit = "images/s", .rounds = rounds,
+  report.add({.name = "service.efficiency." + std::to_string(lanes),
+              .value = median(served),
+              .unit = "images/s",
+              .rounds = rounds,
               .baseline = Baseline{"plain loop", median(plain), median(ratios)}});
 }
 
@@ -50,7 +54,8 @@ void measure(const BenchOptions& options, const Report& report, std::uint32_t la
 
 void run_efficiency(const BenchOptions& options, const Report& report) {
   for (const std::uint32_t lanes : {1U, 2U}) {
-    if (("service.efficiency." + std::to_string(lanes)).find(options.filter) != std::string::npos) measure(options, report, lanes);
+    if (("service.efficiency." + std::to_string(lanes)).find(options.filter) != std::string::npos)
+      measure(options, report, lanes);
   }
 }
 

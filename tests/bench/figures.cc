@@ -63,19 +63,22 @@ double percentile(std::vector<double> values, double percent) {
 void Report::header(const BenchOptions& options) const {
   const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
   if (!json_) {
-    std::printf("%s, %ld cores, gRPC %s, %s, photographs in %s\n\n", processor().c_str(), cores, grpc::Version().c_str(), today().c_str(),
-                options.data.c_str());
+    std::printf("%s, %ld cores, gRPC %s, %s, photographs in %s\n\n", processor().c_str(), cores,
+                grpc::Version().c_str(), today().c_str(), options.data.c_str());
     return;
   }
-  std::printf("{\"processor\": %s, \"cores\": %ld, \"grpc\": %s, \"protobuf\": %d, \"compiler\": %s, \"millrace\": %s, \"date\": %s, \"quick\": %s}\n",
-              quoted(processor()).c_str(), cores, quoted(grpc::Version()).c_str(), GOOGLE_PROTOBUF_VERSION, quoted(__VERSION__).c_str(),
-              quoted(MILLRACE_VERSION).c_str(), quoted(today()).c_str(), options.quick ? "true" : "false");
+  std::printf(
+      "{\"processor\": %s, \"cores\": %ld, \"grpc\": %s, \"protobuf\": %d, \"compiler\": %s, \"millrace\": %s, "
+      "\"date\": %s, \"quick\": %s}\n",
+      quoted(processor()).c_str(), cores, quoted(grpc::Version()).c_str(), GOOGLE_PROTOBUF_VERSION,
+      quoted(__VERSION__).c_str(), quoted(MILLRACE_VERSION).c_str(), quoted(today()).c_str(),
+      options.quick ? "true" : "false");
 }
 
 void Report::add(const Figure& figure) const {
   if (json_) {
-    std::printf("{\"name\": %s, \"value\": %s, \"unit\": %s, \"rounds\": %u", quoted(figure.name).c_str(), number(figure.value).c_str(),
-                quoted(figure.unit).c_str(), figure.rounds);
+    std::printf("{\"name\": %s, \"value\": %s, \"unit\": %s, \"rounds\": %u", quoted(figure.name).c_str(),
+                number(figure.value).c_str(), quoted(figure.unit).c_str(), figure.rounds);
     if (figure.baseline) {
       std::printf(", \"baseline\": {\"name\": %s, \"value\": %s}, \"ratio\": %s", quoted(figure.baseline->name).c_str(),
                   number(figure.baseline->value).c_str(), number(figure.baseline->ratio).c_str());
@@ -85,13 +88,16 @@ void Report::add(const Figure& figure) const {
   } else {
     std::printf("%-24s %12s %-10s", figure.name.c_str(), number(figure.value).c_str(), figure.unit.c_str());
     if (figure.baseline) {
-      std::printf(" %.3f x %s (%s)", figure.baseline->ratio, figure.baseline->name.c_str(), number(figure.baseline->value).c_str());
+      std::printf(" %.3f x %s (%s)", figure.baseline->ratio, figure.baseline->name.c_str(),
+                  number(figure.baseline->value).c_str());
     }
     std::printf("  [%u rounds]%s%s\n", figure.rounds, figure.note.empty() ? "" : "  ", figure.note.c_str());
   }
   std::fflush(stdout);
 }
 
-void Report::progress(const std::string& what) const { std::fprintf(stderr, "millrace_bench: %s\n", what.c_str()); }
+void Report::progress(const std::string& what) const {
+  std::fprintf(stderr, "millrace_bench: %s\n", what.c_str());
+}
 
 }  // namespace millrace::bench

@@ -1,5 +1,6 @@
-// The figures that the project publishes: each a named measurement, printed as a line for people or as one JSON object a line.
-// Medians of interleaved rounds in one run; a comparison carries its baseline, taken in the same rounds. Thread-bound(main).
+// The figures that the project publishes: each a named measurement, printed as a line for people or as one JSON object
+// a line. Medians of interleaved rounds in one run; a comparison carries its baseline, taken in the same rounds.
+// Thread-bound(main).
 #pragma once
 
 #include <cstdint>

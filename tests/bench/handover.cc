@@ -1,5 +1,5 @@
-// From a sealed slot in the daemon to a mapped view in the client's hand. The batch is not decoded (the fake backend, instant), for only the
-// hand-over counts; CLOCK_MONOTONIC is one clock for all processes of a host.
+// From a sealed slot in the daemon to a mapped view in the client's hand. The batch is not decoded (the fake backend,
+// instant), for only the hand-over counts; CLOCK_MONOTONIC is one clock for all processes of a host.
 #include <string>
 
 #include "tests/bench/figures.h"
@@ -13,7 +13,9 @@ constexpr std::uint32_t kSide = 224;
 constexpr std::uint32_t kSamples = 256;
 constexpr std::size_t kBatchBytes = std::size_t{kSamples} * kSide * kSide * 3;  // 38.5 MB
 
-Recipe plain_recipe() { return {.resize = ExactSize{{kSide, kSide}}, .layout = Layout::kNhwc}; }
+Recipe plain_recipe() {
+  return {.resize = ExactSize{{kSide, kSide}}, .layout = Layout::kNhwc};
+}
 
 // Microseconds from seal to view.
 double hand_over_once(Session& session, const BatchRequest& request) {
@@ -27,7 +29,9 @@ double hand_over_once(Session& session, const BatchRequest& request) {
 }
 
 std::vector<double> hand_over(Rig& rig, const std::string& file, std::uint32_t samples, std::uint32_t rounds) {
-  Session session = must(rig.client.open_session({.name = "handover", .slots = 2, .batch = samples, .recipe = plain_recipe()}), "opening a session");
+  Session session =
+      must(rig.client.open_session({.name = "handover", .slots = 2, .batch = samples, .recipe = plain_recipe()}),
+           "opening a session");
   BatchRequest request;
   request.samples.assign(samples, Sample{.source = Path{file}});
   request.backend = "fake";
@@ -40,7 +44,10 @@ std::vector<double> hand_over(Rig& rig, const std::string& file, std::uint32_t s
 }
 
 Figure against(std::string name, double value, std::uint32_t rounds, std::string other, double other_value) {
-  return {.name = std::move(name), .value = value, .unit = "us", .rounds = rounds,
+  return {.name = std::move(name),
+          .value = value,
+          .unit = "us",
+          .rounds = rounds,
           .baseline = Baseline{std::move(other), other_value, value / other_value}};
 }
 

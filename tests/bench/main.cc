@@ -1,4 +1,5 @@
-// millrace_bench: the figures of the service, measured through the real daemon and the client library. config/setup.sh bench runs it.
+// millrace_bench: the figures of the service, measured through the real daemon and the client library. config/setup.sh
+// bench runs it.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Figures of the service, through the real daemon and the client library: medians of interleaved rounds"};
   app.add_flag("--json", options.json, "One JSON object a line: first the machine, then a figure each");
   app.add_option("--filter", options.filter, "Only groups with a figure whose name contains this");
-  app.add_option("--data", options.data, "Folder of photographs (default: $MILLRACE_TEST_DATA/photos)")->check(CLI::ExistingDirectory);
+  app.add_option("--data", options.data, "Folder of photographs (default: $MILLRACE_TEST_DATA/photos)")
+      ->check(CLI::ExistingDirectory);
   app.add_flag("--quick", options.quick, "A smoke run: few rounds, figures that nobody should quote");
   CLI11_PARSE(app, argc, argv);
   if (options.data.empty()) {

@@ -1,4 +1,5 @@
-// Resident memory of the daemon beyond the segments: four sessions, two lanes; and whether it grows over a million samples.
+// Resident memory of the daemon beyond the segments: four sessions, two lanes; and whether it grows over a million
+// samples.
 #include <array>
 #include <fstream>
 #include <sstream>
@@ -39,7 +40,8 @@ struct Consumer {
 std::vector<Consumer> open_sessions(Rig& rig, const std::string& folder, std::uint32_t side, std::uint32_t batch) {
   std::vector<Consumer> consumers;
   for (int i = 0; i < 4; ++i) {
-    Session session = must(rig.client.open_session({.slots = 3, .batch = batch, .recipe = Recipe::train(side)}), "opening a session");
+    Session session =
+        must(rig.client.open_session({.slots = 3, .batch = batch, .recipe = Recipe::train(side)}), "opening a session");
     Dataset dataset = must(session.open_dataset(folder), "opening the dataset");
     consumers.push_back(Consumer{std::move(session), std::move(dataset)});
   }
@@ -58,13 +60,18 @@ void run_memory(const BenchOptions& options, const Report& report) {
     for (Consumer& consumer : consumers) serve(consumer.session, consumer.dataset, i);
     most = std::max(most, resident(rig.daemon.pid()));
   }
-  report.add({.name = "daemon.rss", .value = most, .unit = "MiB", .rounds = static_cast<std::uint32_t>(epochs * 4),
+  report.add({.name = "daemon.rss",
+              .value = most,
+              .unit = "MiB",
+              .rounds = static_cast<std::uint32_t>(epochs * 4),
               .note = "beyond the segments, 4 sessions, 2 lanes, photographs"});
 
-  // The same files again and again as tiny crops until a million samples went through: the header and a small crop, so minutes, not an hour.
+  // The same files again and again as tiny crops until a million samples went through: the header and a small crop, so
+  // minutes, not an hour.
   const std::uint64_t wanted = options.quick ? 5'000 : 1'000'000;
   report.progress("memory over " + std::to_string(wanted) + " samples");
-  BatchRequest request{.recipe = Recipe{.crop = BoxCrop{{0, 0, 8, 8}}, .resize = ExactSize{{8, 8}}}, .on_error = OnError::kSkip};
+  BatchRequest request{.recipe = Recipe{.crop = BoxCrop{{0, 0, 8, 8}}, .resize = ExactSize{{8, 8}}},
+                       .on_error = OnError::kSkip};
   const std::string file = files_in(options.data).front();
   request.samples.assign(1000, Sample{.source = Path{file}});
   Session& session = consumers.front().session;
@@ -76,8 +83,12 @@ void run_memory(const BenchOptions& options, const Report& report) {
     if (first == 0 && done >= wanted / 10) first = resident(rig.daemon.pid());
   }
   const double last = resident(rig.daemon.pid());
-  report.add({.name = "daemon.rss.growth", .value = last, .unit = "MiB", .rounds = 1,
-              .baseline = Baseline{"after a tenth", first, last / first}, .note = std::to_string(wanted) + " samples"});
+  report.add({.name = "daemon.rss.growth",
+              .value = last,
+              .unit = "MiB",
+              .rounds = 1,
+              .baseline = Baseline{"after a tenth", first, last / first},
+              .note = std::to_string(wanted) + " samples"});
 }
 
 }  // namespace millrace::bench

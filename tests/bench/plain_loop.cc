@@ -49,8 +49,8 @@ struct Work {
   const SampleLimits limits{};
   std::uint32_t repeats;
   std::uint64_t round;
-  std::vector<std::byte> tensors;        // a batch for each thread
-  std::atomic<std::uint64_t> next{0};    // writers and readers: the threads; claims an image
+  std::vector<std::byte> tensors;      // a batch for each thread
+  std::atomic<std::uint64_t> next{0};  // writers and readers: the threads; claims an image
 };
 
 void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorkspace& workspace) {
@@ -80,7 +80,8 @@ void loop(Work& work, std::size_t thread) {
 
 }  // namespace
 
-double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats, std::uint64_t round) {
+double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats,
+                  std::uint64_t round) {
   Work work{.files = files, .repeats = repeats, .round = round};
   work.tensors.resize(threads * kBatch * image_bytes(work.recipe, kOutput).count);
   const auto begin = std::chrono::steady_clock::now();

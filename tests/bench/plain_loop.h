@@ -1,5 +1,5 @@
-// The baseline of service.efficiency: what a program gets that calls our kernels itself. Reads files, parses headers, draws the same boxes and
-// makes the same tensors, with nothing between.
+// The baseline of service.efficiency: what a program gets that calls our kernels itself. Reads files, parses headers,
+// draws the same boxes and makes the same tensors, with nothing between.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace millrace::bench {
 
-// Images a second of `repeats` passes over `files` with RandomResizedCrop 224 and flip 0.5, by `threads` threads that take the next
-// file each. Ends the program if a file cannot be made.
-double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats, std::uint64_t round);
+// Images a second of `repeats` passes over `files` with RandomResizedCrop 224 and flip 0.5, by `threads` threads that
+// take the next file each. Ends the program if a file cannot be made.
+double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats,
+                  std::uint64_t round);
 
 }  // namespace millrace::bench

@@ -1,5 +1,5 @@
-// What every measurement needs: a private daemon, a client, the files of a folder, and an end with a message when something fails: a figure
-// from a broken run is worse than none.
+// What every measurement needs: a private daemon, a client, the files of a folder, and an end with a message when
+// something fails: a figure from a broken run is worse than none.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,8 @@ inline std::vector<std::string> files_in(const std::string& folder) {
 struct Rig {
   static Rig start(const std::string& root, std::uint32_t lanes, std::vector<std::string> arguments = {}) {
     PrivateDaemon daemon =
-        must(PrivateDaemon::start({.roots = {root}, .lanes = lanes, .arguments = std::move(arguments)}), "starting the daemon");
+        must(PrivateDaemon::start({.roots = {root}, .lanes = lanes, .arguments = std::move(arguments)}),
+             "starting the daemon");
     Client client = must(Client::connect(daemon.socket()), "connecting");
     return Rig{std::move(daemon), std::move(client)};
   }

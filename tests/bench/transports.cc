@@ -22,8 +22,12 @@ namespace {
 
 constexpr std::uint32_t kWarmUp = 3;
 
-std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-double since_us(std::int64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1000; }
+std::int64_t now_ns() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+double since_us(std::int64_t begin_ns) {
+  return static_cast<double>(now_ns() - begin_ns) / 1000;
+}
 
 [[noreturn]] void broken(const char* what) {
   std::perror(what);
@@ -69,7 +73,9 @@ class BytesService : public grpc::CallbackGenericService {
 
  private:
   struct Reply : grpc::ServerGenericBidiReactor {
-    explicit Reply(const std::string& payload) : slice(payload.data(), payload.size(), grpc::Slice::STATIC_SLICE) { StartRead(&request); }
+    explicit Reply(const std::string& payload) : slice(payload.data(), payload.size(), grpc::Slice::STATIC_SLICE) {
+      StartRead(&request);
+    }
     void OnReadDone(bool) override {
       begin = now_ns();
       const grpc::Slice slices[] = {grpc::Slice(&begin, sizeof begin), slice};
@@ -82,7 +88,9 @@ class BytesService : public grpc::CallbackGenericService {
     grpc::ByteBuffer reply;
     std::int64_t begin = 0;
   };
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new Reply(payload_); }
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
+    return new Reply(payload_);
+  }
 
   std::string payload_;
 };
@@ -189,7 +197,8 @@ std::vector<double> through_grpc(std::size_t bytes, std::uint32_t rounds) {
 }
 
 void serve_bytes_if_asked(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "--grpc-sender") grpc_sender(argv[2], std::atoi(argv[3]), std::stoull(argv[4]));
+  if (argc == 5 && std::string(argv[1]) == "--grpc-sender")
+    grpc_sender(argv[2], std::atoi(argv[3]), std::stoull(argv[4]));
 }
 
 }  // namespace millrace::bench

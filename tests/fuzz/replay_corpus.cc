@@ -1,5 +1,5 @@
-// Runs a fuzz target's function over its committed corpus without libFuzzer, so that every crash that was ever found stays found under every
-// compiler and sanitizer. Each file is tried whole and cut short at a few places.
+// Runs a fuzz target's function over its committed corpus without libFuzzer, so that every crash that was ever found
+// stays found under every compiler and sanitizer. Each file is tried whole and cut short at a few places.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A whole pipeline in one process: real files, real fetch threads, real backends, real shared memory, without gRPC. The test's thread posts
-// calls to the control thread and waits for results. Thread-bound(the test).
+// A whole pipeline in one process: real files, real fetch threads, real backends, real shared memory, without gRPC. The
+// test's thread posts calls to the control thread and waits for results. Thread-bound(the test).
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -128,7 +128,8 @@ class PipelineFixture {
     std::promise<Result<std::shared_ptr<const Dataset>>> listed;
     auto answer = listed.get_future();
     const Result<void> begun = on_control([&] {
-      return pipeline_->list_dataset(kSession, path, {}, [](std::uint64_t) {}, [&](auto result) { listed.set_value(std::move(result)); });
+      return pipeline_->list_dataset(
+          kSession, path, {}, [](std::uint64_t) {}, [&](auto result) { listed.set_value(std::move(result)); });
     });
     if (!begun) return begun.error();
     return answer.get();

@@ -19,7 +19,8 @@ std::shared_ptr<const Recipe> square(std::uint32_t side) {
 }
 
 void write_bytes(const std::string& path, std::span<const std::byte> bytes) {
-  std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
 
 // `count` JPEG files of growing size named 000.jpg ...; those in `bad` are text.
@@ -28,15 +29,18 @@ void write_images(const std::string& folder, std::uint32_t count, std::vector<st
     const std::string path = folder + "/" + std::to_string(1000 + i).substr(1) + ".jpg";
     const bool broken = std::find(bad.begin(), bad.end(), i) != bad.end();
     const std::string text = "this is not an image";
-    write_bytes(path, broken ? std::as_bytes(std::span(text)) : std::span<const std::byte>(make_jpeg({.pixels = make_pixels(40 + i, 30 + i, 3, i)})));
+    write_bytes(path, broken ? std::as_bytes(std::span(text))
+                             : std::span<const std::byte>(make_jpeg({.pixels = make_pixels(40 + i, 30 + i, 3, i)})));
   }
 }
 
 BatchRequest request_of(const std::string& folder, std::uint32_t count, std::shared_ptr<const Recipe> recipe) {
   BatchRequest request{.id = BatchId{1}, .recipe = std::move(recipe), .seed = 5};
   for (std::uint32_t i = 0; i < count; ++i) {
-    request.samples.push_back(SampleRequest{
-        .id = SampleId{i}, .label = i, .source = PathSource{folder + "/" + std::to_string(1000 + i).substr(1) + ".jpg"}});
+    request.samples.push_back(
+        SampleRequest{.id = SampleId{i},
+                      .label = i,
+                      .source = PathSource{folder + "/" + std::to_string(1000 + i).substr(1) + ".jpg"}});
   }
   return request;
 }
@@ -170,7 +174,8 @@ TEST_CASE("a stale handle is refused and frees nothing", "[pipeline][integration
   REQUIRE(fixture.free_slots() == 3);
 }
 
-TEST_CASE("a cancelled batch fails at once and its slot comes back when the device lets go", "[pipeline][integration]") {
+TEST_CASE("a cancelled batch fails at once and its slot comes back when the device lets go",
+          "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 8);
   PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=100000"});
@@ -218,7 +223,8 @@ TEST_CASE("samples of a device that is lost are made by another backend", "[pipe
   REQUIRE(fixture.sink().wait_completed().tensor->samples == 12);
 }
 
-TEST_CASE("an epoch pushes every sample once, in batches in order, and resumes where it was", "[pipeline][integration]") {
+TEST_CASE("an epoch pushes every sample once, in batches in order, and resumes where it was",
+          "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 23);
   PipelineFixture fixture({.roots = {folder.path()}});

@@ -226,6 +226,7 @@ TEST_CASE("a batch fails when its deadline passes while it waits for a slot", "[
   const Batch batch = mill.make(std::move(request));
 
   REQUIRE(batch.failure);
+  CAPTURE(batch.failure->message);
   REQUIRE(batch.failure->code == Code::kDeadline);
   REQUIRE(held.valid());
 }
@@ -240,6 +241,7 @@ TEST_CASE("a batch fails when its deadline passes while it is made", "[system]")
   const Batch batch = mill.make(std::move(request));
 
   REQUIRE(batch.failure);
+  CAPTURE(batch.failure->message);
   REQUIRE(batch.failure->code == Code::kDeadline);
   REQUIRE(std::chrono::steady_clock::now() - begin < 1900ms);
 }
@@ -257,6 +259,7 @@ TEST_CASE("a cancelled batch ends as cancelled, waiting or under way, and its sl
   for (const Ticket ticket : {waiting, running}) {
     const Batch batch = need(mill.session.wait(ticket));
     REQUIRE(batch.failure);
+    CAPTURE(batch.failure->message);
     REQUIRE(batch.failure->code == Code::kCancelled);
   }
   REQUIRE(mill.tensor_of(mill.of_paths()).samples() == kImages);
@@ -270,6 +273,7 @@ TEST_CASE("an unknown backend fails the batch and names what was asked for", "[s
   const Batch batch = mill.make(std::move(request));
 
   REQUIRE(batch.failure);
+  CAPTURE(batch.failure->message);
   REQUIRE(batch.failure->code == Code::kNotFound);
   REQUIRE_THAT(batch.failure->message, Catch::Contains("abacus"));
 }

@@ -35,9 +35,11 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
 
 // The name in a line of /proc/PID/maps or a link of /proc/PID/fd, or nothing.
 std::string segment_name(const std::string& text) {
-  const std::size_t at = text.find("/millrace-");
+  constexpr std::string_view kFolder = "/dev/shm/";
+  const std::size_t at = text.find(std::string(kFolder) + "millrace-");
   if (at == std::string::npos) return {};
-  return text.substr(at + 1, text.find(' ', at) - at - 1);
+  const std::size_t begin = at + kFolder.size();
+  return text.substr(begin, text.find(' ', begin) - begin);
 }
 
 void keep(std::vector<std::string>& names, std::string name) {

@@ -203,7 +203,7 @@ TEST_CASE("a contact sheet shows the crop on the original, the result, and why a
                 .result = plain(64, 64, {10, 200, 10})};
   entries[1] = {.name = "dog.jpg", .problem = "not an image: the bytes begin with 00 01"};
 
-  const Picture sheet = contact_sheet("train", entries, {.tile = 100});
+  const Picture sheet = contact_sheet({.first = "train"}, entries, {.tile = 100});
 
   std::set<std::tuple<int, int, int>> colours;
   for (const Colour& pixel : sheet.pixels) colours.insert({pixel.red, pixel.green, pixel.blue});
@@ -218,7 +218,8 @@ TEST_CASE("a contact sheet of a name and a reason without end stays in its bound
   std::vector<SheetEntry> entries(1);
   entries[0] = {.name = std::string(5000, 'n'), .caption = std::string(5000, 'c'), .problem = std::string(5000, 'p')};
 
-  const Picture sheet = contact_sheet(std::string(5000, 't'), entries, {.tile = 64, .background = Background::kLight});
+  const Picture sheet = contact_sheet({std::string(5000, 't'), std::string(5000, 'u')}, entries,
+                                      {.tile = 64, .background = Background::kLight});
 
   REQUIRE(sheet.width < 1000);
   REQUIRE(sheet.height < 1000);

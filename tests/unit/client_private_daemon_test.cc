@@ -126,3 +126,32 @@ TEST_CASE("a private daemon dies with its owner, killed or not", "[client]") {
   REQUIRE(::read(ends[0], &good, 1) == 0);  // nobody holds the pipe any more
   ::close(ends[0]);
 }
+
+TEST_CASE("what a killed owner left behind goes with the next private daemon", "[client]") {
+  const Script script("echo listening on x; exec sleep 100\n");
+  const std::string base = fs::path(script.path).parent_path();
+  ::setenv("XDG_RUNTIME_DIR", base.c_str(), 1);
+  const auto folders = [&] {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(base)) count += entry.is_directory() ? 1 : 0;
+    return count;
+  };
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    auto daemon = PrivateDaemon::start({.program = script.path});
+    ::_exit(daemon ? 0 : 1);  // as if killed: nothing is tidied up
+  }
+  int status = -1;
+  REQUIRE(::waitpid(owner, &status, 0) == owner);
+  REQUIRE(status == 0);
+  REQUIRE(folders() == 1);
+
+  auto first = PrivateDaemon::start({.program = script.path});
+  REQUIRE(first);
+  REQUIRE(folders() == 1);
+  auto second = PrivateDaemon::start({.program = script.path});
+  REQUIRE(second);
+
+  REQUIRE(folders() == 2);  // the first one's owner lives
+  ::unsetenv("XDG_RUNTIME_DIR");
+}

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -17,13 +18,13 @@
 #include "daemon/fetch/roots.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
+#include "tests/unit/fetch_strangers.h"
 
 namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uid_t kNobody = 65534;
 const std::string kDenied = "not readable: the path must lie beneath one of the daemon's roots and be readable by you";
 
 // outside/, and root/ with a folder and files in it; all readable by everybody.
@@ -46,19 +47,6 @@ std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots) {
   Result<std::unique_ptr<Roots>> opened = Roots::open(roots);
   REQUIRE(opened.has_value());
   return *std::move(opened);
-}
-
-Caller myself() {
-  return {.uid = geteuid(), .gid = getegid()};
-}
-Caller nobody() {
-  return {.uid = kNobody, .gid = kNobody};
-}
-
-bool needs_root() {
-  if (geteuid() == 0) return false;
-  std::fprintf(stderr, "SKIPPED: another user's rights can be tried by root only\n");
-  return true;
 }
 
 // The file's text, or the error's.
@@ -91,7 +79,7 @@ TEST_CASE("a path outside the roots gets the same words whether it exists or not
   for (const std::string& path : {tree.outside + "/file", tree.outside + "/missing", std::string("/etc/passwd"),
                                   std::string("/"), std::string(), std::string("relative"), tree.root + "x/file"}) {
     REQUIRE(text_or_error(*roots, path, myself()) == kDenied);
-    REQUIRE(code_of(*roots, path, nobody()) == Code::kDenied);
+    REQUIRE(code_of(*roots, path, stranger()) == Code::kDenied);
   }
 }
 
@@ -108,9 +96,9 @@ TEST_CASE("a missing file is said to be missing where the caller may look", "[fe
   const Tree tree;
   const auto roots = open_roots({tree.root});
 
-  for (const std::string& path : {tree / "a/b/missing", tree / "missing/file", tree / "a/b/file/file"}) {
-    REQUIRE(code_of(*roots, path, myself()) == Code::kNotFound);
-    REQUIRE(code_of(*roots, path, nobody()) == Code::kNotFound);
+  for (const Caller& caller : everybody(tree.root)) {
+    for (const std::string& path : {tree / "a/b/missing", tree / "missing/file", tree / "a/b/file/file"})
+      REQUIRE(code_of(*roots, path, caller) == Code::kNotFound);
   }
 }
 
@@ -122,7 +110,7 @@ TEST_CASE("links within the roots are followed, relative and absolute ones", "[f
   fs::create_symlink(tree / "a/b/file", tree / "absolute");
   fs::create_symlink(tree / "a", tree / "absolute_folder");
 
-  for (const Caller& caller : {myself(), nobody()}) {
+  for (const Caller& caller : everybody(tree.root)) {
     REQUIRE(text_or_error(*roots, tree / "a/to_file", caller) == "inside");
     REQUIRE(text_or_error(*roots, tree / "a/b/around/file", caller) == "inside");
     REQUIRE(text_or_error(*roots, tree / "absolute", caller) == "inside");
@@ -140,7 +128,7 @@ TEST_CASE("links out of the roots are denied, whether their target exists or not
   fs::create_symlink(tree.root + "/../outside/file", tree / "up_and_out");
   fs::create_symlink("../root/a/b/file", tree / "out_and_back");
 
-  for (const Caller& caller : {myself(), nobody()}) {
+  for (const Caller& caller : everybody(tree.root)) {
     for (const char* name :
          {"absolute", "relative", "missing", "folder/file", "folder/missing", "up_and_out", "out_and_back"}) {
       REQUIRE(text_or_error(*roots, tree / name, caller) == kDenied);
@@ -154,8 +142,8 @@ TEST_CASE("a link into another root is followed", "[fetch]") {
   const auto roots = open_roots({tree.root, tree.outside});
   fs::create_symlink(tree.outside + "/file", tree / "absolute");
 
-  REQUIRE(text_or_error(*roots, tree / "absolute", myself()) == "outside");
-  REQUIRE(text_or_error(*roots, tree / "absolute", nobody()) == "outside");
+  for (const Caller& caller : everybody(tree.root))
+    REQUIRE(text_or_error(*roots, tree / "absolute", caller) == "outside");
 }
 
 TEST_CASE("links that go round in circles are refused", "[fetch]") {
@@ -164,8 +152,8 @@ TEST_CASE("links that go round in circles are refused", "[fetch]") {
   fs::create_symlink("two", tree / "one");
   fs::create_symlink("one", tree / "two");
 
-  REQUIRE(text_or_error(*roots, tree / "one", myself()).find("circles") != std::string::npos);
-  REQUIRE(text_or_error(*roots, tree / "one", nobody()).find("circles") != std::string::npos);
+  for (const Caller& caller : everybody(tree.root))
+    REQUIRE(text_or_error(*roots, tree / "one", caller).find("circles") != std::string::npos);
 }
 
 TEST_CASE("a root named by a link is found by both its names", "[fetch]") {
@@ -173,8 +161,10 @@ TEST_CASE("a root named by a link is found by both its names", "[fetch]") {
   fs::create_symlink(tree.root, tree.temp / "link");
   const auto roots = open_roots({tree.temp / "link"});
 
-  REQUIRE(text_or_error(*roots, tree.temp / "link/a/b/file", myself()) == "inside");
-  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
+  for (const Caller& caller : everybody(tree.root)) {
+    REQUIRE(text_or_error(*roots, tree.temp / "link/a/b/file", caller) == "inside");
+    REQUIRE(text_or_error(*roots, tree / "a/b/file", caller) == "inside");
+  }
 }
 
 TEST_CASE("what is not a regular file is refused without blocking", "[fetch]") {
@@ -183,12 +173,28 @@ TEST_CASE("what is not a regular file is refused without blocking", "[fetch]") {
   REQUIRE(mkfifo((tree / "fifo").c_str(), 0644) == 0);
   fs::create_symlink("fifo", tree / "to_fifo");
 
-  for (const Caller& caller : {myself(), nobody()}) {
+  for (const Caller& caller : everybody(tree.root)) {
     REQUIRE(text_or_error(*roots, tree / "fifo", caller) == "not a regular file");
     REQUIRE(text_or_error(*roots, tree / "to_fifo", caller) == "not a regular file");
     REQUIRE(text_or_error(*roots, "/dev/zero", caller) == "not a regular file");
     REQUIRE(text_or_error(*roots, tree / "a", caller) == "a folder, not a file");
   }
+}
+
+TEST_CASE("a file that its owner has leased is refused at once instead of waited for", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  const UniqueFd owner(open((tree / "a/b/file").c_str(), O_RDWR | O_CLOEXEC));
+  const auto before = std::signal(SIGIO, SIG_IGN);  // how the kernel asks for the lease
+  if (fcntl(owner.get(), F_SETLEASE, F_WRLCK) != 0) {
+    std::fprintf(stderr, "SKIPPED: the file system of the temporary folder has no leases\n");
+    return;
+  }
+
+  for (const Caller& caller : everybody(tree.root))
+    REQUIRE(code_of(*roots, tree / "a/b/file", caller) == Code::kUnavailable);
+
+  std::signal(SIGIO, before);
 }
 
 TEST_CASE("a root that is not there is refused by its name", "[fetch]") {
@@ -204,8 +210,8 @@ TEST_CASE("a root that is not there is refused by its name", "[fetch]") {
 }
 
 TEST_CASE("the caller's own rights decide, in the same words for what is there and what is not", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
   fs::create_directories(tree / "closed");
   write_file(tree / "closed/file", std::string("secret"));
@@ -213,28 +219,28 @@ TEST_CASE("the caller's own rights decide, in the same words for what is there a
   write_file(tree / "private", std::string("secret"));
   chmod((tree / "private").c_str(), 0600);
 
-  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
-  REQUIRE(text_or_error(*roots, tree / "private", nobody()) == kDenied);
-  REQUIRE(text_or_error(*roots, tree / "closed/file", nobody()) == kDenied);
-  REQUIRE(text_or_error(*roots, tree / "closed/missing", nobody()) == kDenied);
-  REQUIRE(text_or_error(*roots, tree / "closed/missing/deeper", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", stranger()) == "inside");
+  REQUIRE(text_or_error(*roots, tree / "private", stranger()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/file", stranger()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/missing", stranger()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "closed/missing/deeper", stranger()) == kDenied);
   REQUIRE(text_or_error(*roots, tree / "closed/file", myself()) == "secret");
 }
 
 TEST_CASE("a folder above the root that the caller may not search closes the root to him", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
   chmod(tree.temp.path().c_str(), 0700);
 
-  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == kDenied);
-  REQUIRE(text_or_error(*roots, tree / "a/b/missing", nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", stranger()) == kDenied);
+  REQUIRE(text_or_error(*roots, tree / "a/b/missing", stranger()) == kDenied);
   REQUIRE(text_or_error(*roots, tree / "a/b/file", myself()) == "inside");
 }
 
 TEST_CASE("a link does not lead the caller into a folder that he may not search", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
   fs::create_directories(tree / "closed");
   write_file(tree / "closed/file", std::string("secret"));
@@ -244,12 +250,16 @@ TEST_CASE("a link does not lead the caller into a folder that he may not search"
   fs::create_symlink(tree / "closed", tree / "to_folder");
 
   for (const char* name : {"to_file", "to_missing", "to_folder/file", "to_folder/missing"})
-    REQUIRE(text_or_error(*roots, tree / name, nobody()) == kDenied);
+    REQUIRE(text_or_error(*roots, tree / name, stranger()) == kDenied);
 }
 
 TEST_CASE("owner, groups and ACLs give what the kernel would give", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
+  if (geteuid() != 0) {
+    std::fprintf(stderr, "SKIPPED: only root can give files away\n");
+    return;
+  }
   const auto roots = open_roots({tree.root});
   const std::string path = tree / "a/b/file";
   REQUIRE(chown(path.c_str(), 1234, 5678) == 0);
@@ -277,20 +287,20 @@ TEST_CASE("owner, groups and ACLs give what the kernel would give", "[fetch]") {
     return;
   }
   REQUIRE(text_or_error(*roots, path, other) == "inside");
-  REQUIRE(text_or_error(*roots, path, nobody()) == kDenied);
+  REQUIRE(text_or_error(*roots, path, stranger()) == kDenied);
 }
 
 TEST_CASE("a folder that is closed to the caller is closed to him within two seconds", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
-  REQUIRE(text_or_error(*roots, tree / "a/b/file", nobody()) == "inside");
+  REQUIRE(text_or_error(*roots, tree / "a/b/file", stranger()) == "inside");
   chmod((tree / "a").c_str(), 0700);
 
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(2'500);
   std::string text;
   do {
-    text = text_or_error(*roots, tree / "a/b/file", nobody());
+    text = text_or_error(*roots, tree / "a/b/file", stranger());
   } while (text != kDenied && std::chrono::steady_clock::now() < deadline);
 
   REQUIRE(text == kDenied);
@@ -329,13 +339,12 @@ TEST_CASE("a file that is swapped for a link out of the root while it is read ne
   };
   swap();
 
-  read_while(swap, *roots, tree / "swapped", myself());
-  read_while(swap, *roots, tree / "swapped", nobody());
+  for (const Caller& caller : everybody(tree.root)) read_while(swap, *roots, tree / "swapped", caller);
 }
 
 TEST_CASE("a folder that is swapped for a link to a closed one while a file in it is read never leaks", "[fetch]") {
-  if (needs_root()) return;
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
   fs::create_directories(tree / "closed/b");
   write_file(tree / "closed/b/file", std::string("secret"));
@@ -347,18 +356,19 @@ TEST_CASE("a folder that is swapped for a link to a closed one while a file in i
     fs::rename(tree / "kept", tree / "a");
   };
 
-  read_while(swap, *roots, tree / "a/b/file", nobody());
+  read_while(swap, *roots, tree / "a/b/file", stranger());
 }
 
 TEST_CASE("a very deep path is refused before it takes all descriptors", "[fetch]") {
   const Tree tree;
+  if (!strangers_reach(tree.root)) return;
   const auto roots = open_roots({tree.root});
   std::string path = tree.root;
   for (int i = 0; i < 200; ++i) path += "/d";
   fs::create_directories(path);
   write_file(path + "/file", std::string("deep"));
 
-  const std::string text = text_or_error(*roots, path + "/file", nobody());
+  const std::string text = text_or_error(*roots, path + "/file", stranger());
 
   REQUIRE(text.find("more than 128 folders deep") != std::string::npos);
 }

@@ -244,7 +244,7 @@ TEST_CASE("messages out of turn are refused with the reason and end the connecti
     REQUIRE(refusal(seated.client) == "hand-off: a second ring; a session has one");
     REQUIRE(rig.events().rings() == 1);
   }
-  REQUIRE(rig.connections() == 0);
+  REQUIRE(eventually([&] { return rig.connections() == 0; }));
 }
 
 TEST_CASE("hostile messages end their own connection and cost no descriptor", "[handoff]") {

@@ -8,7 +8,9 @@ namespace {
 struct Recorder : BatchSink {
   void completed(const CompletedBatch& batch) override { ids.push_back(raw(batch.id)); }
   void failed(const FailedBatch& batch) override { ids.push_back(1000 + raw(batch.id)); }
-  void epoch_started(EpochStreamId, std::uint64_t batches, std::uint64_t first, std::uint64_t) override { started = {batches, first}; }
+  void epoch_started(EpochStreamId, std::uint64_t batches, std::uint64_t first, std::uint64_t) override {
+    started = {batches, first};
+  }
   void epoch_failed(EpochStreamId, const Error& error) override { goodbye = error.message; }
   void epoch_ended(EpochStreamId) override { goodbye = "ended"; }
 
@@ -21,7 +23,8 @@ std::shared_ptr<const Dataset> dataset_of(std::uint32_t samples) {
   std::string paths(samples, 'a');
   std::vector<Dataset::Entry> entries;
   for (std::uint32_t i = 0; i < samples; ++i) entries.push_back({i, 1, static_cast<std::int32_t>(i % 3)});
-  return std::make_shared<Dataset>("/data", std::move(paths), std::move(entries), std::vector<std::string>{"a", "b", "c"}, 42);
+  return std::make_shared<Dataset>("/data", std::move(paths), std::move(entries),
+                                   std::vector<std::string>{"a", "b", "c"}, 42);
 }
 
 EpochRun epoch_of(std::uint32_t samples, std::uint32_t batch_size, std::uint64_t first_batch = 0) {

@@ -11,7 +11,8 @@ constexpr std::uint64_t kSlotOffset = 8192;
 
 // A batch of `count` 4x2 grey images, sample i full of bytes i + 1, whose `bad` samples could not be decoded.
 struct Fixture {
-  explicit Fixture(OnError on_error, std::vector<std::uint32_t> bad, std::uint32_t count = 4, Packing packing = Packing::kOneSize)
+  explicit Fixture(OnError on_error, std::vector<std::uint32_t> bad, std::uint32_t count = 4,
+                   Packing packing = Packing::kOneSize)
       : memory(4096) {
     Recipe recipe;
     recipe.channels = Channels::kGrey;
@@ -27,7 +28,8 @@ struct Fixture {
   }
 
   void add(std::uint32_t i, Packing packing) {
-    batch.request.samples.push_back(SampleRequest{.id = SampleId{100 + i}, .label = i, .source = PathSource{"/x/" + std::to_string(i)}});
+    batch.request.samples.push_back(
+        SampleRequest{.id = SampleId{100 + i}, .label = i, .source = PathSource{"/x/" + std::to_string(i)}});
     SampleRun& sample = batch.samples[i];
     sample.geometry.window = Box{0, 0, 4, 2};
     sample.bytes = {8};

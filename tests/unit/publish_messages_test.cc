@@ -25,7 +25,10 @@ CompletedBatch completed_batch() {
 }
 
 SampleFailure failure(std::uint32_t index, std::string source = "/data/bad.jpg") {
-  return SampleFailure{.index = index, .id = SampleId{index + 100}, .source = std::move(source), .error = Error{Code::kInvalid, "truncated"}};
+  return SampleFailure{.index = index,
+                       .id = SampleId{index + 100},
+                       .source = std::move(source),
+                       .error = Error{Code::kInvalid, "truncated"}};
 }
 
 }  // namespace
@@ -45,8 +48,10 @@ TEST_CASE("a completed batch's message holds the handle and the bad samples", "[
   CHECK(completed.handle().generation() == 8);
   CHECK(completed.handle().offset() == 4'096);
   CHECK(completed.handle().bytes() == 600);
-  CHECK(std::vector<std::uint64_t>(completed.handle().shape().begin(), completed.handle().shape().end()) == batch.tensor->shape);
-  CHECK(std::vector<std::uint64_t>(completed.handle().strides().begin(), completed.handle().strides().end()) == batch.tensor->strides);
+  CHECK(std::vector<std::uint64_t>(completed.handle().shape().begin(), completed.handle().shape().end()) ==
+        batch.tensor->shape);
+  CHECK(std::vector<std::uint64_t>(completed.handle().strides().begin(), completed.handle().strides().end()) ==
+        batch.tensor->strides);
   CHECK(completed.handle().dtype() == v1::DTYPE_FLOAT16);
   CHECK(completed.handle().records_offset() == 4'736);
   CHECK(completed.handle().samples() == 2);
@@ -98,7 +103,10 @@ TEST_CASE("an epoch's batch carries the position after it", "[publish]") {
 }
 
 TEST_CASE("a failed batch says why, and of which epoch it is", "[publish]") {
-  FailedBatch batch{.id = BatchId{4}, .error = {Code::kDeadline, "the deadline passed"}, .failures = {failure(0)}, .stream = EpochStreamId{6}};
+  FailedBatch batch{.id = BatchId{4},
+                    .error = {Code::kDeadline, "the deadline passed"},
+                    .failures = {failure(0)},
+                    .stream = EpochStreamId{6}};
 
   const v1::ServerMessage message = failed_message(batch);
 

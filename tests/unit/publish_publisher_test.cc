@@ -27,7 +27,8 @@ struct Slots {
 
   CompletedBatch sealed_batch() {
     const SlotLease lease = *pool.lease();
-    SealedTensor tensor{.slot = lease.slot, .generation = lease.generation, .offset = lease.offset, .bytes = Bytes{100}, .samples = 1};
+    SealedTensor tensor{
+        .slot = lease.slot, .generation = lease.generation, .offset = lease.offset, .bytes = Bytes{100}, .samples = 1};
     tensor.sealed_at_ns = pool.seal(lease, tensor.bytes, lease.offset + 128, 1);
     return CompletedBatch{.id = BatchId{1}, .tensor = tensor};
   }

@@ -30,17 +30,21 @@ void answer(FetchTask task) {
 }
 
 void answer(Fetcher::ListTask task) {
-  if (task.path_untrusted.find("bad") != std::string::npos) return task.done(Error{Code::kNotFound, "the dataset is empty"});
+  if (task.path_untrusted.find("bad") != std::string::npos)
+    return task.done(Error{Code::kNotFound, "the dataset is empty"});
   task.progress(5);
   std::vector<Dataset::Entry> entries;
   for (std::uint64_t i = 0; i < 5; ++i) entries.push_back({0, 5, static_cast<std::int32_t>(i % 2)});
-  task.done(std::make_shared<const Dataset>(task.path_untrusted, "a.jpg", std::move(entries), std::vector<std::string>{"cat", "d\xffg"}, 42));
+  task.done(std::make_shared<const Dataset>(task.path_untrusted, "a.jpg", std::move(entries),
+                                            std::vector<std::string>{"cat", "d\xffg"}, 42));
 }
 
 // One lane, at once: every byte of an image is its id's last byte... the position in the batch.
 class StandInBackend final : public Backend {
  public:
-  BackendInfo info() const override { return {.name = "cpu", .device = "stand-in", .detail = "none", .lanes = 1, .formats = {ImageFormat::kJpeg}}; }
+  BackendInfo info() const override {
+    return {.name = "cpu", .device = "stand-in", .detail = "none", .lanes = 1, .formats = {ImageFormat::kJpeg}};
+  }
   bool lost() const override { return false; }
   std::uint32_t depth() const override { return 4; }
   bool try_submit(DecodeJob&& job) override {
@@ -107,13 +111,15 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   std::vector<Pipeline::NamedBackend> backends;
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
   maker_ = std::make_unique<SegmentMaker>(control_, budget_);
-  pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_, Pipeline::Options{.limits = setup.limits});
+  pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
+                                         Pipeline::Options{.limits = setup.limits});
   sessions_ = std::make_unique<SessionTable>(*pipeline_, *maker_, counters_, setup.limits);
-  handoff_ = *HandoffServer::create(control_, HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session), counters_, *sessions_);
+  handoff_ = *HandoffServer::create(
+      control_, HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session), counters_, *sessions_);
   sessions_->use(*handoff_);
-  Result<std::unique_ptr<GrpcServer>> grpc =
-      GrpcServer::create({.socket = socket_, .version = "1.2.3", .limits = setup.limits, .attach_within = setup.attach_within},
-                         {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_});
+  Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::create(
+      {.socket = socket_, .version = "1.2.3", .limits = setup.limits, .attach_within = setup.attach_within},
+      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_});
   if (!grpc) FAIL(grpc.error().message);
   grpc_ = *std::move(grpc);
   thread_ = std::thread([this] { control_.run(); });
@@ -130,14 +136,16 @@ Front::~Front() {
 void Front::shut_down(std::chrono::milliseconds patience) {
   if (std::exchange(shut_down_, true)) return;
   std::promise<void> done;
-  boost::asio::post(control_, [&] { grpc_->shutdown(std::chrono::system_clock::now() + patience, [&] { done.set_value(); }); });
+  boost::asio::post(control_,
+                    [&] { grpc_->shutdown(std::chrono::system_clock::now() + patience, [&] { done.set_value(); }); });
   if (done.get_future().wait_for(kPatience) != std::future_status::ready) {
     std::fprintf(stderr, "the gRPC server does not shut down\n");
     std::abort();
   }
 }
 
-RawClient::RawClient(const std::string& socket) : channel_(grpc::CreateChannel(unix_address(socket), grpc::InsecureChannelCredentials())) {
+RawClient::RawClient(const std::string& socket)
+    : channel_(grpc::CreateChannel(unix_address(socket), grpc::InsecureChannelCredentials())) {
   sessions_ = v1::Sessions::NewStub(channel_);
   statistics_ = v1::Statistics::NewStub(channel_);
   handoff_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
@@ -148,7 +156,8 @@ RawClient::RawClient(const std::string& socket) : channel_(grpc::CreateChannel(u
   REQUIRE(::connect(handoff_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   const timeval patience{20, 0};
   ::setsockopt(handoff_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  const shm::HandoffRequest hello{shm::kHandoffMagic, shm::kHandoffVersion, static_cast<std::uint32_t>(shm::RequestKind::kHello), 0, 0};
+  const shm::HandoffRequest hello{shm::kHandoffMagic, shm::kHandoffVersion,
+                                  static_cast<std::uint32_t>(shm::RequestKind::kHello), 0, 0};
   REQUIRE(::send(handoff_.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
   const shm::HandoffReply welcome = receive(nullptr);
   REQUIRE(welcome.kind == static_cast<std::uint32_t>(shm::ReplyKind::kWelcome));

@@ -1,5 +1,5 @@
-// The daemon's front in one process: real sockets, sessions, memory and pipeline; files and lanes are stood in for, so that a test says
-// when a sample is fetched. And a client of it, message by message. Thread-bound(the test).
+// The daemon's front in one process: real sockets, sessions, memory and pipeline; files and lanes are stood in for, so
+// that a test says when a sample is fetched. And a client of it, message by message. Thread-bound(the test).
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -1,88 +1,16 @@
 // What clients send, checked field by field: every error names its field as the proto spells it.
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "daemon/serve/parse_message.h"
 #include "daemon/serve/parse_recipe.h"
-#include "proto/rpc/position_token.h"
+#include "tests/unit/serve_parse_fixture.h"
 
 using namespace millrace;
 
 namespace {
-
-const auto kNow = std::chrono::steady_clock::time_point(std::chrono::seconds(1'000));
-
-std::shared_ptr<const Dataset> three_samples() {
-  std::vector<Dataset::Entry> entries{{0, 3, 0}, {3, 3, 1}, {6, 3, 1}};
-  return std::make_shared<const Dataset>("/data", "a/1b/1b/2", std::move(entries), std::vector<std::string>{"a", "b"}, 77);
-}
-
-// Dataset 5 is open, dataset 6 is being listed.
-struct Tables {
-  Limits limits;
-  DatasetTable datasets{16};
-
-  Tables() {
-    REQUIRE(datasets.reserve(DatasetId{5}));
-    REQUIRE(datasets.fill(DatasetId{5}, three_samples()));
-    REQUIRE(datasets.reserve(DatasetId{6}));
-  }
-  ClientRequest parse(v1::ClientMessage message) const { return parse_message(message, limits, datasets, kNow); }
-};
-
-v1::ClientMessage good_submit() {
-  v1::ClientMessage message;
-  v1::Submit& submit = *message.mutable_submit();
-  submit.set_batch_id(9);
-  submit.add_samples()->set_path("/data/a.jpg");
-  submit.add_samples()->set_encoded("bytes");
-  submit.mutable_samples(1)->set_id(100);
-  submit.mutable_samples(1)->set_has_id(true);
-  submit.mutable_samples(1)->set_label(-3);
-  v1::Sample& ring = *submit.add_samples();
-  ring.mutable_ring()->set_offset(64);
-  ring.mutable_ring()->set_length(10);
-  v1::Sample& listed = *submit.add_samples();
-  listed.mutable_dataset()->set_dataset_id(5);
-  listed.mutable_dataset()->set_sample_id(2);
-  submit.mutable_recipe()->mutable_resize()->mutable_exact()->set_width(8);
-  submit.mutable_recipe()->mutable_resize()->mutable_exact()->set_height(8);
-  return message;
-}
-
-v1::ClientMessage good_epoch() {
-  v1::ClientMessage message;
-  v1::StartEpoch& epoch = *message.mutable_start_epoch();
-  epoch.set_stream_id(4);
-  epoch.set_dataset_id(5);
-  epoch.set_batch_size(2);
-  epoch.set_seed(11);
-  epoch.set_epoch(3);
-  epoch.set_shuffle(true);
-  epoch.set_world_size(2);
-  epoch.set_rank(1);
-  epoch.set_shard_tail(v1::SHARD_TAIL_UNEVEN);
-  return message;
-}
-
-v1::EpochPosition position_of(const v1::StartEpoch& epoch, std::uint64_t next_batch) {
-  v1::EpochPosition position;
-  position.set_fingerprint(77);
-  position.set_seed(epoch.seed());
-  position.set_epoch(epoch.epoch());
-  position.set_shuffle(epoch.shuffle());
-  position.set_drop_last(epoch.drop_last());
-  position.set_batch_size(epoch.batch_size());
-  position.set_rank(epoch.rank());
-  position.set_world_size(epoch.world_size());
-  position.set_shard_tail(epoch.shard_tail());
-  position.set_next_batch(next_batch);
-  return position;
-}
 
 struct BadField {
   std::string text;  // that the error begins with
@@ -101,43 +29,58 @@ struct BadRecipe {
 
 const std::vector<BadRecipe>& bad_recipes() {
   static const std::vector<BadRecipe> kTable{
-      {"recipe.crop.centre.width: must be at least 1, is 0", [](auto& r) { r.mutable_crop()->mutable_centre()->set_height(1); }},
-      {"recipe.crop.centre.height: must be at most", [](auto& r) {
+      {"recipe.crop.centre.width: must be at least 1, is 0",
+       [](auto& r) { r.mutable_crop()->mutable_centre()->set_height(1); }},
+      {"recipe.crop.centre.height: must be at most",
+       [](auto& r) {
          r.mutable_crop()->mutable_centre()->set_width(1);
          r.mutable_crop()->mutable_centre()->set_height(~0U);
        }},
-      {"recipe.crop.random_resized.min_scale: must be a finite number", [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(kNan); }},
-      {"recipe.crop.random_resized.min_scale: must be more than 0", [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(-1); }},
-      {"recipe.crop.random_resized.min_scale: must not be over max_scale", [](auto& r) {
+      {"recipe.crop.random_resized.min_scale: must be a finite number",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(kNan); }},
+      {"recipe.crop.random_resized.min_scale: must be more than 0",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(-1); }},
+      {"recipe.crop.random_resized.min_scale: must not be over max_scale",
+       [](auto& r) {
          r.mutable_crop()->mutable_random_resized()->set_min_scale(0.9F);
          r.mutable_crop()->mutable_random_resized()->set_max_scale(0.5F);
        }},
-      {"recipe.crop.random_resized.max_scale: must be at most 1", [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_scale(1.5F); }},
-      {"recipe.crop.random_resized.min_ratio: must not be over max_ratio", [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_ratio(9); }},
-      {"recipe.crop.random_resized.max_ratio: must be a finite number, is inf", [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_ratio(kInfinity); }},
-      {"recipe.crop.box.width: must be at least 1, is 0", [](auto& r) { r.mutable_crop()->mutable_box()->set_height(4); }},
+      {"recipe.crop.random_resized.max_scale: must be at most 1",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_scale(1.5F); }},
+      {"recipe.crop.random_resized.min_ratio: must not be over max_ratio",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_ratio(9); }},
+      {"recipe.crop.random_resized.max_ratio: must be a finite number, is inf",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_ratio(kInfinity); }},
+      {"recipe.crop.box.width: must be at least 1, is 0",
+       [](auto& r) { r.mutable_crop()->mutable_box()->set_height(4); }},
       {"recipe.resize.shorter_side: must be at least 1", [](auto& r) { r.mutable_resize()->set_shorter_side(0); }},
       {"recipe.resize.longer_side: must be at least 1", [](auto& r) { r.mutable_resize()->set_longer_side(0); }},
-      {"recipe.resize.exact.height: must be at least 1", [](auto& r) {
+      {"recipe.resize.exact.height: must be at least 1",
+       [](auto& r) {
          r.mutable_resize()->mutable_exact()->set_width(1);
          r.mutable_resize()->mutable_exact()->set_height(0);
        }},
-      {"recipe.resize.filter: 7 is not a value", [](auto& r) { r.mutable_resize()->set_filter(static_cast<v1::Filter>(7)); }},
+      {"recipe.resize.filter: 7 is not a value",
+       [](auto& r) { r.mutable_resize()->set_filter(static_cast<v1::Filter>(7)); }},
       {"recipe.centre_crop.width: must be at least 1", [](auto& r) { r.mutable_centre_crop(); }},
       {"recipe.flip_probability: must be a finite number", [](auto& r) { r.set_flip_probability(kNan); }},
       {"recipe.flip_probability: must be between 0 and 1, is 1.5", [](auto& r) { r.set_flip_probability(1.5F); }},
       {"recipe.flip_probability: must be between 0 and 1, is -0.5", [](auto& r) { r.set_flip_probability(-0.5F); }},
       {"recipe.normalise.mean: must have 1 or 3 values, has 0", [](auto& r) { r.mutable_normalise(); }},
-      {"recipe.normalise.mean: must have 1 or 3 values, has 2", [](auto& r) {
+      {"recipe.normalise.mean: must have 1 or 3 values, has 2",
+       [](auto& r) {
          r.mutable_normalise()->add_mean(1);
          r.mutable_normalise()->add_mean(1);
        }},
-      {"recipe.normalise.std: must have as many values as mean (1), has 0", [](auto& r) { r.mutable_normalise()->add_mean(1); }},
-      {"recipe.normalise.std[0]: must not be 0", [](auto& r) {
+      {"recipe.normalise.std: must have as many values as mean (1), has 0",
+       [](auto& r) { r.mutable_normalise()->add_mean(1); }},
+      {"recipe.normalise.std[0]: must not be 0",
+       [](auto& r) {
          r.mutable_normalise()->add_mean(1);
          r.mutable_normalise()->add_std(0);
        }},
-      {"recipe.normalise.mean[0]: must be a finite number", [](auto& r) {
+      {"recipe.normalise.mean[0]: must be a finite number",
+       [](auto& r) {
          r.mutable_normalise()->add_mean(kNan);
          r.mutable_normalise()->add_std(1);
        }},
@@ -153,7 +96,8 @@ const std::vector<BadRecipe>& bad_recipes() {
 const std::vector<BadField>& bad_submits() {
   static const std::vector<BadField> kTable{
       {"samples: must have at least one", [](auto& s) { s.clear_samples(); }},
-      {"samples: must be at most 65536", [](auto& s) {
+      {"samples: must be at most 65536",
+       [](auto& s) {
          while (s.samples_size() <= 65'536) s.add_samples()->set_path("/a");
        }},
       {"samples: the encoded bytes of one message are 1.0 MB, over the limit of 1.0 MB (limits.inline_message)",
@@ -161,16 +105,24 @@ const std::vector<BadField>& bad_submits() {
       {"samples[0].source: must be set", [](auto& s) { s.mutable_samples(0)->clear_source(); }},
       {"samples[0].path: must be absolute", [](auto& s) { s.mutable_samples(0)->set_path("a.jpg"); }},
       {"samples[0].path: must be absolute", [](auto& s) { s.mutable_samples(0)->set_path(""); }},
-      {"samples[0].path: must not contain a zero byte", [](auto& s) { s.mutable_samples(0)->set_path(std::string("/a\0b", 4)); }},
-      {"samples[0].path: must have at most 4096 bytes", [](auto& s) { s.mutable_samples(0)->set_path("/" + std::string(4'096, 'a')); }},
-      {"samples[2].ring.length: must be at least 1", [](auto& s) { s.mutable_samples(2)->mutable_ring()->set_length(0); }},
-      {"samples[2].ring.length: reaches beyond", [](auto& s) { s.mutable_samples(2)->mutable_ring()->set_length(~0ULL); }},
+      {"samples[0].path: must not contain a zero byte",
+       [](auto& s) { s.mutable_samples(0)->set_path(std::string("/a\0b", 4)); }},
+      {"samples[0].path: must have at most 4096 bytes",
+       [](auto& s) { s.mutable_samples(0)->set_path("/" + std::string(4'096, 'a')); }},
+      {"samples[2].ring.length: must be at least 1",
+       [](auto& s) { s.mutable_samples(2)->mutable_ring()->set_length(0); }},
+      {"samples[2].ring.length: reaches beyond",
+       [](auto& s) { s.mutable_samples(2)->mutable_ring()->set_length(~0ULL); }},
       {"samples[3].dataset.sample_id: must be less than the dataset's samples (3), is 3",
        [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_sample_id(3); }},
-      {"samples[3].dataset.dataset_id: no dataset 8 is open", [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(8); }, Code::kNotFound},
-      {"samples[3].dataset.dataset_id: no dataset 6 is open", [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(6); }, Code::kNotFound},
-      {"samples[3].box.width: must be at least 1, is 0", [](auto& s) { s.mutable_samples(3)->mutable_box()->set_height(1); }},
-      {"samples[0].box.left: must be at least 0, is -1", [](auto& s) { s.mutable_samples(0)->mutable_box()->set_left(-1); }},
+      {"samples[3].dataset.dataset_id: no dataset 8 is open",
+       [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(8); }, Code::kNotFound},
+      {"samples[3].dataset.dataset_id: no dataset 6 is open",
+       [](auto& s) { s.mutable_samples(3)->mutable_dataset()->set_dataset_id(6); }, Code::kNotFound},
+      {"samples[3].box.width: must be at least 1, is 0",
+       [](auto& s) { s.mutable_samples(3)->mutable_box()->set_height(1); }},
+      {"samples[0].box.left: must be at least 0, is -1",
+       [](auto& s) { s.mutable_samples(0)->mutable_box()->set_left(-1); }},
       {"on_error: 5 is not a value", [](auto& s) { s.set_on_error(static_cast<v1::OnError>(5)); }},
       {"fidelity: 3 is not a value", [](auto& s) { s.set_fidelity(static_cast<v1::Fidelity>(3)); }},
       {"priority: 4 is not a value", [](auto& s) { s.set_priority(static_cast<v1::Priority>(4)); }},
@@ -178,15 +130,6 @@ const std::vector<BadField>& bad_submits() {
       {"backend: is not a backend's name", [](auto& s) { s.set_backend(std::string(33, 'a')); }},
   };
   return kTable;
-}
-
-void check_refused(const ClientRequest& parsed, const std::string& text, Code code, const Subject& subject) {
-  INFO(text);
-  const auto* refused = std::get_if<RefusedRequest>(&parsed);
-  REQUIRE(refused != nullptr);
-  CHECK_THAT(refused->error.message, Catch::StartsWith(text));
-  CHECK(refused->error.code == code);
-  CHECK(refused->subject == subject);
 }
 
 }  // namespace
@@ -293,132 +236,6 @@ TEST_CASE("a malformed recipe is refused with the name of its field, in a submit
   }
 }
 
-TEST_CASE("an epoch request arrives in every field", "[serve]") {
-  const Tables tables;
-
-  const ClientRequest parsed = tables.parse(good_epoch());
-
-  const auto& epoch = std::get<EpochRequest>(parsed);
-  CHECK(epoch.id == EpochStreamId{4});
-  CHECK(epoch.dataset->samples() == 3);
-  const EpochOrderSpec expected{.samples = 3,
-                                .seed = 11,
-                                .epoch = 3,
-                                .shuffle = Shuffle::kYes,
-                                .last_batch = LastBatch::kKeep,
-                                .batch_size = 2,
-                                .rank = 1,
-                                .world_size = 2,
-                                .tail = ShardTail::kUneven};
-  CHECK(epoch.order == expected);
-  CHECK(epoch.first_batch == 0);
-}
-
-TEST_CASE("a malformed epoch is refused with the name of its field", "[serve]") {
-  const Tables tables;
-  struct Bad {
-    std::string text;
-    std::function<void(v1::StartEpoch&)> spoil;
-    Code code = Code::kInvalid;
-    std::uint64_t stream = 4;
-  };
-  const std::vector<Bad> table{
-      {"stream_id: must be at least 1", [](auto& e) { e.set_stream_id(0); }, Code::kInvalid, 0},
-      {"dataset_id: no dataset 1 is open", [](auto& e) { e.set_dataset_id(1); }, Code::kNotFound},
-      {"batch_size: must be at least 1, is 0", [](auto& e) { e.set_batch_size(0); }},
-      {"batch_size: must be at most 65536", [](auto& e) { e.set_batch_size(70'000); }},
-      {"rank: must be less than world_size (2), is 2", [](auto& e) { e.set_rank(2); }},
-      {"rank: must be less than world_size (1), is 1", [](auto& e) { e.clear_world_size(); }},
-      {"shard_tail: 4 is not a value", [](auto& e) { e.set_shard_tail(static_cast<v1::ShardTail>(4)); }},
-      {"on_error: 9 is not a value", [](auto& e) { e.set_on_error(static_cast<v1::OnError>(9)); }},
-      {"fidelity: 9 is not a value", [](auto& e) { e.set_fidelity(static_cast<v1::Fidelity>(9)); }},
-      {"priority: 9 is not a value", [](auto& e) { e.set_priority(static_cast<v1::Priority>(9)); }},
-      {"backend: is not a backend's name", [](auto& e) { e.set_backend("CPU"); }},
-      {"position: not a position token", [](auto& e) { e.set_position("nonsense"); }},
-      {"position: not a position token", [](auto& e) { e.set_position(std::string(1'000, 'x')); }},
-  };
-
-  for (const Bad& bad : table) {
-    v1::ClientMessage message = good_epoch();
-    bad.spoil(*message.mutable_start_epoch());
-
-    check_refused(tables.parse(message), bad.text, bad.code, EpochStreamId{bad.stream});
-  }
-}
-
-TEST_CASE("a position token resumes the epoch that it was taken from", "[serve]") {
-  const Tables tables;
-  v1::ClientMessage message = good_epoch();
-  message.mutable_start_epoch()->set_position(encode_position(position_of(message.start_epoch(), 17)));
-
-  const ClientRequest parsed = tables.parse(message);
-
-  CHECK(std::get<EpochRequest>(parsed).first_batch == 17);
-}
-
-TEST_CASE("a position token of another epoch is refused, saying what differs", "[serve]") {
-  const Tables tables;
-  const std::vector<std::pair<std::string, std::function<void(v1::EpochPosition&)>>> table{
-      {"position: was taken on another dataset", [](auto& p) { p.set_fingerprint(78); }},
-      {"position: was taken with seed 12, this epoch has 11", [](auto& p) { p.set_seed(12); }},
-      {"position: was taken with epoch 2, this epoch has 3", [](auto& p) { p.set_epoch(2); }},
-      {"position: was taken with shuffle 0, this epoch has 1", [](auto& p) { p.set_shuffle(false); }},
-      {"position: was taken with drop_last 1, this epoch has 0", [](auto& p) { p.set_drop_last(true); }},
-      {"position: was taken with batch_size 3, this epoch has 2", [](auto& p) { p.set_batch_size(3); }},
-      {"position: was taken with rank 0, this epoch has 1", [](auto& p) { p.set_rank(0); }},
-      {"position: was taken with world_size 4, this epoch has 2", [](auto& p) { p.set_world_size(4); }},
-      {"position: was taken with shard_tail 1, this epoch has 3", [](auto& p) { p.set_shard_tail(1); }},
-  };
-
-  for (const auto& [text, change] : table) {
-    v1::ClientMessage message = good_epoch();
-    v1::EpochPosition position = position_of(message.start_epoch(), 17);
-    change(position);
-    message.mutable_start_epoch()->set_position(encode_position(position));
-
-    check_refused(tables.parse(message), text, Code::kPrecondition, EpochStreamId{4});
-  }
-}
-
-TEST_CASE("a damaged position token is refused, or means the same as before", "[serve]") {
-  const Tables tables;
-  v1::ClientMessage message = good_epoch();
-  const std::string token = encode_position(position_of(message.start_epoch(), 17));
-
-  for (std::size_t i = 0; i < token.size(); ++i) {
-    std::string damaged = token;
-    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
-    message.mutable_start_epoch()->set_position(damaged);
-
-    const ClientRequest parsed = tables.parse(message);
-    const auto* epoch = std::get_if<EpochRequest>(&parsed);  // a `true` that is another non-zero byte is still true
-    CHECK((epoch == nullptr || epoch->first_batch == 17));
-  }
-}
-
-TEST_CASE("opening a dataset needs an id, an absolute path and plain extensions", "[serve]") {
-  const Tables tables;
-  v1::ClientMessage good;
-  good.mutable_open_dataset()->set_dataset_id(1);
-  good.mutable_open_dataset()->set_path("/data/train");
-  good.mutable_open_dataset()->add_extensions("jpg");
-  const auto spoilt = [&](auto spoil) {
-    v1::ClientMessage message = good;
-    spoil(*message.mutable_open_dataset());
-    return tables.parse(message);
-  };
-
-  CHECK(std::get<OpenDatasetRequest>(tables.parse(good)).path == "/data/train");
-  check_refused(spoilt([](auto& d) { d.set_dataset_id(0); }), "dataset_id: must be at least 1", Code::kInvalid, DatasetId{0});
-  check_refused(spoilt([](auto& d) { d.set_path("train"); }), "path: must be absolute", Code::kInvalid, DatasetId{1});
-  check_refused(spoilt([](auto& d) { d.add_extensions(".jpg"); }), "extensions[1]: must be 1 to 16 lower-case", Code::kInvalid, DatasetId{1});
-  check_refused(spoilt([](auto& d) { d.add_extensions(""); }), "extensions[1]: must be", Code::kInvalid, DatasetId{1});
-  check_refused(spoilt([](auto& d) {
-                  for (int i = 0; i < 64; ++i) d.add_extensions("png");
-                }),
-                "extensions: must be at most 64, are 65", Code::kInvalid, DatasetId{1});
-}
-
 TEST_CASE("an empty message and a bad ticket are refused without a subject", "[serve]") {
   const Tables tables;
   v1::ClientMessage attach;
@@ -443,40 +260,11 @@ TEST_CASE("opening a session is refused with the name of the field", "[serve]") 
 
   CHECK(parse_open(good));
   CHECK_THAT(message_of([](auto& r) { r.set_ticket(""); }), Catch::StartsWith("ticket: must be the 16 bytes"));
-  CHECK_THAT(message_of([](auto& r) { r.set_name(std::string(65, 'a')); }), Catch::StartsWith("name: must have at most 64 bytes"));
+  CHECK_THAT(message_of([](auto& r) { r.set_name(std::string(65, 'a')); }),
+             Catch::StartsWith("name: must have at most 64 bytes"));
   CHECK_THAT(message_of([](auto& r) { r.set_name("a\nb"); }), Catch::StartsWith("name: must be printable"));
   CHECK_THAT(message_of([](auto& r) { r.set_slots(0); }), Catch::StartsWith("slots: must be at least 1"));
   CHECK_THAT(message_of([](auto& r) { r.set_slots(~0U); }), Catch::StartsWith("slots: must be at most"));
   CHECK_THAT(message_of([](auto& r) { r.set_slot_bytes(0); }), Catch::StartsWith("slot_bytes: must be at least 1"));
   CHECK_THAT(message_of([](auto& r) { r.set_slot_bytes(~0ULL); }), Catch::StartsWith("slot_bytes: must be at most"));
-}
-
-TEST_CASE("a dataset's id is free again when it was closed and its listing has ended", "[serve]") {
-  DatasetTable table(2);
-  REQUIRE(table.reserve(DatasetId{1}));
-
-  CHECK_FALSE(table.reserve(DatasetId{1}));
-  CHECK(table.close(DatasetId{1}) == DatasetTable::Closed::kWhileListed);
-  CHECK(table.close(DatasetId{1}) == DatasetTable::Closed::kUnknown);
-  CHECK_FALSE(table.reserve(DatasetId{1}));
-  CHECK_FALSE(table.fill(DatasetId{1}, three_samples()));
-  CHECK_FALSE(table.find(DatasetId{1}));
-  CHECK(table.reserve(DatasetId{1}));
-  CHECK(table.fill(DatasetId{1}, three_samples()));
-  CHECK(table.find(DatasetId{1}));
-  CHECK(table.close(DatasetId{1}) == DatasetTable::Closed::kOpen);
-}
-
-TEST_CASE("a session's datasets are bounded, those being listed included", "[serve]") {
-  DatasetTable table(2);
-  REQUIRE(table.reserve(DatasetId{1}));
-  REQUIRE(table.reserve(DatasetId{2}));
-
-  const Result<void> third = table.reserve(DatasetId{3});
-
-  REQUIRE_FALSE(third);
-  CHECK(third.error().code == Code::kExhausted);
-  CHECK_THAT(third.error().message, Catch::Contains("limits.datasets"));
-  CHECK(table.drop(DatasetId{1}));
-  CHECK(table.reserve(DatasetId{3}));
 }

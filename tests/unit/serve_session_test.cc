@@ -14,7 +14,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::int64_t counter(Front& front, MetricId id) { return front.counters().stored(id); }
+std::int64_t counter(Front& front, MetricId id) {
+  return front.counters().stored(id);
+}
 
 v1::ClientMessage open_dataset_message(std::uint64_t id, const std::string& path) {
   v1::ClientMessage message;
@@ -181,7 +183,8 @@ TEST_CASE("a batch goes out, is mapped, and its slot comes back", "[serve]") {
   CHECK(answer->completed().batch_id() == 7);
   REQUIRE(handle.bytes() == 3 * 192);
   std::vector<unsigned char> pixels(handle.bytes());
-  REQUIRE(::pread(client.segment(), pixels.data(), pixels.size(), static_cast<off_t>(handle.offset())) == static_cast<ssize_t>(pixels.size()));
+  REQUIRE(::pread(client.segment(), pixels.data(), pixels.size(), static_cast<off_t>(handle.offset())) ==
+          static_cast<ssize_t>(pixels.size()));
   CHECK(pixels[0] == 0);
   CHECK(pixels[192] == 1);
   CHECK(pixels[575] == 2);
@@ -242,7 +245,8 @@ TEST_CASE("a cancelled batch is answered with CANCELLED", "[serve]") {
   CHECK(answer->failed().code() == "CANCELLED");
 }
 
-TEST_CASE("when the stream ends, what is under way is cancelled and finished tensors stay until the connection closes", "[serve]") {
+TEST_CASE("when the stream ends, what is under way is cancelled and finished tensors stay until the connection closes",
+          "[serve]") {
   Front front;
   RawClient client(front.socket());
   client.open();
@@ -285,7 +289,8 @@ TEST_CASE("when the hand-off connection closes, the session and all it holds is 
 
   client.hang_up();
 
-  CHECK(eventually([&] { return counter(front, MetricId::slots) == 2 && counter(front, MetricId::slots_free) == 2; }, 100ms));
+  CHECK(eventually([&] { return counter(front, MetricId::slots) == 2 && counter(front, MetricId::slots_free) == 2; },
+                   100ms));
   front.fetcher().let_go();
   CHECK(eventually([&] { return front.memory_in_use().count == both.count / 2; }, 100ms));
   CHECK(client.finish().error_code() == grpc::StatusCode::UNAVAILABLE);
@@ -385,7 +390,8 @@ TEST_CASE("a ring without a session is refused, and so is one that is not a seal
   Front front;
   RawClient early(front.socket()), client(front.socket());
   client.open();
-  const shm::HandoffRequest offer{shm::kHandoffMagic, shm::kHandoffVersion, static_cast<std::uint32_t>(shm::RequestKind::kRingOffer), 0, 4'096};
+  const shm::HandoffRequest offer{shm::kHandoffMagic, shm::kHandoffVersion,
+                                  static_cast<std::uint32_t>(shm::RequestKind::kRingOffer), 0, 4'096};
   const auto offer_from = [&](const RawClient& from) {
     const UniqueFd memory(::memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     REQUIRE(::ftruncate(memory.get(), 4'096) == 0);

@@ -169,6 +169,8 @@ TEST_CASE("everything that is wrong is said at once, in the file's order", "[set
 TEST_CASE("what is not TOML is refused with its line", "[settings]") {
   REQUIRE(complaint("[daemon]\nsocket = \n").starts_with("millrace.toml:2: not TOML: "));
   REQUIRE(complaint("[daemon]\n[daemon]\n").starts_with("millrace.toml:2: not TOML: "));
+  REQUIRE(complaint("[daemon]\nsocket = 1979-05-27T[\n").starts_with("millrace.toml:2: not TOML: "));
+  REQUIRE(complaint("[daemon]\n\nsocket = 07:32:\u01de0Z\n").starts_with("millrace.toml:3: not TOML: "));
   REQUIRE(complaint("\xff\xfe").starts_with("millrace.toml:1: not TOML: "));
 }
 

@@ -83,13 +83,14 @@ TEST_CASE("the descriptor of a segment reads and does not write", "[slots]") {
   ::munmap(readable, (64_KiB).count);
 }
 
-TEST_CASE("a segment's memory goes with it even while a client holds its descriptor", "[slots]") {
+TEST_CASE("a revoked segment's memory goes with it even while a client holds its descriptor", "[slots]") {
   SegmentBudget budget(64_MiB);
   auto segment = Segment::create(1_MiB, budget);
   REQUIRE(segment);
   const UniqueFd held(::dup((*segment)->read_only_fd()));
   REQUIRE(budget.used() == 1_MiB);
 
+  (*segment)->revoke();
   segment->reset();
 
   REQUIRE(status_of(held.get()).st_size == 0);

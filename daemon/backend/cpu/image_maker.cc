@@ -103,7 +103,7 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
   return kernels::U8View(turned);
 }
 
-// The whole picture of which `part` holds the pixels at `place`; nothing else of it may be read.
+// The whole picture of which `part` holds the pixels at `place`. Nothing else of it may count, nor be read further than the buffer's slack.
 kernels::U8View as_whole(const kernels::U8View& part, const kernels::Box& place, kernels::Size whole) {
   return {part.data - place.top * part.stride - std::ptrdiff_t{place.left} * part.channels, whole.width, whole.height, part.channels,
           part.stride};

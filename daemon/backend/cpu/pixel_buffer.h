@@ -13,16 +13,18 @@ class PixelBuffer {
  public:
   // Beyond this a buffer is given back after the image, so that one giant does not stay for good.
   static constexpr std::size_t kKept = std::size_t{16} << 20;
-  // Readable and writable behind the bytes asked for: SIMD code of the decoders may touch it.
+  // Readable before and behind the bytes asked for: the resampler loads whole vectors, which may begin or end outside the part of a
+  // picture that it needs (never outside the picture's rows); what it finds there counts for nothing.
   static constexpr std::size_t kSlack = 64;
 
   // `bytes` of memory with unknown contents, good until the next call; nullptr when there is no memory.
   std::uint8_t* reserve(std::size_t bytes) {
-    if (bytes <= size_ && data_) return data_.get();
-    data_.reset();
-    data_.reset(new (std::nothrow) std::uint8_t[bytes + kSlack]);
-    size_ = data_ ? bytes : 0;
-    return data_.get();
+    if (bytes > size_ || !data_) {
+      data_.reset();
+      data_.reset(new (std::nothrow) std::uint8_t[kSlack + bytes + kSlack]);
+      size_ = data_ ? bytes : 0;
+    }
+    return data_ ? data_.get() + kSlack : nullptr;
   }
 
   void trim() {

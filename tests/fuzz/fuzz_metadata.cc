@@ -1,0 +1,26 @@
+// The small parsers of fetch by themselves: EXIF, XMP and the ACL attribute, each of which sees the same bytes.
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "daemon/fetch/caller_rights.h"
+#include "daemon/fetch/orientation.h"
+#include "proto/base/result.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace millrace;
+  const ByteView bytes = std::as_bytes(std::span(data, size));
+  const auto exif = exif_orientation(bytes), xmp = xmp_orientation(bytes);
+  MILLRACE_CHECK(!xmp || *xmp <= 9);
+  MILLRACE_CHECK(exif == exif_orientation(bytes));
+
+  struct stat status {};
+  status.st_uid = 10;
+  status.st_gid = 20;
+  const Caller stranger{.uid = 4242, .gid = 4242, .groups = {20}};
+  const bool granted = acl_allows(stranger, Right::kRead, status, bytes);
+  MILLRACE_CHECK(!granted || size >= 12);  // a header and one entry at least
+  return 0;
+}

@@ -1,0 +1,52 @@
+// Bytes as a message of the stream, or as Sessions.Open, and on through every parser of requests.
+#include <cstddef>
+#include <cstdint>
+
+#include "daemon/serve/parse_message.h"
+
+using namespace millrace;
+
+namespace {
+
+const DatasetTable& datasets() {
+  static const DatasetTable* const kTable = [] {
+    auto* table = new DatasetTable(4);
+    std::vector<Dataset::Entry> entries{{0, 1, 0}, {1, 1, -1}};
+    const bool opened = table->reserve(DatasetId{1}).has_value() &&
+                        table->fill(DatasetId{1}, std::make_shared<const Dataset>("/d", "ab", std::move(entries),
+                                                                                  std::vector<std::string>{"c"}, 7));
+    MILLRACE_CHECK(opened);
+    return table;
+  }();
+  return *kTable;
+}
+
+// What the rest of the daemon relies on.
+void check(const ClientRequest& request, const Limits& limits) {
+  if (const auto* batch = std::get_if<BatchRequest>(&request)) {
+    MILLRACE_CHECK(!batch->samples.empty() && batch->samples.size() <= limits.batch.samples);
+    MILLRACE_CHECK(batch->recipe != nullptr);
+    for (const SampleRequest& sample : batch->samples) {
+      const auto* listed = std::get_if<DatasetSource>(&sample.source);
+      MILLRACE_CHECK(listed == nullptr || raw(listed->sample) < listed->dataset->samples());
+      MILLRACE_CHECK(!sample.box || (sample.box->width > 0 && sample.box->height > 0));
+    }
+  }
+  if (const auto* epoch = std::get_if<EpochRequest>(&request)) {
+    MILLRACE_CHECK(epoch->dataset != nullptr && epoch->recipe != nullptr);
+    MILLRACE_CHECK(epoch->order.batch_size > 0 && epoch->order.rank < epoch->order.world_size);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 1'000'000) return 0;
+  const Limits limits;
+  v1::ClientMessage message;
+  if (message.ParseFromArray(data, static_cast<int>(size)))
+    check(parse_message(message, limits, datasets(), {}), limits);
+  v1::OpenSessionRequest open;
+  if (open.ParseFromArray(data, static_cast<int>(size))) static_cast<void>(parse_open(open).has_value());
+  return 0;
+}
