@@ -22,6 +22,9 @@ set(MILLRACE_SANITIZE "" CACHE STRING "Sanitizers of the whole build: empty, `ad
 if(MILLRACE_SANITIZE)
   add_compile_options(-fsanitize=${MILLRACE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${MILLRACE_SANITIZE})
+  if(MILLRACE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-tsan)  # Boost.Asio has fences, which g++'s ThreadSanitizer says that it does not follow
+  endif()
 endif()
 
 add_library(millrace_options INTERFACE)

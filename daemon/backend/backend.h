@@ -1,8 +1,9 @@
-// Stage 5: what every backend does. Encoded bytes go in, tensor bytes come out, written straight into the slot; asynchronously, because a
-// GPU or an FPGA is, and the CPU's lanes then fit as well. daemon/doc/add_a_backend.md is the guide for writers, tests/conformance the
-// judge.
+// Stage 5: what every backend does. Encoded bytes go in, tensor bytes come out, written straight into the slot;
+// asynchronously, because a GPU or an FPGA is, and the CPU's lanes then fit as well. daemon/doc/add_a_backend.md is the
+// guide for writers, tests/conformance the judge.
 //
-//   submit(job) ──▶ queued ──▶ running ──▶ done(results): exactly once for every accepted job, in any order, on a thread of the backend's
+//   submit(job) ──▶ queued ──▶ running ──▶ done(results): exactly once for every accepted job, in any order, on a
+//   thread of the backend's
 //
 // Thread-safe.
 #pragma once
@@ -25,7 +26,8 @@
 
 namespace millrace {
 
-// One image to make. `out`: exactly image_bytes(recipe, geometry.output()), in the slot; written even on error (with anything).
+// One image to make. `out`: exactly image_bytes(recipe, geometry.output()), in the slot; written even on error (with
+// anything).
 struct SampleTask {
   std::uint32_t index = 0;  // comes back in SampleOutcome
   EncodedImage image;
@@ -35,8 +37,9 @@ struct SampleTask {
 
 struct SampleOutcome {
   std::uint32_t index = 0;
-  std::optional<Error> error;  // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with the sample;
-                               // kCancelled: stopped before it began; kDeadline: took longer than the limit
+  std::optional<Error>
+      error;  // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with
+              // the sample; kCancelled: stopped before it began; kDeadline: took longer than the limit
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
   std::chrono::microseconds transform{0};
@@ -46,14 +49,15 @@ struct DecodeJob {
   std::vector<SampleTask> tasks;
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
-  std::shared_ptr<const StopFlag> stop;      // checked between samples
-  std::shared_ptr<const void> keep_alive;    // what `out` points into. Shared: a session may be closed while lanes still write
+  std::shared_ptr<const StopFlag> stop;  // checked between samples
+  std::shared_ptr<const void>
+      keep_alive;  // what `out` points into. Shared: a session may be closed while lanes still write
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.
   std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
 };
 
-// Mending of finished slot memory after per-sample errors, in order: `from` empty fills `to` with zero bytes; otherwise copies (moves)
-// from to `to`; they have equal size and may overlap.
+// Mending of finished slot memory after per-sample errors, in order: `from` empty fills `to` with zero bytes; otherwise
+// copies (moves) from to `to`; they have equal size and may overlap.
 struct RepairStep {
   MutableByteView to;
   ByteView from;
@@ -65,9 +69,9 @@ struct RepairJob {
 };
 
 struct BackendInfo {
-  std::string name;      // "cpu"
-  std::string device;    // "AMD EPYC 9R14"
-  std::string detail;    // instruction sets, driver
+  std::string name;    // "cpu"
+  std::string device;  // "AMD EPYC 9R14"
+  std::string detail;  // instruction sets, driver
   std::uint32_t lanes = 0;
   std::vector<ImageFormat> formats;
 };

@@ -8,15 +8,20 @@
 namespace millrace {
 namespace {
 
-bool always() { return true; }
+bool always() {
+  return true;
+}
 
 constexpr std::array kTable = {
     BackendRow{"cpu", always, CpuBackend::create},
-    BackendRow{"fake", always, FakeBackend::create},  // a device made up for tests; nothing is sent there unless it is asked for
+    BackendRow{"fake", always,
+               FakeBackend::create},  // a device made up for tests; nothing is sent there unless it is asked for
 };
 
 }  // namespace
 
-std::span<const BackendRow> backend_table() { return kTable; }
+std::span<const BackendRow> backend_table() {
+  return kTable;
+}
 
 }  // namespace millrace

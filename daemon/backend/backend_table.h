@@ -12,15 +12,15 @@
 namespace millrace {
 
 struct BackendOptions {
-  std::uint32_t lanes = 0;        // CPU lanes; 0: one a core that the process may use
-  std::vector<int> cores;         // to pin lanes to, in order; empty: no pinning
+  std::uint32_t lanes = 0;  // CPU lanes; 0: one a core that the process may use
+  std::vector<int> cores;   // to pin lanes to, in order; empty: no pinning
   SampleLimits limits;
-  std::string fake;               // settings of the fake backend, "delay_us=100,fail_every=7,lose_after=20"; only tests set it
+  std::string fake;  // settings of the fake backend, "delay_us=100,fail_every=7,lose_after=20"; only tests set it
 };
 
 struct BackendRow {
   std::string_view name;
-  bool (*available)();                                          // whether this host has what it needs
+  bool (*available)();  // whether this host has what it needs
   Result<std::unique_ptr<Backend>> (*create)(const BackendOptions& options);
 };
 

@@ -15,8 +15,7 @@
 
 // toml++ 3.3 trips over files that are merely wrong, both found by tests/fuzz/fuzz_settings. One of its assertions (a
 // time begins with a digit) fails where its code goes on to refuse the file, so there are none. And its tables of
-// characters beyond ASCII run into
-// __builtin_unreachable() for some that they do not hold: here that means "no such character".
+// characters beyond ASCII run into __builtin_unreachable() for some that they do not hold: here that means "no".
 #define TOML_ASSERT(condition) static_assert(true)
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1

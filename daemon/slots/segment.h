@@ -41,8 +41,9 @@ class Segment {
 
   std::byte* data() const { return data_; }
   Bytes size() const { return size_; }
-  // The session's client is gone or has to go: the object is truncated to nothing when the segment ends, so that a client
-  // that keeps its mapping all the same holds no memory of ours. Without it (the daemon stops) views stay readable.
+  // The session's client is gone or has to go: the object is truncated to nothing when the segment ends, so that a
+  // client that keeps its mapping all the same holds no memory of ours. Without it (the daemon stops) views stay
+  // readable.
   void revoke() { revoked_.store(true, std::memory_order_relaxed); }
 
   int read_only_fd() const { return read_only_.get(); }

@@ -58,7 +58,8 @@ bool GuardedBytes::untouched() const {
 
 bool GuardedBytes::intact() const {
   const auto filled = [](std::byte b) { return b == kFill; };
-  return std::all_of(memory_.begin(), memory_.begin() + kGuard, filled) && std::all_of(memory_.end() - kGuard, memory_.end(), filled);
+  return std::all_of(memory_.begin(), memory_.begin() + kGuard, filled) &&
+         std::all_of(memory_.end() - kGuard, memory_.end(), filled);
 }
 
 EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Size stored, int orientation) {
@@ -86,7 +87,11 @@ void JobOnTheBench::add(EncodedImage image, const SampleGeometry& geometry) {
 }
 
 DecodeJob JobOnTheBench::job(Collector& collector, std::shared_ptr<const void> keep_alive) {
-  return {.tasks = std::move(tasks), .recipe = recipe, .stop = stop, .keep_alive = std::move(keep_alive), .done = collector.done()};
+  return {.tasks = std::move(tasks),
+          .recipe = recipe,
+          .stop = stop,
+          .keep_alive = std::move(keep_alive),
+          .done = collector.done()};
 }
 
 std::vector<JobOnTheBench> small_jobs(std::size_t jobs, std::uint32_t samples, std::uint32_t side) {

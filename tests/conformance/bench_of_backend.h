@@ -1,5 +1,5 @@
-// What the conformance tests put a backend on: made by the table's row, fed with jobs whose tensors lie between guard bytes, and waited
-// for with a limit. Nothing here knows which backend it is.
+// What the conformance tests put a backend on: made by the table's row, fed with jobs whose tensors lie between guard
+// bytes, and waited for with a limit. Nothing here knows which backend it is.
 #pragma once
 
 #include <catch2/catch.hpp>

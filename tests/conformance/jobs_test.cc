@@ -10,12 +10,15 @@
 namespace millrace {
 namespace {
 
-bool made_or(const SampleOutcome& outcome, Code code) { return !outcome.error || outcome.error->code == code; }
+bool made_or(const SampleOutcome& outcome, Code code) {
+  return !outcome.error || outcome.error->code == code;
+}
 
 // Whether every outcome of every job is a success or `code`.
 bool all_made_or(const std::vector<Finished>& finished, Code code) {
   return std::all_of(finished.begin(), finished.end(), [&](const Finished& job) {
-    return std::all_of(job.outcomes.begin(), job.outcomes.end(), [&](const SampleOutcome& outcome) { return made_or(outcome, code); });
+    return std::all_of(job.outcomes.begin(), job.outcomes.end(),
+                       [&](const SampleOutcome& outcome) { return made_or(outcome, code); });
   });
 }
 
@@ -25,7 +28,8 @@ MutableByteView part(std::vector<std::byte>& memory, std::size_t offset, std::si
 
 }  // namespace
 
-TEST_CASE("a job beyond depth is refused and left as it was, and every accepted one is done exactly once", "[conformance]") {
+TEST_CASE("a job beyond depth is refused and left as it was, and every accepted one is done exactly once",
+          "[conformance]") {
   for (const BackendRow& row : testable_backends()) {
     INFO(row.name);
     Collector collector;

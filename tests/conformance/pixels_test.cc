@@ -7,7 +7,9 @@
 namespace millrace {
 namespace {
 
-std::int32_t below(std::mt19937& random, std::uint32_t bound) { return static_cast<std::int32_t>(random() % bound); }
+std::int32_t below(std::mt19937& random, std::uint32_t bound) {
+  return static_cast<std::int32_t>(random() % bound);
+}
 Size random_size(std::mt19937& random, std::uint32_t longest) {
   return {static_cast<std::uint32_t>(1 + random() % longest), static_cast<std::uint32_t>(1 + random() % longest)};
 }
@@ -23,7 +25,8 @@ SampleGeometry random_geometry(std::mt19937& random, const EncodedImage& image) 
   geometry.crop = random_box(random, oriented_size(image.info));
   geometry.resized = random_size(random, 90);
   if (random() % 5 == 0)
-    geometry.resized = {static_cast<std::uint32_t>(geometry.crop.width), static_cast<std::uint32_t>(geometry.crop.height)};
+    geometry.resized = {static_cast<std::uint32_t>(geometry.crop.width),
+                        static_cast<std::uint32_t>(geometry.crop.height)};
   geometry.window = random_box(random, geometry.resized);
   geometry.flip = random() % 2 == 0;
   return geometry;

@@ -34,7 +34,8 @@ TEST_CASE("a broken sample is an error of its own and leaves the others as they 
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     const Pixels pixels = make_pixels(50, 40, 3, 1);
-    const std::vector<std::byte> jpeg = make_jpeg({.pixels = pixels}), png = make_png({.pixels = pixels}), webp = make_webp({.pixels = pixels});
+    const std::vector<std::byte> jpeg = make_jpeg({.pixels = pixels}), png = make_png({.pixels = pixels}),
+                                 webp = make_webp({.pixels = pixels});
     Collector alone_done, done;
     JobOnTheBench alone;
     add(alone, encoded(jpeg, ImageFormat::kJpeg, {50, 40}));
@@ -42,8 +43,8 @@ TEST_CASE("a broken sample is an error of its own and leaves the others as they 
     std::vector<std::size_t> good, bad;
     for (int round = 0; round < 2; ++round) {
       good.push_back(add(bench, encoded(jpeg, ImageFormat::kJpeg, {50, 40})));
-      for (const auto& [bytes, format] :
-           {std::pair{&jpeg, ImageFormat::kJpeg}, std::pair{&png, ImageFormat::kPng}, std::pair{&webp, ImageFormat::kWebp}}) {
+      for (const auto& [bytes, format] : {std::pair{&jpeg, ImageFormat::kJpeg}, std::pair{&png, ImageFormat::kPng},
+                                          std::pair{&webp, ImageFormat::kWebp}}) {
         bad.push_back(add(bench, encoded(cut(*bytes, bytes->size() / 2), format, {50, 40})));
         bad.push_back(add(bench, encoded({}, format, {50, 40})));
         bad.push_back(add(bench, encoded(std::vector<std::byte>(4000, std::byte{0x5C}), format, {50, 40})));
@@ -62,7 +63,8 @@ TEST_CASE("a broken sample is an error of its own and leaves the others as they 
       REQUIRE_FALSE(finished.outcomes[i].error);
       REQUIRE(bench.tensors[i]->copy() == alone.tensors[0]->copy());
     }
-    REQUIRE(std::all_of(bench.tensors.begin(), bench.tensors.end(), [](const auto& tensor) { return tensor->intact(); }));
+    REQUIRE(
+        std::all_of(bench.tensors.begin(), bench.tensors.end(), [](const auto& tensor) { return tensor->intact(); }));
   }
 }
 

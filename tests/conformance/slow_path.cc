@@ -16,7 +16,9 @@
 namespace millrace {
 namespace {
 
-const std::uint8_t* data_of(ByteView bytes) { return reinterpret_cast<const std::uint8_t*>(bytes.data()); }
+const std::uint8_t* data_of(ByteView bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
+}
 
 Pixels pixels_of(std::uint32_t width, std::uint32_t height, std::uint32_t channels) {
   return {width, height, channels, std::vector<std::uint8_t>(std::size_t{width} * height * channels)};
@@ -63,25 +65,29 @@ Pixels decode_webp_slowly(ByteView bytes) {
 }
 
 kernels::U8View view_of(const Pixels& pixels) {
-  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height), static_cast<int>(pixels.channels),
-          static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
+  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height),
+          static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
 }
 
 kernels::MutableU8View view_of(Pixels& pixels) {
-  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height), static_cast<int>(pixels.channels),
-          static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
+  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height),
+          static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
 }
 
 Pixels turned(const Pixels& stored, int orientation) {
   const bool swaps = orientation >= 5;
-  Pixels upright = pixels_of(swaps ? stored.height : stored.width, swaps ? stored.width : stored.height, stored.channels);
+  Pixels upright =
+      pixels_of(swaps ? stored.height : stored.width, swaps ? stored.width : stored.height, stored.channels);
   kernels::reference::orient(view_of(stored), kernels::orientation_of(orientation), view_of(upright));
   return upright;
 }
 
 kernels::StoreSpec store_spec(const Recipe& recipe) {
-  kernels::StoreSpec spec{static_cast<kernels::DType>(recipe.dtype), static_cast<kernels::Layout>(recipe.layout),
-                          static_cast<kernels::ChannelOrder>(recipe.channels), static_cast<kernels::ValueRange>(recipe.range), {}};
+  kernels::StoreSpec spec{static_cast<kernels::DType>(recipe.dtype),
+                          static_cast<kernels::Layout>(recipe.layout),
+                          static_cast<kernels::ChannelOrder>(recipe.channels),
+                          static_cast<kernels::ValueRange>(recipe.range),
+                          {}};
   if (recipe.normalise) spec.normalise = kernels::Normalise{recipe.normalise->mean, recipe.normalise->std};
   return spec;
 }
@@ -103,10 +109,13 @@ std::vector<std::byte> make_slowly(const EncodedImage& image, const SampleGeomet
                              .target = view_of(resized).size(),
                              .window = kernels::whole(view_of(resized).size()),
                              .filter = static_cast<kernels::Filter>(recipe.filter)};
-  kernels::reference::resample(spec, view_of(upright).crop({crop.left, crop.top, crop.width, crop.height}), view_of(resized));
+  kernels::reference::resample(spec, view_of(upright).crop({crop.left, crop.top, crop.width, crop.height}),
+                               view_of(resized));
   std::vector<std::byte> tensor(image_bytes(recipe, geometry.output()).count);
-  const kernels::U8View kept = kernels::U8View(view_of(resized)).crop({window.left, window.top, window.width, window.height});
-  kernels::reference::store(store_spec(recipe), kept, geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone, tensor);
+  const kernels::U8View kept =
+      kernels::U8View(view_of(resized)).crop({window.left, window.top, window.width, window.height});
+  kernels::reference::store(store_spec(recipe), kept, geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
+                            tensor);
   return tensor;
 }
 

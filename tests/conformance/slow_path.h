@@ -1,5 +1,6 @@
-// The independent way from encoded bytes to a tensor that backends are held against: whole-image decoding by the libraries' simplest
-// calls, and the kernels' slow references; nothing of daemon/backend. Thread-safe: plain functions; a library that fails throws.
+// The independent way from encoded bytes to a tensor that backends are held against: whole-image decoding by the
+// libraries' simplest calls, and the kernels' slow references; nothing of daemon/backend. Thread-safe: plain functions;
+// a library that fails throws.
 #pragma once
 
 #include <cstddef>

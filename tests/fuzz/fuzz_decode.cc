@@ -1,5 +1,5 @@
-// Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder answers in time, inside
-// its memory, and gives every box the pixels of the whole. The first byte chooses the box.
+// Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder
+// answers in time, inside its memory, and gives every box the pixels of the whole. The first byte chooses the box.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +19,8 @@ using SizeFunction = Result<kernels::Size> (*)(ByteView);
 
 kernels::Box box_of(std::uint8_t choice, kernels::Size size) {
   const int left = (choice & 3) * (size.width - 1) / 4, top = (choice >> 2 & 3) * (size.height - 1) / 4;
-  return {left, top, std::max(1, (size.width - left) * (1 + (choice >> 4 & 3)) / 4), std::max(1, (size.height - top) * (1 + (choice >> 6)) / 4)};
+  return {left, top, std::max(1, (size.width - left) * (1 + (choice >> 4 & 3)) / 4),
+          std::max(1, (size.height - top) * (1 + (choice >> 6)) / 4)};
 }
 
 bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
@@ -36,7 +37,8 @@ void try_decoder(SizeFunction find_size, DecodeFunction decode, ByteView bytes, 
   const auto deadline = Clock::now() + std::chrono::seconds(5);
   const kernels::Box box = box_of(choice, *size);
   PixelBuffer whole_buffer, part_buffer;
-  const Result<kernels::U8View> whole = decode({bytes, *size, {0, 0, size->width, size->height}, deadline}, whole_buffer);
+  const Result<kernels::U8View> whole =
+      decode({bytes, *size, {0, 0, size->width, size->height}, deadline}, whole_buffer);
   const Result<kernels::U8View> part = decode({bytes, *size, box, deadline}, part_buffer);
   if (whole && part && !same_pixels(whole->crop(box), *part)) std::abort();
 }

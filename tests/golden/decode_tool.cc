@@ -1,7 +1,8 @@
-// Makes tensors out of encoded images for pillow_decode.py, which compares them with Pillow's: the real path from bytes to a tensor,
-// probe_image() and make_image(). Reads jobs from standard input until it ends and answers each on standard output. Numbers are 32-bit, in
-// the order of memory.
-//   job:    crop box (four; width 0: all), resized width, height (0: as the crop), window (four; width 0: all), flip, filter, dtype,
+// Makes tensors out of encoded images for pillow_decode.py, which compares them with Pillow's: the real path from bytes
+// to a tensor, probe_image() and make_image(). Reads jobs from standard input until it ends and answers each on
+// standard output. Numbers are 32-bit, in the order of memory.
+//   job:    crop box (four; width 0: all), resized width, height (0: as the crop), window (four; width 0: all), flip,
+//   filter, dtype,
 //           layout, channels, bytes that follow; and these bytes
 //   answer: code (0: made, else as enum Code), bytes that follow; and these bytes: the tensor, or the message
 #include <array>
@@ -19,13 +20,18 @@ using namespace millrace;
 
 using Header = std::array<std::int32_t, 16>;
 
-Size size_of(const Box& box) { return {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)}; }
-Box whole(Size size) { return {0, 0, static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)}; }
+Size size_of(const Box& box) {
+  return {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)};
+}
+Box whole(Size size) {
+  return {0, 0, static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
 
 SampleGeometry geometry_of(const Header& job, Size oriented) {
   SampleGeometry geometry;
   geometry.crop = job[2] == 0 ? whole(oriented) : Box{job[0], job[1], job[2], job[3]};
-  geometry.resized = job[4] == 0 ? size_of(geometry.crop) : Size{static_cast<std::uint32_t>(job[4]), static_cast<std::uint32_t>(job[5])};
+  geometry.resized = job[4] == 0 ? size_of(geometry.crop)
+                                 : Size{static_cast<std::uint32_t>(job[4]), static_cast<std::uint32_t>(job[5])};
   geometry.window = job[8] == 0 ? whole(geometry.resized) : Box{job[6], job[7], job[8], job[9]};
   geometry.flip = job[10] != 0;
   return geometry;
@@ -45,7 +51,9 @@ void answer(std::int32_t code, const void* data, std::size_t size) {
   std::fflush(stdout);
 }
 
-void answer(const Error& error) { answer(static_cast<std::int32_t>(error.code), error.message.data(), error.message.size()); }
+void answer(const Error& error) {
+  answer(static_cast<std::int32_t>(error.code), error.message.data(), error.message.size());
+}
 
 void run(const Header& job, EncodedBytes bytes, ImageWorkspace& workspace) {
   const SampleLimits limits;

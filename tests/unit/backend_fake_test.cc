@@ -28,7 +28,8 @@ TEST_CASE("the fake backend reads its options", "[backend]") {
 }
 
 TEST_CASE("the fake backend names the option that it does not know", "[backend]") {
-  for (const std::string text : {"delay", "delay_us=", "delay_us=-1", "delay_us=1x", "speed=3", "depth=0", "instant=2", "=3", ",", "depth=3,,"}) {
+  for (const std::string text : {"delay", "delay_us=", "delay_us=-1", "delay_us=1x", "speed=3", "depth=0", "instant=2",
+                                 "=3", ",", "depth=3,,"}) {
     const Result<FakeOptions> options = FakeOptions::parse(text);
 
     CAPTURE(text);
@@ -72,7 +73,7 @@ TEST_CASE("the instant fake backend succeeds and leaves memory as it is", "[back
   REQUIRE(backend->try_submit(bench.job(collector)));
 
   const Finished finished = collector.wait_for_one();
-    for (const SampleOutcome& outcome : finished.outcomes) REQUIRE_FALSE(outcome.error);
+  for (const SampleOutcome& outcome : finished.outcomes) REQUIRE_FALSE(outcome.error);
   for (const auto& tensor : bench.tensors) REQUIRE(tensor->untouched());
 }
 

@@ -17,7 +17,9 @@ DecodeRequest request_for(const Bytes8& jpeg, kernels::Size size, const kernels:
   return {jpeg, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
-kernels::Box whole(kernels::Size size) { return {0, 0, size.width, size.height}; }
+kernels::Box whole(kernels::Size size) {
+  return {0, 0, size.width, size.height};
+}
 
 kernels::Box random_box(std::mt19937& random, kernels::Size size) {
   const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
@@ -27,13 +29,14 @@ kernels::Box random_box(std::mt19937& random, kernels::Size size) {
 
 std::vector<std::uint8_t> bytes_of(const kernels::U8View& view) {
   std::vector<std::uint8_t> bytes;
-  for (int y = 0; y < view.height; ++y) bytes.insert(bytes.end(), view.row(y), view.row(y) + view.width * view.channels);
+  for (int y = 0; y < view.height; ++y)
+    bytes.insert(bytes.end(), view.row(y), view.row(y) + view.width * view.channels);
   return bytes;
 }
 
 kernels::U8View view_of(const Pixels& pixels) {
-  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height), static_cast<int>(pixels.channels),
-          static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
+  return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height),
+          static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
 }
 
 // `boxes` random boxes of `jpeg` are what `full` has there.
@@ -70,16 +73,18 @@ struct Sampling {
 
 TEST_CASE("any box of a JPEG has the pixels of the whole, whatever the sampling", "[backend]") {
   std::mt19937 random(1);
-  for (const Sampling s : {Sampling{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}, {3, 4, 1}, {3, 1, 4}, {3, 4, 2}, {3, 2, 4}}) {
+  for (const Sampling s :
+       {Sampling{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}, {3, 4, 1}, {3, 1, 4}, {3, 4, 2}, {3, 2, 4}}) {
     for (int image = 0; image < 12; ++image) {
       const std::uint32_t width = 1 + random() % (image < 4 ? 24 : 300), height = 1 + random() % (image < 4 ? 24 : 300);
-      const Bytes8 jpeg = make_jpeg({.pixels = make_pixels(width, height, static_cast<std::uint32_t>(s.channels), random()),
-                                     .quality = 60 + image * 3,
-                                     .h_samp = s.h,
-                                     .v_samp = s.v,
-                                     .progressive = image % 5 == 4,
-                                     .restart_interval = image % 3 == 0 ? 1 + static_cast<int>(random() % 9) : 0,
-                                     .optimise = image % 2 == 0});
+      const Bytes8 jpeg =
+          make_jpeg({.pixels = make_pixels(width, height, static_cast<std::uint32_t>(s.channels), random()),
+                     .quality = 60 + image * 3,
+                     .h_samp = s.h,
+                     .v_samp = s.v,
+                     .progressive = image % 5 == 4,
+                     .restart_interval = image % 3 == 0 ? 1 + static_cast<int>(random() % 9) : 0,
+                     .optimise = image % 2 == 0});
       const Pixels full = decode_slowly(ImageFormat::kJpeg, jpeg);
 
       CAPTURE(s.channels, s.h, s.v, image);
@@ -109,7 +114,8 @@ TEST_CASE("any box of a damaged JPEG that still decodes has the pixels of the wh
                              .progressive = image % 7 == 6,
                              .restart_interval = image % 3 == 0 ? 4 : 0});
     const std::size_t data = find(jpeg, 0xFF, 0xDA) + 14;
-    for (int flips = 0; flips < 3; ++flips) jpeg[data + random() % (jpeg.size() - data - 2)] ^= std::byte(1 << random() % 8);
+    for (int flips = 0; flips < 3; ++flips)
+      jpeg[data + random() % (jpeg.size() - data - 2)] ^= std::byte(1 << random() % 8);
     PixelBuffer buffer;
     const kernels::Size size{120, 90};
     const Result<kernels::U8View> full = decode_jpeg(request_for(jpeg, size, whole(size)), buffer);

@@ -15,7 +15,9 @@ namespace {
 using Decode = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
 using File = std::vector<std::byte>;
 
-kernels::Size size_of(const Pixels& pixels) { return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)}; }
+kernels::Size size_of(const Pixels& pixels) {
+  return {static_cast<int>(pixels.width), static_cast<int>(pixels.height)};
+}
 
 DecodeRequest request_for(const File& file, kernels::Size size, const kernels::Box& box) {
   return {file, size, box, Clock::now() + std::chrono::minutes(5)};
@@ -123,7 +125,8 @@ TEST_CASE("any box of a WebP has the pixels of the whole", "[backend]") {
   for (int image = 0; image < 24; ++image) {
     const std::uint32_t channels = image % 2 == 0 ? 3 : 4;
     const Pixels pixels = make_pixels(1 + random() % 200, 1 + random() % 200, channels, random());
-    const File webp = make_webp({.pixels = pixels, .lossless = image % 3 == 0, .quality = static_cast<float>(10 + 3 * image)});
+    const File webp =
+        make_webp({.pixels = pixels, .lossless = image % 3 == 0, .quality = static_cast<float>(10 + 3 * image)});
 
     CAPTURE(image);
     check_boxes(decode_webp, webp, decode_slowly(ImageFormat::kWebp, webp), random);

@@ -1,5 +1,5 @@
-// The bytes of proto/shm/README.md's worked example, number by number: whoever changes the layout meets this test and
-// that page.
+// A small segment written by the daemon's own code, byte by byte: whoever changes the layout meets this test and
+// proto/shm/README.md.
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <memory>

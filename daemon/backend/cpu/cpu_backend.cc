@@ -25,7 +25,8 @@ Result<std::uint32_t> lanes_of(const BackendOptions& options) {
   std::uint32_t lanes = options.lanes;
   if (lanes == 0) lanes = options.cores.empty() ? usable_cores() : static_cast<std::uint32_t>(options.cores.size());
   if (lanes <= CpuBackend::kMaxLanes) return lanes;
-  return Error{Code::kInvalid, std::to_string(lanes) + " CPU lanes: at most " + std::to_string(CpuBackend::kMaxLanes) + " are possible"};
+  return Error{Code::kInvalid, std::to_string(lanes) + " CPU lanes: at most " + std::to_string(CpuBackend::kMaxLanes) +
+                                   " are possible"};
 }
 
 Result<void> pin(std::thread& thread, int core) {
@@ -34,7 +35,8 @@ Result<void> pin(std::thread& thread, int core) {
   const bool possible = core >= 0 && core < CPU_SETSIZE;
   if (possible) CPU_SET(static_cast<unsigned>(core), &cores);
   if (possible && pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores) == 0) return {};
-  return Error{Code::kInvalid, "a CPU lane cannot be pinned to core " + std::to_string(core) + ": this process may not use it"};
+  return Error{Code::kInvalid,
+               "a CPU lane cannot be pinned to core " + std::to_string(core) + ": this process may not use it"};
 }
 
 // The processor's name as the kernel says it.
@@ -48,7 +50,9 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-Error cancelled_error() { return {Code::kCancelled, "stopped before it began"}; }
+Error cancelled_error() {
+  return {Code::kCancelled, "stopped before it began"};
+}
 
 }  // namespace
 
@@ -59,7 +63,8 @@ Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& option
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-CpuBackend::CpuBackend(std::uint32_t lanes, const SampleLimits& limits) : lanes_(lanes), limits_(limits), queue_(2 * lanes) {}
+CpuBackend::CpuBackend(std::uint32_t lanes, const SampleLimits& limits)
+    : lanes_(lanes), limits_(limits), queue_(2 * lanes) {}
 
 Result<void> CpuBackend::start(const std::vector<int>& cores) {
   for (std::uint32_t i = 0; i < lanes_; ++i) {

@@ -1,5 +1,6 @@
-// The backend of every host: N lanes, each a thread with its own workspace, which take jobs from one bounded queue. A job is one lane's;
-// two jobs a lane are enough to keep all busy. Pixels do not depend on the number of lanes, on their order, or on what they made before.
+// The backend of every host: N lanes, each a thread with its own workspace, which take jobs from one bounded queue. A
+// job is one lane's; two jobs a lane are enough to keep all busy. Pixels do not depend on the number of lanes, on their
+// order, or on what they made before.
 //
 // Fidelity `fast` is made as `exact`: its error bound is 0.
 //
@@ -21,8 +22,8 @@ namespace millrace {
 
 class CpuBackend final : public Backend {
  public:
-  // Lanes from the options; by default one a core in `cores`, else one a core that the process may use. kInvalid: a core that the lanes
-  // cannot be pinned to, more lanes than kMaxLanes.
+  // Lanes from the options; by default one a core in `cores`, else one a core that the process may use. kInvalid: a
+  // core that the lanes cannot be pinned to, more lanes than kMaxLanes.
   static constexpr std::uint32_t kMaxLanes = 1024;
   static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
   ~CpuBackend() override { shutdown(); }

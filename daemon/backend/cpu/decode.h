@@ -1,8 +1,9 @@
-// What the decoders of the CPU backend have in common: encoded bytes in, the pixels of one box out, 8 bits a sample, one channel (grey
-// files) or three (all others, RGB), as Pillow's Image.open(...).convert("RGB") has them. README.md lists where they differ from Pillow.
+// What the decoders of the CPU backend have in common: encoded bytes in, the pixels of one box out, 8 bits a sample,
+// one channel (grey files) or three (all others, RGB), as Pillow's Image.open(...).convert("RGB") has them. README.md
+// lists where they differ from Pillow.
 //
-// The bytes are hostile. A decoder reads nothing outside them, writes nothing outside its buffer, and gives up at the deadline. Each says
-// which damage is an error, and what it looks at beyond the box.
+// The bytes are hostile. A decoder reads nothing outside them, writes nothing outside its buffer, and gives up at the
+// deadline. Each says which damage is an error, and what it looks at beyond the box.
 //
 // Thread-safe: pure functions of their arguments; a buffer belongs to one lane.
 #pragma once
@@ -27,10 +28,16 @@ struct DecodeRequest {
 
 using Clock = std::chrono::steady_clock;
 
-inline Error deadline_error() { return {Code::kDeadline, "decoding took longer than the time limit for one sample"}; }
-inline Error memory_error() { return {Code::kExhausted, "no memory is left for decoding this image"}; }
+inline Error deadline_error() {
+  return {Code::kDeadline, "decoding took longer than the time limit for one sample"};
+}
+inline Error memory_error() {
+  return {Code::kExhausted, "no memory is left for decoding this image"};
+}
 
-inline std::string to_text(kernels::Size size) { return std::to_string(size.width) + "x" + std::to_string(size.height); }
+inline std::string to_text(kernels::Size size) {
+  return std::to_string(size.width) + "x" + std::to_string(size.height);
+}
 inline Error size_error(kernels::Size expected, kernels::Size found) {
   return {Code::kInvalid, "the decoder finds " + to_text(found) + " pixels where the header says " + to_text(expected)};
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kTables = 8;  // recipes at the same time on one lane; a table is 6 KiB
 
-// --- the model's words in the kernels' -------------------------------------------------------------------------------------------------
+// --- the model's words in the kernels' ---
 
 static_assert(static_cast<int>(Filter::kLanczos) == static_cast<int>(kernels::Filter::kLanczos));
 static_assert(static_cast<int>(DType::kFloat32) == static_cast<int>(kernels::DType::kFloat32));
@@ -22,8 +22,12 @@ static_assert(static_cast<int>(Layout::kNhwc) == static_cast<int>(kernels::Layou
 static_assert(static_cast<int>(Channels::kGrey) == static_cast<int>(kernels::ChannelOrder::kGrey));
 static_assert(static_cast<int>(ValueRange::kRaw) == static_cast<int>(kernels::ValueRange::kRaw));
 
-kernels::Size to_kernels(Size size) { return {static_cast<int>(size.width), static_cast<int>(size.height)}; }
-kernels::Box to_kernels(const Box& box) { return {box.left, box.top, box.width, box.height}; }
+kernels::Size to_kernels(Size size) {
+  return {static_cast<int>(size.width), static_cast<int>(size.height)};
+}
+kernels::Box to_kernels(const Box& box) {
+  return {box.left, box.top, box.width, box.height};
+}
 
 kernels::StoreSpec store_spec(const Recipe& recipe) {
   kernels::StoreSpec spec{.dtype = static_cast<kernels::DType>(recipe.dtype),
@@ -41,15 +45,16 @@ bool same(const kernels::StoreSpec& a, const kernels::StoreSpec& b) {
   return !a.normalise || (a.normalise->mean == b.normalise->mean && a.normalise->std == b.normalise->std);
 }
 
-// --- checks ---------------------------------------------------------------------------------------------------------------------------
+// --- checks ---
 
 // The header was checked when it was read; checked again here, where memory follows from it.
 Result<void> check_limits(Size stored, const SampleLimits& limits) {
-  const bool fits = stored.width >= 1 && stored.height >= 1 && stored.width <= limits.side && stored.height <= limits.side &&
-                    std::uint64_t{stored.width} * stored.height <= limits.pixels;
+  const bool fits = stored.width >= 1 && stored.height >= 1 && stored.width <= limits.side &&
+                    stored.height <= limits.side && std::uint64_t{stored.width} * stored.height <= limits.pixels;
   if (fits) return {};
   return Error{Code::kInvalid, "an image of " + to_text(to_kernels(stored)) + " pixels is over the limits of " +
-                                   std::to_string(limits.pixels) + " pixels and " + std::to_string(limits.side) + " a side"};
+                                   std::to_string(limits.pixels) + " pixels and " + std::to_string(limits.side) +
+                                   " a side"};
 }
 
 bool lies_inside(const Box& box, Size size) {
@@ -61,9 +66,11 @@ bool lies_inside(const Box& box, Size size) {
 // The geometry comes from our own planner: what is wrong with it is our bug, but no reason to end the process.
 Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
   const SampleGeometry& geometry = task.geometry;
-  if (!lies_inside(geometry.crop, oriented_size(task.image.info))) return Error{Code::kInternal, "the crop lies outside the image"};
+  if (!lies_inside(geometry.crop, oriented_size(task.image.info)))
+    return Error{Code::kInternal, "the crop lies outside the image"};
   constexpr std::uint32_t kMost = kernels::kMaxSide;
-  if (geometry.resized.width > kMost || geometry.resized.height > kMost || !lies_inside(geometry.window, geometry.resized))
+  if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
+      !lies_inside(geometry.window, geometry.resized))
     return Error{Code::kInternal, "the window lies outside the resized image"};
   if (Bytes{task.out.size()} != image_bytes(recipe, geometry.output()))
     return Error{Code::kInternal, "the place for the image has another size than the image"};
@@ -72,7 +79,7 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
   return {};
 }
 
-// --- the steps ------------------------------------------------------------------------------------------------------------------------
+// --- the steps ---
 
 Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, PixelBuffer& buffer) {
   switch (format) {
@@ -96,17 +103,19 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace.decoded()));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
-  std::uint8_t* const memory = workspace.turned().reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
+  std::uint8_t* const memory =
+      workspace.turned().reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
   if (memory == nullptr) return memory_error();
   const kernels::MutableU8View turned{memory, box.width, box.height, part.channels, stride};
   kernels::orient(part, orientation, turned);
   return kernels::U8View(turned);
 }
 
-// The whole picture of which `part` holds the pixels at `place`. Nothing else of it may count, nor be read further than the buffer's slack.
+// The whole picture of which `part` holds the pixels at `place`. Nothing else of it may count, nor be read further than
+// the buffer's slack.
 kernels::U8View as_whole(const kernels::U8View& part, const kernels::Box& place, kernels::Size whole) {
-  return {part.data - place.top * part.stride - std::ptrdiff_t{place.left} * part.channels, whole.width, whole.height, part.channels,
-          part.stride};
+  return {part.data - place.top * part.stride - std::ptrdiff_t{place.left} * part.channels, whole.width, whole.height,
+          part.channels, part.stride};
 }
 
 kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe& recipe, int channels) {
@@ -123,8 +132,8 @@ kernels::Box needed_box(const SampleGeometry& geometry, const Recipe& recipe, ke
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
 
-void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part, const kernels::Box& place,
-                        ImageWorkspace& workspace) {
+void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
+                        const kernels::Box& place, ImageWorkspace& workspace) {
   const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
@@ -135,8 +144,8 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   kernels::resample(plan, crop, workspace.arithmetic(), store);
 }
 
-Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits, ImageWorkspace& workspace,
-                      SampleOutcome& outcome) {
+Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
+                      ImageWorkspace& workspace, SampleOutcome& outcome) {
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
   MILLRACE_TRY_VOID(check_task(task, recipe));
@@ -156,8 +165,8 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
   const kernels::StoreSpec spec = store_spec(recipe);
-  const auto found =
-      std::find_if(tables_.begin(), tables_.end(), [&](const kernels::StoreTable& table) { return same(table.spec(), spec); });
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const kernels::StoreTable& table) { return same(table.spec(), spec); });
   if (found != tables_.end()) {
     tables_.splice(tables_.begin(), tables_, found);
     return tables_.front();
@@ -172,7 +181,8 @@ void ImageWorkspace::trim(std::size_t pixel_bytes) {
   if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace();
 }
 
-SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits, ImageWorkspace& workspace) {
+SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
+                         ImageWorkspace& workspace) {
   SampleOutcome outcome{.index = task.index};
   const Result<void> made = try_make(task, recipe, limits, workspace, outcome);
   if (!made) {

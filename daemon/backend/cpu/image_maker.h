@@ -1,5 +1,6 @@
-// One sample from its encoded bytes to its place in a tensor, in the caller's thread: decode what the window depends on, orient,
-// resample, store. The CPU backend's lanes and the fake backend do nothing else with a sample, and a plain loop can.
+// One sample from its encoded bytes to its place in a tensor, in the caller's thread: decode what the window depends
+// on, orient, resample, store. The CPU backend's lanes and the fake backend do nothing else with a sample, and a plain
+// loop can.
 //
 //   ImageWorkspace workspace;                                              // one a thread
 //   const SampleOutcome outcome = make_image(task, recipe, limits, workspace);
@@ -16,8 +17,8 @@
 
 namespace millrace {
 
-// What a thread keeps from sample to sample: buffers, coefficient tables, the store tables of the last recipes. Results do not depend on
-// it. Thread-bound(the lane that owns it).
+// What a thread keeps from sample to sample: buffers, coefficient tables, the store tables of the last recipes. Results
+// do not depend on it. Thread-bound(the lane that owns it).
 class ImageWorkspace {
  public:
   PixelBuffer& decoded() { return decoded_; }
@@ -35,9 +36,11 @@ class ImageWorkspace {
   std::list<kernels::StoreTable> tables_;  // the last used first
 };
 
-// Fills task.out. The outcome has the task's index, decode and transform times, and the reason when it failed: kInvalid, kUnsupported,
-// kDeadline, kExhausted; kInternal when the task contradicts itself. Never reads or writes outside the task's bytes, whatever is in them.
-// Steady state allocates only what the decoding libraries allocate for themselves.
-SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits, ImageWorkspace& workspace);
+// Fills task.out. The outcome has the task's index, decode and transform times, and the reason when it failed:
+// kInvalid, kUnsupported, kDeadline, kExhausted; kInternal when the task contradicts itself. Never reads or writes
+// outside the task's bytes, whatever is in them. Steady state allocates only what the decoding libraries allocate for
+// themselves.
+SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
+                         ImageWorkspace& workspace);
 
 }  // namespace millrace

@@ -1,5 +1,6 @@
-// What waits for the lanes of the CPU backend. Decode jobs are bounded: a full queue is a state that the submitter sees. Repairs come
-// first, for each finishes a batch, and always find room: there is at most one a decode job accepted before. Thread-safe.
+// What waits for the lanes of the CPU backend. Decode jobs are bounded: a full queue is a state that the submitter
+// sees. Repairs come first, for each finishes a batch, and always find room: there is at most one a decode job accepted
+// before. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -42,8 +43,8 @@ class JobQueue {
   Condition ready_;
   std::deque<QueuedDecode> decodes_ MILLRACE_GUARDED_BY(mutex_);
   std::deque<RepairJob> repairs_ MILLRACE_GUARDED_BY(mutex_);
-  std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;           // decode jobs
-  std::uint64_t repair_room_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs accepted less repairs accepted
+  std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;        // decode jobs
+  std::uint64_t repair_room_ MILLRACE_GUARDED_BY(mutex_) = 0;  // decode jobs accepted less repairs accepted
   bool closed_ MILLRACE_GUARDED_BY(mutex_) = false;
 };
 

@@ -15,9 +15,10 @@ namespace millrace {
 namespace {
 
 constexpr int kMaxScans = 500;  // progressive files have about ten; thousands cost hours
-constexpr std::size_t kBaseBytes = std::size_t{64} << 20;  // beside kBytesPerPixel: padding of narrow pictures, tables, rows
-constexpr std::size_t kBytesPerPixel = 12;              // coefficients of four components of 2 bytes, padded
-constexpr unsigned kCallsPerClock = 16;                 // the progress callback looks at the clock once in so many calls
+constexpr std::size_t kBaseBytes = std::size_t{64}
+                                   << 20;   // beside kBytesPerPixel: padding of narrow pictures, tables, rows
+constexpr std::size_t kBytesPerPixel = 12;  // coefficients of four components of 2 bytes, padded
+constexpr unsigned kCallsPerClock = 16;     // the progress callback looks at the clock once in so many calls
 constexpr std::size_t kPixelsPerSkip = std::size_t{1} << 23;
 
 enum class Failure { kNone, kLibrary, kTruncated, kScans, kDeadline, kMemory, kSize, kComponents };
@@ -35,17 +36,23 @@ struct Decoding {
   kernels::U8View pixels;
 };
 
-Decoding& decoding_of(j_common_ptr jpeg) { return *static_cast<Decoding*>(jpeg->client_data); }
-Decoding& decoding_of(j_decompress_ptr jpeg) { return *static_cast<Decoding*>(jpeg->client_data); }
+Decoding& decoding_of(j_common_ptr jpeg) {
+  return *static_cast<Decoding*>(jpeg->client_data);
+}
+Decoding& decoding_of(j_decompress_ptr jpeg) {
+  return *static_cast<Decoding*>(jpeg->client_data);
+}
 
 [[noreturn]] void fail(Decoding& decoding, Failure failure) {
   decoding.failure = failure;
   std::longjmp(decoding.on_failure, 1);
 }
 
-// --- what libjpeg calls ---------------------------------------------------------------------------------------------------------------
+// --- what libjpeg calls ---
 
-void on_error(j_common_ptr jpeg) { fail(decoding_of(jpeg), Failure::kLibrary); }
+void on_error(j_common_ptr jpeg) {
+  fail(decoding_of(jpeg), Failure::kLibrary);
+}
 
 void on_message(j_common_ptr jpeg, int level) {
   if (level < 0) ++jpeg->err->num_warnings;
@@ -54,7 +61,9 @@ void on_message(j_common_ptr jpeg, int level) {
 void ignore_message(j_common_ptr) {}
 void ignore(j_decompress_ptr) {}
 
-boolean on_end_of_bytes(j_decompress_ptr jpeg) { fail(decoding_of(jpeg), Failure::kTruncated); }
+boolean on_end_of_bytes(j_decompress_ptr jpeg) {
+  fail(decoding_of(jpeg), Failure::kTruncated);
+}
 
 void skip_bytes(j_decompress_ptr jpeg, long count) {
   if (count <= 0) return;
@@ -69,7 +78,7 @@ void on_progress(j_common_ptr jpeg) {
   if (++decoding.calls % kCallsPerClock == 0 && Clock::now() > decoding.deadline) fail(decoding, Failure::kDeadline);
 }
 
-// --- the steps of a decoding, in order ------------------------------------------------------------------------------------------------
+// --- the steps of a decoding, in order ---
 
 void prepare(Decoding& decoding) {
   std::memset(&decoding.jpeg, 0, sizeof decoding.jpeg);
@@ -102,8 +111,8 @@ kernels::Size size_of(const jpeg_decompress_struct& jpeg) {
   return {static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
 }
 
-// Whether a marker ends the scan's data. Entropy-coded data cannot contain one (T.81 B.1.1.5) but for restarts, so a file that was cut off
-// lacks it. Looked for from the back, where others have it at once.
+// Whether a marker ends the scan's data. Entropy-coded data cannot contain one (T.81 B.1.1.5) but for restarts, so a
+// file that was cut off lacks it. Looked for from the back, where others have it at once.
 bool has_marker_after_data(const jpeg_source_mgr& source) {
   const JOCTET* const begin = source.next_input_byte;
   std::size_t left = source.bytes_in_buffer;
@@ -128,7 +137,8 @@ void choose_output(jpeg_decompress_struct& jpeg) {
 void start(Decoding& decoding, const DecodeRequest& request) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
   if (size_of(jpeg) != request.stored) fail(decoding, Failure::kSize);
-  if (jpeg.num_components != 1 && jpeg.num_components != 3 && jpeg.num_components != 4) fail(decoding, Failure::kComponents);
+  if (jpeg.num_components != 1 && jpeg.num_components != 3 && jpeg.num_components != 4)
+    fail(decoding, Failure::kComponents);
   // Files of several scans are read to the end anyway.
   if (!jpeg_has_multiple_scans(&jpeg) && !has_marker_after_data(decoding.source)) fail(decoding, Failure::kTruncated);
   choose_output(jpeg);
@@ -136,8 +146,8 @@ void start(Decoding& decoding, const DecodeRequest& request) {
   jpeg_start_decompress(&jpeg);
 }
 
-// Whether skipped rows and cropped columns leave the others as they are: not with several scans or arithmetic coding, nor with samplings
-// whose upsampling was not proved (tests/unit/backend_jpeg_test.cc proves these).
+// Whether skipped rows and cropped columns leave the others as they are: not with several scans or arithmetic coding,
+// nor with samplings whose upsampling was not proved (tests/unit/backend_jpeg_test.cc proves these).
 bool crops_exactly(jpeg_decompress_struct& jpeg) {
   if (jpeg_has_multiple_scans(&jpeg) || jpeg.arith_code) return false;
   const jpeg_component_info* const component = jpeg.comp_info;
@@ -163,7 +173,8 @@ int crop_columns(jpeg_decompress_struct& jpeg, const kernels::Box& box) {
   return static_cast<int>(left);
 }
 
-// Leaves out the rows above `box`, in steps, for the clock. libjpeg-turbo itself decodes those of them that upsampling looks at.
+// Leaves out the rows above `box`, in steps, for the clock. libjpeg-turbo itself decodes those of them that upsampling
+// looks at.
 void skip_rows(Decoding& decoding, const kernels::Box& box) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
   const auto first = static_cast<JDIMENSION>(box.top);
@@ -184,7 +195,8 @@ void read_rows(Decoding& decoding, const kernels::Box& box, std::uint8_t* memory
   for (int y = 0; y < box.height; ++y) {
     JSAMPROW row = memory + pitch * static_cast<std::size_t>(y + 1);
     jpeg_read_scanlines(&jpeg, &row, 1);
-    if (jpeg.num_components == 4) kernels::cmyk_to_rgb(row, static_cast<int>(jpeg.output_width), kernels::CmykInk::kInverted, row);
+    if (jpeg.num_components == 4)
+      kernels::cmyk_to_rgb(row, static_cast<int>(jpeg.output_width), kernels::CmykInk::kInverted, row);
   }
 }
 
@@ -204,7 +216,7 @@ void read_box(Decoding& decoding, const kernels::Box& box, PixelBuffer& buffer) 
                      static_cast<std::ptrdiff_t>(pitch)};
 }
 
-// --- the whole ------------------------------------------------------------------------------------------------------------------------
+// --- the whole ---
 
 // false: decoding.failure says why.
 bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buffer) {
@@ -241,7 +253,8 @@ Error library_error(Decoding& decoding) {
   if (message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE) return memory_error();
   char text[JMSG_LENGTH_MAX] = {};
   decoding.errors.format_message(reinterpret_cast<j_common_ptr>(&decoding.jpeg), text);
-  if (is_unsupported(message)) return {Code::kUnsupported, std::string("this kind of JPEG cannot be decoded here: ") + text};
+  if (is_unsupported(message))
+    return {Code::kUnsupported, std::string("this kind of JPEG cannot be decoded here: ") + text};
   return {Code::kInvalid, std::string("damaged JPEG: ") + text};
 }
 
@@ -258,8 +271,8 @@ Error error_of(Decoding& decoding, kernels::Size expected) {
     case Failure::kSize:
       return size_error(expected, size_of(decoding.jpeg));
     case Failure::kComponents:
-      return {Code::kUnsupported,
-              "a JPEG of " + std::to_string(decoding.jpeg.num_components) + " components cannot be decoded here: 1, 3 or 4 can"};
+      return {Code::kUnsupported, "a JPEG of " + std::to_string(decoding.jpeg.num_components) +
+                                      " components cannot be decoded here: 1, 3 or 4 can"};
     case Failure::kLibrary:
     case Failure::kNone:
       break;
@@ -274,7 +287,8 @@ Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& b
   prepare(decoding);
   decoding.deadline = request.deadline;
   const bool decoded = try_decode(decoding, request, buffer);
-  Result<kernels::U8View> result = decoded ? Result<kernels::U8View>(decoding.pixels) : error_of(decoding, request.stored);
+  Result<kernels::U8View> result =
+      decoded ? Result<kernels::U8View>(decoding.pixels) : error_of(decoding, request.stored);
   jpeg_destroy_decompress(&decoding.jpeg);
   return result;
 }

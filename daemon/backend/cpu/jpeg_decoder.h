@@ -1,20 +1,22 @@
-// JPEG by libjpeg-turbo: accurate integer inverse DCT, smooth chroma upsampling, CMYK and YCCK converted as Pillow does (ink inverted, as
-// Adobe writes it). Bit-equal to Pillow. Thread-safe.
+// JPEG by libjpeg-turbo: accurate integer inverse DCT, smooth chroma upsampling, CMYK and YCCK converted as Pillow does
+// (ink inverted, as Adobe writes it). Bit-equal to Pillow. Thread-safe.
 //
-// Only the rows and columns of the box, and those that they depend on, pass through the inverse DCT where libjpeg-turbo's skipping is
-// bit-exact: sequential Huffman files in one scan with the usual samplings. All others are decoded from the top, row by row.
+// Only the rows and columns of the box, and those that they depend on, pass through the inverse DCT where
+// libjpeg-turbo's skipping is bit-exact: sequential Huffman files in one scan with the usual samplings. All others are
+// decoded from the top, row by row.
 //
-// Verdicts: a file that was cut off (its data does not end with a marker) is an error, whatever the box, as in Pillow; damage that libjpeg
-// decodes with a warning (bad codes, data missing or too much before the marker) gives the pixels that libjpeg gives. Other damage is
-// an error where libjpeg meets it; below the box it does not look.
+// Verdicts: a file that was cut off (its data does not end with a marker) is an error, whatever the box, as in Pillow;
+// damage that libjpeg decodes with a warning (bad codes, data missing or too much before the marker) gives the pixels
+// that libjpeg gives. Other damage is an error where libjpeg meets it; below the box it does not look.
 #pragma once
 
 #include "daemon/backend/cpu/decode.h"
 
 namespace millrace {
 
-// The box's pixels in `buffer`. Errors: kInvalid (damaged, truncated, other size), kUnsupported (12 bits, lossless, two components),
-// kDeadline, kExhausted. Memory beside the buffer: rows only, or for files of several scans up to 8 bytes a pixel.
+// The box's pixels in `buffer`. Errors: kInvalid (damaged, truncated, other size), kUnsupported (12 bits, lossless, two
+// components), kDeadline, kExhausted. Memory beside the buffer: rows only, or for files of several scans up to 8 bytes
+// a pixel.
 Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& buffer);
 
 // The size that decode_jpeg() finds. Errors as there.

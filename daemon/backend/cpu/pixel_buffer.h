@@ -1,5 +1,6 @@
-// Memory for one decoded picture, kept from image to image so that a lane allocates nothing once it has seen the sizes that occur.
-// Contents are never cleared: whoever asks for memory writes all that is read from it. Thread-bound(the lane that owns it).
+// Memory for one decoded picture, kept from image to image so that a lane allocates nothing once it has seen the sizes
+// that occur. Contents are never cleared: whoever asks for memory writes all that is read from it. Thread-bound(the
+// lane that owns it).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ class PixelBuffer {
  public:
   // Beyond this a buffer is given back after the image, so that one giant does not stay for good.
   static constexpr std::size_t kKept = std::size_t{16} << 20;
-  // Readable before and behind the bytes asked for: the resampler loads whole vectors, which may begin or end outside the part of a
-  // picture that it needs (never outside the picture's rows); what it finds there counts for nothing.
+  // Readable before and behind the bytes asked for: the resampler loads whole vectors, which may begin or end outside
+  // the part of a picture that it needs (never outside the picture's rows); what it finds there counts for nothing.
   static constexpr std::size_t kSlack = 64;
 
   // `bytes` of memory with unknown contents, good until the next call; nullptr when there is no memory.

@@ -30,15 +30,19 @@ struct Chunk {
   }
 };
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
 
 // The chunk that `bytes` begin with. The last one of a cut-off file is as long as the file lets it be: its data counts.
 Result<Chunk> first_chunk(ByteView bytes) {
   if (bytes.size() < 8) return Error{Code::kInvalid, "truncated PNG: the file ends before the image does"};
   const std::string_view type(reinterpret_cast<const char*>(bytes.data() + 4), 4);
-  if (!std::all_of(type.begin(), type.end(), is_letter)) return Error{Code::kInvalid, "damaged PNG: a chunk's name is not letters"};
+  if (!std::all_of(type.begin(), type.end(), is_letter))
+    return Error{Code::kInvalid, "damaged PNG: a chunk's name is not letters"};
   const std::size_t size = std::size_t{big_endian(bytes)} + kAround;
-  if (size > bytes.size() && type != "IDAT") return Error{Code::kInvalid, "truncated PNG: the file ends before the image does"};
+  if (size > bytes.size() && type != "IDAT")
+    return Error{Code::kInvalid, "truncated PNG: the file ends before the image does"};
   return Chunk{type, bytes.first(std::min(size, bytes.size()))};
 }
 

@@ -1,5 +1,5 @@
-// The chunks of a PNG file that its pixels depend on, as one stream: signature, IHDR, PLTE, the IDATs in a row, and an end. Everything
-// else is left out. Thread-bound(its owner).
+// The chunks of a PNG file that its pixels depend on, as one stream: signature, IHDR, PLTE, the IDATs in a row, and an
+// end. Everything else is left out. Thread-bound(its owner).
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace millrace {
 
 class PngChunks {
  public:
-  // Walks the chunks up to the end of the image data. Views `bytes_untrusted`. kInvalid: no PNG, a wrong checksum before the image data,
-  // a chunk that does not fit in, no image data.
+  // Walks the chunks up to the end of the image data. Views `bytes_untrusted`. kInvalid: no PNG, a wrong checksum
+  // before the image data, a chunk that does not fit in, no image data.
   static Result<PngChunks> parse(ByteView bytes_untrusted);
 
   // Copies the next out.size() bytes of the stream. false at its end, with nothing copied.

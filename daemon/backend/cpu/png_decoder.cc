@@ -48,10 +48,12 @@ Result<Png> open(PngChunks& chunks, spng_ihdr& header) {
   return png;
 }
 
-kernels::Size size_of(const spng_ihdr& header) { return {static_cast<int>(header.width), static_cast<int>(header.height)}; }
+kernels::Size size_of(const spng_ihdr& header) {
+  return {static_cast<int>(header.width), static_cast<int>(header.height)};
+}
 
-// All rows go by; those of the box stay, whole, behind one for the others. A row of an interlaced picture comes several times, each time
-// with more of its pixels.
+// All rows go by; those of the box stay, whole, behind one for the others. A row of an interlaced picture comes several
+// times, each time with more of its pixels.
 Result<void> read_rows(spng_ctx* png, const DecodeRequest& request, std::uint8_t* memory, std::size_t pitch) {
   spng_row_info row{};
   int error = SPNG_OK;

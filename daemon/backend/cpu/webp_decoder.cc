@@ -61,7 +61,8 @@ kernels::Box widened(const kernels::Box& box, kernels::Size size) {
 // `part` of the frame into `out`.
 Result<void> decode_part(const WebPData& frame, const kernels::Box& part, const kernels::MutableU8View& out) {
   WebPDecoderConfig config;
-  if (WebPInitDecoderConfig(&config) == 0) return Error{Code::kInternal, "libwebp was built for another interface version"};
+  if (WebPInitDecoderConfig(&config) == 0)
+    return Error{Code::kInternal, "libwebp was built for another interface version"};
   config.options.use_cropping = 1;
   config.options.crop_left = part.left;
   config.options.crop_top = part.top;
@@ -86,8 +87,9 @@ Result<kernels::U8View> decode_on_canvas(const FirstFrame& frame, const kernels:
   if (memory == nullptr) return memory_error();
   std::memset(memory, 0, bytes);
   const kernels::Box& place = frame.place;
-  MILLRACE_TRY_VOID(decode_part(frame.data, {0, 0, place.width, place.height},
-                                {memory + place.top * stride + std::ptrdiff_t{place.left} * 3, place.width, place.height, 3, stride}));
+  MILLRACE_TRY_VOID(decode_part(
+      frame.data, {0, 0, place.width, place.height},
+      {memory + place.top * stride + std::ptrdiff_t{place.left} * 3, place.width, place.height, 3, stride}));
   return kernels::U8View{memory, frame.canvas.width, frame.canvas.height, 3, stride}.crop(box);
 }
 
@@ -96,7 +98,8 @@ Result<kernels::U8View> decode_on_canvas(const FirstFrame& frame, const kernels:
 Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& buffer) {
   MILLRACE_TRY(const FirstFrame frame, first_frame(request.bytes_untrusted));
   if (frame.canvas != request.stored) return size_error(request.stored, frame.canvas);
-  if (frame.place != kernels::Box{0, 0, frame.canvas.width, frame.canvas.height}) return decode_on_canvas(frame, request.box, buffer);
+  if (frame.place != kernels::Box{0, 0, frame.canvas.width, frame.canvas.height})
+    return decode_on_canvas(frame, request.box, buffer);
   const kernels::Box& box = request.box;
   const kernels::Box part = widened(box, frame.canvas);
   const std::ptrdiff_t stride = std::ptrdiff_t{part.width} * 3;

@@ -1,9 +1,9 @@
-// WebP by libwebp: lossy and lossless, alpha dropped, as Pillow's convert("RGB") has them; of an animation the first frame on black.
-// Thread-safe.
+// WebP by libwebp: lossy and lossless, alpha dropped, as Pillow's convert("RGB") has them; of an animation the first
+// frame on black. Thread-safe.
 //
-// Verdicts, the same for every box: the file's chunks must be complete (as for Pillow, whose demultiplexer insists), damage inside the
-// first frame is an error when libwebp sees it. libwebp cannot be interrupted, so the deadline is seen only before and after; the limits
-// on pixels bound it.
+// Verdicts, the same for every box: the file's chunks must be complete (as for Pillow, whose demultiplexer insists),
+// damage inside the first frame is an error when libwebp sees it. libwebp cannot be interrupted, so the deadline is
+// seen only before and after; the limits on pixels bound it.
 #pragma once
 
 #include "daemon/backend/cpu/decode.h"

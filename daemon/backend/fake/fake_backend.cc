@@ -8,7 +8,9 @@
 namespace millrace {
 namespace {
 
-Error lost_error() { return {Code::kUnavailable, "the device is lost"}; }
+Error lost_error() {
+  return {Code::kUnavailable, "the device is lost"};
+}
 
 }  // namespace
 
@@ -84,7 +86,8 @@ void FakeBackend::run_device() {
 
 // What came in; waits until there is something, or something made is due, or the end.
 FakeBackend::Work FakeBackend::take_work() {
-  const auto first = std::min_element(made_.begin(), made_.end(), [](const Made& a, const Made& b) { return a.due < b.due; });
+  const auto first =
+      std::min_element(made_.begin(), made_.end(), [](const Made& a, const Made& b) { return a.due < b.due; });
   MutexLock lock(mutex_);
   while (work_.decodes.empty() && work_.repairs.empty() && !work_.closed) {
     if (first == made_.end())

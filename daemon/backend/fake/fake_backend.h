@@ -1,5 +1,5 @@
-// A device made up for tests: asynchronous, late, out of order, faulty and lossy, as its options say, so that what is built on Backend
-// suits a device as well as a CPU. Its pixels are real: the same arithmetic as the CPU backend's.
+// A device made up for tests: asynchronous, late, out of order, faulty and lossy, as its options say, so that what is
+// built on Backend suits a device as well as a CPU. Its pixels are real: the same arithmetic as the CPU backend's.
 //
 //   queued ──▶ made (all that is queued, in order) ──▶ due ──▶ done, the youngest of those that are due first
 //   device lost: whatever is queued or made comes back as kUnavailable, and so does every later job
@@ -61,7 +61,8 @@ class FakeBackend final : public Backend {
   void run_device();
   Work take_work() MILLRACE_EXCLUDES(mutex_);
   Made make(Queued queued, ImageWorkspace& workspace);
-  std::optional<Error> make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace, SampleOutcome& outcome);
+  std::optional<Error> make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace,
+                                   SampleOutcome& outcome);
   void complete_due(Clock::time_point now);
   void complete(Made made) MILLRACE_EXCLUDES(mutex_);
   bool closed() const MILLRACE_EXCLUDES(mutex_);
@@ -75,8 +76,8 @@ class FakeBackend final : public Backend {
   std::uint64_t accepted_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs
   std::uint64_t repair_room_ MILLRACE_GUARDED_BY(mutex_) = 0;  // decode jobs accepted less repairs accepted
   std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;        // decode jobs
-  std::vector<Made> made_;          // the device's thread's, as is the next
-  std::uint64_t samples_ = 0;       // begun
+  std::vector<Made> made_;                                     // the device's thread's, as is the next
+  std::uint64_t samples_ = 0;                                  // begun
   std::thread device_;
   std::once_flag shut_down_;
 };

@@ -1,4 +1,5 @@
-// How the fake device behaves: "delay_us=200,fail_every=7,lose_after=20,depth=4,instant=1", all of them optional. Value.
+// How the fake device behaves: "delay_us=200,fail_every=7,lose_after=20,depth=4,instant=1", all of them optional.
+// Value.
 #pragma once
 
 #include <chrono>
