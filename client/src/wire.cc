@@ -16,6 +16,10 @@ gpr_timespec grpc_time(Deadline deadline) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
 }
 
+// How long a message waits for the one before it to leave. A daemon that reads takes microseconds; with one that does
+// not, the message goes with the next call.
+constexpr std::chrono::milliseconds kFlushWithin{5};
+
 Error why_ended(const grpc::Status& status, const Address& address) {
   if (!status.ok() && status.error_code() != grpc::StatusCode::UNAVAILABLE)
     return to_error(status).within("the daemon ended the session");
@@ -64,8 +68,10 @@ void Wire::send(v1::ClientMessage message) {
   MutexLock lock(mutex_);
   if (broken_) return;
   outgoing_.push_back(std::move(message));
-  // The write before this one has mostly ended by now, but nobody has looked if nobody waits.
-  if (writing_ && !leading_) lead(Deadline::min());
+  // The write before this one has mostly ended by now, but nobody has looked if nobody waits; and a message left here
+  // would stay until somebody does.
+  const Deadline patience = deadline_after(kFlushWithin);
+  while (writing_ && !leading_ && !broken_ && std::chrono::steady_clock::now() < patience) lead(patience);
   write_next();
 }
 

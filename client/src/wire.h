@@ -42,7 +42,8 @@ class Wire {
   // Begins the stream. `sink` outlives the wire's last pump().
   void start(Sink sink);
 
-  // Queues a message; never waits. After the stream's end it is dropped.
+  // Queues a message; waits for no answer, at most some milliseconds for the message before it to leave. After the
+  // stream's end it is dropped.
   void send(v1::ClientMessage message) MILLRACE_EXCLUDES(mutex_);
   std::size_t unsent() const MILLRACE_EXCLUDES(mutex_);
 

@@ -1,5 +1,6 @@
 // From a sealed slot in the daemon to a mapped view in the client's hand. The batch is not decoded (the fake backend,
-// instant), for only the hand-over counts; CLOCK_MONOTONIC is one clock for all processes of a host.
+// instant) and its files are tiny, for only the hand-over counts; CLOCK_MONOTONIC is one clock for all processes of a
+// host.
 #include <string>
 
 #include "tests/bench/figures.h"
@@ -28,12 +29,14 @@ double hand_over_once(Session& session, const BatchRequest& request) {
   return std::chrono::duration<double, std::micro>(seen - batch.tensor.sealed_at()).count();
 }
 
-std::vector<double> hand_over(Rig& rig, const std::string& file, std::uint32_t samples, std::uint32_t rounds) {
+std::vector<double> hand_over(Rig& rig, const std::string& folder, std::uint32_t samples, std::uint32_t rounds) {
   Session session =
       must(rig.client.open_session({.name = "handover", .slots = 2, .batch = samples, .recipe = plain_recipe()}),
            "opening a session");
+  const Dataset dataset = must(session.open_dataset(folder), "opening the dataset");
   BatchRequest request;
-  request.samples.assign(samples, Sample{.source = Path{file}});
+  for (std::uint32_t i = 0; i < samples; ++i)
+    request.samples.push_back(Sample{.source = DatasetSample{dataset.id(), i % dataset.samples()}});
   request.backend = "fake";
   std::vector<double> times;
   for (std::uint32_t i = 0; i < rounds + 5; ++i) {
@@ -54,11 +57,11 @@ Figure against(std::string name, double value, std::uint32_t rounds, std::string
 }  // namespace
 
 void run_handover(const BenchOptions& options, const Report& report) {
-  const std::string file = files_in(options.data).front();
-  Rig rig = Rig::start(options.data, 1, {"--fake", "instant=1"});
+  const TinyFiles files(kSamples);
+  Rig rig = Rig::start(files.path(), 1, {"--fake", "instant=1"});
   const std::uint32_t rounds = options.quick ? 20 : 300;
   report.progress("hand-over of 38.5 MB, " + std::to_string(rounds) + " rounds");
-  const std::vector<double> shared = hand_over(rig, file, kSamples, rounds);
+  const std::vector<double> shared = hand_over(rig, files.path(), kSamples, rounds);
   const std::uint32_t copies = options.quick ? 5 : 50;
   report.progress("the same through a pipe and through gRPC bytes");
   const std::vector<double> piped = through_pipe(kBatchBytes, copies);
@@ -68,7 +71,7 @@ void run_handover(const BenchOptions& options, const Report& report) {
   report.add(against("handover.p99", percentile(shared, 99), rounds, "pipe.p99", percentile(piped, 99)));
   const std::uint32_t large_rounds = options.quick ? 5 : 60;
   report.progress("hand-over of 385 MB");
-  const std::vector<double> large = hand_over(rig, file, kSamples * 10, large_rounds);
+  const std::vector<double> large = hand_over(rig, files.path(), kSamples * 10, large_rounds);
   report.add(against("handover.x10.p50", median(large), large_rounds, "handover.p50", median(shared)));
 }
 

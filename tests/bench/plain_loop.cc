@@ -47,19 +47,17 @@ struct Work {
   const std::vector<std::string>& files;
   const Recipe recipe = train_recipe();
   const SampleLimits limits{};
-  std::uint32_t repeats;
-  std::uint64_t round;
+  std::uint64_t epoch;
   std::vector<std::byte> tensors;      // a batch for each thread
   std::atomic<std::uint64_t> next{0};  // writers and readers: the threads; claims an image
 };
 
 void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorkspace& workspace) {
-  const std::uint64_t sample = number % work.files.size();
-  const std::string& path = work.files[sample];
+  const std::string& path = work.files[number];
   EncodedBytes bytes = read_whole(path);
   const Result<SourceInfo> info = probe_image(bytes.view(), work.limits, UseOrientation::kYes);
   if (!info) broken(path, info.error().message);
-  const RandomKey key{1, work.round * work.repeats + number / work.files.size(), SampleId{sample}};
+  const RandomKey key{1, work.epoch, SampleId{number}};
   const Result<SampleGeometry> geometry = draw_geometry(work.recipe, std::nullopt, *info, key, work.limits.side);
   if (!geometry) broken(path, geometry.error().message);
   const SampleTask task{0, EncodedImage{std::move(bytes), *info}, *geometry, out};
@@ -69,10 +67,9 @@ void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorksp
 
 void loop(Work& work, std::size_t thread) {
   const std::size_t image = image_bytes(work.recipe, kOutput).count;
-  const std::uint64_t total = work.files.size() * std::uint64_t{work.repeats};
   ImageWorkspace workspace;
   std::size_t place = 0;
-  for (std::uint64_t number = work.next++; number < total; number = work.next++) {
+  for (std::uint64_t number = work.next++; number < work.files.size(); number = work.next++) {
     const std::size_t at = (thread * kBatch + place++ % kBatch) * image;
     make_one(work, number, MutableByteView(work.tensors).subspan(at, image), workspace);
   }
@@ -80,16 +77,15 @@ void loop(Work& work, std::size_t thread) {
 
 }  // namespace
 
-double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats,
-                  std::uint64_t round) {
-  Work work{.files = files, .repeats = repeats, .round = round};
+double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint64_t epoch) {
+  Work work{.files = files, .epoch = epoch};
   work.tensors.resize(threads * kBatch * image_bytes(work.recipe, kOutput).count);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> running;
   for (std::size_t i = 0; i < threads; ++i) running.emplace_back([&work, i] { loop(work, i); });
   for (std::thread& thread : running) thread.join();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return static_cast<double>(files.size()) * repeats / took.count();
+  return static_cast<double>(files.size()) / took.count();
 }
 
 }  // namespace millrace::bench

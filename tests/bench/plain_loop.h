@@ -8,9 +8,8 @@
 
 namespace millrace::bench {
 
-// Images a second of `repeats` passes over `files` with RandomResizedCrop 224 and flip 0.5, by `threads` threads that
-// take the next file each. Ends the program if a file cannot be made.
-double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint32_t repeats,
-                  std::uint64_t round);
+// Images a second of one pass over `files` with RandomResizedCrop 224 and flip 0.5, drawn for epoch `epoch` of seed 1,
+// by `threads` threads that take the next file each. Ends the program if a file cannot be made.
+double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint64_t epoch);
 
 }  // namespace millrace::bench

@@ -12,6 +12,9 @@
 
 #include "millrace/client.h"
 #include "millrace/private_daemon.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
 
 namespace millrace::bench {
 
@@ -35,6 +38,19 @@ inline std::vector<std::string> files_in(const std::string& folder) {
   if (files.empty()) give_up("no files in " + folder);
   return files;
 }
+
+// A folder of tiny JPEG files, for measurements in which reading and decoding are beside the point.
+class TinyFiles {
+ public:
+  explicit TinyFiles(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i)
+      write_file(folder_ / (std::to_string(i) + ".jpg"), make_jpeg({.pixels = make_pixels(16, 16, 3, i)}));
+  }
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  TempFolder folder_;
+};
 
 struct Rig {
   static Rig start(const std::string& root, std::uint32_t lanes, std::vector<std::string> arguments = {}) {

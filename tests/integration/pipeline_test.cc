@@ -269,8 +269,10 @@ TEST_CASE("an epoch pushes no more batches than there are free slots", "[pipelin
 TEST_CASE("a session closed under way lets go of its memory when the last lane is done", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 20);
-  PipelineFixture fixture({.roots = {folder.path()}});
-  REQUIRE(fixture.submit(request_of(folder.path(), 20, square(32))).has_value());
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=20000"});
+  BatchRequest slow = request_of(folder.path(), 20, square(32));
+  slow.backend = "fake";
+  REQUIRE(fixture.submit(std::move(slow)).has_value());
 
   fixture.close();
   fixture.drop_segment();
