@@ -36,7 +36,9 @@ struct AxisTable {
   int plain_steps = 0;  // columns: the steps before this one may load whole vectors without leaving the row
   std::vector<Line> lines;
 
-  const std::uint8_t* packed_bytes() const { return lines.data()->bytes; }
+  // All lines as one stretch of bytes.
+  const std::uint8_t* packed_bytes() const { return reinterpret_cast<const std::uint8_t*>(lines.data()); }
+  std::uint8_t* packed_bytes() { return reinterpret_cast<std::uint8_t*>(lines.data()); }
   std::size_t size_in_bytes() const {
     return (weights.start.size() + weights.weight.size()) * sizeof(std::int32_t) + steps.size() * sizeof(Step) +
            lines.size() * sizeof(Line);

@@ -44,7 +44,7 @@ void pack_weight(PackedBlock& block, int tap, std::int32_t weight, int pairing) 
 
 void pack_block_weights(AxisTable& table, std::size_t first_block, int i, int position, int pairing) {
   const int taps = table.weights.taps;
-  std::uint8_t* bytes = table.lines.data()->bytes + first_block * sizeof(PackedBlock);
+  std::uint8_t* bytes = table.packed_bytes() + first_block * sizeof(PackedBlock);
   for (int t = 0; t < taps; ++t) {
     PackedBlock block;
     std::uint8_t* at = bytes + (position + t) / 4 * sizeof(PackedBlock);

@@ -93,7 +93,7 @@ void pack_rows(AxisTable& table) {
   const int taps = table.weights.taps;
   const std::size_t bytes = static_cast<std::size_t>(kPlanes) * table.blocks * kQuadRows;
   table.lines.assign((bytes * table.spec.count + sizeof(Line) - 1) / sizeof(Line), Line{});
-  std::uint8_t* out = table.lines.data()->bytes;
+  std::uint8_t* out = table.packed_bytes();
   for (int y = 0; y < table.spec.count; ++y, out += bytes) {
     for (int t = 0; t < taps; ++t) {
       const std::int32_t weight = table.weights.weight[static_cast<std::size_t>(y) * taps + t];

@@ -15,7 +15,7 @@ std::uint8_t* sized(std::vector<Line>& lines, std::size_t bytes) {
   const std::size_t count = (bytes + sizeof(Line) - 1) / sizeof(Line);
   if (lines.size() > kKeptLines && count <= kKeptLines) lines = std::vector<Line>();
   if (lines.size() < count) lines.resize(count);
-  return lines.data()->bytes;
+  return reinterpret_cast<std::uint8_t*>(lines.data());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "tests/integration/pipeline_fixture.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 
@@ -101,7 +102,7 @@ TEST_CASE("a bad file costs its batch one sample under skip and the batch under 
   REQUIRE(fixture.submit(request_of(folder.path(), 6, square(16))).has_value());
   REQUIRE_THAT(fixture.sink().wait_failed().error.message, Catch::Contains("002.jpg"));
   REQUIRE(fixture.release(*batch.tensor).has_value());
-  REQUIRE(fixture.free_slots() == 3);
+  REQUIRE(eventually([&] { return fixture.free_slots() == 3; }));
 }
 
 TEST_CASE("packed output gives each image its own size", "[pipeline][integration]") {
@@ -135,7 +136,7 @@ TEST_CASE("a packed batch that does not fit its slot says how large the slot mus
 
   REQUIRE(batch.error.code == Code::kExhausted);
   REQUIRE_THAT(batch.error.message, Catch::Contains("slot_bytes of at least"));
-  REQUIRE(fixture.free_slots() == 3);
+  REQUIRE(eventually([&] { return fixture.free_slots() == 3; }));
 }
 
 TEST_CASE("batches wait for a slot, and too many of them are refused", "[pipeline][integration]") {
@@ -186,9 +187,7 @@ TEST_CASE("a cancelled batch fails at once and its slot comes back when the devi
   fixture.on_control([&] { fixture.pipeline().cancel(PipelineFixture::kSession, BatchId{1}); });
 
   REQUIRE(fixture.sink().wait_failed().error.code == Code::kCancelled);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (fixture.free_slots() < 3 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  REQUIRE(fixture.free_slots() == 3);
+  REQUIRE(eventually([&] { return fixture.free_slots() == 3; }));
 }
 
 TEST_CASE("a batch that misses its deadline fails with what was done", "[pipeline][integration]") {
@@ -277,9 +276,7 @@ TEST_CASE("a session closed under way lets go of its memory when the last lane i
   fixture.close();
   fixture.drop_segment();
 
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (fixture.budget().used() > Bytes{0} && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  REQUIRE(fixture.budget().used() == Bytes{0});
+  REQUIRE(eventually([&] { return fixture.budget().used() == Bytes{0}; }));
   REQUIRE(fixture.sink().quiet());
 }
 
