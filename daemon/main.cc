@@ -94,7 +94,7 @@ class Daemon {
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
-    sessions_ = std::make_unique<SessionTable>(*pipeline_, *maker_, counters_, settings_.limits);
+    sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
     MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix,
                                                  settings_.limits.session, counters_, *sessions_));
     sessions_->use(*handoff_);

@@ -25,20 +25,18 @@ Error socket_error(std::string_view doing, int error) {
   return Error{Code::kUnavailable, errno_error(doing, error).message};
 }
 
-// The first descriptor of `message`, if any; others are closed.
-UniqueFd take_descriptor(msghdr& message) {
-  UniqueFd first;
+std::vector<UniqueFd> take_descriptors(msghdr& message) {
+  std::vector<UniqueFd> taken;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
-      UniqueFd owned(fd);
-      if (!first) first = std::move(owned);
+      taken.emplace_back(fd);
     }
   }
-  return first;
+  return taken;
 }
 
 Code checked_code(std::uint32_t code) {
@@ -54,19 +52,23 @@ Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadli
   auto socket = connect_unix(path, SOCK_SEQPACKET, deadline);
   if (!socket) return cannot_reach(Address{path}, socket.error().code, socket.error().message);
   HandoffConnection connection(*std::move(socket));
-  MILLRACE_TRY_VOID(connection.send(request_of(shm::RequestKind::kHello), -1, deadline));
+  shm::HandoffRequest hello = request_of(shm::RequestKind::kHello);
+  hello.flags = shm::kWantsReplySocket;
+  MILLRACE_TRY_VOID(connection.send(hello, -1, deadline));
   MILLRACE_TRY(const shm::HandoffReply reply, connection.receive(shm::ReplyKind::kWelcome, nullptr, deadline));
   connection.ticket_.assign(reinterpret_cast<const char*>(reply.ticket), sizeof reply.ticket);
   return connection;
 }
 
 Result<HandoffConnection::ReceivedSegment> HandoffConnection::receive_segment(Deadline deadline) {
-  UniqueFd fd;
-  MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &fd, deadline));
-  if (!fd)
+  std::vector<UniqueFd> descriptors;
+  MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &descriptors, deadline));
+  if (descriptors.empty())
     return Error{Code::kInternal,
                  "hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)"};
-  return ReceivedSegment{std::move(fd), Bytes{reply.segment_bytes}};
+  ReceivedSegment received{std::move(descriptors[0]), Bytes{reply.segment_bytes}, UniqueFd()};
+  if (descriptors.size() > 1) received.replies = std::move(descriptors[1]);
+  return received;
 }
 
 Result<void> HandoffConnection::offer_ring(int memfd, Bytes size, Deadline deadline) {
@@ -101,7 +103,8 @@ Result<void> HandoffConnection::send(const shm::HandoffRequest& request, int fd,
   return {};
 }
 
-Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, UniqueFd* fd, Deadline deadline) {
+Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors,
+                                                     Deadline deadline) {
   shm::HandoffReply reply{};
   iovec bytes{&reply, sizeof reply};
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
@@ -116,7 +119,7 @@ Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, Un
     received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received < 0) return socket_error("hand-off: receiving", errno);
-  UniqueFd descriptor = take_descriptor(message);
+  std::vector<UniqueFd> taken = take_descriptors(message);
   if (received == 0)
     return Error{Code::kUnavailable, "hand-off: the daemon closed the connection; it may be stopping, try again"};
   if (received != sizeof reply || reply.magic != shm::kHandoffMagic)
@@ -131,7 +134,7 @@ Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, Un
     return Error{checked_code(reply.code), std::string(reply.message, ::strnlen(reply.message, sizeof reply.message))};
   if (reply.kind != static_cast<std::uint32_t>(expected))
     return Error{Code::kInternal, "hand-off: an answer of kind " + std::to_string(reply.kind) + " came out of turn"};
-  if (fd != nullptr) *fd = std::move(descriptor);
+  if (descriptors != nullptr) *descriptors = std::move(taken);
   return reply;
 }
 

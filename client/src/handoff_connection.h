@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "client/src/address.h"
 #include "client/src/deadline.h"
@@ -16,15 +17,16 @@ inline namespace client {
 
 class HandoffConnection {
  public:
-  // Connects and says Hello. kUnavailable, kDenied: nobody there; kPrecondition: another version; else what the daemon
-  // refuses with.
+  // Connects, says Hello and asks for a reply socket. kUnavailable, kDenied: nobody there; kPrecondition: another
+  // version; else what the daemon refuses with.
   static Result<HandoffConnection> open(const Address& address, Deadline deadline);
 
   const std::string& ticket() const { return ticket_; }  // kTicketBytes
 
   struct ReceivedSegment {
     UniqueFd fd;
-    Bytes size;  // as the daemon says; not yet checked
+    Bytes size;        // as the daemon says; not yet checked
+    UniqueFd replies;  // the reply socket; none: replies come by the gRPC stream
   };
   // After Sessions.Open has succeeded.
   Result<ReceivedSegment> receive_segment(Deadline deadline);
@@ -35,7 +37,7 @@ class HandoffConnection {
  private:
   HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
   Result<void> send(const shm::HandoffRequest& request, int fd, Deadline deadline);
-  Result<shm::HandoffReply> receive(shm::ReplyKind expected, UniqueFd* fd, Deadline deadline);
+  Result<shm::HandoffReply> receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors, Deadline deadline);
 
   UniqueFd socket_;
   std::string ticket_;

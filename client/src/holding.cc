@@ -22,6 +22,7 @@ Result<std::shared_ptr<Holding>> Holding::receive(HandoffConnection connection, 
   if (at == MAP_FAILED) return errno_error("mapping " + to_text(Bytes{size}) + " of shared memory", errno);
   std::shared_ptr<Holding> holding(new Holding(std::move(connection), {static_cast<const std::byte*>(at), size}));
   MILLRACE_TRY_VOID(holding->check_header());
+  holding->replies_ = std::move(segment.replies);
   return holding;
 }
 

@@ -1,7 +1,8 @@
 // What a client holds of its session in the daemon: the segment, mapped once, read-only, and the hand-off connection
 // that keeps it there. Shared by the session and every view; gone with the last of them.
 //
-// Immutable but for hand_over(), which is Thread-safe. The mapped bytes follow proto/shm/segment_layout.h.
+// Immutable but for hand_over_ring(), which is Thread-safe, and take_replies(), which its maker calls. The mapped bytes
+// follow proto/shm/segment_layout.h.
 #pragma once
 
 #include <memory>
@@ -21,6 +22,9 @@ class Holding {
   // Maps the segment that arrives on `connection`, every page at once, and checks its header. kPrecondition: of another
   // version.
   static Result<std::shared_ptr<Holding>> receive(HandoffConnection connection, Deadline deadline);
+
+  // The reply socket that came with the segment, to the first who takes it; none if the daemon gave none.
+  UniqueFd take_replies() { return std::move(replies_); }
   ~Holding();
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
@@ -42,6 +46,7 @@ class Holding {
 
   std::span<const std::byte> segment_;
   shm::SegmentHeader header_{};
+  UniqueFd replies_;
   Mutex mutex_;
   HandoffConnection connection_ MILLRACE_GUARDED_BY(mutex_);
 };

@@ -40,7 +40,7 @@ SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& 
     : recipe_(options.recipe),
       batch_(options.batch),
       holding_(std::move(holding)),
-      wire_(std::make_shared<Wire>(channel)),
+      wire_(std::make_shared<Wire>(channel, holding_->take_replies())),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
 
 Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {

@@ -20,6 +20,9 @@ gpr_timespec grpc_time(Deadline deadline) {
 // not, the message goes with the next call.
 constexpr std::chrono::milliseconds kFlushWithin{5};
 
+// How long the leader looks after an unfinished write before it looks for replies again.
+constexpr std::chrono::milliseconds kSlice{1};
+
 Error why_ended(const grpc::Status& status, const Address& address) {
   if (!status.ok() && status.error_code() != grpc::StatusCode::UNAVAILABLE)
     return to_error(status).within("the daemon ended the session");
@@ -43,7 +46,8 @@ struct Wire::Grpc {
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
 };
 
-Wire::Wire(const DaemonChannel& channel) : address_(channel.address()), grpc_(std::make_unique<Grpc>(channel)) {}
+Wire::Wire(const DaemonChannel& channel, UniqueFd replies)
+    : address_(channel.address()), grpc_(std::make_unique<Grpc>(channel)), replies_(std::move(replies)) {}
 
 Wire::~Wire() {
   if (forked()) {
@@ -68,11 +72,11 @@ void Wire::send(v1::ClientMessage message) {
   MutexLock lock(mutex_);
   if (broken_) return;
   outgoing_.push_back(std::move(message));
-  // The write before this one has mostly ended by now, but nobody has looked if nobody waits; and a message left here
-  // would stay until somebody does.
-  const Deadline patience = deadline_after(kFlushWithin);
-  while (writing_ && !leading_ && !broken_ && std::chrono::steady_clock::now() < patience) lead(patience);
   write_next();
+  // gRPC goes on with a write only while somebody polls, and the leader may be waiting for replies.
+  const Deadline patience = deadline_after(kFlushWithin);
+  while (writing_ && !polling_ && !broken_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
+  if (writing_ && leading_) replies_.wake();  // then the leader has to see to it
 }
 
 std::size_t Wire::unsent() const {
@@ -107,6 +111,34 @@ void Wire::pump(std::uint64_t seen, Deadline deadline) {
 
 void Wire::lead(Deadline deadline) {
   leading_ = true;
+  if (!attached_ || !replies_.open()) {
+    if (polling_) {
+      changed_.wait_until(mutex_, deadline);
+    } else {
+      poll_stream(deadline);
+    }
+  } else if (writing_) {
+    // A message that the daemon is slow to take: both ways need looking after.
+    const Deadline slice = std::min(deadline, deadline_after(kSlice));
+    if (!polling_) poll_stream(slice);
+    read_replies(slice);
+  } else {
+    read_replies(deadline);
+  }
+  leading_ = false;
+  changed_.notify_all();
+}
+
+void Wire::read_replies(Deadline deadline) {
+  mutex_.unlock();
+  const Result<bool> news = replies_.receive(deadline, sink_);
+  mutex_.lock();
+  if (!news) ended_ = news.error();
+  if (!news || *news) ++version_;
+}
+
+void Wire::poll_stream(Deadline deadline) {
+  polling_ = true;
   mutex_.unlock();
   void* tag = nullptr;
   bool ok = false;
@@ -114,7 +146,7 @@ void Wire::lead(Deadline deadline) {
   if (grpc_->queue.AsyncNext(&tag, &ok, grpc_time(deadline)) == grpc::CompletionQueue::GOT_EVENT)
     news = handle(static_cast<Event>(reinterpret_cast<std::uintptr_t>(tag)), ok);
   mutex_.lock();
-  leading_ = false;
+  polling_ = false;
   if (news) ++version_;
   changed_.notify_all();
 }
@@ -133,6 +165,10 @@ bool Wire::handle(Event event, bool ok) {
     case Event::kRead:
       if (!ok) return finish(), false;
       sink_(grpc_->incoming);
+      {
+        MutexLock lock(mutex_);
+        attached_ = true;
+      }
       grpc_->incoming.Clear();
       grpc_->stream->Read(&grpc_->incoming, Grpc::tag(Event::kRead));
       return true;

@@ -1,6 +1,10 @@
-// A session's gRPC stream, without a thread of its own: whoever waits reads. One waiter at a time polls the stream (the
-// leader), the others wait for it; so a message reaches a single waiter without a change of threads, and several
-// waiters share one stream.
+// A session's messages, without a thread of its own: whoever waits reads. One waiter at a time reads (the leader), the
+// others wait for it; so a message reaches a single waiter without a change of threads, and several waiters share one
+// session.
+//
+// Messages to the daemon go by the session's gRPC stream. Those of the daemon come by the reply socket once the stream
+// is attached, or all of them by the stream if the daemon gave no such socket. The reply socket's end means that the
+// stream ends as well; the stream says why.
 //
 //   for (;;) {
 //     const auto seen = wire.seen();
@@ -23,6 +27,7 @@
 
 #include "client/src/daemon_channel.h"
 #include "client/src/deadline.h"
+#include "client/src/reply_reader.h"
 #include "millrace/v1/session.pb.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
@@ -34,8 +39,8 @@ class Wire {
  public:
   using Sink = std::function<void(v1::ServerMessage&)>;
 
-  explicit Wire(const DaemonChannel& channel);
-  ~Wire();  // cancels the stream. REQUIRES: nobody is in pump()
+  Wire(const DaemonChannel& channel, UniqueFd replies);  // `replies`: the reply socket, or none
+  ~Wire();                                               // cancels the stream. REQUIRES: nobody is in pump()
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
@@ -58,8 +63,11 @@ class Wire {
   struct Grpc;
   enum class Event : std::uintptr_t { kStarted = 1, kRead, kWritten, kFinished };
 
-  void lead(Deadline deadline) MILLRACE_REQUIRES(mutex_);       // unlocks while it polls. REQUIRES: !leading_
-  bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);  // true: something that waiters should look at
+  // These unlock while they wait.
+  void lead(Deadline deadline) MILLRACE_REQUIRES(mutex_);          // REQUIRES: !leading_
+  void poll_stream(Deadline deadline) MILLRACE_REQUIRES(mutex_);   // REQUIRES: !polling_
+  void read_replies(Deadline deadline) MILLRACE_REQUIRES(mutex_);  // REQUIRES: leading_
+  bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);     // true: something that waiters should look at
   void write_next() MILLRACE_REQUIRES(mutex_);
   void finish() MILLRACE_EXCLUDES(mutex_);
   bool forked() const { return ::getpid() != pid_; }
@@ -70,7 +78,10 @@ class Wire {
   Sink sink_;
   mutable Mutex mutex_;
   Condition changed_;
+  ReplyReader replies_;  // the leader's, but for wake()
   bool leading_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool polling_ MILLRACE_GUARDED_BY(mutex_) = false;   // somebody polls the stream: the leader, or who sends
+  bool attached_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has brought its first message
   std::uint64_t version_ MILLRACE_GUARDED_BY(mutex_) = 0;
   bool started_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool writing_ MILLRACE_GUARDED_BY(mutex_) = false;

@@ -63,6 +63,8 @@ void Pipeline::State::mended(const BatchPtr& batch) {
 void Pipeline::State::complete(const BatchPtr& batch) {
   SessionRun* run = find(batch->session);
   MILLRACE_CHECK(run != nullptr);  // close_session() fails every batch
+  counters.add(MetricId::batches_completed);
+  counters.add(MetricId::tensor_bytes, batch->order.empty() ? 0 : batch->tensor.count);
   CompletedBatch result{.id = batch->request.id, .failures = batch->failures(), .epoch = batch->epoch};
   if (batch->order.empty()) {
     run->parts.slots->abandon(*batch->lease);
@@ -72,11 +74,9 @@ void Pipeline::State::complete(const BatchPtr& batch) {
     const auto samples = static_cast<std::uint32_t>(batch->order.size());
     result.tensor->sealed_at_ns =
         run->parts.slots->seal(*batch->lease, batch->tensor, result.tensor->records_offset, samples);
-    counters.add(MetricId::tensor_bytes, batch->tensor.count);
   }
   batch->lease.reset();
-  counters.add(MetricId::batches_completed);
-  hand_over(batch, std::move(result));
+  hand_over(batch, std::move(result));  // nothing between the seal and this: somebody waits
   end(batch);
 }
 

@@ -1,5 +1,5 @@
 // Stage 6: a session's results leave for its client, in the order in which the pipeline gives them. Between seal and
-// write there is no hop: the control thread calls completed(), and that starts the write.
+// write there is no hop: the control thread calls completed(), and that writes.
 //
 // A completed batch that no stream takes (never attached, or ended) gives its slot back here.
 //
@@ -27,9 +27,9 @@ class Publisher final : public BatchSink {
   explicit Publisher(SlotPool& slots) : slots_(slots) {}
 
   // `port` is used until detach(). REQUIRES: none attached.
-  void attach(StreamPort& port) { port_ = &port; }
+  void attach(MessagePort& port) { port_ = &port; }
   void detach() { port_ = nullptr; }
-  StreamPort* port() const { return port_; }
+  bool attached() const { return port_ != nullptr; }
 
   // For messages that are not results; lost when no stream is attached.
   void send(v1::ServerMessage message);
@@ -45,7 +45,7 @@ class Publisher final : public BatchSink {
 
  private:
   SlotPool& slots_;
-  StreamPort* port_ = nullptr;  // null: no stream
+  MessagePort* port_ = nullptr;  // null: no stream, so nobody to tell
   PublishedCounts counts_;
 };
 

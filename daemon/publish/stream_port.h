@@ -1,5 +1,5 @@
-// Where a session's messages leave for its client: the session's stream, as the publisher and the session see it.
-// Thread-bound(control): no call waits for the client.
+// Where a session's messages leave for its client, as the publisher and the session see it. Thread-bound(control): no
+// call waits for the client.
 #pragma once
 
 #include "millrace/v1/session.pb.h"
@@ -7,13 +7,17 @@
 
 namespace millrace {
 
-class StreamPort {
+class MessagePort {
  public:
-  virtual ~StreamPort() = default;
+  virtual ~MessagePort() = default;
 
-  // Behind what was sent before. Lost without a word when the stream is at its end or the client is gone.
+  // Behind what was sent before. Lost without a word when the way out is at its end or the client is gone.
   virtual void send(v1::ServerMessage message) = 0;
+};
 
+// The session's gRPC stream.
+class StreamPort : public MessagePort {
+ public:
   // Ends the stream with this status: after what was sent, or at once. Nothing can be sent from here on. Idempotent.
   virtual void finish(const Error& reason) = 0;
   virtual void abort(const Error& reason) = 0;

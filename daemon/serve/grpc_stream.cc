@@ -122,6 +122,7 @@ void GrpcStream::abort(const Error& reason) {
 
 void GrpcStream::end(grpc::Status status) {
   status_ = std::move(status);
+  if (session_) around_.sessions.stream_ends(*session_);
   pump();
   if (writing_) limit_writing(kLastWritesWithin);
 }

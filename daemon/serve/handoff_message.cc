@@ -51,13 +51,16 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descr
     return refused(Code::kInvalid,
                    "a message has " + std::to_string(sizeof request) + " bytes, not " +
                        (bytes_untrusted.size() > sizeof request ? "more" : std::to_string(bytes_untrusted.size())));
-  if (request.reserved != 0) return refused(Code::kInvalid, "reserved: must be 0");
   switch (static_cast<shm::RequestKind>(request.kind)) {
     case shm::RequestKind::kHello:
       if (request.ring_bytes != 0) return refused(Code::kInvalid, "ring_bytes: must be 0 in a Hello");
+      if ((request.flags & ~std::uint32_t{shm::kWantsReplySocket}) != 0)
+        return refused(Code::kInvalid,
+                       "flags: this daemon knows 1, the reply socket, not " + std::to_string(request.flags));
       MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 0, "a Hello"));
-      return HandoffMessage{HandoffHello{}};
+      return HandoffMessage{HandoffHello{.wants_reply_socket = (request.flags & shm::kWantsReplySocket) != 0}};
     case shm::RequestKind::kRingOffer:
+      if (request.flags != 0) return refused(Code::kInvalid, "flags: must be 0 in a RingOffer");
       MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 1, "a RingOffer"));
       return HandoffMessage{HandoffRing{Bytes{request.ring_bytes}}};
   }

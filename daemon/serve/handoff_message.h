@@ -17,7 +17,9 @@ namespace millrace {
 // Proves on the gRPC socket who one is on the hand-off socket: 128 random bits, good as long as the connection.
 using Ticket = std::array<std::uint8_t, shm::kTicketBytes>;
 
-struct HandoffHello {};
+struct HandoffHello {
+  bool wants_reply_socket = false;
+};
 struct HandoffRing {
   Bytes size_untrusted;  // the one descriptor's; whether it is so, the input ring finds out
 };

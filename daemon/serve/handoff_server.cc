@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
@@ -37,7 +38,22 @@ struct Guest {
   std::shared_ptr<const Caller> caller;
   Ticket ticket{};
   Phase phase = Phase::kAccepted;
+  bool wants_reply_socket = false;
 };
+
+struct ReplyPair {
+  UniqueFd ours;  // only written to, never waited for
+  UniqueFd clients;
+};
+
+Result<ReplyPair> make_reply_pair() {
+  int ends[2] = {-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return errno_error("making a reply socket", errno);
+  ReplyPair pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  ::shutdown(pair.ours.get(), SHUT_RD);  // what a client writes to it goes nowhere
+  return pair;
+}
 
 // In a time that says nothing of where the two differ.
 bool same(const Ticket& a, const Ticket& b) {
@@ -193,8 +209,9 @@ void HandoffServer::State::handle(ClientId client, Datagram datagram) {
 // An error ends the connection.
 Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const HandoffMessage& message,
                                           std::vector<UniqueFd> descriptors) {
-  if (std::holds_alternative<HandoffHello>(message)) {
+  if (const auto* hello = std::get_if<HandoffHello>(&message)) {
     if (guest.phase != Phase::kAccepted) return Error{Code::kInvalid, "hand-off: a second Hello"};
+    guest.wants_reply_socket = hello->wants_reply_socket;
     return welcome(client, guest);
   }
   if (guest.phase == Phase::kWithRing) return Error{Code::kInvalid, "hand-off: a second ring; a session has one"};
@@ -305,15 +322,20 @@ std::optional<HandoffServer::Connection> HandoffServer::find(const Ticket& ticke
   return std::nullopt;
 }
 
-Result<void> HandoffServer::send_segment(ClientId client, int read_only_fd, Bytes size) {
+Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, Bytes size) {
   Guest* const guest = state_->find(client);
   if (guest == nullptr) return Error{Code::kUnavailable, "hand-off: the client is gone"};
   MILLRACE_CHECK(guest->phase == Phase::kWelcomed);
   guest->phase = Phase::kSeated;
   guest->patience.cancel();
-  const Result<void> sent = send_reply(guest->socket.native_handle(), segment_reply(size), read_only_fd);
-  if (!sent) ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
-  return sent;
+  Result<ReplyPair> replies = guest->wants_reply_socket ? make_reply_pair() : ReplyPair{};
+  if (!replies) return std::move(replies).error();
+  const std::array<int, 2> descriptors{read_only_fd, replies->clients.get()};
+  const Result<void> sent = send_reply(guest->socket.native_handle(), segment_reply(size),
+                                       std::span(descriptors).first(guest->wants_reply_socket ? 2 : 1));
+  if (sent) return std::move(replies->ours);
+  ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
+  return sent.error();
 }
 
 void HandoffServer::refuse(ClientId client, const Error& why) {

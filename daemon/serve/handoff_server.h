@@ -73,8 +73,10 @@ class HandoffServer {
   std::optional<Connection> find(const Ticket& ticket_untrusted) const;
 
   // Passes the segment's read-only descriptor (which stays the caller's) and seats the client: it may stay as long as
-  // it likes, and offer a ring. kUnavailable: it is gone, or does not read; then disconnected() follows.
-  Result<void> send_segment(ClientId client, int read_only_fd, Bytes size);
+  // it likes, and offer a ring. A client whose Hello asked for a reply socket gets one end of one; the other is
+  // returned, or no descriptor. kUnavailable: it is gone, or does not read; then disconnected() follows. kExhausted: no
+  // descriptors are left.
+  Result<UniqueFd> send_segment(ClientId client, int read_only_fd, Bytes size);
 
   // Tells a client why there is nothing for it and closes; disconnected() does not follow. Unknown clients: nothing
   // happens.

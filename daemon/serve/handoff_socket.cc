@@ -17,6 +17,7 @@ namespace {
 constexpr int kBacklog = 128;
 constexpr mode_t kMode = 0660;
 constexpr std::size_t kDescriptorsSeen = 4;  // one is allowed; what is beyond these the kernel drops
+constexpr std::size_t kDescriptorsSent = 2;  // at most: the segment, the reply socket
 
 Result<std::vector<gid_t>> groups_of(int connection) {
   std::vector<gid_t> groups(64);
@@ -96,20 +97,21 @@ Datagram receive_datagram(int connection) {
   return datagram;
 }
 
-Result<void> send_reply(int connection, const shm::HandoffReply& reply, int descriptor) {
+Result<void> send_reply(int connection, const shm::HandoffReply& reply, std::span<const int> descriptors) {
   iovec part{const_cast<shm::HandoffReply*>(&reply), sizeof reply};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsSent * sizeof(int))> control{};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  if (descriptor >= 0) {
+  MILLRACE_CHECK(descriptors.size() <= kDescriptorsSent);
+  if (!descriptors.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
     cmsghdr* rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+    rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
   }
   ssize_t sent = -1;
   do {

@@ -1,7 +1,8 @@
-// One connection's raw side: datagrams with descriptors in, datagrams with at most one descriptor out, and what the
+// One connection's raw side: datagrams with descriptors in, datagrams with at most two descriptors out, and what the
 // kernel says of the process at the other end. System calls only, none of them waits. Functions, thread-safe.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ struct Datagram {
 };
 Datagram receive_datagram(int connection);
 
-// kUnavailable: the other side is gone, or does not read. `descriptor`: -1 for none; stays the caller's.
-Result<void> send_reply(int connection, const shm::HandoffReply& reply, int descriptor = -1);
+// kUnavailable: the other side is gone, or does not read. `descriptors`: at most two; they stay the caller's.
+Result<void> send_reply(int connection, const shm::HandoffReply& reply, std::span<const int> descriptors = {});
 
 // Ends the connection so that what was sent before can still be read there: what the other side has sent meanwhile is
 // read and dropped, since otherwise the kernel would answer it with a reset. The descriptor itself stays the caller's

@@ -27,16 +27,32 @@ Session::~Session() {
 Result<void> Session::attach(StreamPort& port) {
   if (had_stream_) return Error{Code::kPrecondition, "this session has had its stream; open another session"};
   had_stream_ = true;
-  publisher_.attach(port);
-  publisher_.send(attached_message(parts_.id));
+  stream_ = &port;
+  port.send(attached_message(parts_.id));
+  if (replies_) {
+    replies_->on_unread([this](const Error& unread) {
+      StreamPort& stream = *stream_;
+      detach(StreamEnd::kBroken);
+      stream.abort(unread);
+    });
+    publisher_.attach(*replies_);
+  } else {
+    publisher_.attach(port);
+  }
   return {};
 }
 
 void Session::detach(StreamEnd end) {
-  if (publisher_.port() == nullptr) return;
+  if (stream_ == nullptr) return;
+  stream_ = nullptr;
   ended_by_client_ = end == StreamEnd::kByClient;
+  stream_ends();
   publisher_.detach();
   pipeline_.close_session(parts_.id);
+}
+
+void Session::stream_ends() {
+  if (replies_) replies_->finish();
 }
 
 void Session::handle(ClientRequest request) {

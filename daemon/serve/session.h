@@ -18,6 +18,7 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/serve/client_request.h"
 #include "daemon/serve/dataset_table.h"
+#include "daemon/serve/reply_socket.h"
 #include "daemon/slots/slot_pool.h"
 #include "millrace/v1/statistics.pb.h"
 #include "proto/base/ids.h"
@@ -48,11 +49,15 @@ class Session {
   ClientId client() const { return parts_.client; }
   const Caller& caller() const { return *parts_.caller; }
   Segment& segment() const { return *parts_.segment; }
-  StreamPort* port() const { return publisher_.port(); }
+  StreamPort* stream() const { return stream_; }  // null: none, or none any more
+
+  // From here on messages leave by `socket` instead of the stream. REQUIRES: before attach().
+  void reply_by(std::shared_ptr<ReplySocket> socket) { replies_ = std::move(socket); }
 
   // kPrecondition: it has, or had, its stream.
   Result<void> attach(StreamPort& port);
   void detach(StreamEnd end);  // cancels what is under way; nothing happens without a stream
+  void stream_ends();          // no message leaves any more; those sent before still do
   bool ended_by_client() const { return ended_by_client_; }
 
   // The answer goes to the stream.
@@ -85,6 +90,8 @@ class Session {
   const Limits& limits_;
   SlotPool slots_;
   Publisher publisher_;
+  StreamPort* stream_ = nullptr;
+  std::shared_ptr<ReplySocket> replies_;    // shared with its own handlers; null: replies go by the stream
   std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
   bool had_stream_ = false;
   bool ended_by_client_ = false;

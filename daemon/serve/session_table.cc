@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/serve/field.h"
-
 namespace millrace {
 namespace {
 
@@ -16,8 +14,9 @@ Error no_such_ticket() {
 
 }  // namespace
 
-SessionTable::SessionTable(Pipeline& pipeline, SegmentMaker& maker, Counters& counters, const Limits& limits)
-    : pipeline_(pipeline), maker_(maker), counters_(counters), limits_(limits) {}
+SessionTable::SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker,
+                           Counters& counters, const Limits& limits)
+    : control_(control), pipeline_(pipeline), maker_(maker), counters_(counters), limits_(limits) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -42,8 +41,9 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
 Result<void> SessionTable::check_budgets(const OpenRequest& request, const Caller& caller) const {
   const SessionLimits& limits = limits_.session;
   if (request.slots > limits.slots) {
-    return field_error("slots", "must be at most " + std::to_string(limits.slots) + " (limits.slots), is " +
-                                    std::to_string(request.slots));
+    return Error{Code::kExhausted, "slots: " + std::to_string(request.slots) + " asked for, a session may have " +
+                                       std::to_string(limits.slots) +
+                                       ": ask for fewer, or raise limits.slots in the daemon's settings"};
   }
   if (sessions_.size() + opening_.size() >= limits.sessions) {
     return Error{Code::kExhausted,
@@ -81,9 +81,18 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
   by_client_.emplace(client, id);
   // If the client is gone, the event loop reports it after this: disconnected().
-  const Result<void> sent = handoff_->send_segment(client, session->second->segment().read_only_fd(), opened.segment);
-  if (!sent) return opening.done(sent.error());
+  const Result<void> handed = hand_over(*session->second);
+  if (!handed) return opening.done(handed.error());
   opening.done(opened);
+}
+
+Result<void> SessionTable::hand_over(Session& session) {
+  const Segment& segment = session.segment();
+  MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), segment.read_only_fd(), segment.size()));
+  if (!replies) return {};  // not asked for: they go by the stream
+  MILLRACE_TRY(std::shared_ptr<ReplySocket> socket, ReplySocket::create(control_, std::move(replies)));
+  session.reply_by(std::move(socket));
+  return {};
 }
 
 Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& port) {
@@ -103,6 +112,10 @@ void SessionTable::detach(SessionId id, StreamEnd end) {
   if (Session* session = find(id)) session->detach(end);
 }
 
+void SessionTable::stream_ends(SessionId id) {
+  if (Session* session = find(id)) session->stream_ends();
+}
+
 void SessionTable::disconnected(ClientId client) {
   const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
   if (auto entry = opening_.extract(client)) return entry.mapped().done(gone);
@@ -110,7 +123,7 @@ void SessionTable::disconnected(ClientId client) {
   if (entry.empty()) return;
   const auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
-  if (StreamPort* port = session.mapped()->port()) port->abort(gone);
+  if (StreamPort* stream = session.mapped()->stream()) stream->abort(gone);
   if (!session.mapped()->ended_by_client()) counters_.add(MetricId::sessions_reclaimed);
 }
 

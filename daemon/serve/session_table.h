@@ -8,6 +8,7 @@
 // Thread-bound(control).
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,7 +41,8 @@ struct AttachedSession {
 
 class SessionTable final : public HandoffServer::Events {
  public:
-  SessionTable(Pipeline& pipeline, SegmentMaker& maker, Counters& counters, const Limits& limits);
+  SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Counters& counters,
+               const Limits& limits);
   ~SessionTable() override;
 
   // The hand-off server reports to this table and is looked into by it. Once, before anything else.
@@ -56,6 +58,7 @@ class SessionTable final : public HandoffServer::Events {
   Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& port);
   void handle(SessionId id, ClientRequest request);  // nothing happens once the session is gone
   void detach(SessionId id, StreamEnd end);          // likewise
+  void stream_ends(SessionId id);                    // likewise: its stream has its status and sends what is queued
 
   void describe(v1::GetStatisticsReply& statistics) const;
 
@@ -71,9 +74,11 @@ class SessionTable final : public HandoffServer::Events {
 
   Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
+  Result<void> hand_over(Session& session);
   Session* find(SessionId id) const;
   Session* find(ClientId client) const;
 
+  boost::asio::io_context& control_;
   Pipeline& pipeline_;
   SegmentMaker& maker_;
   Counters& counters_;

@@ -4,13 +4,21 @@
 //
 //   client                             daemon
 //   connect ─────────────────────────▶ reads SO_PEERCRED
-//   Hello ───────────────────────────▶
+//   Hello{flags} ────────────────────▶
 //           ◀───────────────────────── Reply{kWelcome, ticket}        or Reply{kRefused, why}
 //   gRPC Sessions.Open(ticket) ──────▶ allocates the segment
 //           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment
+//                                                      + reply socket, if Hello asked for it
 //   RingOffer + memfd ───────────────▶ (at any time after kSegment, once) checks seals and size, maps it read-only
 //           ◀───────────────────────── Reply{kRingTaken}              or Reply{kRefused, why}
 //   close ───────────────────────────▶ reclaims everything that the session holds
+//
+// The reply socket is one end of a SOCK_STREAM pair, daemon to client only. What the daemon would write to the
+// session's gRPC stream, all but Attached, goes there instead, in the same order:
+//
+//   replies := (length u32 | ServerMessage of `length` bytes, serialised){*}
+//
+// Its end of file means that the stream is ending; the stream says why.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +33,13 @@ inline constexpr std::size_t kTicketBytes = 16;
 inline constexpr const char* kHandoffSuffix = ".handoff";
 
 enum class RequestKind : std::uint32_t { kHello = 1, kRingOffer = 2 };
+enum HelloFlags : std::uint32_t { kWantsReplySocket = 1 };
 
 struct HandoffRequest {
   std::uint32_t magic;    // kHandoffMagic
   std::uint32_t version;  // kHandoffVersion
   std::uint32_t kind;     // RequestKind
-  std::uint32_t reserved;
+  std::uint32_t flags;    // kHello: HelloFlags; else 0
   std::uint64_t
       ring_bytes;  // kRingOffer: the memfd's size, a multiple of the page size, sealed with F_SEAL_SHRINK | F_SEAL_GROW
 };

@@ -78,16 +78,27 @@ TEST_CASE("descriptors come with a RingOffer, one of them, and with nothing else
 }
 
 TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
-  shm::HandoffRequest reserved = request(shm::RequestKind::kHello);
-  reserved.reserved = 1;
+  shm::HandoffRequest flagged = request(shm::RequestKind::kHello);
+  flagged.flags = 3;
+  shm::HandoffRequest flagged_ring = request(shm::RequestKind::kRingOffer);
+  flagged_ring.flags = 1;
   shm::HandoffRequest with_size = request(shm::RequestKind::kHello);
   with_size.ring_bytes = 1;
   shm::HandoffRequest unknown = request(shm::RequestKind::kHello);
   unknown.kind = 3;
 
-  REQUIRE(parse(reserved).error().message == "hand-off: reserved: must be 0");
+  REQUIRE(parse(flagged).error().message == "hand-off: flags: this daemon knows 1, the reply socket, not 3");
+  REQUIRE(parse(flagged_ring, 1).error().message == "hand-off: flags: must be 0 in a RingOffer");
   REQUIRE(parse(with_size).error().message == "hand-off: ring_bytes: must be 0 in a Hello");
   REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 3");
+}
+
+TEST_CASE("a Hello says whether its client wants a reply socket", "[handoff]") {
+  shm::HandoffRequest wanting = request(shm::RequestKind::kHello);
+  wanting.flags = shm::kWantsReplySocket;
+
+  REQUIRE(std::get<HandoffHello>(*parse(wanting)).wants_reply_socket);
+  REQUIRE_FALSE(std::get<HandoffHello>(*parse(request(shm::RequestKind::kHello))).wants_reply_socket);
 }
 
 TEST_CASE("a refusal carries code and text, and a long text is cut between characters", "[handoff]") {

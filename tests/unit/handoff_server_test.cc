@@ -137,7 +137,7 @@ TEST_CASE("a closed connection is reported once and its ticket is worth nothing"
   REQUIRE(eventually([&] { return rig.events().only_gone(seated.id); }));
   REQUIRE_FALSE(rig.find(seated.ticket));
   REQUIRE(rig.connections() == 0);
-  const Result<void> too_late = rig.on_control([&] { return rig.server().send_segment(seated.id, 0, 1_B); });
+  const Result<UniqueFd> too_late = rig.on_control([&] { return rig.server().send_segment(seated.id, 0, 1_B); });
   REQUIRE(too_late.error().code == Code::kUnavailable);
 }
 

@@ -113,7 +113,7 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   maker_ = std::make_unique<SegmentMaker>(control_, budget_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
-  sessions_ = std::make_unique<SessionTable>(*pipeline_, *maker_, counters_, setup.limits);
+  sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, setup.limits);
   handoff_ = *HandoffServer::create(
       control_, HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session), counters_, *sessions_);
   sessions_->use(*handoff_);
@@ -144,7 +144,7 @@ void Front::shut_down(std::chrono::milliseconds patience) {
   }
 }
 
-RawClient::RawClient(const std::string& socket)
+RawClient::RawClient(const std::string& socket, std::uint32_t flags)
     : channel_(grpc::CreateChannel(unix_address(socket), grpc::InsecureChannelCredentials())) {
   sessions_ = v1::Sessions::NewStub(channel_);
   statistics_ = v1::Statistics::NewStub(channel_);
@@ -157,17 +157,17 @@ RawClient::RawClient(const std::string& socket)
   const timeval patience{20, 0};
   ::setsockopt(handoff_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   const shm::HandoffRequest hello{shm::kHandoffMagic, shm::kHandoffVersion,
-                                  static_cast<std::uint32_t>(shm::RequestKind::kHello), 0, 0};
+                                  static_cast<std::uint32_t>(shm::RequestKind::kHello), flags, 0};
   REQUIRE(::send(handoff_.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
   const shm::HandoffReply welcome = receive(nullptr);
   REQUIRE(welcome.kind == static_cast<std::uint32_t>(shm::ReplyKind::kWelcome));
   ticket_.assign(reinterpret_cast<const char*>(welcome.ticket), sizeof welcome.ticket);
 }
 
-shm::HandoffReply RawClient::receive(UniqueFd* descriptor) {
+shm::HandoffReply RawClient::receive(std::vector<UniqueFd>* descriptors) {
   shm::HandoffReply reply{};
   iovec part{&reply, sizeof reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -176,10 +176,12 @@ shm::HandoffReply RawClient::receive(UniqueFd* descriptor) {
   REQUIRE(::recvmsg(handoff_.get(), &message, MSG_CMSG_CLOEXEC) == sizeof reply);
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr) return reply;
-  int fd = -1;
-  std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-  UniqueFd owned(fd);
-  if (descriptor != nullptr) *descriptor = std::move(owned);
+  for (std::size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+    UniqueFd owned(fd);
+    if (descriptors != nullptr) descriptors->push_back(std::move(owned));
+  }
   return reply;
 }
 
@@ -198,7 +200,11 @@ grpc::Status RawClient::open(const v1::OpenSessionRequest& request) {
   v1::OpenSessionReply reply;
   const grpc::Status status = sessions_->Open(&call, request, &reply);
   if (!status.ok()) return status;
-  const shm::HandoffReply segment = receive(&segment_);
+  std::vector<UniqueFd> descriptors;
+  const shm::HandoffReply segment = receive(&descriptors);
+  REQUIRE_FALSE(descriptors.empty());
+  segment_ = std::move(descriptors[0]);
+  if (descriptors.size() > 1) replies_ = std::move(descriptors[1]);
   REQUIRE(segment.kind == static_cast<std::uint32_t>(shm::ReplyKind::kSegment));
   REQUIRE(segment.segment_bytes == reply.segment_bytes());
   return status;
@@ -244,6 +250,20 @@ v1::GetStatisticsReply RawClient::statistics() {
   v1::GetStatisticsReply reply;
   REQUIRE(statistics_->Get(&call, v1::GetStatisticsRequest(), &reply).ok());
   return reply;
+}
+
+std::optional<v1::ServerMessage> read_reply(int socket) {
+  const timeval patience{20, 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  std::uint32_t length = 0;
+  const ssize_t got = ::recv(socket, &length, sizeof length, MSG_WAITALL);
+  if (got == 0) return std::nullopt;
+  REQUIRE(got == sizeof length);
+  std::string bytes(length, 0);
+  if (length > 0) REQUIRE(::recv(socket, bytes.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length));
+  v1::ServerMessage message;
+  REQUIRE(message.ParseFromString(bytes));
+  return message;
 }
 
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
@@ -78,7 +79,8 @@ class Front {
 // One hand-off connection, and the session that hangs on it. Failing steps fail the test.
 class RawClient {
  public:
-  explicit RawClient(const std::string& socket);  // connects and is welcomed
+  // Connects and is welcomed. `flags`: of its Hello.
+  explicit RawClient(const std::string& socket, std::uint32_t flags = 0);
 
   const std::string& ticket() const { return ticket_; }
   v1::Sessions::Stub& sessions() { return *sessions_; }
@@ -96,7 +98,8 @@ class RawClient {
   grpc::Status finish();                    // what it ended with
   void say_done() { stream_->WritesDone(); }
 
-  shm::HandoffReply receive(UniqueFd* descriptor);  // from the hand-off socket
+  shm::HandoffReply receive(std::vector<UniqueFd>* descriptors);  // from the hand-off socket
+  const UniqueFd& replies() const { return replies_; }            // the reply socket, once open; none if not wanted
   void hang_up() { handoff_.reset(); }
   int handoff() const { return handoff_.get(); }
   int segment() const { return segment_.get(); }
@@ -108,10 +111,14 @@ class RawClient {
   std::unique_ptr<v1::Statistics::Stub> statistics_;
   UniqueFd handoff_;
   UniqueFd segment_;
+  UniqueFd replies_;
   std::string ticket_;
   std::unique_ptr<grpc::ClientContext> call_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
 };
+
+// The next message from the client's end of a reply socket; nullopt: its end. A wait of 20 s fails the test.
+std::optional<v1::ServerMessage> read_reply(int socket);
 
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths);
 v1::ClientMessage release_message(const v1::TensorHandle& handle);

@@ -79,7 +79,7 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   SegmentMaker maker(control, budget);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, counters, {});
-  SessionTable sessions(pipeline, maker, counters, Limits{});
+  SessionTable sessions(control, pipeline, maker, counters, Limits{});
 
   const auto second =
       GrpcServer::create({.socket = front.socket(), .version = "1", .limits = {}},

@@ -93,7 +93,7 @@ TEST_CASE("a session over a budget is refused with its name", "[serve]") {
 
   CHECK(memory.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
   CHECK_THAT(memory.error_message(), Catch::Contains("memory.segments"));
-  CHECK(slots.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+  CHECK(slots.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
   CHECK_THAT(slots.error_message(), Catch::Contains("limits.slots"));
   CHECK(users.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
   CHECK_THAT(users.error_message(), Catch::Contains("limits.sessions_per_user"));

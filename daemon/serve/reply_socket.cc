@@ -1,0 +1,100 @@
+#include "daemon/serve/reply_socket.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+Error unread(Bytes bytes) {
+  return Error{Code::kExhausted, "the client leaves " + to_text(bytes) +
+                                     " of messages unread: read the reply socket all the while, in a thread of its own "
+                                     "if need be"};
+}
+
+void append(std::string& out, const v1::ServerMessage& message) {
+  const std::size_t at = out.size();
+  const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
+  out.resize(at + sizeof length + length);
+  for (std::size_t i = 0; i < sizeof length; ++i) out[at + i] = static_cast<char>(length >> (8 * i));
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(out.data() + at + sizeof length));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ReplySocket>> ReplySocket::create(boost::asio::io_context& control, UniqueFd socket) {
+  std::shared_ptr<ReplySocket> made(new ReplySocket(control));
+  boost::system::error_code failed;
+  made->socket_.assign(socket.get(), failed);
+  if (failed) return errno_error("watching a reply socket", failed.value());
+  static_cast<void>(socket.release());  // the descriptor is the stream's from here on
+  return made;
+}
+
+void ReplySocket::send(v1::ServerMessage message) {
+  if (finishing_ || !socket_.is_open()) return;
+  append(unwritten_, message);
+  if (waiting_) {
+    if (Bytes{unwritten_.size() - written_} > kMaxUnread) give_up();
+    return;
+  }
+  write_some();
+}
+
+void ReplySocket::write_some() {
+  while (written_ < unwritten_.size()) {
+    const ssize_t sent = ::send(socket_.native_handle(), unwritten_.data() + written_, unwritten_.size() - written_,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) {
+      written_ += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return wait_for_room();
+    } else if (errno != EINTR) {
+      return close();  // the client is gone, or has closed its end: nothing arrives any more
+    }
+  }
+  unwritten_.clear();
+  written_ = 0;
+  if (finishing_) close();
+}
+
+void ReplySocket::wait_for_room() {
+  waiting_ = true;
+  unwritten_.erase(0, std::exchange(written_, 0));
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                     [weak = weak_from_this()](const boost::system::error_code& error) {
+                       const auto self = weak.lock();
+                       if (!self || error) return;
+                       self->waiting_ = false;
+                       self->write_some();
+                     });
+}
+
+// The session may be in the midst of a step that sends: it hears of it afterwards.
+void ReplySocket::give_up() {
+  const Error why = unread(Bytes{unwritten_.size()});
+  close();
+  boost::asio::post(control_, [weak = weak_from_this(), why] {
+    const auto self = weak.lock();
+    if (self && self->on_unread_) std::exchange(self->on_unread_, nullptr)(why);
+  });
+}
+
+void ReplySocket::finish() {
+  finishing_ = true;
+  on_unread_ = nullptr;
+  if (!waiting_) write_some();
+}
+
+void ReplySocket::close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  unwritten_.clear();
+  written_ = 0;
+}
+
+}  // namespace millrace

@@ -1,0 +1,55 @@
+// A session's messages on their way past gRPC: length-prefixed, down one end of a socket pair whose other end the
+// client got with its segment (proto/shm/handoff_wire.h has the bytes). One send() into the client's buffer is all that
+// lies between a sealed slot and the client's poll(); daemon/doc/adr/0006 has why.
+//
+// What the client's buffer has no room for waits here, up to kMaxUnread.
+//
+// Thread-bound(control). Held by a shared_ptr, because a handler that waits for room holds it weakly.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "daemon/publish/stream_port.h"
+#include "proto/base/bytes.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+class ReplySocket final : public MessagePort, public std::enable_shared_from_this<ReplySocket> {
+ public:
+  static constexpr Bytes kMaxUnread = 8_MiB;
+
+  // `socket`: a connected SOCK_STREAM socket that is only written to. kExhausted, kInternal: the kernel cannot watch
+  // it.
+  static Result<std::shared_ptr<ReplySocket>> create(boost::asio::io_context& control, UniqueFd socket);
+
+  void send(v1::ServerMessage message) override;
+
+  // Called once, from the event loop, when the client leaves too much unread; nothing is sent any more.
+  void on_unread(std::function<void(const Error&)> report) { on_unread_ = std::move(report); }
+
+  // Closes behind what was sent. Idempotent.
+  void finish();
+
+ private:
+  explicit ReplySocket(boost::asio::io_context& control) : control_(control), socket_(control) {}
+  void write_some();
+  void wait_for_room();
+  void give_up();
+  void close();
+
+  boost::asio::io_context& control_;
+  boost::asio::posix::stream_descriptor socket_;
+  std::string unwritten_;  // from written_ on
+  std::size_t written_ = 0;
+  bool waiting_ = false;
+  bool finishing_ = false;
+  std::function<void(const Error&)> on_unread_;
+};
+
+}  // namespace millrace

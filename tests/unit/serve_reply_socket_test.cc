@@ -1,0 +1,187 @@
+// A session's messages past gRPC: the socket alone, then a whole session that asks for one.
+#include <sys/socket.h>
+
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
+#include <string>
+
+#include "daemon/serve/reply_socket.h"
+#include "tests/support/eventually.h"
+#include "tests/unit/serve_fixture.h"
+
+using namespace millrace;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The control thread is the test's own: poll() is one turn of it.
+struct Pair {
+  Pair() {
+    int ends[2] = {-1, -1};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    client.reset(ends[1]);
+    auto made = ReplySocket::create(control, UniqueFd(ends[0]));
+    REQUIRE(made);
+    socket = *std::move(made);
+  }
+  void turn() {
+    control.restart();
+    control.poll();
+  }
+
+  boost::asio::io_context control{1};
+  std::shared_ptr<ReplySocket> socket;
+  UniqueFd client;
+};
+
+v1::ServerMessage numbered(std::uint64_t number, std::size_t padding = 0) {
+  v1::ServerMessage message;
+  message.mutable_failed()->set_batch_id(number);
+  message.mutable_failed()->set_message(std::string(padding, 'x'));
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("replies arrive in order and whole, also when the client's buffer is full", "[serve]") {
+  Pair pair;
+  constexpr std::uint64_t kMessages = 60;
+  constexpr std::size_t kPadding = 100'000;  // all of them: 6 MB, far more than a socket buffer
+
+  for (std::uint64_t i = 0; i < kMessages; ++i) pair.socket->send(numbered(i, kPadding));
+  std::future<std::vector<std::uint64_t>> read = std::async(std::launch::async, [&] {
+    std::vector<std::uint64_t> numbers;
+    while (numbers.size() < kMessages) {
+      const auto message = read_reply(pair.client.get());
+      if (!message || message->failed().message().size() != kPadding) break;
+      numbers.push_back(message->failed().batch_id());
+    }
+    return numbers;
+  });
+  while (read.wait_for(1ms) != std::future_status::ready) pair.turn();
+
+  const std::vector<std::uint64_t> numbers = read.get();
+  REQUIRE(numbers.size() == kMessages);
+  CHECK(std::is_sorted(numbers.begin(), numbers.end()));
+}
+
+TEST_CASE("a client that leaves too much unread is reported once, and cut off", "[serve]") {
+  Pair pair;
+  std::vector<Error> reports;
+  pair.socket->on_unread([&](const Error& error) { reports.push_back(error); });
+
+  for (std::uint64_t i = 0; i < 200; ++i) pair.socket->send(numbered(i, 100'000));
+  CHECK(reports.empty());  // not in the midst of a step that sends
+  pair.turn();
+  pair.turn();
+
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].code == Code::kExhausted);
+  CHECK_THAT(reports[0].message, Catch::Contains("unread"));
+  char bytes[65'536];
+  while (::recv(pair.client.get(), bytes, sizeof bytes, 0) > 0) continue;
+  CHECK(::recv(pair.client.get(), bytes, sizeof bytes, 0) == 0);
+}
+
+TEST_CASE("the end comes behind what was sent, and nothing after it", "[serve]") {
+  Pair pair;
+
+  pair.socket->send(numbered(1));
+  pair.socket->finish();
+  pair.socket->finish();
+  pair.socket->send(numbered(2));
+
+  CHECK(read_reply(pair.client.get())->failed().batch_id() == 1);
+  CHECK_FALSE(read_reply(pair.client.get()));
+}
+
+TEST_CASE("the end waits until a full buffer has room", "[serve]") {
+  Pair pair;
+
+  for (std::uint64_t i = 0; i < 10; ++i) pair.socket->send(numbered(i, 100'000));
+  pair.socket->finish();
+  std::future<int> read = std::async(std::launch::async, [&] {
+    int messages = 0;
+    while (read_reply(pair.client.get())) ++messages;
+    return messages;
+  });
+  while (read.wait_for(1ms) != std::future_status::ready) pair.turn();
+
+  CHECK(read.get() == 10);
+}
+
+TEST_CASE("a client that has closed its end costs its sender nothing", "[serve]") {
+  Pair pair;
+  pair.client.reset();
+
+  pair.socket->send(numbered(1));
+  pair.socket->send(numbered(2));
+  pair.turn();
+  pair.socket->finish();
+}
+
+TEST_CASE("a session that asked for a reply socket has all but Attached come by it", "[serve]") {
+  Front front;
+  RawClient client(front.socket(), shm::kWantsReplySocket);
+  client.open();
+  REQUIRE(client.replies());
+  client.attach();
+  client.send(submit_message(1, {"/a", "/b"}));
+
+  const auto completed = read_reply(client.replies().get());
+  client.send(submit_message(2, {}));
+  const auto refused = read_reply(client.replies().get());
+  client.say_done();
+
+  REQUIRE(completed);
+  CHECK(completed->completed().batch_id() == 1);
+  CHECK(completed->completed().handle().samples() == 2);
+  REQUIRE(refused);
+  CHECK(refused->failed().batch_id() == 2);
+  CHECK_FALSE(client.read());  // the stream brings its end alone
+  CHECK(client.finish().ok());
+  CHECK_FALSE(read_reply(client.replies().get()));
+}
+
+TEST_CASE("a session that did not ask gets no second descriptor", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+
+  client.open();
+
+  CHECK_FALSE(client.replies());
+}
+
+TEST_CASE("a stopping daemon ends replies behind what was sent, and the stream says why", "[serve]") {
+  Front front;
+  RawClient client(front.socket(), shm::kWantsReplySocket);
+  client.open();
+  client.attach();
+  client.send(submit_message(1, {"/a"}));
+  REQUIRE(eventually([&] { return front.counters().stored(MetricId::batches_completed) == 1; }));
+
+  front.shut_down(5s);
+
+  CHECK(read_reply(client.replies().get())->has_completed());
+  CHECK_FALSE(read_reply(client.replies().get()));
+  CHECK_THAT(client.finish().error_message(), Catch::Contains("the daemon is stopping"));
+}
+
+TEST_CASE("a client that reads its stream but not its replies is cut off with the reason", "[serve]") {
+  Front front;
+  RawClient client(front.socket(), shm::kWantsReplySocket);
+  client.open();
+  client.attach();
+  const v1::ClientMessage many_bad = submit_message(1, std::vector<std::string>(20, "/bad/" + std::string(4'000, 'a')));
+
+  std::uint64_t sent = 0;
+  while (sent < 100'000 && client.send(many_bad)) ++sent;  // each is answered at length
+
+  CHECK(sent < 100'000);
+  const grpc::Status status = client.finish();
+  CHECK(status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK_THAT(status.error_message(), Catch::Contains("unread"));
+  CHECK(eventually([&] { return client.statistics().sessions_size() == 1; }));  // its slots stay readable
+}
