@@ -61,7 +61,7 @@ int act_die_in_submit(const std::string& socket, Arguments arguments) {
 int act_die_with_work(const std::string& socket, Arguments arguments) {
   Client client = need(Client::connect(socket));
   Session session =
-      need(client.open_session({.name = "work", .slots = kSlots, .batch = 64, .recipe = Recipe::train(224)}));
+      need(client.open_session({.name = "work", .slots = kSlots, .batch = 64, .recipe = Recipe::train(96)}));
   const Dataset dataset = need(session.open_dataset(arguments[0]));
   BatchRequest request{.on_error = OnError::kSkip};
   for (std::uint64_t i = 0; i < 64; ++i)

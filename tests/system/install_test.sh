@@ -39,7 +39,7 @@ foreach(example ten_lines epoch serve)
   target_link_libraries(${example} PRIVATE Millrace::Millrace)
 endforeach()
 END
-cmake -S "$folder/project" -B "$folder/project/build" -DCMAKE_PREFIX_PATH="$folder/usr" -DCMAKE_CXX_COMPILER="$cxx" > "$folder/cmake.log" ||
+cmake -G Ninja -S "$folder/project" -B "$folder/project/build" -DCMAKE_PREFIX_PATH="$folder/usr" -DCMAKE_CXX_COMPILER="$cxx" > "$folder/cmake.log" ||
   { cat "$folder/cmake.log" >&2; fail "find_package(Millrace) does not work"; }
 cmake --build "$folder/project/build" > "$folder/cmake.log" 2>&1 || { cat "$folder/cmake.log" >&2; fail "the examples do not build"; }
 
