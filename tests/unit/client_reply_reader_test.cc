@@ -26,9 +26,8 @@ struct Daemon {
     reader = std::make_unique<ReplyReader>(UniqueFd(ends[1]));
   }
 
-  void send(const std::string& bytes) const {
-    REQUIRE(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
-  }
+  // Any thread. A send that fails shows in what is received.
+  void send(const std::string& bytes) const { ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
   Result<bool> receive(std::chrono::milliseconds within = 0ms) {
     return reader->receive(millrace::deadline_after(within),
                            [this](v1::ServerMessage& message) { batches.push_back(message.failed().batch_id()); });
