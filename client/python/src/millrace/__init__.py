@@ -1,0 +1,101 @@
+"""Image preprocessing by the host's Millrace daemon: finished tensors in shared memory, mapped without a copy.
+
+    >>> client = millrace.connect()
+    >>> session = client.session(millrace.Recipe.train(224), batch=64)
+    >>> for batch in session.dataset("/data/train").epoch(shuffle=True):
+    ...     train(torch.from_dlpack(batch.images), torch.from_numpy(batch.labels))
+
+Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy.Loader``; event loops: ``millrace.aio``.
+"""
+
+from importlib.metadata import version as _version
+
+from millrace.batch import Batch
+from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
+from millrace.dataset import Dataset
+from millrace.epoch import Epoch, EpochShape
+from millrace.errors import (
+    Cancelled,
+    DaemonUnavailable,
+    DeadlineExceeded,
+    Error,
+    FailedPrecondition,
+    Forked,
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    PermissionDenied,
+    Released,
+    ResourceExhausted,
+    SampleError,
+    SampleFailed,
+    StaleHandle,
+    Unsupported,
+)
+from millrace.private_daemon import PrivateDaemon, serve
+from millrace.recipe import (
+    Box,
+    BoxCrop,
+    CentreCrop,
+    ExactSize,
+    LongerSide,
+    Normalise,
+    RandomResizedCrop,
+    Recipe,
+    ShorterSide,
+    Size,
+)
+from millrace.ring import Ring, RingRoom
+from millrace.samples import DatasetSample, Path, Sample
+from millrace.session import Session
+from millrace.tensor import Tensor
+
+__version__ = _version("millrace")
+
+__all__ = [
+    "Batch",
+    "Box",
+    "BoxCrop",
+    "Cancelled",
+    "CentreCrop",
+    "Client",
+    "DaemonUnavailable",
+    "Dataset",
+    "DatasetSample",
+    "DeadlineExceeded",
+    "Device",
+    "Epoch",
+    "EpochShape",
+    "Error",
+    "ExactSize",
+    "FailedPrecondition",
+    "Forked",
+    "InternalError",
+    "InvalidRequest",
+    "LongerSide",
+    "Metric",
+    "Normalise",
+    "NotFound",
+    "Path",
+    "PermissionDenied",
+    "PrivateDaemon",
+    "RandomResizedCrop",
+    "Recipe",
+    "Released",
+    "ResourceExhausted",
+    "Ring",
+    "RingRoom",
+    "Sample",
+    "SampleError",
+    "SampleFailed",
+    "Session",
+    "SessionStatistics",
+    "ShorterSide",
+    "Size",
+    "StaleHandle",
+    "Statistics",
+    "Tensor",
+    "Unsupported",
+    "connect",
+    "serve",
+]

@@ -1,0 +1,41 @@
+"""Where the daemon listens, and what to say when it does not."""
+
+from __future__ import annotations
+
+import os
+
+from millrace.errors import DaemonUnavailable, Error, InvalidRequest, PermissionDenied, Unsupported
+
+DEFAULT_SOCKET = "/run/millrace/millrace.sock"
+HANDOFF_SUFFIX = ".handoff"
+_LONGEST = 107 - len(HANDOFF_SUFFIX)  # of sockaddr_un.sun_path, without the final zero
+
+
+def resolve(address: str | os.PathLike[str] | None) -> str:
+    """The path of the daemon's socket: ``address`` (a path or ``unix:PATH``), else $MILLRACE_SOCKET, else the service's.
+
+    Raises:
+        InvalidRequest: longer than the path of a socket may be.
+        Unsupported: an address on another host.
+    """
+    text = os.fspath(address) if address is not None else ""
+    text = text or os.environ.get("MILLRACE_SOCKET") or DEFAULT_SOCKET
+    if text.startswith("unix:"):
+        text = text.removeprefix("unix:")
+        text = text[2:] if text.startswith("//") else text
+    elif "/" not in text and ":" in text:
+        raise Unsupported(f"address {text}: this version reaches the daemon on its own host only; give a socket's path, or unix:PATH")
+    if not 1 <= len(os.fsencode(text)) <= _LONGEST:
+        raise InvalidRequest(f"address {text}: a socket's path has 1 to {_LONGEST} bytes")
+    return os.path.abspath(text)
+
+
+def cannot_reach(path: str, why: OSError) -> Error:
+    """The exception for a socket that cannot be connected to."""
+    text = f"cannot reach the daemon at unix:{path}: {why.strerror or 'no answer in time'}"
+    if isinstance(why, PermissionError):
+        return PermissionDenied(f"{text}; join the group that owns the socket (sudo usermod -aG millrace $USER, then log in again)")
+    return DaemonUnavailable(
+        f"{text}; start it with `systemctl start millraced`, name another socket in connect() or MILLRACE_SOCKET, "
+        "or start a private one with millrace.serve()"
+    )

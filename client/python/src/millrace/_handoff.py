@@ -1,0 +1,139 @@
+"""The hand-off socket: who we are goes over it, and descriptors. Its messages are drawn in proto/shm/handoff_wire.h."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+from millrace._address import HANDOFF_SUFFIX, cannot_reach
+from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
+
+_MAGIC = 0x4D524831  # "1HRM"
+_VERSION = 1
+_HELLO, _RING_OFFER = 1, 2
+_WELCOME, _SEGMENT, _RING_TAKEN, _REFUSED = 1, 2, 3, 4
+_REQUEST = struct.Struct("<IIIIQ")
+_REPLY = struct.Struct("<IIII16sQ200s")
+_SAME_VERSION = "install the Python package and millraced of the same version"
+
+
+class HandoffConnection:
+    """One connection to the hand-off socket: one session's life line. Its end, however it comes, gives everything back.
+
+    Not thread-safe.
+    """
+
+    def __init__(self, path: str, deadline: float) -> None:
+        """Connects and asks for a ticket.
+
+        Args:
+            path: of the gRPC socket.
+            deadline: ``time.monotonic()`` after which to give up.
+
+        Raises:
+            DaemonUnavailable, PermissionDenied, DeadlineExceeded, FailedPrecondition: as they say.
+        """
+        path += HANDOFF_SUFFIX
+        self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
+            connecting.settimeout(_left(deadline))
+            try:
+                connecting.connect(path)
+            except OSError as why:
+                raise cannot_reach(path, why) from why
+            self._fd = connecting.detach()
+        try:
+            self._send(_HELLO, 0, None, deadline)
+            self.ticket = self._receive(_WELCOME, deadline)[0]
+        except BaseException:
+            self.close()
+            raise
+
+    def receive_segment(self, deadline: float) -> tuple[int, int]:
+        """The descriptor of the session's shared memory, now the caller's, and its bytes."""
+        _, size, fds = self._receive(_SEGMENT, deadline)
+        if not fds:
+            raise InternalError("hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)")
+        return fds[0], size
+
+    def offer_ring(self, memfd: int, size: int, deadline: float) -> None:
+        """Hands the input ring over."""
+        self._send(_RING_OFFER, size, memfd, deadline)
+        self._receive(_RING_TAKEN, deadline)
+
+    def close(self) -> None:
+        """Gives the session back. Idempotent."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    __del__ = close
+
+    @contextlib.contextmanager
+    def _connected(self, deadline: float) -> Iterator[socket.socket]:
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
+        try:
+            connected.settimeout(_left(deadline))
+            yield connected
+        finally:
+            connected.detach()
+
+    def _send(self, kind: int, ring_bytes: int, fd: int | None, deadline: float) -> None:
+        request = _REQUEST.pack(_MAGIC, _VERSION, kind, 0, ring_bytes)
+        try:
+            with self._connected(deadline) as connected:
+                if fd is None:
+                    connected.send(request)
+                else:
+                    socket.send_fds(connected, [request], [fd])
+        except OSError as why:
+            raise _broken("sending", why) from why
+
+    def _receive(self, expected: int, deadline: float) -> tuple[bytes, int, list[int]]:
+        try:
+            with self._connected(deadline) as connected:
+                data, fds, _, _ = socket.recv_fds(connected, _REPLY.size, 4, socket.MSG_CMSG_CLOEXEC)
+        except OSError as why:
+            raise _broken("receiving", why) from why
+        wanted = fds[:1] if expected == _SEGMENT else []
+        for fd in fds[len(wanted) :]:
+            os.close(fd)
+        try:
+            ticket, size = _checked(data, expected)
+        except BaseException:
+            for fd in wanted:
+                os.close(fd)
+            raise
+        return ticket, size, wanted
+
+
+def _checked(data: bytes, expected: int) -> tuple[bytes, int]:
+    if not data:
+        raise DaemonUnavailable("hand-off: the daemon closed the connection; it may be stopping, try again")
+    if len(data) != _REPLY.size or _REPLY.unpack(data)[0] != _MAGIC:
+        raise FailedPrecondition(
+            f"hand-off: this is not a Millrace daemon's socket, or one of a version that does not fit; {_SAME_VERSION}"
+        )
+    _, version, kind, code, ticket, size, message = _REPLY.unpack(data)
+    if version != _VERSION:
+        raise FailedPrecondition(f"hand-off: the daemon speaks version {version}, this package version {_VERSION}; {_SAME_VERSION}")
+    if kind == _REFUSED:
+        name = CODE_NAMES[code] if 1 <= code < len(CODE_NAMES) else "INTERNAL"
+        raise error_class(name)(message.split(b"\0")[0].decode("utf-8", "replace"))
+    if kind != expected:
+        raise InternalError(f"hand-off: an answer of kind {kind} came out of turn")
+    return ticket, size
+
+
+def _left(deadline: float) -> float:
+    return max(1e-6, deadline - time.monotonic())
+
+
+def _broken(doing: str, why: OSError) -> Exception:
+    if isinstance(why, (TimeoutError, BlockingIOError)):
+        return DeadlineExceeded(f"hand-off: {doing}: the daemon did not answer in time")
+    return DaemonUnavailable(f"hand-off: {doing}: {why.strerror}; the daemon may be stopping, try again")

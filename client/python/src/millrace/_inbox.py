@@ -1,0 +1,290 @@
+"""What has arrived on a session's stream and was not taken yet, and who waits for it.
+
+The stream's reader delivers; whoever waits is woken: threads by a condition, event loops by a callback. Thread-safe. The destructors
+of what it holds (leases, room in the ring) take no lock, so they may run while its own is held.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
+
+from millrace._lease import Held, Outgoing
+from millrace._messages import failure
+from millrace._segment import Segment
+from millrace.batch import Batch
+from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound
+from millrace.recipe import Recipe
+from millrace.ring import RingRoom
+
+T = TypeVar("T")
+Outcome = Batch | Error
+
+
+class EpochShape(NamedTuple):
+    """How long an epoch is, for this rank."""
+
+    batches: int
+    """In all."""
+    first_batch: int
+    """0, or where the position resumes."""
+    samples: int
+    """In all."""
+
+
+class Pending:
+    """The answer of a ``take`` that has nothing yet."""
+
+
+PENDING = Pending()
+
+
+@dataclass
+class _Expected:
+    recipe: Recipe
+    rooms: list[RingRoom]  # free again once the batch has ended
+
+
+@dataclass
+class _EpochState:
+    recipe: Recipe
+    batches: deque[Outcome] = field(default_factory=deque)
+    shape: EpochShape | None = None
+    failed: Error | None = None
+    ended: bool = False
+
+
+@dataclass
+class _DatasetState:
+    files: int = 0
+    answer: Any = None  # DatasetOpened or Error
+
+
+class Inbox:
+    """See the module."""
+
+    def __init__(self, segment: Segment, outgoing: Outgoing) -> None:
+        self._segment: Segment | None = segment
+        self._outgoing = outgoing
+        self._changed = threading.Condition(threading.Lock())
+        self._watchers: list[Callable[[], None]] = []
+        self._attached = False
+        self._end: Error | None = None
+        self._under_way: dict[int, _Expected] = {}
+        self._done: dict[int, Outcome] = {}  # in the order in which they ended
+        self._epochs: dict[int, _EpochState] = {}
+        self._datasets: dict[int, _DatasetState] = {}
+        self._retired: queue.SimpleQueue[int] = queue.SimpleQueue()  # epochs that were stopped, also by destructors
+
+    # ------------------------------------------------------------------------------------------------- by the stream's reader
+
+    def deliver(self, message: Any) -> None:
+        """Takes one ``ServerMessage``; those that nobody waits for any more are dropped, their slots given back."""
+        kind = message.WhichOneof("message")
+        content: Any = getattr(message, kind) if kind else None
+        with self._changed:
+            self._retire()
+            if kind == "completed":
+                self._file(content.stream_id, content.batch_id, self._build(content))
+            elif kind == "failed":
+                self._fail(content)
+            elif kind == "epoch_started" and content.stream_id in self._epochs:
+                shape = EpochShape(content.batches, content.first_batch, content.samples)
+                self._epochs[content.stream_id].shape = shape
+            elif kind == "epoch_ended" and content.stream_id in self._epochs:
+                self._epochs[content.stream_id].ended = True
+            elif kind == "dataset_opened" and content.dataset_id in self._datasets:
+                self._datasets[content.dataset_id].answer = content
+            elif kind == "dataset_progress" and content.dataset_id in self._datasets:
+                self._datasets[content.dataset_id].files = content.files
+            elif kind == "attached":
+                self._attached = True
+            self._wake()
+
+    def close(self, why: Error) -> None:
+        """Nothing comes any more. What is there can still be taken."""
+        with self._changed:
+            self._end = self._end or why
+            self._under_way.clear()
+            self._wake()
+
+    def drop(self) -> None:
+        """Lets go of all that was not taken, and of the segment. After ``close``."""
+        with self._changed:
+            self._done.clear()
+            self._epochs = {stream: _EpochState(state.recipe) for stream, state in self._epochs.items()}
+            self._segment = None
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        for watcher in self._watchers:
+            watcher()
+
+    def _build(self, completed: Any) -> Outcome:
+        state = self._epochs.get(completed.stream_id)
+        expected = state or self._under_way.get(completed.batch_id)
+        held = None
+        try:
+            if completed.HasField("handle"):
+                handle = completed.handle
+                if self._segment is None:
+                    return Cancelled("the session was closed", batch_id=completed.batch_id)
+                held = Held(self._segment, self._outgoing, handle.slot, handle.generation)
+        except Error as why:
+            return why
+        return Batch(completed, held, expected.recipe if expected else Recipe())
+
+    def _fail(self, failed: Any) -> None:
+        subject = failed.WhichOneof("subject")
+        if subject == "batch_id":
+            self._file(failed.epoch_stream_id, failed.batch_id, failure(failed, failed.batch_id))
+        if subject == "dataset_id" and failed.dataset_id in self._datasets:
+            self._datasets[failed.dataset_id].answer = failure(failed)
+        elif subject == "stream_id" and failed.stream_id in self._epochs:
+            self._epochs[failed.stream_id].failed = failure(failed)
+
+    def _file(self, stream: int, batch: int, outcome: Outcome) -> None:
+        if stream:
+            state = self._epochs.get(stream)
+            if state is not None:
+                state.batches.append(outcome)
+        elif self._under_way.pop(batch, None) is not None:
+            self._done[batch] = outcome
+
+    def _retire(self) -> None:
+        while True:
+            try:
+                self._epochs.pop(self._retired.get_nowait(), None)
+            except queue.Empty:
+                return
+
+    # -------------------------------------------------------------------------------------------------------------- by waiters
+
+    def wait(self, take: Callable[[], T | Pending], timeout: float, what: str) -> T:
+        """What ``take`` (one of those below, called under the lock) has, as soon as it has it.
+
+        Raises:
+            DeadlineExceeded: nothing within ``timeout`` seconds.
+            DaemonUnavailable and other Errors: why nothing comes any more.
+        """
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                found = self._look(take)
+                if not isinstance(found, Pending):
+                    return found
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise self.too_late(timeout, what)
+                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+
+    def look(self, take: Callable[[], T | Pending]) -> T | Pending:
+        """As ``wait``, without waiting: ``PENDING`` if there is nothing yet."""
+        with self._changed:
+            return self._look(take)
+
+    def _look(self, take: Callable[[], T | Pending]) -> T | Pending:
+        found = take()
+        if isinstance(found, Pending) and self._end is not None:
+            raise _again(self._end)
+        return found
+
+    def too_late(self, timeout: float, what: str) -> DeadlineExceeded:
+        """The exception for waiting in vain, which says so when the caller holds every slot itself."""
+        text = f"{what}: nothing came within {timeout:g} s"
+        if self._segment is not None and len(self._segment.leases) >= self._segment.slots:
+            text += (
+                f"; this process holds all {self._segment.slots} slots of the session in batches and arrays that are alive: "
+                "release them, copy what is to be kept, or open the session with more slots"
+            )
+        return DeadlineExceeded(text)
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Calls ``watcher`` (which must not block) after every arrival, from the reader's thread."""
+        with self._changed:
+            self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        """Ends ``watch``."""
+        with self._changed:
+            self._watchers.remove(watcher)
+
+    @property
+    def end(self) -> Error | None:
+        """Why nothing comes any more; None while something may."""
+        return _again(self._end) if self._end is not None else None
+
+    # ----------------------------------------------------------------------------------------- what is expected, what is taken
+
+    def take_attached(self) -> bool | Pending:
+        """Whether the daemon has answered the stream's first message."""
+        return True if self._attached else PENDING
+
+    def expect_batch(self, batch: int, recipe: Recipe, rooms: list[RingRoom]) -> None:
+        """A batch is about to be asked for."""
+        with self._changed:
+            self._under_way[batch] = _Expected(recipe, rooms)
+
+    def take_batch(self, batch: int | None) -> Outcome | Pending:
+        """That batch, or the one that ended first."""
+        if batch is None:
+            if self._done:
+                return self._done.pop(next(iter(self._done)))
+            if not self._under_way and self._end is None:
+                raise FailedPrecondition("get: no submitted batch is under way; submit one first")
+            return PENDING
+        if batch in self._done:
+            return self._done.pop(batch)
+        if batch not in self._under_way and self._end is None:
+            raise NotFound(f"get: batch {batch} was never submitted here, or was taken already", batch_id=batch)
+        return PENDING
+
+    def expect_epoch(self, stream: int, recipe: Recipe) -> None:
+        """An epoch is about to start."""
+        with self._changed:
+            self._epochs[stream] = _EpochState(recipe)
+
+    def forget_epoch(self, stream: int) -> None:
+        """Nobody takes its batches any more; they go with the next arrival. May be called from destructors."""
+        self._retired.put(stream)
+
+    def take_epoch_shape(self, stream: int) -> EpochShape | Error | Pending:
+        """How long it is."""
+        state = self._epochs[stream]
+        return state.shape or (_again(state.failed) if state.failed else PENDING)
+
+    def take_of_epoch(self, stream: int) -> Outcome | Pending | None:
+        """Its next batch; None: it is over; an Error without ``batch_id``: it never began or broke off."""
+        state = self._epochs[stream]
+        if state.batches:
+            return state.batches.popleft()
+        if state.failed is not None:
+            return _again(state.failed)
+        return None if state.ended else PENDING
+
+    def expect_dataset(self, dataset: int) -> None:
+        """A dataset is about to be opened."""
+        with self._changed:
+            self._datasets[dataset] = _DatasetState()
+
+    def forget_dataset(self, dataset: int) -> None:
+        """Nobody waits for it any more."""
+        with self._changed:
+            self._datasets.pop(dataset, None)
+
+    def take_dataset(self, dataset: int, told: int) -> Any:
+        """The daemon's answer, or the number of files seen so far if it is not ``told``."""
+        state = self._datasets[dataset]
+        if state.answer is not None:
+            return state.answer
+        return state.files if state.files != told else PENDING
+
+
+def _again(error: Error) -> Error:
+    """A fresh exception like ``error``, so that no traceback grows on one that is raised in many places."""
+    return type(error)(str(error), batch_id=error.batch_id, sample_errors=error.sample_errors)

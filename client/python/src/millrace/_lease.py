@@ -1,0 +1,96 @@
+"""The lease of a slot: who refers to it keeps the slot's bytes as they are.
+
+    Batch, Tensor --> Held --> Lease --> Segment        handles: lose the lease when the batch is released
+    NumPy arrays, DLPack consumers --> Lease            views of the memory itself: keep it as long as they live
+
+The slot goes back to the daemon when the last reference to its Lease is gone, so no view ever shows another batch's pixels.
+"""
+
+from __future__ import annotations
+
+import queue
+import weakref
+from typing import Any
+
+import numpy as np
+
+from millrace._segment import Segment
+from millrace.errors import Forked, Released, StaleHandle
+
+Outgoing = queue.SimpleQueue[Any]
+"""What the session's stream is to send; its ``put`` may be called from destructors, in any thread, at any time."""
+
+
+class LeaseEnd(weakref.ref["Lease"]):
+    """Goes into ``Outgoing`` when its lease is gone, and becomes a Release message there.
+
+    A reference with a callback, rather than a ``__del__`` of the lease: the callback is the queue's own ``put``, so no Python code runs
+    then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
+    """
+
+    __slots__ = ("generation", "segment", "slot")
+
+    slot: int
+    generation: int
+    segment: Segment
+
+
+class Lease:
+    """One slot as long as it is read. NumPy makes of it the whole segment's bytes, read-only, an array whose base is the lease."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "segment")
+
+    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int) -> None:
+        self.segment = segment
+        self.__array_interface__ = segment.array_interface
+        end = LeaseEnd(self, outgoing.put)
+        end.slot, end.generation, end.segment = slot, generation, segment
+        segment.leases.add(end)
+
+
+class Held:
+    """What a batch and its tensors share: the lease until the batch is released, nothing afterwards."""
+
+    __slots__ = ("_bytes", "_lease")
+
+    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int) -> None:
+        if not segment.holds(slot, generation):
+            raise StaleHandle(f"a stale handle: slot {slot} does not hold this batch any more")
+        self._lease: Lease | None = Lease(segment, outgoing, slot, generation)
+        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+
+    @property
+    def released(self) -> bool:
+        return self._lease is None
+
+    def check(self) -> Lease:
+        """The lease.
+
+        Raises:
+            Released: the batch was released.
+            Forked: the batch belongs to the process that forked this one.
+        """
+        lease = self._lease
+        if lease is None:
+            raise Released("this batch was released, and its memory may hold another one by now; copy what you need before")
+        if lease.segment.forked:
+            raise Forked("this batch belongs to the process that forked this one, which gives it back when it likes")
+        return lease
+
+    def bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The session's whole segment, read-only; as long as it or a view of it lives, the slot is not given back.
+
+        Raises as ``check``.
+        """
+        lease = self.check()
+        if self._bytes is None:
+            self._bytes = np.asarray(lease)
+        return self._bytes
+
+    def release(self) -> bool:
+        """Lets go of the slot. True: it went back at once; False: views that live keep it until they are gone."""
+        if self._lease is None:
+            return True
+        lease = weakref.ref(self._lease)
+        self._lease = self._bytes = None
+        return lease() is None

@@ -1,0 +1,175 @@
+"""Our values as the daemon's messages, and back. Pure functions; the enumerations' order is the schema's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from millrace import _schema, recipe
+from millrace.errors import Error, InvalidRequest, SampleError, SampleFailed, error_class
+from millrace.recipe import Box, Recipe, Size, check_choice
+from millrace.ring import RingRoom
+from millrace.samples import DatasetSample, Path, Sample, Source
+
+
+def _number(name: str, value: object, literal: Any) -> int:
+    return check_choice(name, value, get_args(literal)) + 1  # 0 is UNSPECIFIED
+
+
+def fidelity_number(value: str) -> int:
+    """Number of an ``enum Fidelity``."""
+    return _number("fidelity", value, recipe.Fidelity)
+
+
+def on_error_number(value: str) -> int:
+    """Number of an ``enum OnError``."""
+    return _number("on_error", value, recipe.OnError)
+
+
+def priority_number(value: str) -> int:
+    """Number of an ``enum Priority``."""
+    return _number("priority", value, recipe.Priority)
+
+
+def shard_tail_number(value: str) -> int:
+    """Number of an ``enum ShardTail``."""
+    return _number("shard_tail", value, recipe.ShardTail)
+
+
+def dtype_name(number: int) -> recipe.DType:
+    """The element type of a handle."""
+    names: tuple[recipe.DType, ...] = get_args(recipe.DType)
+    return names[number - 1] if 1 <= number <= len(names) else names[0]
+
+
+def _fill_size(out: Any, size: Size) -> None:
+    out.width, out.height = size
+
+
+def _fill_box(out: Any, box: Box) -> None:
+    out.left, out.top, out.width, out.height = box
+
+
+def _fill_crop(out: Any, crop: recipe.Crop) -> None:
+    if isinstance(crop, recipe.CentreCrop):
+        _fill_size(out.centre, crop.size)
+    elif isinstance(crop, recipe.RandomResizedCrop):
+        random = out.random_resized
+        random.min_scale, random.max_scale = crop.scale
+        random.min_ratio, random.max_ratio = crop.ratio
+    else:
+        _fill_box(out.box, crop.box)
+
+
+def _fill_resize(out: Any, resize: recipe.Resize) -> None:
+    if isinstance(resize, recipe.ShorterSide):
+        out.shorter_side = resize.pixels
+    elif isinstance(resize, recipe.LongerSide):
+        out.longer_side = resize.pixels
+    else:
+        _fill_size(out.exact, resize.size)
+
+
+def recipe_message(of: Recipe) -> Any:
+    """A ``millrace.v1.Recipe``.
+
+    Raises:
+        InvalidRequest: a number is out of its field's range.
+    """
+    out = _schema.Recipe()
+    try:
+        out.ignore_orientation = of.ignore_orientation
+        if of.crop is not None:
+            _fill_crop(out.crop, of.crop)
+        if of.resize is not None:
+            _fill_resize(out.resize, of.resize)
+            out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
+        if of.centre_crop is not None:
+            _fill_size(out.centre_crop, of.centre_crop)
+        out.flip_probability = of.flip_probability
+        if of.normalise is not None:
+            out.normalise.mean.extend(of.normalise.mean)
+            out.normalise.std.extend(of.normalise.std)
+    except (TypeError, ValueError) as why:
+        raise InvalidRequest(f"recipe: {why}") from why
+    out.range = _number("Recipe.range", of.range, recipe.ValueRange)
+    out.dtype = _number("Recipe.dtype", of.dtype, recipe.DType)
+    out.layout = _number("Recipe.layout", of.layout, recipe.Layout)
+    out.channels = _number("Recipe.channels", of.channels, recipe.Channels)
+    out.packing = _number("Recipe.packing", of.packing, recipe.Packing)
+    return out
+
+
+def _fill_source(out: Any, source: Source) -> None:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        out.encoded = bytes(source)
+    elif isinstance(source, RingRoom):
+        out.ring.offset, out.ring.length = source.offset, source.length
+    elif isinstance(source, DatasetSample):
+        out.dataset.dataset_id, out.dataset.sample_id = source
+    elif isinstance(source, (Path, str, os.PathLike)):
+        path = source.path if isinstance(source, Path) else source
+        out.path = os.path.abspath(path)
+    else:
+        raise InvalidRequest(
+            f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is a {type(source).__name__}"
+        )
+
+
+def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]:
+    """Appends one ``millrace.v1.Sample`` for each of ``samples`` to ``out``; returns the rooms in the ring that they name.
+
+    Raises:
+        InvalidRequest: a sample is of no known kind, or a number is out of range.
+    """
+    rooms = []
+    try:
+        for sample in samples:
+            message = out.add()
+            source = sample.source if isinstance(sample, Sample) else sample
+            _fill_source(message, source)
+            if isinstance(source, RingRoom):
+                rooms.append(source)
+            label = sample.label if isinstance(sample, Sample) else None
+            if label is not None or not isinstance(source, DatasetSample):
+                message.label = -1 if label is None else label
+            if not isinstance(sample, Sample):
+                continue
+            if sample.id is not None:
+                message.id, message.has_id = sample.id, True
+            if sample.box is not None:
+                _fill_box(message.box, sample.box)
+    except (TypeError, ValueError) as why:
+        if isinstance(why, InvalidRequest):
+            raise
+        raise InvalidRequest(f"submit: {why}") from why
+    return rooms
+
+
+def sample_errors(messages: Iterable[Any]) -> tuple[SampleError, ...]:
+    """The bad samples of a batch."""
+    return tuple(SampleError(m.index, m.sample_id, m.source, m.code, m.message) for m in messages)
+
+
+def failure(failed: Any, batch_id: int | None = None) -> Error:
+    """The exception for a ``millrace.v1.Failed``."""
+    errors = sample_errors(failed.errors)
+    cls = SampleFailed if errors else error_class(failed.code)
+    return cls(failed.message, batch_id=batch_id, sample_errors=errors)
+
+
+def open_dataset(number: int, path: str | os.PathLike[str], extensions: Iterable[str]) -> Any:
+    """A ``millrace.v1.ClientMessage`` with an ``OpenDataset``.
+
+    Raises:
+        InvalidRequest: extensions that are no list of names.
+    """
+    if isinstance(extensions, str):
+        raise InvalidRequest(f'dataset: extensions is a list, such as ["{extensions.lstrip(".")}"]')
+    names = [name.lstrip(".").lower() for name in extensions]
+    message = _schema.ClientMessage()
+    message.open_dataset.dataset_id = number
+    message.open_dataset.path = os.path.abspath(path)
+    message.open_dataset.extensions.extend(names)
+    return message

@@ -1,0 +1,43 @@
+"""The daemon's messages (proto/rpc/millrace/v1), as classes made at import time from the schema in the wheel.
+
+They live in a descriptor pool of their own, so that another copy of the schema in the process, of whatever version, is no clash.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+
+def _load() -> dict[str, Any]:
+    schema = descriptor_pb2.FileDescriptorSet()
+    schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    waiting = list(schema.file)
+    known: set[str] = set()
+    while waiting:  # a file goes in after those that it imports
+        ready = [file for file in waiting if known.issuperset(file.dependency)]
+        for file in ready:
+            pool.AddSerializedFile(file.SerializeToString())
+            known.add(file.name)
+            waiting.remove(file)
+        if not ready:
+            raise ImportError(f"the wheel's schema lacks what {waiting[0].name} imports; reinstall millrace")
+    names = [f"{file.package}.{message.name}" for file in schema.file for message in file.message_type]
+    return {name.rpartition(".")[2]: message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names}
+
+
+_messages = _load()
+
+Box: Any = _messages["Box"]
+ClientMessage: Any = _messages["ClientMessage"]
+GetStatisticsReply: Any = _messages["GetStatisticsReply"]
+ListDevicesReply: Any = _messages["ListDevicesReply"]
+OpenSessionReply: Any = _messages["OpenSessionReply"]
+OpenSessionRequest: Any = _messages["OpenSessionRequest"]
+Recipe: Any = _messages["Recipe"]
+ServerMessage: Any = _messages["ServerMessage"]
+StartEpoch: Any = _messages["StartEpoch"]
+Submit: Any = _messages["Submit"]

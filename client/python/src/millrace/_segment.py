@@ -1,0 +1,112 @@
+"""The session's shared memory, mapped read-only. Its layout is drawn in proto/shm/segment_layout.h."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+from typing import Any
+
+import numpy as np
+
+from millrace import _fork
+from millrace._handoff import HandoffConnection
+from millrace.errors import FailedPrecondition, InternalError, ResourceExhausted
+
+_MAGIC = 0x31474553_4C4C494D  # "MILLSEG1"
+_VERSION = 1
+_HEADER = struct.Struct("<QIIQQQQQQ")
+_SLOT_HEADER = struct.Struct("<IIQ")
+_SLOT_HEADER_BYTES = 64
+_SEALED = 2
+
+RECORD = np.dtype(
+    [
+        ("id", "<u8"),
+        ("label", "<i8"),
+        ("pixels_offset", "<u8"),
+        ("pixels_bytes", "<u8"),
+        ("width", "<u4"),
+        ("height", "<u4"),
+        ("source_width", "<u4"),
+        ("source_height", "<u4"),
+        ("crop_left", "<i4"),
+        ("crop_top", "<i4"),
+        ("crop_width", "<i4"),
+        ("crop_height", "<i4"),
+        ("fetch_us", "<u4"),
+        ("queue_us", "<u4"),
+        ("decode_us", "<u4"),
+        ("transform_us", "<u4"),
+        ("status", "<u2"),
+        ("flags", "u1"),
+        ("orientation", "u1"),
+        ("backend", "S12"),
+        ("index", "<u4"),
+        ("reserved", "<u4", (7,)),
+    ]
+)
+"""``SampleRecord``: what happened to one image. Offsets count from the segment's start; times are microseconds."""
+
+FLIPPED, ZEROED, SUBSTITUTED = 1, 2, 4
+"""Bits of a record's ``flags``."""
+
+
+class Segment:
+    """The mapping and the hand-off connection that keeps the session's memory in the daemon; shared by the session and every batch.
+
+    Gone with the last of them. Immutable but for ``leases`` and ``forked``.
+    """
+
+    def __init__(self, connection: HandoffConnection, deadline: float) -> None:
+        """Receives the descriptor on ``connection``, maps it and checks its header. Raises as ``HandoffConnection``."""
+        self._connection = connection
+        self.forked = False
+        """Whether this is the copy of a forked child, which must not use it."""
+        self.leases: set[Any] = set()
+        """The ends of the leases that this process holds at the moment (see _lease.py)."""
+        self._lock = threading.Lock()
+        fd, size = connection.receive_segment(deadline)
+        try:
+            if os.fstat(fd).st_size != size or size < _HEADER.size:
+                raise InternalError(f"the session's segment has {os.fstat(fd).st_size} bytes, the daemon speaks of {size}")
+            flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+            self._map = mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ)
+        except OSError as why:
+            raise ResourceExhausted(f"mapping {size} bytes of shared memory: {why.strerror}") from why
+        finally:
+            os.close(fd)
+        header = _HEADER.unpack_from(self._map)
+        magic, version, self.slots, _, self.slot_bytes, stride, data_offset, self.session_id, _ = header
+        if magic != _MAGIC or version != _VERSION:
+            raise FailedPrecondition(
+                f"the daemon's shared memory has layout version {version}, this package reads version {_VERSION}; "
+                "install the Python package and millraced of the same version"
+            )
+        headers_end = _HEADER.size + self.slots * _SLOT_HEADER_BYTES
+        if self.slots < 1 or headers_end > data_offset or data_offset + self.slots * stride > size:
+            raise InternalError("the segment's header contradicts itself; please report it with the daemon's version")
+        self.bytes = np.frombuffer(self._map, np.uint8)
+        """The whole segment, read-only."""
+        self.array_interface = self.bytes.__array_interface__
+        """NumPy's description of them."""
+        _fork.register(self)
+
+    def holds(self, slot: int, generation: int) -> bool:
+        """Whether the slot is sealed and of that generation right now."""
+        if slot >= self.slots:
+            return False
+        state, _, found = _SLOT_HEADER.unpack_from(self._map, _HEADER.size + slot * _SLOT_HEADER_BYTES)
+        return bool(state == _SEALED and found == generation)
+
+    def offer_ring(self, memfd: int, size: int, deadline: float) -> None:
+        """Hands the input ring over. Thread-safe."""
+        with self._lock:
+            self._connection.offer_ring(memfd, size, deadline)
+
+    def after_fork_in_child(self) -> None:
+        """Lets go of the connection, which would keep the parent's session alive for as long as this child lives."""
+        self.forked = True
+        self.leases.clear()  # they would be put into a queue of the parent's
+        self._connection.close()

@@ -1,0 +1,133 @@
+"""A session's gRPC stream: a thread that reads it, and a queue that anyone may put messages into.
+
+gRPC's own threads parse what arrives and write what is queued, so the client's thread does neither.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+
+from millrace import _fork, _schema
+from millrace._inbox import Inbox
+from millrace._lease import LeaseEnd, Outgoing
+from millrace.errors import Cancelled, DaemonUnavailable, Error, error_class
+
+_UNSENT_MOST = 4096  # messages that the daemon was too slow to take
+_OPTIONS = [
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_receive_message_length", 16 << 20),
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+class _Close:
+    """The last thing in the queue."""
+
+
+def channel_to(path: str) -> grpc.Channel:
+    """A channel to the daemon's socket; nothing is connected before the first call."""
+    _fork.check_grpc()
+    return grpc.insecure_channel(f"unix:{path}", options=_OPTIONS)
+
+
+def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
+    """The exception for a call that failed."""
+    code = why.code()
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return gone(path, why.details())
+    return error_class(code.name)(f"{doing}: {why.details()}")
+
+
+def gone(path: str, reason: str | None) -> DaemonUnavailable:
+    """The exception for a daemon that went away."""
+    return DaemonUnavailable(
+        f"the daemon at unix:{path} has gone away ({reason or 'the connection closed'}); once it runs again open a new session; "
+        "an epoch goes on from its position"
+    )
+
+
+def unary(channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float) -> Any:
+    """One call: serialised request in, parsed reply out. Raises Errors."""
+    call = channel.unary_unary(method, request_serializer=None, response_deserializer=reply.FromString if reply else None)
+    try:
+        return call(request, timeout=timeout)
+    except grpc.RpcError as why:
+        raise call_error(why, path, method.rpartition(".")[2]) from None
+
+
+class Wire:
+    """See the module. Thread-safe; ``close_soon`` may be called from destructors."""
+
+    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing) -> None:
+        self._path = path
+        self._channel = channel
+        self._inbox = inbox
+        self._outgoing = outgoing
+        stream = channel.stream_stream(
+            "/millrace.v1.Sessions/Stream",
+            request_serializer=_serialised,
+            response_deserializer=_schema.ServerMessage.FromString,
+        )
+        self._call: Any = stream(_queued(outgoing))
+        self._reader = threading.Thread(target=self._read, name="millrace-reader", daemon=True)
+        self._reader.start()
+
+    def send(self, message: Any) -> None:
+        """Queues a ``ClientMessage``."""
+        self._outgoing.put(message)
+
+    @property
+    def congested(self) -> bool:
+        """Whether the daemon takes messages too slowly for more to be queued."""
+        return self._outgoing.qsize() >= _UNSENT_MOST
+
+    def close_soon(self) -> None:
+        """Ends the stream once what is queued has left. Returns at once."""
+        self._outgoing.put(_Close)
+
+    def close(self, timeout: float) -> None:
+        """Ends the stream and waits until its threads are gone, at most ``timeout`` seconds."""
+        self._inbox.close(Cancelled("the session was closed"))
+        self._outgoing.put(_Close)
+        self._call.cancel()
+        if threading.current_thread() is not self._reader:
+            self._reader.join(timeout)
+
+    def _read(self) -> None:
+        reason = None
+        try:
+            for message in self._call:
+                self._inbox.deliver(message)
+            error: Error = gone(self._path, reason)
+        except grpc.RpcError as why:
+            error = call_error(why, self._path, "the daemon ended the session")
+        finally:
+            self._outgoing.put(_Close)
+        self._inbox.close(error)
+        self._channel.close()
+
+
+def _queued(outgoing: Outgoing) -> Iterator[Any]:
+    while True:
+        message = outgoing.get()
+        if message is _Close:
+            return
+        yield message
+
+
+def _serialised(message: Any) -> bytes:
+    if isinstance(message, LeaseEnd):
+        message.segment.leases.discard(message)
+        message = _schema.ClientMessage(release={"slot": message.slot, "generation": message.generation})
+    return message.SerializeToString()  # type: ignore[no-any-return]
+
+
+def outgoing_queue() -> Outgoing:
+    """An empty queue for a session's stream."""
+    return queue.SimpleQueue()

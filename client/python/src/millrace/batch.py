@@ -1,0 +1,191 @@
+"""A finished batch: pixels in shared memory, and what happened to each image."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace._lease import Held
+from millrace._messages import dtype_name, sample_errors
+from millrace._segment import FLIPPED, RECORD
+from millrace.errors import InternalError, SampleError, SampleFailed
+from millrace.recipe import DTYPE_BYTES, DType, Recipe
+from millrace.tensor import Tensor
+
+
+class Batch:
+    """A lease on a finished batch. N is the number of images that it has.
+
+    The slot goes back to the daemon when the batch and everything made of its memory has been collected, or by ``release()`` (which
+    leaving a ``with`` block calls). Views of the memory that are alive then stay valid and keep the slot until they are gone, too; the
+    batch itself and its tensors raise ``Released`` from then on. What comes as a copy (labels, ids, ...) is the caller's.
+
+    Thread-safe for reading.
+    """
+
+    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "id", "position", "recipe")
+
+    def __init__(self, completed: Any, held: Held | None, recipe: Recipe) -> None:
+        """Made by the session from a ``millrace.v1.Completed``; ``held`` is None when no image is left."""
+        self._completed = completed
+        self.recipe = recipe
+        """What it was made with."""
+        self._held = held
+        self._images: Tensor | None = None
+        self._records: NDArray[Any] | None = None
+        self._errors: tuple[SampleError, ...] | None = None
+        self.id: int = completed.batch_id
+        """What ``Session.submit`` returned, or the batch's number in its epoch."""
+        self.position: bytes = completed.position
+        """Of an epoch: goes on after this batch (``Session.epoch(position=...)``), in any process, after any restart."""
+
+    @property
+    def images(self) -> Tensor:
+        """The pixels: N x 3 x H x W, or as the recipe says. A packed batch has one axis, the bytes; see ``image``.
+
+        Raises:
+            Released: the batch was released.
+            SampleFailed: no image of the batch is left.
+        """
+        held = self._require()
+        if self._images is None:
+            handle = self._completed.handle
+            tensor = Tensor(held, handle.offset, tuple(handle.shape), tuple(handle.strides), dtype_name(handle.dtype))
+            self._images = tensor
+        return self._images
+
+    def image(self, index: int) -> Tensor:
+        """The pixels of one image: H x W x C or C x H x W; of packed batches too.
+
+        Raises:
+            IndexError: there are not so many.
+            Released: the batch was released.
+        """
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"image {index} of a batch of {count}")
+        images = self.images
+        if images.ndim == 4:
+            index %= count
+            offset = self._completed.handle.offset + index * images.strides[0]
+            return Tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype)
+        return self._packed_image(self.records[index], images.dtype)
+
+    def _packed_image(self, record: Any, dtype: DType) -> Tensor:
+        width, height, size = int(record["width"]), int(record["height"]), DTYPE_BYTES[dtype]
+        channels = int(record["pixels_bytes"]) // (width * height * size) if width and height else 0
+        if channels not in (1, 3):
+            raise InternalError("a packed image's record does not fit its pixels; please report it with the daemon's version")
+        shape = (height, width, channels) if self.recipe.layout == "NHWC" else (channels, height, width)
+        strides = (shape[1] * shape[2] * size, shape[2] * size, size)
+        return Tensor(self._require(), int(record["pixels_offset"]), shape, strides, dtype)
+
+    @property
+    def records(self) -> NDArray[Any]:
+        """One ``SampleRecord`` (proto/shm/segment_layout.h) an image: a read-only structured array in shared memory.
+
+        Fields: id, label, width, height, source_width, source_height, crop_left, crop_top, crop_width, crop_height, fetch_us,
+        queue_us, decode_us, transform_us, status, flags, orientation, backend, index. It keeps the slot, as any view.
+        """
+        if len(self) == 0:
+            return np.empty(0, RECORD)
+        handle = self._completed.handle
+        records: NDArray[Any] = np.ndarray((handle.samples,), RECORD, self._require().bytes(), handle.records_offset)
+        return records
+
+    def _copied_records(self) -> NDArray[Any]:
+        if self._records is None:
+            copied: NDArray[Any] = self.records.copy()
+            self._records = copied
+        return self._records
+
+    def _column(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = self._copied_records()[name].copy()
+        return column
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """int64 [N]: a dataset's class numbers, or what ``Sample.label`` said; -1 where there is none."""
+        return self._column("label")
+
+    @property
+    def ids(self) -> NDArray[np.uint64]:
+        """uint64 [N]: which image it is."""
+        return self._column("id")
+
+    @property
+    def status(self) -> NDArray[np.uint16]:
+        """uint16 [N]: 0, or the code of what went wrong with that image (zeroed and substituted images only)."""
+        return self._column("status")
+
+    @property
+    def flips(self) -> NDArray[np.bool_]:
+        """Bool [N]: whether the image was flipped from left to right."""
+        return (self._column("flags") & FLIPPED).astype(np.bool_)
+
+    @property
+    def boxes(self) -> NDArray[np.int32]:
+        """int32 [N, 4]: left, top, width, height of the crop, pixels of the oriented source."""
+        return self._columns("crop_left", "crop_top", "crop_width", "crop_height", np.int32)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """int64 [N, 2]: width and height of each image as it is in the tensor, pixels."""
+        return self._columns("width", "height", np.int64)
+
+    @property
+    def source_sizes(self) -> NDArray[np.int64]:
+        """int64 [N, 2]: width and height as stored in the file, before orientation; 0 where they are not known."""
+        return self._columns("source_width", "source_height", np.int64)
+
+    def _columns(self, *names_and_dtype: Any) -> NDArray[Any]:
+        *names, dtype = names_and_dtype
+        records = self._copied_records()
+        return np.stack([records[name] for name in names], axis=-1).astype(dtype)
+
+    @property
+    def errors(self) -> tuple[SampleError, ...]:
+        """The images that did not come out as asked, with the reason."""
+        if self._errors is None:
+            self._errors = sample_errors(self._completed.errors)
+        return self._errors
+
+    def release(self) -> bool:
+        """Gives the slot back. Idempotent, never waits.
+
+        Returns:
+            True if it went back at once; False if views of its memory are alive: they stay valid, and it goes back with the last.
+        """
+        self._images = None
+        return self._held.release() if self._held is not None else True
+
+    @property
+    def released(self) -> bool:
+        """Whether ``release()`` was called."""
+        return self._held is not None and self._held.released
+
+    def _require(self) -> Held:
+        if self._held is None:
+            raise SampleFailed(
+                "no image of this batch is left: all were bad, and on_error is skip; see errors",
+                batch_id=self.id,
+                sample_errors=self.errors,
+            )
+        self._held.check()
+        return self._held
+
+    def __len__(self) -> int:
+        return int(self._completed.handle.samples) if self._held is not None else 0
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        state = ", released" if self.released else ""
+        return f"<millrace.Batch {self.id}: {len(self)} images, {len(self._completed.errors)} bad{state}>"

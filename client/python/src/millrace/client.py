@@ -1,0 +1,200 @@
+"""The connection to the host's daemon."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+import grpc
+
+from millrace import _address, _fork, _schema
+from millrace._wire import channel_to, unary
+from millrace.errors import DaemonUnavailable, Forked, InvalidRequest
+from millrace.recipe import Recipe
+from millrace.session import Session
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One of the daemon's figures, named and measured as OpenMetrics wants."""
+
+    name: str
+    value: float
+    unit: str
+    help: str
+    counter: bool
+    """Only grows while the daemon lives; else it goes up and down."""
+
+
+@dataclass(frozen=True)
+class SessionStatistics:
+    """One session as the daemon sees it; sizes are bytes."""
+
+    id: int
+    name: str
+    uid: int
+    pid: int
+    slots: int
+    slots_free: int
+    segment_bytes: int
+    batches: int
+    samples: int
+    bad_samples: int
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What the daemon has done and holds."""
+
+    daemon_version: str
+    pid: int
+    uptime: float
+    """Seconds."""
+    metrics: dict[str, Metric]
+    sessions: tuple[SessionStatistics, ...]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A preprocessing device of the host."""
+
+    backend: str
+    """What ``backend=`` pins: ``"cpu"``."""
+    name: str
+    ready: bool
+    lanes: int
+    formats: tuple[str, ...]
+    detail: str
+
+
+class Client:
+    """A connection to the daemon; made by ``millrace.connect``. Thread-safe; a context manager. Sessions do not need it once open."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        self.path = path
+        """Of the socket that it is connected to."""
+        self._forked = False
+        deadline = time.monotonic() + timeout
+        _probe(path, timeout)
+        self._channel: grpc.Channel = channel_to(path)
+        _fork.register(self)
+        self.ping(max(0.001, deadline - time.monotonic()))
+
+    def session(
+        self,
+        recipe: Recipe | None = None,
+        batch: int = 64,
+        slots: int = 4,
+        slot_bytes: int | None = None,
+        name: str = "",
+        timeout: float = 30.0,
+    ) -> Session:
+        """Opens a session.
+
+        Args:
+            recipe: of batches and epochs that bring none; None: whole images in their own size, uint8 NCHW (needs ``slot_bytes``).
+            batch: samples in a batch at most.
+            slots: batches that may be finished or under way at once.
+            slot_bytes: room for one batch's pixels and 192 bytes an image; None: computed from recipe and batch.
+            name: for statistics: ``"resnet50 rank 3"``; at most 64 bytes, printable.
+            timeout: seconds for opening.
+
+        Raises:
+            InvalidRequest: a field is wrong, or ``slot_bytes`` is needed because the recipe leaves the images' sizes open.
+            ResourceExhausted: which budget of the daemon, and how to raise it.
+            DaemonUnavailable, PermissionDenied, FailedPrecondition: as they say.
+        """
+        self._check()
+        recipe = recipe or Recipe()
+        if batch < 1:
+            raise InvalidRequest(f"session: batch must be at least 1, is {batch}")
+        room = slot_bytes or recipe.slot_bytes(batch)
+        if room is None:
+            raise InvalidRequest(
+                "session: slot_bytes must be given, because the recipe leaves the images' sizes open; "
+                "allow for the batch's pixels and 192 bytes an image"
+            )
+        return Session(self.path, recipe, batch, slots, room, name, timeout)
+
+    def ping(self, timeout: float = 5.0) -> float:
+        """One round trip to the daemon's health service; how many seconds it took.
+
+        Raises:
+            DaemonUnavailable: it does not serve (any more).
+        """
+        self._check()
+        began = time.monotonic()
+        reply = unary(self._channel, "/grpc.health.v1.Health/Check", b"", None, self.path, timeout)
+        if reply != b"\x08\x01":  # HealthCheckResponse{status: SERVING}
+            raise DaemonUnavailable(f"the daemon at unix:{self.path} does not serve: it is stopping or just starting; try again")
+        return time.monotonic() - began
+
+    def statistics(self, timeout: float = 5.0) -> Statistics:
+        """What the daemon has done and holds."""
+        self._check()
+        method = "/millrace.v1.Statistics/Get"
+        reply = unary(self._channel, method, b"", _schema.GetStatisticsReply, self.path, timeout)
+        metrics = {m.name: Metric(m.name, m.value, m.unit, m.help, m.kind == 1) for m in reply.metrics}
+        sessions = tuple(
+            SessionStatistics(
+                s.session_id, s.name, s.uid, s.pid, s.slots, s.slots_free, s.segment_bytes, s.batches, s.samples, s.bad_samples
+            )
+            for s in reply.sessions
+        )
+        return Statistics(reply.daemon_version, reply.pid, reply.uptime_seconds, metrics, sessions)
+
+    def devices(self, timeout: float = 5.0) -> tuple[Device, ...]:
+        """The host's preprocessing devices."""
+        self._check()
+        reply = unary(self._channel, "/millrace.v1.Devices/List", b"", _schema.ListDevicesReply, self.path, timeout)
+        return tuple(Device(d.backend, d.name, d.state == 1, d.lanes, tuple(d.formats), d.detail) for d in reply.devices)
+
+    def close(self) -> None:
+        """Ends the connection. Idempotent; sessions go on."""
+        if not self._forked:
+            self._channel.close()
+
+    def after_fork_in_child(self) -> object:
+        """For the child of a fork: it may not use the connection."""
+        self._forked = True
+        return self._channel
+
+    def _check(self) -> None:
+        if self._forked:
+            raise Forked("this client belongs to the process that forked this one; connect anew after fork()")
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<millrace.Client {self.path}>"
+
+
+def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0) -> Client:
+    """Connects to the host's daemon.
+
+    Args:
+        address: a socket's path or ``unix:PATH``; None: $MILLRACE_SOCKET, else the service's, /run/millrace/millrace.sock.
+        timeout: seconds.
+
+    Raises:
+        DaemonUnavailable: nobody answers there; says how to start it.
+        PermissionDenied: this user may not; says which group to join.
+        Forked: the parent of this process was connected, and gRPC does not survive fork().
+    """
+    return Client(_address.resolve(address), timeout)
+
+
+def _probe(path: str, timeout: float) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
+        probe.settimeout(timeout)
+        try:
+            probe.connect(path)
+        except OSError as why:
+            raise _address.cannot_reach(path, why) from why

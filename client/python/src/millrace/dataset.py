@@ -1,0 +1,46 @@
+"""Datasets: folder trees that the daemon has listed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millrace.epoch import Epoch
+    from millrace.session import Session
+
+
+class Dataset:
+    """An opened folder tree. The daemon forgets it when this is collected or closed; epochs under way go on.
+
+    Folders directly beneath it are the classes, in byte order of their names; without folders every label is -1. Samples are numbered
+    in byte order of their relative paths. ``len()`` is their number. Immutable.
+    """
+
+    def __init__(self, session: Session, path: str, opened: Any) -> None:
+        self._session = session
+        self.path = path
+        """The folder, absolute."""
+        self.id: int = opened.dataset_id
+        """For ``DatasetSample``."""
+        self.classes: tuple[str, ...] = tuple(opened.classes)
+        """A label is a position in here."""
+        self.fingerprint: int = opened.fingerprint
+        """Of the listing: paths in order."""
+        self._samples: int = opened.samples
+
+    def epoch(self, **options: Any) -> Epoch:
+        """One pass over it; as ``Session.epoch``."""
+        return self._session.epoch(self, **options)
+
+    def close(self) -> None:
+        """The daemon forgets it. Idempotent."""
+        self._session._close_dataset(self.id)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self._samples
+
+    def __repr__(self) -> str:
+        return f"<millrace.Dataset {self.path}: {len(self)} samples, {len(self.classes)} classes>"

@@ -1,0 +1,92 @@
+"""An epoch under way: the daemon shuffles, shards, reads ahead and pushes batches as long as the session has free slots."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from millrace._inbox import EpochShape, Pending
+from millrace.batch import Batch
+from millrace.errors import Cancelled, Error
+
+if TYPE_CHECKING:
+    from millrace.session import Session
+
+__all__ = ["Epoch", "EpochShape"]
+
+
+class Epoch:
+    """An iterator of ``Batch``, in order. Made by ``Session.epoch``; belongs to one thread.
+
+    A failed batch raises where it would have come; ``next()`` goes on with the one after it. The daemon fills a slot only when it is
+    free: a batch (or an array made of it) that is kept keeps its slot.
+    """
+
+    def __init__(self, session: Session, stream: int, position: bytes, timeout: float) -> None:
+        self._session = session
+        self._stream = stream
+        self.timeout = timeout
+        """Seconds that ``next`` waits unless told otherwise."""
+        self._stopped = False
+        self.position = position
+        """After the batch that came last: ``Session.epoch(position=...)`` goes on after it. Empty before the first."""
+
+    def shape(self, timeout: float | None = None) -> EpochShape:
+        """How many batches and samples it has; waits for the daemon's answer.
+
+        Raises:
+            InvalidRequest: a field of the request is wrong.
+            FailedPrecondition: the position is of another dataset or order.
+            Cancelled: the epoch was stopped.
+        """
+        found: EpochShape | Error = self._session._wait(self._take_shape, self.timeout if timeout is None else timeout, "epoch")
+        if isinstance(found, Error):
+            raise found
+        return found
+
+    def next(self, timeout: float | None = None) -> Batch | None:
+        """The next batch; None at the end.
+
+        Raises:
+            SampleFailed: that batch has a bad image, with ``on_error="fail"``; the epoch goes on with the next call.
+            DeadlineExceeded: none within ``timeout`` seconds (None: the epoch's).
+            DaemonUnavailable: it went away; ``position`` goes on after the last batch.
+        """
+        return self._took(self._session._wait(self._take_next, self.timeout if timeout is None else timeout, "epoch"))
+
+    def _take_shape(self) -> EpochShape | Error | Pending:
+        return Cancelled("the epoch was stopped") if self._stopped else self._session._inbox.take_epoch_shape(self._stream)
+
+    def _take_next(self) -> Batch | Error | Pending | None:
+        return None if self._stopped else self._session._inbox.take_of_epoch(self._stream)
+
+    def _took(self, found: Batch | Error | None) -> Batch | None:
+        if isinstance(found, Error):
+            raise found
+        if found is not None and found.position:
+            self.position = found.position
+        return found
+
+    def stop(self) -> None:
+        """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
+        if not self._stopped:
+            self._stopped = True
+            self._session._stop_epoch(self._stream)
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = self.next()
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def __enter__(self) -> Epoch:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def __del__(self) -> None:
+        self.stop()

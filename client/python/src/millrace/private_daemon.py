@@ -1,0 +1,268 @@
+"""A daemon of one's own, for tests, notebooks and machines without the service.
+
+    >>> with millrace.serve(["photos"]) as daemon:
+    ...     client = millrace.connect(daemon.address)
+
+It listens in a fresh folder that only this user can enter, and stops with its owner, however that ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import queue
+import select
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+from millrace import _address
+from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
+
+_PREFIX = "millrace-"
+_LOCK = "owner"  # locked as long as the folder's owner lives
+_LISTENING = b"listening on "
+
+# Between fork and exec: PR_SET_PDEATHSIG stops the daemon when the thread that started it is gone. In a program of its own, because
+# code of ours must not run in the forked child of a process that has threads.
+_LAUNCHER = """
+import ctypes, os, signal, sys
+parent = int(sys.argv[1])
+os.setpgid(0, 0)
+ctypes.CDLL(None).prctl(1, int(signal.SIGTERM))
+if os.getppid() != parent:
+    sys.exit(126)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class PrivateDaemon:
+    """A running daemon; made by ``millrace.serve``; a context manager. Thread-safe."""
+
+    def __init__(self, program: str, roots: Iterable[str], lanes: int, arguments: Iterable[str], timeout: float) -> None:
+        self._folder, self._lock = _make_folder()
+        self.address = os.path.join(self._folder, "millrace.sock")
+        """The path of its socket, for ``millrace.connect``."""
+        command = [program, "--socket", self.address]
+        for root in roots:
+            command += ["--root", os.path.realpath(root, strict=True)]
+        if lanes:
+            command += ["--lanes", str(lanes)]
+        command += arguments
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = os.getpid()
+        self._stopping = threading.Lock()
+        self._status = 0
+        self._before: str | None = None
+        try:
+            self._start(command, timeout)
+        except BaseException:
+            self.stop(0)
+            raise
+        atexit.register(_stop_at_exit, weakref.ref(self))
+
+    def _start(self, command: list[str], timeout: float) -> None:
+        born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = queue.SimpleQueue()
+        # The kernel stops the daemon when the thread that started it ends, so one that lasts as long as the daemon does it.
+        owner = threading.Thread(target=_own, args=(command, self._log_path, born), name="millrace-serve", daemon=True)
+        owner.start()
+        process = born.get()
+        if isinstance(process, OSError):
+            raise NotFound(f"private daemon: {command[0]} cannot be started: {process.strerror}")
+        self._process = process
+        assert process.stdout is not None
+        why = _wait_listening(process.stdout.fileno(), timeout)
+        if why:
+            raise DaemonUnavailable(f"private daemon: {command[0]} {why}; it says: {self.log()}")
+        self._before = os.environ.get("MILLRACE_SOCKET")
+        os.environ["MILLRACE_SOCKET"] = self.address
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def _log_path(self) -> str:
+        return os.path.join(self._folder, "log")
+
+    def log(self) -> str:
+        """What it has written to stderr, the last 64 KiB."""
+        try:
+            with open(self._log_path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - (64 << 10)))
+                return file.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def stop(self, patience: float = 10.0) -> int:
+        """SIGTERM, so that it finishes what is under way; SIGKILL after ``patience`` seconds. Idempotent.
+
+        Returns:
+            Its exit status: 0 after draining, 128 + the signal's number if one ended it.
+        """
+        if os.getpid() != self._pid:  # a forked child is not its owner
+            return 0
+        with self._stopping:
+            if self._process is not None:
+                self._status = _end(self._process, patience)
+                self._process = None
+                self._restore_environment()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._lock.close()
+        return self._status
+
+    def _restore_environment(self) -> None:
+        if os.environ.get("MILLRACE_SOCKET") != self.address:
+            return
+        if self._before is None:
+            del os.environ["MILLRACE_SOCKET"]
+        else:
+            os.environ["MILLRACE_SOCKET"] = self._before
+
+    def __enter__(self) -> PrivateDaemon:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_stopping"):
+            self.stop()
+
+    def __fspath__(self) -> str:
+        return self.address
+
+    def __repr__(self) -> str:
+        return f"<millrace.PrivateDaemon {self.address}>"
+
+
+def serve(
+    roots: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    *,
+    lanes: int = 0,
+    program: str | None = None,
+    arguments: Iterable[str] = (),
+    timeout: float = 10.0,
+) -> PrivateDaemon:
+    """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
+
+    While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set.
+
+    Args:
+        roots: folders that it may read; relative ones are made absolute.
+        lanes: CPU lanes; 0: one a core.
+        program: millraced; None: $MILLRACE_DAEMON, else ``millraced`` in $PATH.
+        arguments: further ones for the command line.
+        timeout: seconds until it listens.
+
+    Raises:
+        NotFound: no millraced, or no such root; says where it was looked for.
+        DaemonUnavailable: it ended or did not listen in time, with what it wrote last.
+    """
+    folders = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise NotFound(f"private daemon: root {os.fspath(folder)} is not a folder")
+    return PrivateDaemon(_find_program(program), [os.fspath(f) for f in folders], lanes, arguments, timeout)
+
+
+def _find_program(given: str | None) -> str:
+    named = given or os.environ.get("MILLRACE_DAEMON")
+    if named:
+        if os.path.isfile(named) and os.access(named, os.X_OK):
+            return os.path.abspath(named)
+        raise NotFound(f"private daemon: {named} is not a program that this user may run")
+    found = shutil.which("millraced")
+    if found is None:
+        raise NotFound("private daemon: no millraced in $PATH; install it, or set MILLRACE_DAEMON to it")
+    return os.path.abspath(found)
+
+
+def _sweep(base: str) -> None:
+    """Removes what owners that were killed have left behind; only what nobody else can have a hand in."""
+    for entry in os.scandir(base):
+        status = entry.stat(follow_symlinks=False) if entry.name.startswith(_PREFIX) else None
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            continue
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != 0o700:
+            continue
+        try:
+            with open(os.open(os.path.join(entry.path, _LOCK), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(entry.path, ignore_errors=True)
+        except OSError:
+            continue
+
+
+def _make_folder() -> tuple[str, Any]:
+    """A fresh folder that only this user can enter, short enough for a socket's path, and its lock, taken before it has its name."""
+    for base in (os.environ.get("XDG_RUNTIME_DIR"), os.environ.get("TMPDIR"), "/tmp"):
+        if not base or not os.path.isabs(base):
+            continue
+        try:
+            _address.resolve(os.path.join(base, f"{_PREFIX}xxxxxxxx", "millrace.sock"))
+            _sweep(base)
+            folder = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
+            lock = open(os.path.join(folder, f"{_LOCK}.new"), "wb")  # noqa: SIM115, it stays open
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(lock.name, os.path.join(folder, _LOCK))
+        except (OSError, InvalidRequest):
+            continue
+        return folder, lock
+    raise Error("private daemon: no folder for its sockets in $XDG_RUNTIME_DIR, $TMPDIR or /tmp; make one of them writable")
+
+
+def _wait_listening(output: int, timeout: float) -> str | None:
+    """None once the daemon listens, else what it did instead."""
+    deadline, text = time.monotonic() + timeout, b""
+    while _LISTENING not in text or b"\n" not in text[text.index(_LISTENING) :]:
+        if not select.select([output], [], [], max(0, deadline - time.monotonic()))[0]:
+            return "did not listen in time"
+        data = os.read(output, 512)
+        if not data:
+            return "ended before it listened"
+        text += data
+    return None
+
+
+def _own(command: list[str], log: str, born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError]) -> None:
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
+    try:
+        with open(log, "ab") as errors:
+            process = subprocess.Popen(launcher, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+    except OSError as why:
+        born.put(why)
+        return
+    born.put(process)
+    process.wait()
+
+
+def _end(process: subprocess.Popen[bytes], patience: float) -> int:
+    process.send_signal(signal.SIGTERM)
+    try:
+        status = process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    return status if status >= 0 else 128 - status
+
+
+def _stop_at_exit(daemon: weakref.ref[PrivateDaemon]) -> None:
+    alive = daemon()
+    if alive is not None:
+        alive.stop()

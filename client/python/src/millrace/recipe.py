@@ -1,0 +1,213 @@
+"""What to make of an encoded image and what comes out. Immutable values; the daemon checks them.
+
+    >>> Recipe.train(224)                       # RandomResizedCrop 224, flip 0.5, uint8 N x 3 x 224 x 224
+    >>> Recipe.evaluate(256, 224)               # shorter side 256, centre crop 224
+    >>> Recipe.train(224).normalised("float16") # the same, with ImageNet's mean and deviation taken out
+
+Steps in this order: decode, orient, crop, resize, centre crop, flip, normalise, convert.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from millrace.errors import InvalidRequest
+
+DType = Literal["uint8", "float16", "bfloat16", "float32"]
+Layout = Literal["NCHW", "NHWC"]
+Channels = Literal["RGB", "BGR", "grey"]
+Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+ValueRange = Literal["unit", "raw"]
+Packing = Literal["one_size", "packed"]
+Fidelity = Literal["exact", "fast"]
+OnError = Literal["fail", "skip", "zero", "substitute"]
+Priority = Literal["low", "normal", "high"]
+ShardTail = Literal["pad", "drop", "uneven"]
+
+DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
+
+RECORD_BYTES = 128
+ALIGNMENT = 64
+
+
+class Size(NamedTuple):
+    """Pixels; both sides at least 1."""
+
+    width: int
+    height: int
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels of the oriented image, origin at the top left; width and height at least 1."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class CentreCrop:
+    """The middle of the image; an error for an image that is smaller."""
+
+    size: Size
+
+
+@dataclass(frozen=True)
+class RandomResizedCrop:
+    """A random part of the image, drawn as torchvision's: ten attempts, then the central fallback.
+
+    Attributes:
+        scale: bounds of the part's share of the area, in (0, 1].
+        ratio: bounds of width / height.
+    """
+
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+
+
+@dataclass(frozen=True)
+class BoxCrop:
+    """The same box of every image; a sample's own ``box`` overrides it."""
+
+    box: Box
+
+
+Crop = CentreCrop | RandomResizedCrop | BoxCrop
+
+
+@dataclass(frozen=True)
+class ShorterSide:
+    """The shorter side gets so many pixels, the other keeps the ratio, truncated as torchvision does."""
+
+    pixels: int
+
+
+@dataclass(frozen=True)
+class LongerSide:
+    """The longer side gets so many pixels, the other keeps the ratio, truncated, at least 1."""
+
+    pixels: int
+
+
+@dataclass(frozen=True)
+class ExactSize:
+    """Both sides, whatever the ratio."""
+
+    size: Size
+
+
+Resize = ShorterSide | LongerSide | ExactSize
+
+
+@dataclass(frozen=True)
+class Normalise:
+    """``out = (in - mean) / std`` in the unit range, by channel in the order R, G, B. The defaults are ImageNet's."""
+
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to make of an encoded image. Immutable; use ``dataclasses.replace`` for a variant.
+
+    Attributes:
+        crop: what to cut out before resizing; None: the whole image.
+        resize: what size to make of it; None: its own.
+        filter: Pillow's resampling filter of that name; all but ``nearest`` antialias.
+        centre_crop: cut from the middle after the resize; None: nothing is cut.
+        flip_probability: of a horizontal flip, in [0, 1].
+        normalise: None: none. Not with uint8.
+        range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
+        dtype: the tensor's element type.
+        layout: the order of its axes; N is the sample.
+        channels: their order, or ``grey``: one channel, ITU-R 601 luma as Pillow's ``convert("L")``.
+        packing: ``one_size``: one tensor of N images; ``packed``: each image in its own size (``Batch.image``).
+        ignore_orientation: true: the stored pixels, whatever EXIF says.
+
+    Raises:
+        InvalidRequest: a name that does not exist; the message lists those that do.
+    """
+
+    crop: Crop | None = None
+    resize: Resize | None = None
+    filter: Filter = "bilinear"
+    centre_crop: Size | None = None
+    flip_probability: float = 0.0
+    normalise: Normalise | None = None
+    range: ValueRange = "unit"
+    dtype: DType = "uint8"
+    layout: Layout = "NCHW"
+    channels: Channels = "RGB"
+    packing: Packing = "one_size"
+    ignore_orientation: bool = False
+
+    def __post_init__(self) -> None:
+        for field, names in _CHOICES.items():
+            check_choice(f"Recipe.{field}", getattr(self, field), names)
+
+    @staticmethod
+    def train(side: int) -> Recipe:
+        """RandomResizedCrop to ``side`` x ``side`` and a flip for every other image."""
+        return Recipe(crop=RandomResizedCrop(), resize=ExactSize(Size(side, side)), flip_probability=0.5)
+
+    @staticmethod
+    def evaluate(shorter_side: int, crop_side: int) -> Recipe:
+        """Shorter side to ``shorter_side`` pixels, then the middle ``crop_side`` x ``crop_side``."""
+        return Recipe(resize=ShorterSide(shorter_side), centre_crop=Size(crop_side, crop_side))
+
+    @staticmethod
+    def thumbnail(longer_side: int) -> Recipe:
+        """Each whole image with its longer side made so many pixels; packed, NHWC."""
+        return Recipe(resize=LongerSide(longer_side), layout="NHWC", packing="packed")
+
+    def normalised(self, dtype: DType, by: Normalise | None = None) -> Recipe:
+        """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not."""
+        normalise = None if dtype == "uint8" else by or Normalise()
+        return dataclasses.replace(self, dtype=dtype, normalise=normalise)
+
+    @property
+    def fixed_size(self) -> Size | None:
+        """The one size of every image that the recipe makes; None where it depends on the image."""
+        if self.centre_crop is not None:
+            return self.centre_crop
+        if isinstance(self.resize, ExactSize):
+            return self.resize.size
+        if self.resize is None and isinstance(self.crop, CentreCrop):
+            return self.crop.size
+        if self.resize is None and isinstance(self.crop, BoxCrop):
+            return Size(self.crop.box.width, self.crop.box.height)
+        return None
+
+    def slot_bytes(self, samples: int) -> int | None:
+        """Bytes of a slot that holds ``samples`` images and their records; None where it depends on the images."""
+        size = self.fixed_size
+        if size is None:
+            return None
+        pixels = size.width * size.height * (1 if self.channels == "grey" else 3) * DTYPE_BYTES[self.dtype]
+        return (-(-pixels // ALIGNMENT) * ALIGNMENT + RECORD_BYTES) * samples + ALIGNMENT
+
+
+_CHOICES = {
+    "filter": get_args(Filter),
+    "range": get_args(ValueRange),
+    "dtype": get_args(DType),
+    "layout": get_args(Layout),
+    "channels": get_args(Channels),
+    "packing": get_args(Packing),
+}
+
+
+def check_choice(name: str, value: object, names: tuple[str, ...]) -> int:
+    """The position of ``value`` among ``names``.
+
+    Raises:
+        InvalidRequest: it is not among them.
+    """
+    for position, known in enumerate(names):
+        if value == known:
+            return position
+    raise InvalidRequest(f"{name}: must be one of {', '.join(names)}; is {value!r}")

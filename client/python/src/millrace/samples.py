@@ -1,0 +1,44 @@
+"""Where encoded images are. Values, accepted by ``Session.submit``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from millrace.recipe import Box
+from millrace.ring import RingRoom
+
+
+class Path(NamedTuple):
+    """A file beneath one of the daemon's roots, readable by this process's user. A relative path is made absolute."""
+
+    path: str
+
+
+class DatasetSample(NamedTuple):
+    """One image of an open dataset: ``Dataset.id`` and a number below ``len(dataset)``."""
+
+    dataset: int
+    sample: int
+
+
+Source = Path | str | os.PathLike[str] | bytes | bytearray | memoryview | RingRoom | DatasetSample
+"""A path, a file's bytes (all of one batch at most 1 MiB: over that, a ring), room in the ring, or an image of a dataset."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One encoded image, and what is to come back with its pixels.
+
+    Attributes:
+        source: where it is.
+        id: comes back and keys the random choices; None: a dataset's sample number, else the position in the batch.
+        label: comes back; None: a dataset's sample has its own, others -1. (0 cannot override a dataset's own.)
+        box: overrides the recipe's crop.
+    """
+
+    source: Source
+    id: int | None = None
+    label: int | None = None
+    box: Box | None = None

@@ -1,0 +1,359 @@
+"""One consumer's session with the daemon: shared memory for its batches and one stream of messages."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+
+from millrace import _fork, _schema
+from millrace import _messages as messages
+from millrace._handoff import HandoffConnection
+from millrace._inbox import Inbox
+from millrace._segment import Segment
+from millrace._wire import Wire, channel_to, outgoing_queue, unary
+from millrace.batch import Batch
+from millrace.dataset import Dataset
+from millrace.epoch import Epoch
+from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
+from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail
+from millrace.ring import Ring
+from millrace.samples import Sample, Source
+
+T = TypeVar("T")
+
+PATIENCE = 120.0
+"""Seconds that calls which wait for the daemon's work do so unless told otherwise; then ``DeadlineExceeded``."""
+
+_INLINE_MOST = 1 << 20
+_MESSAGE_MOST = 4 << 20
+
+
+class Session:
+    """Made by ``Client.session``; thread-safe; a context manager.
+
+    If the daemon goes away, whoever waits and every later call gets ``DaemonUnavailable`` at once; batches that exist stay readable.
+    Closing cancels what is under way. A process that dies, however it dies, leaves nothing behind.
+    """
+
+    def __init__(self, path: str, recipe: Recipe, batch: int, slots: int, slot_bytes: int, name: str, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        self._recipe = recipe
+        self._batch = batch
+        self._numbers = itertools.count(1)
+        self._forked = False
+        self._end: weakref.finalize[..., Session] | None = None
+        connection = HandoffConnection(path, deadline)
+        try:
+            channel = channel_to(path)
+            request = _schema.OpenSessionRequest(ticket=connection.ticket, name=name, slots=slots, slot_bytes=slot_bytes)
+            method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
+            opened = unary(channel, method, request.SerializeToString(), reply, path, timeout)
+            self._segment: Segment | None = Segment(connection, deadline)
+        except BaseException as why:
+            connection.close()
+            if isinstance(why, (TypeError, ValueError)) and not isinstance(why, Error):
+                raise InvalidRequest(f"session: {why}") from why
+            raise
+        self.id: int = opened.session_id
+        """The daemon's number for it, as in its statistics and log."""
+        self.slots: int = self._segment.slots
+        """Batches that may be finished or under way at once."""
+        self.slot_bytes: int = self._segment.slot_bytes
+        """Room for one batch's tensor and records."""
+        outgoing = outgoing_queue()
+        self._inbox = Inbox(self._segment, outgoing)
+        self._wire = Wire(path, channel, self._inbox, outgoing)
+        self._end = weakref.finalize(self, self._wire.close_soon)  # also when the interpreter exits
+        _fork.register(self)
+        self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
+        try:
+            self._inbox.wait(self._inbox.take_attached, timeout, "session")
+        except BaseException:
+            self.close()
+            raise
+
+    # ------------------------------------------------------------------------------------------------------- batch by batch
+
+    def submit(
+        self,
+        samples: Iterable[Sample | Source],
+        *,
+        recipe: Recipe | None = None,
+        seed: int = 0,
+        epoch: int = 0,
+        on_error: OnError = "fail",
+        fidelity: Fidelity = "exact",
+        priority: Priority = "normal",
+        deadline: float | None = None,
+        backend: str = "",
+    ) -> int:
+        """Asks for a batch and returns its number at once; ``get`` brings it.
+
+        Args:
+            samples: encoded images: paths, bytes (1 MiB in all), room in a ring, ``DatasetSample``; or ``Sample`` with an id and a label.
+            recipe: instead of the session's.
+            seed: of the random choices, which depend on (seed, epoch, sample id) and on nothing else.
+            epoch: the same.
+            on_error: what becomes of images that cannot be read or decoded: ``fail`` the batch, ``skip`` them, leave ``zero`` bytes, or
+                ``substitute`` the nearest good one.
+            fidelity: ``exact`` pixels, or ``fast`` ones within the documented bound.
+            priority: ``high`` for interactive serving, ``low`` for whatever is left over.
+            deadline: seconds from receipt by the daemon; None: none.
+            backend: pin to this one (``"cpu"``); empty: the daemon places.
+
+        Raises:
+            InvalidRequest: malformed, more than 1 MiB of bytes inline, or more than 4 MiB in all.
+            ResourceExhausted: the daemon does not take messages any faster.
+            DaemonUnavailable: it is gone. All else that is wrong with the request comes from ``get``.
+        """
+        self._check()
+        number = next(self._numbers)
+        message = _schema.ClientMessage()
+        submit = message.submit
+        rooms = messages.fill_samples(submit.samples, samples)
+        used = recipe or self._recipe
+        submit.recipe.CopyFrom(messages.recipe_message(used))
+        _fill_choices(submit, seed, epoch, on_error, fidelity, priority, backend)
+        submit.batch_id = number
+        if deadline is not None:
+            submit.deadline_ms = max(1, min(int(deadline * 1000), 2**32 - 1))
+        _check_size(submit)
+        self._inbox.expect_batch(number, used, rooms)
+        self._send(message)
+        return number
+
+    def get(self, batch_id: int | None = None, timeout: float | None = None) -> Batch:
+        """That batch; without a number whichever of the submitted ones has ended first.
+
+        Args:
+            batch_id: what ``submit`` returned.
+            timeout: seconds; None: two minutes.
+
+        Raises:
+            SampleFailed: an image of it is bad, with ``on_error="fail"``; ``sample_errors`` says which.
+            DeadlineExceeded: not within ``timeout``, or not within the batch's own deadline.
+            NotFound: never submitted here, or taken already.
+            FailedPrecondition: without a number, and none is under way.
+            DaemonUnavailable: it went away.
+        """
+        outcome: Batch | Error = self._wait(lambda: self._inbox.take_batch(batch_id), PATIENCE if timeout is None else timeout, "get")
+        if isinstance(outcome, Error):
+            raise outcome
+        return outcome
+
+    def cancel(self, batch_id: int) -> None:
+        """Drops a batch: what has not begun does not begin. ``get`` still ends, with ``Cancelled`` unless it was on its way."""
+        self._send(_schema.ClientMessage(cancel={"batch_id": batch_id}))
+
+    def ring(self, size: int, timeout: float = PATIENCE) -> Ring:
+        """Shared memory of ``size`` bytes for encoded images, once a session.
+
+        Raises:
+            ResourceExhausted: no memory for it, or more than the daemon allows.
+            FailedPrecondition: the session has one already.
+        """
+        self._check()
+        ring, segment = Ring(size), self._segment
+        if segment is None:
+            raise Cancelled("the session was closed")
+        try:
+            segment.offer_ring(ring._memfd, len(ring), time.monotonic() + timeout)
+        finally:
+            ring._close_memfd()
+        return ring
+
+    # ------------------------------------------------------------------------------------------------------ epoch by epoch
+
+    def dataset(
+        self,
+        path: str | os.PathLike[str],
+        extensions: Iterable[str] = (),
+        *,
+        progress: Callable[[int], None] | None = None,
+        timeout: float = PATIENCE,
+    ) -> Dataset:
+        """Lists a folder tree in the daemon.
+
+        Args:
+            path: beneath one of the daemon's roots; a relative one is made absolute.
+            extensions: lower case without the dot; none: every file.
+            progress: called now and then with the number of files seen so far.
+            timeout: seconds for the whole listing.
+
+        Raises:
+            PermissionDenied: outside the daemon's roots, or not readable by this user.
+            NotFound: there is no such folder.
+        """
+        number = next(self._numbers)
+        message = messages.open_dataset(number, path, extensions)
+        self._check()
+        self._inbox.expect_dataset(number)
+        self._send(message)
+        try:
+            answer = self._await_listing(number, progress, time.monotonic() + timeout)
+        finally:
+            self._inbox.forget_dataset(number)
+        if isinstance(answer, Error):
+            raise answer
+        return Dataset(self, message.open_dataset.path, answer)
+
+    def _await_listing(self, number: int, progress: Callable[[int], None] | None, deadline: float) -> Any:
+        told = 0
+        while True:
+            take = partial(self._inbox.take_dataset, number, told)
+            answer = self._wait(take, deadline - time.monotonic(), "dataset")
+            if not isinstance(answer, int):
+                return answer
+            told = answer
+            if progress is not None:
+                progress(told)
+
+    def epoch(
+        self,
+        dataset: Dataset,
+        *,
+        batch: int | None = None,
+        recipe: Recipe | None = None,
+        seed: int = 0,
+        epoch: int = 0,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        rank: int = 0,
+        world_size: int = 1,
+        shard_tail: ShardTail = "pad",
+        on_error: OnError = "fail",
+        fidelity: Fidelity = "exact",
+        priority: Priority = "normal",
+        position: bytes = b"",
+        backend: str = "",
+        batches: int = 0,
+        timeout: float = PATIENCE,
+    ) -> Epoch:
+        """Begins one pass over a dataset at once; errors come from its first batch.
+
+        Epochs under way share the session's slots, and the daemon reads ahead for each: take batches from all of them (one thread each), or
+        give each a session of its own.
+
+        Args:
+            dataset: of this session.
+            batch: samples; None: the session's.
+            recipe: instead of the session's.
+            seed: of the order and of the random choices.
+            epoch: its number, which changes both.
+            shuffle: in an order drawn from (seed, epoch).
+            drop_last: leave out the last batch if it is not full.
+            rank: whose share of the samples, 0 ... world_size - 1.
+            world_size: among how many.
+            shard_tail: what becomes of samples that do not divide by it: ``pad`` with the first ones again (as DistributedSampler),
+                ``drop``, or ``uneven``: the first ranks get one more.
+            on_error: as for ``submit``, and so are fidelity, priority and backend.
+            fidelity: see on_error.
+            priority: see on_error.
+            position: goes on after the batch that carried it (``Batch.position``); empty: from the start.
+            backend: see on_error.
+            batches: stop after so many; 0: the whole epoch.
+            timeout: seconds to wait for one batch.
+        """
+        self._check()
+        number = next(self._numbers)
+        message = _schema.ClientMessage()
+        start = message.start_epoch
+        used = recipe or self._recipe
+        start.recipe.CopyFrom(messages.recipe_message(used))
+        _fill_choices(start, seed, epoch, on_error, fidelity, priority, backend)
+        try:
+            start.stream_id, start.dataset_id, start.first_batches = number, dataset.id, batches
+            start.batch_size = self._batch if batch is None else batch
+            start.shuffle, start.drop_last, start.position = shuffle, drop_last, position
+            start.rank, start.world_size = rank, world_size
+        except (TypeError, ValueError) as why:
+            raise InvalidRequest(f"epoch: {why}") from why
+        start.shard_tail = messages.shard_tail_number(shard_tail)
+        self._inbox.expect_epoch(number, used)
+        self._send(message)
+        return Epoch(self, number, position, timeout)
+
+    # ------------------------------------------------------------------------------------------------------------ the session
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can be asked of it any more."""
+        return self._forked or self._inbox.end is not None
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Cancels what is under way and ends the session. Batches that were taken stay readable. Idempotent."""
+        if self._end is not None and self._end.detach() is not None:
+            self._wire.close(timeout)
+            self._inbox.drop()
+            self._segment = None  # unmapped now, or with the last batch that was taken
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def after_fork_in_child(self) -> object:
+        """For the child of a fork: it may not use the session."""
+        self._forked = True
+        if self._end is not None:
+            self._end.detach()
+        return self._wire
+
+    def _check_fork(self) -> None:
+        if self._forked:
+            raise Forked("this session belongs to the process that forked this one; connect anew after fork()")
+
+    def _check(self) -> None:
+        self._check_fork()
+        if (end := self._inbox.end) is not None:
+            raise end
+        if self._wire.congested:
+            raise ResourceExhausted("the daemon does not take messages any faster; take batches with get() between submits")
+
+    def _send(self, message: Any) -> None:
+        if not self._forked:
+            self._wire.send(message)
+
+    def _wait(self, take: Callable[[], Any], timeout: float, what: str) -> Any:
+        self._check_fork()
+        return self._inbox.wait(take, timeout, what)
+
+    def _stop_epoch(self, stream: int) -> None:
+        if not self._forked:
+            self._inbox.forget_epoch(stream)
+            self._wire.send(_schema.ClientMessage(stop_epoch={"stream_id": stream}))
+
+    def _close_dataset(self, dataset: int) -> None:
+        self._send(_schema.ClientMessage(close_dataset={"dataset_id": dataset}))
+
+    def __repr__(self) -> str:
+        return f"<millrace.Session {self.id}: {self.slots} slots of {self.slot_bytes} bytes{', closed' if self.closed else ''}>"
+
+
+def _fill_choices(out: Any, seed: int, epoch: int, on_error: OnError, fidelity: Fidelity, priority: Priority, backend: str) -> None:
+    """The fields that a batch and an epoch have in common."""
+    try:
+        out.seed, out.epoch, out.backend = seed, epoch, backend
+    except (TypeError, ValueError) as why:
+        raise InvalidRequest(f"seed, epoch and backend: {why}") from why
+    out.on_error = messages.on_error_number(on_error)
+    out.fidelity = messages.fidelity_number(fidelity)
+    out.priority = messages.priority_number(priority)
+
+
+def _check_size(submit: Any) -> None:
+    inline = sum(len(sample.encoded) for sample in submit.samples)
+    if inline > _INLINE_MOST:
+        raise InvalidRequest(
+            f"submit: {inline} bytes of encoded images in one batch, at most 1 MiB travels in a message; "
+            "put them into a ring (Session.ring)"
+        )
+    if (size := submit.ByteSize()) > _MESSAGE_MOST - 64:
+        raise InvalidRequest(f"submit: the request has {size} bytes, a message at most 4 MiB; split the batch, or open a dataset")

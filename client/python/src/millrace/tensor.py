@@ -1,0 +1,170 @@
+"""A finished tensor in shared memory, for NumPy, PyTorch, JAX and whoever else speaks DLPack; nothing is copied.
+
+The memory is read-only. What is made of a tensor (``numpy()``, ``numpy.asarray``, ``torch.from_dlpack``, ``jax.dlpack.from_dlpack``)
+keeps its slot in the daemon until it is collected, also when the batch has been released before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from millrace._lease import Held
+from millrace.errors import InternalError, Unsupported
+from millrace.recipe import DTYPE_BYTES, DType
+
+_CPU = (1, 0)  # kDLCPU, device 0
+_BFLOAT = 4  # kDLBfloat
+_NUMPY: dict[DType, np.dtype[Any]] = {
+    "uint8": np.dtype(np.uint8),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(np.uint16),  # NumPy has none of its own: the bits
+    "float32": np.dtype(np.float32),
+}
+
+
+class Tensor:
+    """Read-only pixels in shared memory. Made by ``Batch.images`` and ``Batch.image``; thread-safe for reading.
+
+    Every access raises ``Released`` once the batch has been released.
+    """
+
+    __slots__ = ("_array", "_held", "_offset", "dtype", "shape", "strides")
+
+    def __init__(self, held: Held, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
+        self._held = held
+        self._offset = offset
+        self._array: NDArray[Any] | None = None
+        self.shape = shape
+        """Elements along each axis: N x C x H x W or N x H x W x C for a batch."""
+        self.strides = strides
+        """Bytes from one element to the next along each axis."""
+        self.dtype = dtype
+        """``"uint8"``, ``"float16"``, ``"bfloat16"`` or ``"float32"``."""
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+    def numpy(self) -> NDArray[Any]:
+        """A read-only array of these very bytes. bfloat16 needs the package ``ml_dtypes``; ``bits()`` does without.
+
+        Raises:
+            Released: the batch was released.
+            Unsupported: bfloat16, and ``ml_dtypes`` is not installed.
+        """
+        array = self.bits()
+        if self.dtype != "bfloat16":
+            return array
+        try:
+            from ml_dtypes import bfloat16
+        except ImportError:
+            raise Unsupported("NumPy has no bfloat16: install ml_dtypes, or take the elements' bits as uint16 with bits()") from None
+        viewed: NDArray[Any] = array.view(bfloat16)
+        return viewed
+
+    def bits(self) -> NDArray[Any]:
+        """As ``numpy()``, but bfloat16 comes as the uint16 of its bits (the upper half of a float32).
+
+        Raises:
+            Released: the batch was released.
+        """
+        whole = self._held.bytes()
+        dtype = _NUMPY[self.dtype]
+        try:
+            array: NDArray[Any] = np.ndarray(self.shape, dtype, whole, self._offset, self.strides)
+            return array
+        except (TypeError, ValueError) as why:
+            raise InternalError(f"the daemon's handle does not lie in the session's memory ({why}); please report it") from why
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.dtype == "bfloat16":
+            raise AttributeError("bfloat16 has no __array_interface__")  # NumPy asks __array__ then
+        array = self.bits()
+        # `data` is the array and not its address, so that whoever uses it keeps the slot.
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": array.dtype.str,
+            "strides": self.strides,
+            "data": self._held.bytes(),
+            "offset": self._offset,
+        }
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"a {self.dtype} tensor is no {np.dtype(dtype)} array without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of these very bytes, versioned and flagged read-only.
+
+        Args:
+            stream: must be None: the memory is the CPU's.
+            max_version: the newest DLPack that the consumer understands. Before 1.0 there is no flag for read-only memory; such a
+                consumer gets a copy with ``copy=True`` and a ``BufferError`` otherwise.
+            dl_device: where the consumer wants it; only the CPU, (1, 0).
+            copy: True: a copy of the consumer's own, writable; False, None: never.
+
+        Raises:
+            BufferError: what is asked for cannot be had.
+            Released: the batch was released.
+        """
+        if stream is not None:
+            raise BufferError("the tensor is in the CPU's memory, which has no streams: stream must be None")
+        if dl_device is not None and tuple(dl_device) != _CPU:
+            raise BufferError(f"the tensor is in the CPU's memory, (1, 0); it cannot be exported to device {dl_device}")
+        array = self.bits()
+        if copy:
+            array = array.copy()
+        capsule = array.__dlpack__(max_version=max_version)
+        if self.dtype == "bfloat16":
+            _mark_bfloat16(capsule)
+        return capsule
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.numpy()[index]
+
+    def __repr__(self) -> str:
+        state = ", released" if self._held.released else ""
+        return f"<millrace.Tensor {self.dtype} {' x '.join(map(str, self.shape))}{state}>"
+
+
+def _mark_bfloat16(capsule: Any) -> None:
+    """Makes the capsule of an array of bits one of bfloat16: rewrites ``dtype.code`` in its DLTensor.
+
+    The structs are dlpack.h's: DLTensor = {void* data; {i32, i32} device; i32 ndim; {u8 code, u8 bits, u16 lanes} dtype; ...}, behind
+    {version {u32, u32}, manager_ctx, deleter, u64 flags} in a DLManagedTensorVersioned, first in a DLManagedTensor.
+    """
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    versioned = "dltensor_versioned" in repr(capsule)
+    at = get(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    ctypes.c_uint8.from_address(at + (32 if versioned else 0) + 8 + 8 + 4).value = _BFLOAT

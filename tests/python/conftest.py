@@ -1,0 +1,48 @@
+"""What every test of the Python package uses: a real daemon, a folder of pictures that the tests make themselves, a session.
+
+The daemon is $MILLRACE_DAEMON, else `millraced` in $PATH; without one every test fails.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import millrace
+import pytest
+
+from pictures import SIZE, make_folder
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three classes (ant, bee, cat) of 20 PNG each; see pictures.py for what is in them."""
+    return make_folder(tmp_path_factory.mktemp("pictures"))
+
+
+@pytest.fixture(scope="session")
+def daemon(folder: Path) -> Iterator[millrace.PrivateDaemon]:
+    os.environ.pop("MILLRACE_SOCKET", None)
+    with millrace.serve(folder.parent, lanes=2) as running:
+        yield running
+
+
+@pytest.fixture
+def client(daemon: millrace.PrivateDaemon) -> Iterator[millrace.Client]:
+    with millrace.connect(daemon.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def own_size() -> millrace.Recipe:
+    """The pictures as they are: their pixels are known exactly."""
+    return millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+
+
+@pytest.fixture
+def session(client: millrace.Client, own_size: millrace.Recipe) -> Iterator[millrace.Session]:
+    with client.session(own_size, batch=16, slots=3) as opened:
+        yield opened
+    gc.collect()

@@ -1,0 +1,115 @@
+"""Connecting, and what is said when it does not work."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import millrace
+import pytest
+from millrace import _address
+
+from pictures import png
+
+
+def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MILLRACE_SOCKET", raising=False)
+    assert _address.resolve(None) == "/run/millrace/millrace.sock"
+    monkeypatch.setenv("MILLRACE_SOCKET", "/tmp/other.sock")
+    assert _address.resolve(None) == "/tmp/other.sock"
+    assert _address.resolve("unix:/a/b") == "/a/b"
+    assert _address.resolve("unix:///a/b") == "/a/b"
+    assert _address.resolve(Path("/a/b")) == "/a/b"
+    with pytest.raises(millrace.Unsupported, match="own host only"):
+        _address.resolve("example.org:5000")
+    with pytest.raises(millrace.InvalidRequest, match="1 to 99 bytes"):
+        _address.resolve("/" + "x" * 99)
+
+
+def test_no_daemon(tmp_path: Path) -> None:
+    with pytest.raises(millrace.DaemonUnavailable, match=r"nobody\.sock: No such file.*systemctl start millraced.*millrace\.serve"):
+        millrace.connect(tmp_path / "nobody.sock")
+
+
+def test_every_error_is_also_pythons(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionError):
+        millrace.connect(tmp_path / "nobody.sock")
+    assert issubclass(millrace.DeadlineExceeded, TimeoutError)
+    assert issubclass(millrace.PermissionDenied, PermissionError)
+    assert issubclass(millrace.InvalidRequest, ValueError)
+    assert issubclass(millrace.NotFound, LookupError)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may connect to everything")
+def test_no_right_to_connect(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        os.chmod(tmp_path / "s", 0)
+        with pytest.raises(millrace.PermissionDenied, match="usermod -aG millrace"):
+            millrace.connect(tmp_path / "s")
+
+
+def test_something_else_listens(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        with pytest.raises(millrace.Error):
+            millrace.connect(tmp_path / "s", timeout=0.5)
+
+
+def test_client_asks_the_daemon(client: millrace.Client, session: millrace.Session) -> None:
+    assert 0 < client.ping() < 5
+    (cpu,) = client.devices()
+    assert (cpu.backend, cpu.ready, cpu.lanes) == ("cpu", True, 2)
+    session.get(session.submit([png(0)]))
+    statistics = client.statistics()
+    assert statistics.uptime > 0
+    mine = next(s for s in statistics.sessions if s.id == session.id)
+    assert (mine.pid, mine.slots, mine.samples) == (os.getpid(), 3, 1)
+    assert statistics.metrics["millrace_samples_total"].counter
+
+
+def test_session_is_named_in_the_statistics(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    with client.session(own_size, batch=1, name="resnet50 rank 3"):
+        assert "resnet50 rank 3" in [s.name for s in client.statistics().sessions]
+
+
+def test_budgets_are_named(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    with pytest.raises(millrace.ResourceExhausted, match="segments"):
+        client.session(own_size, batch=1, slot_bytes=1 << 39)
+    with pytest.raises((millrace.InvalidRequest, millrace.ResourceExhausted), match="slots"):
+        client.session(own_size, batch=1, slots=100_000)
+    with pytest.raises(millrace.InvalidRequest):
+        client.session(own_size, batch=1, slots=-1)
+    with pytest.raises(millrace.InvalidRequest, match="batch must be at least 1"):
+        client.session(own_size, batch=0)
+
+
+def test_closing_is_idempotent_and_final(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    session = client.session(own_size, batch=1)
+    batch = session.get(session.submit([png(0)]))
+    session.close()
+    session.close()
+    assert session.closed
+    for use in (lambda: session.submit([png(0)]), session.get, lambda: session.dataset("/"), lambda: session.ring(10)):
+        with pytest.raises(millrace.Cancelled, match="was closed"):
+            use()
+    assert len(batch.images) == 1
+
+
+def test_sessions_leave_no_descriptor_or_thread(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    import threading
+
+    def open_and_close() -> None:
+        with client.session(own_size, batch=1) as session:
+            session.get(session.submit([png(0)])).release()
+            session.ring(4096)
+
+    open_and_close()
+    descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for _ in range(20):
+        open_and_close()
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    assert threading.active_count() <= threads + 1

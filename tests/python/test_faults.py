@@ -1,0 +1,304 @@
+"""Processes that die, fork and are interrupted: no hang, no leak, no zombie, and an exception that says what to do."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import millrace
+import numpy as np
+import pytest
+
+from pictures import COUNT, check_pixels, pixels_of, png
+
+TESTS = Path(__file__).parent
+
+
+def python(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
+    """A process that runs `code`, with our pictures module at hand."""
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    command = [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code, *arguments]
+    return subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+    )  # type: ignore[call-overload, no-any-return]
+
+
+def eventually(condition: Callable[[], bool], what: str, within: float = 10) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"within {within} s it never came true that {what}"
+        time.sleep(0.01)
+
+
+def test_kill_of_the_daemon_at_random_points(folder: Path, own_size: millrace.Recipe) -> None:
+    dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "4"))
+    for _ in range(8):
+        daemon = millrace.serve(folder, lanes=1)
+        with daemon, millrace.connect(daemon.address) as client, client.session(own_size, batch=4) as session:
+            kill = threading.Timer(dice.uniform(0, 0.15), os.kill, (daemon.pid, signal.SIGKILL))
+            kill.start()
+            kept: list[millrace.Batch] = []
+            began = time.monotonic()
+            with pytest.raises(millrace.DaemonUnavailable, match="open a new session"):
+                read_for_ever(session, folder, kept)
+            assert time.monotonic() - began < 10
+            kill.join()
+            with pytest.raises(millrace.DaemonUnavailable):
+                session.submit([png(0)])
+            with pytest.raises(millrace.DaemonUnavailable):
+                client.ping()
+            for batch in kept:
+                check_pixels(batch)  # stays readable
+
+
+def read_for_ever(session: millrace.Session, folder: Path, kept: list[millrace.Batch]) -> None:
+    while True:
+        for batch in session.dataset(folder).epoch():
+            check_pixels(batch)
+            kept[:] = [batch]
+
+
+def test_every_waiting_thread_learns_that_the_daemon_is_gone(own_size: millrace.Recipe) -> None:
+    with millrace.serve(lanes=1) as daemon, millrace.connect() as client, client.session(own_size, batch=1, slots=1) as session:
+        held = session.get(session.submit([png(0)]))
+        numbers = [session.submit([png(1)]) for _ in range(4)]
+        outcomes: list[object] = []
+
+        def wait(number: int) -> None:
+            try:
+                outcomes.append(session.get(number))
+            except millrace.Error as why:
+                outcomes.append(type(why))
+
+        threads = [threading.Thread(target=wait, args=(number,)) for number in numbers]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        os.kill(daemon.pid, signal.SIGKILL)
+        for thread in threads:
+            thread.join(10)
+        assert outcomes == [millrace.DaemonUnavailable] * 4
+        np.testing.assert_array_equal(held.images.numpy()[0], pixels_of(0))
+
+
+CONSUMER = """
+import sys, millrace
+from pathlib import Path
+recipe = millrace.Recipe.train(24)
+with millrace.connect(sys.argv[1]) as client, client.session(recipe, batch=4, name="to be killed") as session:
+    dataset = session.dataset(sys.argv[2])
+    print("begun", flush=True)
+    epoch = 0
+    while True:
+        for batch in dataset.epoch(epoch=epoch, shuffle=True):
+            keep = batch.images.numpy()
+        epoch += 1
+"""
+
+
+def test_kill_of_the_client_at_random_points(client: millrace.Client, folder: Path) -> None:
+    dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "4"))
+    before = {s.id for s in client.statistics().sessions}
+    for _ in range(6):
+        with python(CONSUMER, client.path, str(folder)) as consumer:
+            assert consumer.stdout is not None
+            assert consumer.stdout.readline() == "begun\n"
+            time.sleep(dice.uniform(0, 0.1))
+            consumer.kill()
+    eventually(lambda: {s.id for s in client.statistics().sessions} <= before, "the daemon has dropped the killed sessions")
+
+
+def test_interrupt_while_waiting(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    with client.session(own_size, batch=1, slots=1) as session:
+        held = session.get(session.submit([png(0)]))
+        number = session.submit([png(1)])
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            session.get(number)
+        assert time.monotonic() - began < 5
+        held.release()
+        assert len(session.get(number)) == 1  # nothing is broken
+
+
+def test_interrupt_ends_a_program_at_once(client: millrace.Client, folder: Path) -> None:
+    with python(CONSUMER, client.path, str(folder)) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stdout.readline() == "begun\n"
+        time.sleep(0.1)
+        consumer.send_signal(signal.SIGINT)
+        _, errors = consumer.communicate(timeout=20)
+    assert consumer.returncode == -signal.SIGINT
+    assert errors.strip().endswith("KeyboardInterrupt")
+    assert "Exception ignored" not in errors
+
+
+EXITS = {
+    "open session": "session = millrace.connect(sys.argv[1]).session(recipe, batch=4)",
+    "batch": "session = millrace.connect(sys.argv[1]).session(recipe, batch=4); batch = session.get(session.submit([png(0)]))",
+    "array": "session = millrace.connect(sys.argv[1]).session(recipe, batch=4); a = session.get(session.submit([png(0)])).images.numpy()",
+    "epoch": "session = millrace.connect(sys.argv[1]).session(recipe, batch=4); e = session.dataset(sys.argv[2]).epoch(); next(e)",
+    "in a thread": "threading.Thread(target=lambda: list(zip(range(3), millrace.connect(sys.argv[1]).session(recipe, batch=4)"
+    ".dataset(sys.argv[2]).epoch()))).start()",
+    "blocked": "s = millrace.connect(sys.argv[1]).session(recipe, batch=1, slots=1); b = s.get(s.submit([png(0)])); n = s.submit([png(1)]);"
+    "threading.Thread(target=s.get, args=(n,), daemon=True).start()",
+    "cycle": "s = millrace.connect(sys.argv[1]).session(recipe, batch=4); b = s.get(s.submit([png(0)])); l = [b, s]; l.append(l)",
+}
+
+
+@pytest.mark.parametrize("left", EXITS)
+def test_interpreter_exit_with_things_left_open(left: str, client: millrace.Client, folder: Path) -> None:
+    before = {s.id for s in client.statistics().sessions}
+    code = f"import sys, threading, millrace; from pictures import png; recipe = millrace.Recipe.train(24); {EXITS[left]}"
+    with python(code, client.path, str(folder)) as process:
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    eventually(lambda: {s.id for s in client.statistics().sessions} <= before, "the daemon has dropped the session")
+
+
+FORKING = """
+import os, signal, sys, time
+import millrace
+from pictures import COUNT, png
+client = millrace.connect(sys.argv[1])
+session = client.session(millrace.Recipe.train(24), batch=4)
+dataset = session.dataset(sys.argv[2])
+epoch = dataset.epoch()
+batch = next(epoch)
+images = batch.images
+ring = session.ring(4096)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    uses = [
+        lambda: session.submit([png(0)]), session.get, lambda: next(epoch), lambda: batch.images, lambda: batch.labels, images.numpy,
+        lambda: session.dataset(sys.argv[2]), client.ping, client.session, client.statistics, lambda: millrace.connect(sys.argv[1]),
+        lambda: session.ring(10),
+    ]
+    told = 0
+    for use in uses:
+        try:
+            use()
+        except millrace.Forked as why:
+            assert "fork" in str(why)
+            told += 1
+        else:
+            print("not told by use", uses.index(use), flush=True)
+    session.close(); batch.release(); epoch.stop(); dataset.close(); client.close()
+    del batch, images, epoch, dataset, session, client, ring
+    sys.exit(0 if told == len(uses) else 9)
+_, status = os.waitpid(child, 0)
+assert status == 0, f"the child ended with status {status}"
+held = len(batch)
+del batch, images
+assert held + sum(len(b) for b in epoch) == COUNT  # the parent goes on
+session.close()
+"""
+
+
+def test_a_forked_child_is_told_and_the_parent_goes_on(client: millrace.Client, folder: Path) -> None:
+    with python(FORKING, client.path, str(folder)) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, output + errors
+
+
+FORKING_FIRST = """
+import os, signal, sys
+import millrace
+from pictures import COUNT
+def count():
+    with millrace.connect(sys.argv[1]) as client, client.session(millrace.Recipe.train(24), batch=4) as session:
+        return sum(len(batch) for batch in session.dataset(sys.argv[2]).epoch())
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        sys.exit(0 if count() == COUNT else 9)
+    children.append(child)
+assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+assert count() == COUNT
+"""
+
+
+def test_children_of_a_parent_that_is_not_connected_connect(client: millrace.Client, folder: Path) -> None:
+    with python(FORKING_FIRST, client.path, str(folder)) as process:
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, output + errors
+
+
+LONG_LIVED_CHILD = """
+import os, sys, time
+import millrace
+client = millrace.connect(sys.argv[1])
+session = client.session(millrace.Recipe.train(24), batch=4, name="parent of a child")
+if os.fork() == 0:
+    sys.stdin.read()
+    os._exit(0)
+print("forked", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_child_does_not_keep_its_dead_parents_session(client: millrace.Client) -> None:
+    def there() -> bool:
+        return "parent of a child" in [s.name for s in client.statistics().sessions]
+
+    with python(LONG_LIVED_CHILD, client.path) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "forked\n"
+        assert there()
+        parent.kill()
+        parent.wait()
+        eventually(lambda: not there(), "the session is gone although the child lives")
+        assert parent.stdin is not None
+        parent.stdin.close()  # ends the child
+
+
+def test_threads_share_a_session(session: millrace.Session, folder: Path) -> None:
+    dataset = session.dataset(folder)
+    seen: list[int] = []
+    failures: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for number in range(first, COUNT, 6):
+                batch = session.get(session.submit([millrace.DatasetSample(dataset.id, number)]))
+                check_pixels(batch)
+                seen.extend(batch.ids.tolist())
+                del batch
+        except BaseException as why:
+            failures.append(why)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert sorted(seen) == list(range(COUNT))
+
+
+RANK = """
+import sys, millrace
+with millrace.connect(sys.argv[1]) as client, client.session(millrace.Recipe.train(24), batch=4) as session:
+    for batch in session.dataset(sys.argv[2]).epoch(shuffle=True, seed=9, rank=int(sys.argv[3]), world_size=4):
+        print(*batch.ids)
+"""
+
+
+def test_four_processes_with_four_ranks(client: millrace.Client, folder: Path) -> None:
+    ranks = [python(RANK, client.path, str(folder), str(rank)) for rank in range(4)]
+    seen: list[int] = []
+    for process in ranks:
+        output, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+        seen += map(int, output.split())
+    assert sorted(seen) == list(range(COUNT))

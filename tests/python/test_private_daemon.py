@@ -1,0 +1,96 @@
+"""A daemon of one's own: found, started, told about, stopped; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import millrace
+import pytest
+
+
+def gone(pid: int) -> bool:
+    for _ in range(500):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            return True  # its parent is gone, and nobody has collected it yet
+        time.sleep(0.02)
+    return False
+
+
+def test_it_serves_and_stops(folder: Path) -> None:
+    with millrace.serve(str(folder), lanes=1) as daemon:
+        assert os.environ["MILLRACE_SOCKET"] == daemon.address
+        with millrace.connect() as client:
+            assert client.statistics().pid == daemon.pid
+        pid = daemon.pid
+        place = Path(daemon.address).parent
+        assert place.stat().st_mode & 0o777 == 0o700
+    assert gone(pid)
+    assert not place.exists()
+    assert os.environ.get("MILLRACE_SOCKET") != daemon.address
+    assert daemon.stop() == 0
+
+
+def test_it_stops_when_it_is_collected() -> None:
+    daemon = millrace.serve()
+    pid = daemon.pid
+    del daemon
+    assert gone(pid)
+
+
+def test_killed_daemon_reports_its_signal() -> None:
+    with millrace.serve() as daemon:
+        os.kill(daemon.pid, signal.SIGKILL)
+        assert daemon.stop() == 128 + signal.SIGKILL
+
+
+def test_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(millrace.NotFound, match="is not a program"):
+        millrace.serve(program=str(tmp_path / "none"))
+    monkeypatch.delenv("MILLRACE_DAEMON", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(millrace.NotFound, match="MILLRACE_DAEMON"):
+        millrace.serve()
+
+
+def test_no_root(tmp_path: Path) -> None:
+    with pytest.raises(millrace.NotFound, match="missing is not a folder"):
+        millrace.serve(tmp_path / "missing")
+
+
+def test_a_daemon_that_refuses_to_start_says_why() -> None:
+    with pytest.raises(millrace.DaemonUnavailable, match=r"ended before it listened; it says: .*frobnicate"):
+        millrace.serve(arguments=["--frobnicate"])
+
+
+OWNER = """
+import millrace, sys
+daemon = millrace.serve()
+print(daemon.pid, daemon.address, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["exit", "kill", "interrupt"])
+def test_it_does_not_outlive_its_owner(end: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        assert owner.stdin is not None
+        pid, address = owner.stdout.readline().decode().split()
+        if end == "exit":
+            owner.stdin.close()
+        else:
+            owner.send_signal(signal.SIGKILL if end == "kill" else signal.SIGINT)
+        owner.wait(20)
+    assert gone(int(pid))
+    if end == "kill":
+        millrace.serve().stop()  # sweeps what the killed one left
+    assert not Path(address).parent.exists()
