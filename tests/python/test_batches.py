@@ -19,7 +19,7 @@ def test_paths_bring_the_pictures_pixels(session: millrace.Session, folder: Path
     batch = session.get(session.submit(paths))
 
     assert batch.images.shape == (3, SIZE.height, SIZE.width, 3)
-    assert batch.images.dtype == "uint8"
+    assert batch.images.dtype == np.uint8
     assert batch.ids.tolist() == [0, 21, 59]
     check_pixels(batch)
 

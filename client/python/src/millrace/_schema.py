@@ -33,6 +33,7 @@ _messages = _load()
 
 Box: Any = _messages["Box"]
 ClientMessage: Any = _messages["ClientMessage"]
+EpochPosition: Any = _messages["EpochPosition"]
 GetStatisticsReply: Any = _messages["GetStatisticsReply"]
 ListDevicesReply: Any = _messages["ListDevicesReply"]
 OpenSessionReply: Any = _messages["OpenSessionReply"]

@@ -71,8 +71,8 @@ class Batch:
         if images.ndim == 4:
             index %= count
             offset = self._completed.handle.offset + index * images.strides[0]
-            return Tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype)
-        return self._packed_image(self.records[index], images.dtype)
+            return Tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype_name)
+        return self._packed_image(self.records[index], images.dtype_name)
 
     def _packed_image(self, record: Any, dtype: DType) -> Tensor:
         width, height, size = int(record["width"]), int(record["height"]), DTYPE_BYTES[dtype]

@@ -11,6 +11,9 @@ from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from millrace import _fork, _schema
 from millrace import _messages as messages
 from millrace._handoff import HandoffConnection
@@ -280,6 +283,16 @@ class Session:
         return Epoch(self, number, position, timeout)
 
     # ------------------------------------------------------------------------------------------------------------ the session
+
+    def memory(self) -> NDArray[np.uint8]:
+        """The session's whole shared memory, uint8, read-only, the same array every time; for page-locking it, not for reading batches.
+
+        Raises:
+            Cancelled: the session was closed.
+        """
+        if self._segment is None:
+            raise Cancelled("the session was closed")
+        return self._segment.bytes
 
     @property
     def closed(self) -> bool:

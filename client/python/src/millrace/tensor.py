@@ -33,7 +33,7 @@ class Tensor:
     Every access raises ``Released`` once the batch has been released.
     """
 
-    __slots__ = ("_array", "_held", "_offset", "dtype", "shape", "strides")
+    __slots__ = ("_array", "_held", "_offset", "dtype_name", "shape", "strides")
 
     def __init__(self, held: Held, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
         self._held = held
@@ -43,8 +43,17 @@ class Tensor:
         """Elements along each axis: N x C x H x W or N x H x W x C for a batch."""
         self.strides = strides
         """Bytes from one element to the next along each axis."""
-        self.dtype = dtype
+        self.dtype_name = dtype
         """``"uint8"``, ``"float16"``, ``"bfloat16"`` or ``"float32"``."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's element type; for bfloat16 that of the package ``ml_dtypes``.
+
+        Raises:
+            Unsupported: bfloat16, and ``ml_dtypes`` is not installed.
+        """
+        return _bfloat16() if self.dtype_name == "bfloat16" else _NUMPY[self.dtype_name]
 
     @property
     def ndim(self) -> int:
@@ -54,7 +63,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of all elements."""
-        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype_name]
 
     def numpy(self) -> NDArray[Any]:
         """A read-only array of these very bytes. bfloat16 needs the package ``ml_dtypes``; ``bits()`` does without.
@@ -64,14 +73,9 @@ class Tensor:
             Unsupported: bfloat16, and ``ml_dtypes`` is not installed.
         """
         array = self.bits()
-        if self.dtype != "bfloat16":
-            return array
-        try:
-            from ml_dtypes import bfloat16
-        except ImportError:
-            raise Unsupported("NumPy has no bfloat16: install ml_dtypes, or take the elements' bits as uint16 with bits()") from None
-        viewed: NDArray[Any] = array.view(bfloat16)
-        return viewed
+        if self.dtype_name == "bfloat16":
+            array = array.view(_bfloat16())
+        return array
 
     def bits(self) -> NDArray[Any]:
         """As ``numpy()``, but bfloat16 comes as the uint16 of its bits (the upper half of a float32).
@@ -80,7 +84,7 @@ class Tensor:
             Released: the batch was released.
         """
         whole = self._held.bytes()
-        dtype = _NUMPY[self.dtype]
+        dtype = _NUMPY[self.dtype_name]
         try:
             array: NDArray[Any] = np.ndarray(self.shape, dtype, whole, self._offset, self.strides)
             return array
@@ -89,7 +93,7 @@ class Tensor:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        if self.dtype == "bfloat16":
+        if self.dtype_name == "bfloat16":
             raise AttributeError("bfloat16 has no __array_interface__")  # NumPy asks __array__ then
         array = self.bits()
         # `data` is the array and not its address, so that whoever uses it keeps the slot.
@@ -106,7 +110,7 @@ class Tensor:
         array = self.numpy()
         if dtype is not None and np.dtype(dtype) != array.dtype:
             if copy is False:
-                raise ValueError(f"a {self.dtype} tensor is no {np.dtype(dtype)} array without a copy")
+                raise ValueError(f"a {self.dtype_name} tensor is no {np.dtype(dtype)} array without a copy")
             return array.astype(dtype)
         return array.copy() if copy else array
 
@@ -125,10 +129,10 @@ class Tensor:
 
         Args:
             stream: must be None: the memory is the CPU's.
-            max_version: the newest DLPack that the consumer understands. Before 1.0 there is no flag for read-only memory; such a
-                consumer gets a copy with ``copy=True`` and a ``BufferError`` otherwise.
+            max_version: the newest DLPack that the consumer understands. Before 1.0 a capsule cannot say that its memory is read-only.
             dl_device: where the consumer wants it; only the CPU, (1, 0).
-            copy: True: a copy of the consumer's own, writable; False, None: never.
+            copy: True: a copy of the consumer's own, writable. False: never a copy. None: a copy for consumers from before DLPack 1.0,
+                which would take the memory for writable, and none for others.
 
         Raises:
             BufferError: what is asked for cannot be had.
@@ -139,10 +143,12 @@ class Tensor:
         if dl_device is not None and tuple(dl_device) != _CPU:
             raise BufferError(f"the tensor is in the CPU's memory, (1, 0); it cannot be exported to device {dl_device}")
         array = self.bits()
+        if copy is None:
+            copy = max_version is None or max_version[0] < 1
         if copy:
             array = array.copy()
         capsule = array.__dlpack__(max_version=max_version)
-        if self.dtype == "bfloat16":
+        if self.dtype_name == "bfloat16":
             _mark_bfloat16(capsule)
         return capsule
 
@@ -154,7 +160,16 @@ class Tensor:
 
     def __repr__(self) -> str:
         state = ", released" if self._held.released else ""
-        return f"<millrace.Tensor {self.dtype} {' x '.join(map(str, self.shape))}{state}>"
+        return f"<millrace.Tensor {self.dtype_name} {' x '.join(map(str, self.shape))}{state}>"
+
+
+def _bfloat16() -> np.dtype[Any]:
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        raise Unsupported("NumPy has no bfloat16: install ml_dtypes, or take the elements' bits as uint16 with bits()") from None
+    dtype: np.dtype[Any] = np.dtype(bfloat16)
+    return dtype
 
 
 def _mark_bfloat16(capsule: Any) -> None:

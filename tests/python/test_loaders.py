@@ -1,0 +1,349 @@
+"""The loaders: one implementation, so most is tested with NumPy's, and the framework's own part with each framework."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import millrace
+import millrace.numpy
+import numpy as np
+import pytest
+
+from pictures import CLASSES, COUNT, EACH, SIZE, pixels_of, png
+
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+
+
+@pytest.fixture
+def make(daemon: millrace.PrivateDaemon, folder: Path) -> Any:
+    """Makes loaders of the folder, and closes them."""
+    made = []
+
+    def loader(*arguments: Any, **options: Any) -> millrace.numpy.Loader:
+        options = {"batch_size": 8, "address": daemon.address, **options}
+        made.append(millrace.numpy.Loader(folder, *arguments, **options))
+        return made[-1]
+
+    yield loader
+    for one in made:
+        one.close()
+
+
+def ids_of(loader: Any) -> list[int]:
+    return [int(number) for _ in loader for number in loader.batch.ids]
+
+
+def test_it_yields_images_and_labels(make: Any) -> None:
+    loader = make(OWN_SIZE)
+    assert len(loader) == 8
+    assert loader.classes == CLASSES
+    seen = 0
+    for images, labels in loader:
+        for image, label, number in zip(images, labels, loader.batch.ids, strict=True):
+            np.testing.assert_array_equal(image, pixels_of(int(number)))
+            assert label == number // EACH
+            seen += 1
+    assert seen == COUNT
+
+
+def test_transforms_by_default(make: Any) -> None:
+    for shuffle in (False, True):
+        images, labels = next(iter(make(shuffle=shuffle)))
+        assert (images.shape, images.dtype, labels.shape) == ((8, 3, 224, 224), np.uint8, (8,))
+    images, _ = next(iter(make(dtype="float32")))
+    assert images.dtype == np.float32
+    assert 0 <= images.min() < images.max() <= 1
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 20, 60, 64])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("world_size", [1, 7])
+@pytest.mark.parametrize("shard_tail", ["pad", "drop", "uneven"])
+def test_length_is_how_many_there_are(make: Any, batch_size: int, drop_last: bool, world_size: int, shard_tail: str) -> None:
+    for rank in {0, world_size - 1}:
+        loader = make(OWN_SIZE, batch_size=batch_size, drop_last=drop_last, rank=rank, world_size=world_size, shard_tail=shard_tail)
+        if len(loader) == 0:
+            with pytest.raises(millrace.InvalidRequest):
+                ids_of(loader)
+        else:
+            assert len(list(map(len, (labels for _, labels in loader)))) == len(loader)
+
+
+def test_epochs_count_up_or_are_set(make: Any) -> None:
+    loader = make(OWN_SIZE, shuffle=True, seed=3)
+    epochs = [ids_of(loader) for _ in range(3)]
+    assert len({tuple(order) for order in epochs}) == 3
+    assert loader.epoch == 3
+    loader.set_epoch(1)
+    assert ids_of(loader) == epochs[1]
+    assert ids_of(loader) == epochs[2]
+    for _ in loader:  # leaving an epoch early ends it
+        break
+    assert ids_of(make(OWN_SIZE, shuffle=True, seed=3)) == epochs[0]
+
+
+def test_a_second_iterator_ends_the_first(make: Any) -> None:
+    loader = make(OWN_SIZE)
+    first = iter(loader)
+    next(first)
+    assert len(ids_of(loader)) == COUNT
+    with pytest.raises(StopIteration):
+        next(first)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3, 7, 8])
+def test_a_state_resumes_exactly(make: Any, taken: int) -> None:
+    recipe = millrace.Recipe.train(24)
+
+    def read(loader: Any, batches: int | None) -> list[tuple[int, bytes]]:
+        seen = []
+        for count, (images, _) in enumerate(loader, 1):
+            seen += [(int(n), image.tobytes()) for n, image in zip(loader.batch.ids, images, strict=True)]
+            if count == batches:
+                break
+        return seen
+
+    reference = make(recipe, shuffle=True, seed=11)
+    whole = [read(reference, None), read(reference, None)]
+
+    first = make(recipe, shuffle=True, seed=11)
+    before = read(first, taken) if taken else []
+    if taken:
+        time.sleep(0.05)  # the daemon reads ahead meanwhile; that must not count
+    state = json.loads(json.dumps(first.state_dict()))
+    second = make(recipe, shuffle=True, seed=11)
+    second.load_state_dict(state)
+    assert second.state_dict() == state
+    second.set_epoch(state["epoch"])  # as training loops do
+    after = read(second, None)
+
+    if taken == 8:  # all were taken, but the loop has not seen the end
+        assert (before, after) == (whole[0], [])
+        after = read(second, None)
+        assert after == whole[1]
+    else:
+        assert before + after == whole[0]
+        assert read(second, None) == whole[1]
+
+
+def test_the_state_between_epochs_is_the_next_epochs_beginning(make: Any) -> None:
+    loader = make(OWN_SIZE, shuffle=True)
+    ids_of(loader)
+    state = loader.state_dict()
+    assert (state["epoch"], state["batches"]) == (1, 0)
+    other = make(OWN_SIZE, shuffle=True)
+    other.load_state_dict(state)
+    assert ids_of(other) == ids_of(loader)
+
+
+def test_one_ranks_state_resumes_every_rank(make: Any) -> None:
+    def shares(taken: int | None, state: Any) -> tuple[list[int], Any]:
+        seen, kept = [], None
+        for rank in range(4):
+            loader = make(OWN_SIZE, shuffle=True, batch_size=4, rank=rank, world_size=4)
+            if state is not None:
+                loader.load_state_dict(state)
+            for count, _ in enumerate(loader, 1):
+                seen += loader.batch.ids.tolist()
+                if count == taken:
+                    break
+            if rank == 0:
+                kept = loader.state_dict()
+        return seen, kept
+
+    before, state = shares(2, None)
+    after, _ = shares(None, state)
+    assert sorted(before + after) == list(range(COUNT))
+
+
+def test_states_of_something_else(make: Any) -> None:
+    loader = make(OWN_SIZE, shuffle=True)
+    next(iter(loader))
+    state = loader.state_dict()
+
+    other = make(OWN_SIZE, shuffle=True, batch_size=9)
+    other.load_state_dict(state)
+    with pytest.raises(millrace.FailedPrecondition, match="batch_size"):
+        next(iter(other))
+    with pytest.raises(millrace.FailedPrecondition, match="version 9"):
+        other.load_state_dict({**state, "version": 9})
+    with pytest.raises(millrace.InvalidRequest, match="damaged"):
+        other.load_state_dict({**state, "position": state["position"][:-2]})
+    with pytest.raises(millrace.InvalidRequest, match="damaged"):
+        other.load_state_dict({"version": 1})
+
+
+def test_setting_another_epoch_discards_a_loaded_state(make: Any) -> None:
+    loader = make(OWN_SIZE)
+    next(iter(loader))
+    other = make(OWN_SIZE)
+    other.load_state_dict(loader.state_dict())
+    other.set_epoch(5)
+    assert len(ids_of(other)) == COUNT
+
+
+def test_ranks_from_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    seen: list[int] = []
+    for rank in range(3):
+        monkeypatch.setenv("RANK", str(rank))
+        loader = make(OWN_SIZE, shuffle=True)
+        assert (loader.rank, loader.world_size, loader.samples) == (rank, 3, 20)
+        seen += ids_of(loader)
+    assert sorted(seen) == list(range(COUNT))
+    with pytest.raises(millrace.InvalidRequest, match="together"):
+        make(OWN_SIZE, rank=1)
+    monkeypatch.setenv("RANK", "first")
+    with pytest.raises(millrace.InvalidRequest, match="RANK"):
+        make(OWN_SIZE)
+
+
+def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
+    with pytest.raises(millrace.InvalidRequest, match="one size"):
+        make(millrace.Recipe.thumbnail(32))
+    with pytest.raises(millrace.InvalidRequest, match="not a list"):
+        millrace.numpy.Loader(["a.jpg"])
+    with pytest.raises(millrace.InvalidRequest, match="batch"):
+        len(make(OWN_SIZE, batch_size=0))
+    with pytest.raises(millrace.DaemonUnavailable):
+        iter(make(OWN_SIZE, address="/nowhere/s")).__next__()
+
+
+def test_an_image_folder_object_is_taken(make: Any, daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    class ImageFolder:
+        root = str(folder)
+        classes = CLASSES
+
+    with millrace.numpy.Loader(ImageFolder(), OWN_SIZE, address=daemon.address) as loader:
+        assert len(loader) == 1
+    ImageFolder.classes = ("ant",)
+    with millrace.numpy.Loader(ImageFolder(), OWN_SIZE, address=daemon.address) as loader, pytest.raises(millrace.InvalidRequest):
+        len(loader)
+
+
+def test_bad_files(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    broken = folder.parent / "broken for loaders"
+    (broken / "ant").mkdir(parents=True, exist_ok=True)
+    for number in range(12):
+        (broken / "ant" / f"{number:02d}.png").write_bytes(b"bad" if 4 <= number < 9 else png(number))
+    options: dict[str, Any] = {"batch_size": 4, "address": daemon.address}
+    with millrace.numpy.Loader(broken, OWN_SIZE, on_error="skip", **options) as loader:
+        assert [len(labels) for _, labels in loader] == [4, 3]  # nothing is left of the second
+    with (
+        millrace.numpy.Loader(broken, OWN_SIZE, **options) as loader,
+        pytest.raises(millrace.SampleFailed, match=r"04\.png"),
+    ):
+        ids_of(loader)
+
+
+def test_keeping_what_was_yielded_takes_slots(make: Any) -> None:
+    loader = make(OWN_SIZE, slots=3, timeout=0.3)
+    with pytest.raises(millrace.DeadlineExceeded, match="holds all 3 slots"):
+        list(loader)
+
+
+def test_loaders_travel_to_other_processes(make: Any) -> None:
+    loader = make(OWN_SIZE, shuffle=True)
+    order = ids_of(loader)
+    copy = pickle.loads(pickle.dumps(loader))
+    copy.set_epoch(0)
+    assert ids_of(copy) == order
+    copy.close()
+
+
+class Restartable:
+    """A daemon on a socket of its own that can be killed and started again."""
+
+    def __init__(self, folder: Path, socket: Path) -> None:
+        self.socket = str(socket)
+        program = os.environ.get("MILLRACE_DAEMON") or "millraced"
+        self._command = [program, "--socket", self.socket, "--root", str(folder), "--lanes", "1"]
+        self._running = threading.Event()
+        self.start()
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert self._process.stdout is not None
+        assert b"listening on" in self._process.stdout.readline()
+        self._running.set()
+
+    def kill(self) -> None:
+        assert self._running.wait(20)
+        self._running.clear()
+        self._process.kill()
+        self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def restartable(folder: Path) -> Iterator[Restartable]:
+    with tempfile.TemporaryDirectory() as place:
+        daemon = Restartable(folder, Path(place, "s"))
+        yield daemon
+        daemon.kill()
+
+
+def test_an_epoch_goes_on_after_the_daemon_was_restarted(restartable: Restartable, folder: Path) -> None:
+    dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "4"))
+    recipe = millrace.Recipe.train(24)
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": True, "seed": 2, "address": restartable.socket}
+
+    def read(loader: millrace.numpy.Loader, kills: set[int]) -> list[tuple[int, bytes]]:
+        seen = []
+        for count, (images, _) in enumerate(loader):
+            seen += [(int(n), image.tobytes()) for n, image in zip(loader.batch.ids, images, strict=True)]
+            if count in kills:
+                restartable.kill()
+                threading.Timer(dice.uniform(0, 0.6), restartable.start).start()
+        return seen
+
+    with millrace.numpy.Loader(folder, recipe, **options) as loader:
+        whole = read(loader, set())
+    with millrace.numpy.Loader(folder, recipe, resume=True, **options) as loader:
+        resumed = read(loader, {0, dice.randrange(2, 8), 12, 14})
+
+    assert len(whole) == COUNT
+    assert resumed == whole
+
+
+def take_the_rest(loader: Any, iterator: Any, seen: list[int]) -> None:
+    for _ in iterator:
+        seen += loader.batch.ids.tolist()
+
+
+def test_without_resume_the_loop_ends_and_a_new_one_goes_on(restartable: Restartable, folder: Path) -> None:
+    with millrace.numpy.Loader(folder, OWN_SIZE, batch_size=4, address=restartable.socket) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        seen = loader.batch.ids.tolist()
+        restartable.kill()
+        with pytest.raises(millrace.DaemonUnavailable, match="goes on from its position"):
+            take_the_rest(loader, iterator, seen)  # what had arrived still comes
+        state = loader.state_dict()
+        restartable.start()
+        loader.load_state_dict(state)
+        assert seen + ids_of(loader) == list(range(COUNT))
+
+
+def test_resuming_gives_up_in_time(restartable: Restartable, folder: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "address": restartable.socket, "resume": True, "resume_within": 0.5}
+    with millrace.numpy.Loader(folder, OWN_SIZE, **options) as loader:
+        iterator = iter(loader)
+        next(iterator)
+        restartable.kill()
+        began = time.monotonic()
+        with pytest.raises(millrace.DaemonUnavailable):
+            list(map(len, iterator))
+        assert 0.4 < time.monotonic() - began < 10
+        restartable.start()
