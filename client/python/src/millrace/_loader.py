@@ -158,6 +158,7 @@ class BaseLoader(Generic[Item]):
         try:
             while True:
                 self.batch = None
+                self._reclaim()
                 try:
                     batch = epoch.next()
                 except DaemonUnavailable:
@@ -208,7 +209,11 @@ class BaseLoader(Generic[Item]):
         return self._dataset
 
     def _convert(self, batch: Batch) -> Item:
+        """What the loop gets of a batch."""
         raise NotImplementedError
+
+    def _reclaim(self) -> None:
+        """Lets go of slots that the framework needs no more. Called before the next batch is waited for."""
 
     # ------------------------------------------------------------------------------------------------------------ its shape
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import jax
@@ -36,3 +37,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
     def _convert(self, batch: Batch) -> tuple[Any, Any]:
         images = jax.device_put(batch.images.numpy(), self._device, may_alias=True)
         return images, jax.device_put(batch.labels.astype("int32"), self._device)
+
+    def _reclaim(self) -> None:
+        # JAX lets go of host memory when it is called next, or from the hook that it puts into the garbage collector.
+        gc.collect(0)

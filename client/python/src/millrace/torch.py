@@ -97,10 +97,11 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(self._device))
         self._copies.append((copied, images))
-        while self._copies and (len(self._copies) > self._slots - 2 or self._copies[0][0].query()):
-            event, _ = self._copies.popleft()
-            event.synchronize()
         return moved
+
+    def _reclaim(self) -> None:
+        while self._copies and (len(self._copies) > self._slots - 2 or self._copies[0][0].query()):
+            self._copies.popleft()[0].synchronize()
 
     def _page_locked(self) -> bool:
         """Page-locks the session's segment the first time."""

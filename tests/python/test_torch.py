@@ -1,0 +1,280 @@
+"""PyTorch: DLPack, the loader, torchvision's transforms and its pixels. Run them with PyTorch and torchvision installed."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import millrace
+import numpy as np
+import pytest
+
+from pictures import COUNT, EACH, SIZE, path_of, pixels_of, png, png_of
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing of millrace.torch is tested")
+transforms = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed: nothing of millrace.torch is tested")
+functional = pytest.importorskip("torchvision.transforms.v2.functional")
+
+import millrace.torch  # noqa: E402
+
+pytestmark = pytest.mark.torch
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
+
+
+@pytest.fixture
+def make(daemon: millrace.PrivateDaemon, folder: Path) -> Any:
+    made = []
+
+    def loader(*arguments: Any, **options: Any) -> millrace.torch.Loader:
+        options = {"batch_size": 8, "address": daemon.address, **options}
+        made.append(millrace.torch.Loader(folder, *arguments, **options))
+        return made[-1]
+
+    yield loader
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "bfloat16", "float32"])
+def test_from_dlpack_shares_the_memory(client: millrace.Client, dtype: Any) -> None:
+    recipe = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC", dtype=dtype, range="raw")
+    with client.session(recipe, batch=2, slots=2) as session:
+        batch = session.get(session.submit([png(0), png(1)]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that PyTorch knows no read-only tensors
+            tensor = torch.from_dlpack(batch.images)
+        assert tensor.dtype == getattr(torch, dtype)
+        assert tensor.data_ptr() == batch.images.bits().ctypes.data
+        np.testing.assert_array_equal(tensor[1].float().numpy(), pixels_of(1))
+
+        assert batch.release() is False
+        for number in range(2, 8):
+            assert len(session.get(session.submit([png(number)]))) == 1
+        np.testing.assert_array_equal(tensor[0].float().numpy(), pixels_of(0))
+        del tensor
+        gc.collect()
+        assert not [end for end in session._segment.leases if end() is not None]  # type: ignore[union-attr]
+
+
+def test_it_yields_tensors_in_the_slots(make: Any) -> None:
+    loader = make(OWN_SIZE)
+    seen = 0
+    for images, labels in loader:
+        assert images.shape[1:] == (3, SIZE.height, SIZE.width)
+        assert (images.dtype, labels.dtype) == (torch.uint8, torch.int64)
+        assert images.data_ptr() == loader.batch.images.numpy().ctypes.data
+        for image, label, number in zip(images, labels, loader.batch.ids, strict=True):
+            np.testing.assert_array_equal(image.permute(1, 2, 0).numpy(), pixels_of(int(number)))
+            assert int(label) == number // EACH
+            seen += 1
+    assert seen == COUNT
+
+
+def test_a_training_loop_written_for_dataloader(make: Any) -> None:
+    loader = make(millrace.torch.from_torchvision(_training()), shuffle=True, drop_last=True)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 3))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    steps = 0
+    for epoch in range(2):
+        loader.set_epoch(epoch)
+        for images, labels in loader:
+            loss = torch.nn.functional.cross_entropy(model(images), labels)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            steps += 1
+    assert steps == 2 * len(loader)
+    assert np.isfinite(loss.item())
+
+
+def test_channels_last_is_written_so(make: Any) -> None:
+    images, _ = next(iter(make(OWN_SIZE, memory_format=torch.channels_last)))
+    assert images.shape == (8, 3, SIZE.height, SIZE.width)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    np.testing.assert_array_equal(images[5].permute(1, 2, 0).numpy(), pixels_of(5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, "float32"])
+def test_dtype(make: Any, dtype: Any) -> None:
+    images, _ = next(iter(make(OWN_SIZE, dtype=dtype)))
+    assert images.dtype == (torch.float32 if dtype == "float32" else dtype)
+    np.testing.assert_allclose(images[3].permute(1, 2, 0).float().numpy(), pixels_of(3) / np.float32(255), atol=4e-3)
+
+
+def test_wrong_arguments(make: Any) -> None:
+    with pytest.raises(millrace.InvalidRequest, match=r"not torch\.int64"):
+        make(dtype=torch.int64)
+    with pytest.raises(millrace.InvalidRequest, match="memory_format"):
+        make(memory_format=torch.preserve_format)
+
+
+def test_state_goes_through_torch_save(make: Any, tmp_path: Path) -> None:
+    loader = make(OWN_SIZE, shuffle=True)
+    iterator = iter(loader)
+    seen = []
+    for _ in range(3):
+        next(iterator)
+        seen += loader.batch.ids.tolist()
+    torch.save({"loader": loader.state_dict()}, tmp_path / "checkpoint.pt")
+
+    other = make(OWN_SIZE, shuffle=True)
+    other.load_state_dict(torch.load(tmp_path / "checkpoint.pt")["loader"])
+    for _ in other:
+        seen += other.batch.ids.tolist()
+    assert sorted(seen) == list(range(COUNT))
+
+
+DISTRIBUTED = """
+import sys, torch, torch.distributed, millrace, millrace.torch
+torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=int(sys.argv[4]), world_size=2)
+with millrace.torch.Loader(sys.argv[2], millrace.Recipe.train(24), batch_size=8, shuffle=True, address=sys.argv[1]) as loader:
+    for _ in loader:
+        print(*loader.batch.ids)
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_ranks_of_torch_distributed(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", DISTRIBUTED, daemon.address, str(folder), str(tmp_path / "store"), str(rank)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    seen: list[int] = []
+    for process in ranks:
+        output, _ = process.communicate(timeout=90)
+        assert process.returncode == 0
+        seen += map(int, output.split())
+    assert sorted(seen) == list(range(COUNT))
+
+
+# ------------------------------------------------------------------------------------------------------------- torchvision
+
+
+def _training(size: int = 24) -> Any:
+    return transforms.Compose(
+        [
+            transforms.ToImage(),
+            transforms.RandomResizedCrop(size, scale=(0.2, 1.0)),
+            transforms.RandomHorizontalFlip(0.25),
+            transforms.ToDtype(torch.float32, scale=True),
+            transforms.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.3)),
+        ]
+    )
+
+
+def test_translations() -> None:
+    translate = millrace.torch.from_torchvision
+    assert translate(_training()) == millrace.Recipe(
+        crop=millrace.RandomResizedCrop((0.2, 1.0), (3 / 4, 4 / 3)),
+        resize=millrace.ExactSize(millrace.Size(24, 24)),
+        flip_probability=0.25,
+        dtype="float32",
+        normalise=millrace.Normalise((0.5, 0.4, 0.3), (0.2, 0.2, 0.3)),
+    )
+    evaluate = [transforms.Resize(256, interpolation=transforms.InterpolationMode.BICUBIC), transforms.CenterCrop((224, 200))]
+    assert translate(evaluate) == millrace.Recipe(
+        resize=millrace.ShorterSide(256), filter="bicubic", centre_crop=millrace.Size(width=200, height=224)
+    )
+    assert translate([transforms.Resize((10, 20))]).resize == millrace.ExactSize(millrace.Size(width=20, height=10))
+    assert translate([transforms.CenterCrop(8)]).crop == millrace.CentreCrop(millrace.Size(8, 8))
+    assert translate([transforms.ToDtype(torch.bfloat16)]).range == "raw"
+    flip_last = [transforms.ToDtype(torch.float32, scale=True), transforms.RandomHorizontalFlip()]
+    assert translate(flip_last) == millrace.Recipe(dtype="float32", flip_probability=0.5)
+
+
+def test_translation_of_a_models_preset() -> None:
+    from torchvision.models import ResNet18_Weights
+
+    recipe = millrace.torch.from_torchvision(ResNet18_Weights.DEFAULT.transforms())
+    assert recipe == millrace.Recipe.evaluate(256, 224).normalised("float32")
+
+
+def test_what_cannot_be_translated_is_named() -> None:
+    nearest = transforms.InterpolationMode.NEAREST
+    cases: list[tuple[list[Any], str]] = [
+        ([transforms.ColorJitter(0.3)], "ColorJitter is not something that the daemon does"),
+        ([transforms.RandomCrop(8)], "RandomCrop is not"),
+        ([transforms.Lambda(lambda image: image)], "Lambda is not"),
+        ([lambda image: image], "function is not"),
+        ([transforms.Resize(8, max_size=9)], "max_size"),
+        ([transforms.Resize(8, antialias=False)], "antialias=False"),
+        ([transforms.Resize(8, interpolation=nearest)], "NEAREST_EXACT"),
+        ([transforms.RandomHorizontalFlip(), transforms.Resize(8)], "Resize after RandomHorizontalFlip"),
+        ([transforms.ToDtype(torch.float32), transforms.Resize(8)], "Resize after ToDtype"),
+        ([transforms.Resize(8), transforms.CenterCrop(9)], "pads"),
+        ([transforms.Normalize([0.5], [0.5])], "needs floats"),
+        ([transforms.ToDtype(torch.float32), transforms.Normalize([0.5], [0.5])], "scale=True"),
+        ([transforms.ToDtype(torch.int32)], "conversion to torch.int32"),
+        ([transforms.Resize(8), transforms.Resize(9)], "Resize after Resize"),
+        ([transforms.RandomHorizontalFlip(), transforms.RandomHorizontalFlip()], "second RandomHorizontalFlip"),
+    ]
+    for steps, message in cases:
+        with pytest.raises(millrace.Unsupported, match=message):
+            millrace.torch.from_torchvision(transforms.Compose(steps))
+
+
+def _large_pictures() -> list[Any]:
+    """Smooth pictures with some noise, of many sizes, uint8 height x width x 3."""
+    random = np.random.default_rng(7)
+    pictures = []
+    for height, width in ((120, 200), (333, 250), (97, 301), (400, 400), (64, 500)):
+        y, x = np.mgrid[0:height, 0:width]
+        waves = [127 + 90 * np.sin(x / a + y / b + c) for a, b, c in random.uniform(5, 40, (3, 3))]
+        pictures.append(np.clip(np.stack(waves, -1) + random.normal(0, 12, (height, width, 3)), 0, 255).astype(np.uint8))
+    return pictures
+
+
+def test_pixels_against_torchvision(client: millrace.Client, record_property: Any, capsys: Any) -> None:
+    """With the daemon's boxes and flips: within 1/255 of torchvision's antialiased resize of uint8 tensors."""
+    size = 96
+    pipeline = transforms.Compose(
+        [transforms.RandomResizedCrop(size), transforms.RandomHorizontalFlip(), transforms.ToDtype(torch.float32, scale=True)]
+    )
+    pictures = _large_pictures() * 6
+    errors = []
+    with client.session(millrace.torch.from_torchvision(pipeline), batch=5) as session:
+        for first in range(0, len(pictures), 5):
+            part = pictures[first : first + 5]
+            samples = [millrace.Sample(png_of(picture), id=first + k) for k, picture in enumerate(part)]
+            batch = session.get(session.submit(samples, seed=1))
+            for image, picture, box, flip in zip(batch.images.numpy(), part, batch.boxes.tolist(), batch.flips, strict=True):
+                left, top, width, height = box
+                expected = torch.from_numpy(picture).permute(2, 0, 1)
+                expected = functional.resized_crop(expected, top, left, height, width, [size, size], antialias=True)
+                expected = functional.horizontal_flip(expected) if flip else expected
+                errors.append(np.abs(image - functional.to_dtype(expected, torch.float32, scale=True).numpy()))
+    largest, mean = max(error.max() for error in errors) * 255, float(np.mean(errors)) * 255
+    with capsys.disabled():
+        print(f"\n  against torchvision, in 1/255: largest error {largest:.3f}, mean {mean:.4f}")
+    assert largest <= 1 + 1e-3
+
+
+def test_evaluation_pixels_against_torchvision(client: millrace.Client) -> None:
+    pipeline = transforms.Compose([transforms.Resize(100), transforms.CenterCrop(90)])
+    pictures = _large_pictures()
+    with client.session(millrace.torch.from_torchvision(pipeline), batch=5) as session:
+        batch = session.get(session.submit([png_of(picture) for picture in pictures]))
+        for image, picture in zip(batch.images.numpy(), pictures, strict=True):
+            expected = pipeline(torch.from_numpy(picture).permute(2, 0, 1)).numpy()
+            assert np.abs(image.astype(int) - expected.astype(int)).max() <= 1
+
+
+def test_paths_of_a_torchvision_image_folder(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    from torchvision.datasets import ImageFolder
+
+    dataset = ImageFolder(str(folder))
+    with millrace.torch.Loader(dataset, OWN_SIZE, batch_size=8, address=daemon.address) as loader:
+        labels = [int(label) for _, batch in loader for label in batch]
+    assert labels == dataset.targets
+    assert dataset.imgs[17][0] == path_of(folder, 17)
