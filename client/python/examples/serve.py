@@ -1,0 +1,165 @@
+"""A small HTTP endpoint that classifies uploaded pictures; what arrives within a few milliseconds becomes one batch.
+
+    python serve.py --port 8000 [--weights resnet18.pth]
+    curl --data-binary @cat.jpg http://localhost:8000/classify
+
+The daemon decodes, resizes and normalises in its own process, so this one's interpreter lock is free for the model. A bad picture is its
+own request's error (400) and costs the others nothing. Without a running daemon it starts a private one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+from contextlib import AsyncExitStack
+from http import HTTPStatus
+from typing import Any
+
+import torch
+import torchvision
+
+import millrace
+import millrace.aio
+
+LARGEST = 32 << 20  # bytes of a picture
+RING = 256 << 20  # bytes
+
+
+class Classifier:
+    """Gathers pictures into batches: of those that wait when the one before has been taken, at most so many."""
+
+    def __init__(self, session: millrace.aio.AsyncSession, ring: millrace.Ring, model: Any, batch: int, wait: float) -> None:
+        self._session, self._ring, self._model = session, ring, model
+        self._batch, self._wait = batch, wait
+        self._waiting: asyncio.Queue[tuple[bytes, asyncio.Future[Any]]] = asyncio.Queue(4 * batch)
+
+    async def classify(self, encoded: bytes) -> list[tuple[int, float]]:
+        """The five likeliest classes with their probabilities. Raises millrace.Error for a picture that is none."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        await self._waiting.put((encoded, answer))
+        return await answer  # type: ignore[no-any-return]
+
+    async def run(self) -> None:
+        """Serves until it is cancelled."""
+        while True:
+            gathered = [await self._waiting.get()]
+            deadline = asyncio.get_running_loop().time() + self._wait
+            while len(gathered) < self._batch and (left := deadline - asyncio.get_running_loop().time()) > 0:
+                try:
+                    gathered.append(await asyncio.wait_for(self._waiting.get(), left))
+                except asyncio.TimeoutError:
+                    break
+            try:
+                await self._answer(gathered)
+            except Exception as why:
+                for _, answer in gathered:
+                    if not answer.done():
+                        answer.set_exception(why)
+
+    async def _answer(self, gathered: list[tuple[bytes, asyncio.Future[Any]]]) -> None:
+        rooms = [self._ring.put(encoded) for encoded, _ in gathered]
+        number = await self._session.submit(rooms, on_error="zero", priority="high")
+        with await self._session.get(number) as batch:
+            bad = {error.index: error for error in batch.errors}
+            top = await asyncio.to_thread(self._infer, batch)
+        for index, (_, answer) in enumerate(gathered):
+            if answer.done():
+                continue  # the client has gone
+            if index in bad:
+                answer.set_exception(millrace.InvalidRequest(bad[index].message))
+            else:
+                answer.set_result(top[index])
+
+    def _infer(self, batch: millrace.Batch) -> list[list[tuple[int, float]]]:
+        with torch.inference_mode():
+            device = next(self._model.parameters()).device
+            likely = self._model(torch.from_dlpack(batch.images).to(device)).softmax(1).topk(5)
+        return [list(zip(row, shares, strict=True)) for row, shares in zip(likely.indices.tolist(), likely.values.tolist(), strict=True)]
+
+
+class Endpoint:
+    """Just enough HTTP/1.1: POST /classify with a picture as body, GET /health."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._classifier = classifier
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            status, answer = await self._respond(reader)
+        except (asyncio.IncompleteReadError, ConnectionError, ValueError, asyncio.LimitOverrunError):
+            status, answer = HTTPStatus.BAD_REQUEST, {"error": "not an HTTP request"}
+        body = json.dumps(answer).encode() + b"\n"
+        fields = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close"
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\n{fields}\r\n\r\n"
+        try:
+            writer.write(head.encode() + body)
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        except ConnectionError:
+            pass
+
+    async def _respond(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, dict[str, Any]]:
+        request, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if request.startswith("GET /health "):
+            return HTTPStatus.OK, {"status": "serving"}
+        if not request.startswith("POST /classify "):
+            return HTTPStatus.NOT_FOUND, {"error": "POST /classify with a picture as body"}
+        length = int(headers.get("content-length", "0"))
+        if not 1 <= length <= LARGEST:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": f"send 1 to {LARGEST} bytes, with Content-Length"}
+        try:
+            top = await self._classifier.classify(await reader.readexactly(length))
+        except (millrace.InvalidRequest, millrace.SampleFailed) as why:
+            return HTTPStatus.BAD_REQUEST, {"error": str(why)}
+        except millrace.Error as why:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(why)}
+        return HTTPStatus.OK, {"classes": [{"class": number, "probability": share} for number, share in top]}
+
+
+def load_model(given: argparse.Namespace) -> Any:
+    torch.manual_seed(0)
+    model = torchvision.models.get_model(given.model, weights=None)
+    if given.weights:
+        model.load_state_dict(torch.load(given.weights, map_location="cpu"))
+    return model.eval().to(given.device)
+
+
+async def connected(stack: AsyncExitStack) -> millrace.aio.AsyncClient:
+    try:
+        return await stack.enter_async_context(await millrace.aio.connect())
+    except millrace.DaemonUnavailable:
+        stack.enter_context(millrace.serve())
+        return await stack.enter_async_context(await millrace.aio.connect())
+
+
+async def run(given: argparse.Namespace) -> None:
+    recipe = millrace.Recipe.evaluate(256, 224).normalised("float32")
+    async with AsyncExitStack() as stack:
+        client = await connected(stack)
+        session = await stack.enter_async_context(await client.session(recipe, batch=given.batch, slots=4, name="serve.py"))
+        classifier = Classifier(session, await session.ring(RING), load_model(given), given.batch, given.wait_ms / 1000)
+        server = await asyncio.start_server(Endpoint(classifier).serve, given.host, given.port)
+        async with server:
+            print("listening on http://{}:{}/classify".format(*server.sockets[0].getsockname()[:2]), flush=True)
+            await classifier.run()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="0: any (8000)")
+    parser.add_argument("--model", default="resnet18", help="of torchvision.models (resnet18)")
+    parser.add_argument("--weights", help="its state_dict, saved by torch.save; none: random, to try things out")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--batch", type=int, default=16, help="pictures at most in one (16)")
+    parser.add_argument("--wait-ms", type=float, default=3.0, help="how long the first waits for others (3)")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

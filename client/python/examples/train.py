@@ -1,0 +1,174 @@
+"""Trains a ResNet on a folder of class folders, with a checkpoint within the epoch and exact resumption.
+
+    python train.py FOLDER --epochs 2 --checkpoint run.pt     # again with --resume: goes on after the batch of the checkpoint
+    torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share
+    python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
+
+Without a running daemon it starts a private one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TextIO
+
+import torch
+import torchvision
+from torchvision.transforms import v2
+
+import millrace
+import millrace.torch
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", default="resnet18", help="of torchvision.models (resnet18)")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--size", type=int, default=224, help="of the crops, pixels (224)")
+    parser.add_argument("--rate", type=float, default=0.02, help="learning rate (0.02)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--loader", choices=["millrace", "torchvision"], default="millrace")
+    parser.add_argument("--workers", type=int, default=2, help="processes of torchvision's loader (2)")
+    parser.add_argument("--checkpoint", type=Path, help="written every --save-every batches and at the end of each epoch")
+    parser.add_argument("--save-every", type=int, default=10, help="batches (10)")
+    parser.add_argument("--resume", action="store_true", help="go on from --checkpoint if it exists")
+    parser.add_argument("--ids", type=Path, help="log the sample ids of every batch that was trained on, a line each")
+    given = parser.parse_args()
+    if given.resume and given.checkpoint is None:
+        parser.error("--resume needs --checkpoint")
+    if given.loader == "torchvision" and (given.checkpoint or given.ids):
+        parser.error("torchvision's loader has no state within an epoch: --checkpoint and --ids are for --loader millrace")
+    return given
+
+
+def transform(size: int) -> v2.Compose:
+    return v2.Compose(
+        [
+            v2.ToImage(),
+            v2.RandomResizedCrop(size, antialias=True),
+            v2.RandomHorizontalFlip(),
+            v2.ToDtype(torch.float32, scale=True),
+            v2.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]),
+        ]
+    )
+
+
+def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
+    try:
+        millrace.connect().close()
+    except millrace.DaemonUnavailable as why:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise SystemExit(f"{why}\nEvery rank uses the same daemon: start one before torchrun") from why
+        stack.enter_context(millrace.serve(given.folder))
+    options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
+    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, on_error="substitute", **options)
+    return stack.enter_context(loader)
+
+
+def torchvision_loader(given: argparse.Namespace) -> torch.utils.data.DataLoader[Any]:
+    dataset = torchvision.datasets.ImageFolder(str(given.folder), transform(given.size))
+    return torch.utils.data.DataLoader(dataset, given.batch, shuffle=True, drop_last=True, num_workers=given.workers)
+
+
+class Training:
+    """Model, optimiser and where they are; saved and loaded together with the loader's state."""
+
+    def __init__(self, given: argparse.Namespace, loader: Any, classes: int) -> None:
+        torch.manual_seed(given.seed)
+        self.given = given
+        self.loader = loader
+        self.model = torchvision.models.get_model(given.model, weights=None, num_classes=classes).to(given.device)
+        if "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1:
+            torch.distributed.init_process_group("nccl" if given.device == "cuda" else "gloo")
+            self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+        self.optimiser = torch.optim.SGD(self.model.parameters(), lr=given.rate, momentum=0.9)
+        self.epoch = 0
+
+    def step(self, images: Any, labels: Any) -> float:
+        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def save(self) -> None:
+        """Replaces the checkpoint in one go, so that a kill at any time leaves the old one or the new one."""
+        if self.given.checkpoint is None or int(os.environ.get("RANK", "0")) != 0:
+            return
+        parts = {"model": self.model, "optimiser": self.optimiser, "loader": self.loader}
+        fresh = self.given.checkpoint.with_suffix(".new")
+        torch.save({name: part.state_dict() for name, part in parts.items()}, fresh)
+        fresh.replace(self.given.checkpoint)
+
+    def load(self) -> None:
+        saved = torch.load(self.given.checkpoint, map_location=self.given.device)
+        self.model.load_state_dict(saved["model"])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        self.loader.load_state_dict(saved["loader"])
+        self.epoch = saved["loader"]["epoch"]
+
+
+def open_ids(given: argparse.Namespace, training: Training) -> TextIO | None:
+    """The log of ids, without what was trained on after the checkpoint and before the kill."""
+    if given.ids is None:
+        return None
+    state = training.loader.state_dict()
+    kept = []
+    if given.resume and given.ids.exists():
+        done = (state["epoch"], state["batches"])
+        kept = [line for line in given.ids.read_text().splitlines() if tuple(map(int, line.split()[:2])) < done]
+    given.ids.write_text("".join(line + "\n" for line in kept))
+    return given.ids.open("a", buffering=1)
+
+
+def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None:
+    line = f"epoch {epoch}  {batch}/{batches}  loss {loss:.3f}  {rate:.0f} images/s"
+    if sys.stderr.isatty():
+        filled = 24 * batch // batches
+        print(f"\r[{'#' * filled}{'.' * (24 - filled)}] {line} ", end="\n" if batch == batches else "", file=sys.stderr, flush=True)
+    elif batch in (1, batches) or batch % 50 == 0:
+        print(line, file=sys.stderr, flush=True)
+
+
+def train_epoch(training: Training, ids: TextIO | None) -> None:
+    given, loader = training.given, training.loader
+    state = getattr(loader, "state_dict", dict)()
+    first = state.get("batches", 0) if state.get("epoch") == training.epoch else 0
+    began, seen = time.monotonic(), 0
+    for batch, (images, labels) in enumerate(loader, first + 1):
+        loss = training.step(images.to(given.device), labels.to(given.device))
+        seen += len(labels)
+        if ids is not None:
+            print(training.epoch, batch - 1, *loader.batch.ids, file=ids)
+        if batch % given.save_every == 0:
+            training.save()
+        show(training.epoch, batch, len(loader), loss, seen / (time.monotonic() - began))
+
+
+def main() -> None:
+    given = arguments()
+    with ExitStack() as stack:
+        loader: Any = millrace_loader(given, stack) if given.loader == "millrace" else torchvision_loader(given)
+        classes = loader.classes if given.loader == "millrace" else loader.dataset.classes
+        training = Training(given, loader, len(classes))
+        if given.resume and given.checkpoint.exists():
+            training.load()
+        ids = open_ids(given, training)
+        while training.epoch < given.epochs:
+            if given.loader == "millrace":
+                loader.set_epoch(training.epoch)
+            train_epoch(training, ids)
+            training.epoch += 1
+            training.save()
+
+
+if __name__ == "__main__":
+    main()
