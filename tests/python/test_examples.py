@@ -1,0 +1,105 @@
+"""The examples, run as a user runs them; training is killed in the middle and resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import millrace
+import pytest
+
+from pictures import COUNT, make_folder, png
+
+pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
+pytestmark = pytest.mark.torch
+EXAMPLES = Path(__file__).parents[2] / "client" / "python" / "examples"
+
+
+def train(folder: Path, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, str(EXAMPLES / "train.py"), str(folder), "--size", "32", "--batch", "4", "--epochs", "2", "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen([*command, *map(str, arguments)], env=environment, stderr=subprocess.PIPE, text=True, **options)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate(timeout=90)
+    assert process.returncode == 0, errors
+
+
+def test_training_that_is_killed_resumes_with_the_same_samples(
+    daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "4"))
+    whole, parts = tmp_path / "whole.txt", tmp_path / "parts.txt"
+    finish(train(folder, "--ids", whole))
+    lines = whole.read_text().splitlines()
+    assert len(lines) == 2 * (COUNT // 4)
+
+    again = ["--checkpoint", tmp_path / "run.pt", "--save-every", 3, "--ids", parts, "--resume"]
+    kills = 0
+    for kill_at in (dice.randrange(2, 12), dice.randrange(16, 28)):
+        process = train(folder, *again)
+        while process.poll() is None and (not parts.exists() or len(parts.read_text().splitlines()) < kill_at):
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    finish(train(folder, *again))
+
+    assert kills == 2
+    assert parts.read_text().splitlines() == lines
+
+
+def test_training_with_torchvisions_own_loader(folder: Path) -> None:
+    finish(train(folder, "--loader", "torchvision", "--workers", "1", "--epochs", "1"))
+
+
+def test_splitting_a_flat_folder(tmp_path: Path) -> None:
+    (tmp_path / "flat").mkdir()
+    for path in sorted(make_folder(tmp_path, each=4).rglob("*.png")):
+        shutil.copy(path, tmp_path / "flat" / f"{path.parent.name}_{path.name}")
+    command = [sys.executable, str(EXAMPLES / "split_into_classes.py"), tmp_path / "flat", tmp_path / "split", "--classes", "3"]
+    subprocess.run(command, check=True, timeout=60)
+    assert [len(list(folder.iterdir())) for folder in sorted((tmp_path / "split").iterdir())] == [4, 4, 4]
+    assert {path.name.split("_")[0] for path in (tmp_path / "split" / "class_001").iterdir()} == {"bee"}
+
+
+def ask(url: str, body: bytes) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as why:
+        with why:
+            return why.code, json.loads(why.read())
+
+
+def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    command = [sys.executable, str(EXAMPLES / "serve.py"), "--port", "0", "--device", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().split()[-1]
+        bodies = [png(n % 4) for n in range(12)] + [b"bad"]
+        with ThreadPoolExecutor(len(bodies)) as pool:
+            answers = list(pool.map(lambda body: ask(url, body), bodies))
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0
+
+    assert [status for status, _ in answers] == [200] * 12 + [400]
+    assert "not an image" in answers[-1][1]["error"]
+    for n in range(4, 12):  # the same picture, in whatever batch, is the same
+        ours, before = answers[n][1]["classes"][0], answers[n % 4][1]["classes"][0]
+        assert ours["class"] == before["class"]
+        assert ours["probability"] == pytest.approx(before["probability"], rel=1e-4)
