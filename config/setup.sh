@@ -21,9 +21,11 @@ usage: $me COMMAND [ARGUMENTS]
 
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; ends with the throughput and a contact sheet to look at
-  test [--preset P] [--offline] [CTEST ARGUMENTS]
+  test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
                     deps and build, then every test; for example: $me test -L unit, or $me test -LE 'golden|slow'.
-                    P is release (the default), debug, asan, tsan or clang. --offline: without the comparisons with packages from PyPI
+                    P is release (the default), debug, asan, tsan or clang. --offline: without what needs packages from PyPI: the
+                    comparisons and the Python package's tests. --frameworks: also the tests with PyTorch and JAX, whose packages
+                    are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
   build [--preset P] [TARGETS]
@@ -195,21 +197,41 @@ demo() {
 
 # ------------------------------------------------------------------------------------------------------------ test and bench
 
-# Prints the interpreter that has what the golden tests compare with.
-golden_python() {
-  local venv=$top/build/venv requirements=$top/tests/golden/requirements.txt
+# Prints the interpreter of the virtual environment build/NAME that has what REQUIREMENTS lists.
+python_with() {  # NAME REQUIREMENTS
+  local name=$1 venv=$top/build/$1 requirements=$top/$2
   if ! cmp -s "$requirements" "$venv/installed.txt"; then
-    say "installing from PyPI into build/venv: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
+    say "installing from PyPI into build/$name: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
     rm -rf "$venv"
-    logged "$top/build/venv.log" python3 -m venv "$venv"
-    logged "$top/build/venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
+    logged "$venv.log" python3 -m venv "$venv"
+    logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
     cp "$requirements" "$venv/installed.txt"
   fi
   echo "$venv/bin/python"
 }
 
+# Prints the path of the Python package's wheel, built from a copy, so that nothing is left in the checkout.
+python_wheel() {  # INTERPRETER
+  local copy=$top/build/python-package
+  rm -rf "$copy"
+  mkdir -p "$copy"
+  (cd "$top/client/python" && tar -c --exclude=build --exclude='*.egg-info' --exclude=_proto --exclude=__pycache__ .) | tar -x -C "$copy"
+  (cd "$top/proto/rpc" && tar -c millrace) | (mkdir "$copy/proto" && tar -x -C "$copy/proto")
+  logged "$copy.log" "$1" -m pip wheel --disable-pip-version-check -q --no-deps -w "$copy/wheel" "$copy"
+  echo "$copy"/wheel/*.whl
+}
+
+# The same as python_with, with the wheel of this checkout installed.
+python_with_wheel() {  # NAME REQUIREMENTS
+  local python wheel
+  python=$(python_with "$1" "$2") && wheel=$(python_wheel "$python") || return 1
+  logged "$top/build/$1.log" "$python" -m pip install --disable-pip-version-check -q "$wheel"
+  logged "$top/build/$1.log" "$python" -m pip install --disable-pip-version-check -q --force-reinstall --no-deps "$wheel"
+  echo "$python"
+}
+
 run_tests() {
-  local preset=release offline=no python=python3
+  local preset=release offline=no frameworks=no golden=python3 python=python3 framework=python3
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -218,15 +240,22 @@ run_tests() {
         shift 2
         ;;
       --offline) offline=yes; shift ;;
+      --frameworks) frameworks=yes; shift ;;
       *) break ;;
     esac
   done
   deps build test
   [ "$preset" != clang ] || deps check
+  local way_out="$me test --offline goes without what needs packages from PyPI"
   if [ $offline = no ]; then
-    python=$(golden_python) || die "the comparisons with packages from PyPI cannot be set up; $me test --offline goes without them"
+    golden=$(python_with venv tests/golden/requirements.txt) || die "the comparisons cannot be set up; $way_out"
+    python=$(python_with_wheel venv-python tests/python/requirements.txt) || die "the Python package's tests cannot be set up; $way_out"
   fi
-  configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$python"
+  if [ $frameworks = yes ]; then
+    framework=$(python_with_wheel venv-frameworks tests/python/requirements-frameworks.txt) || die "PyTorch and JAX cannot be set up"
+  fi
+  configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$golden" -DMILLRACE_PYTHON="$python" \
+    -DMILLRACE_FRAMEWORKS_PYTHON="$framework"
   compile "$preset"
   if [ -z "${MILLRACE_TEST_DATA:-}" ] && [ -d "$top/../shared/data" ]; then
     MILLRACE_TEST_DATA=$(cd "$top/../shared/data" && pwd)

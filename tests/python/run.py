@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Runs the Python package's tests against a daemon: `run.py DAEMON [--need MODULE]... [PYTEST ARGUMENTS]`.
+
+Exits 77, which ctest counts as skipped, where the interpreter lacks the package, pytest or a module that is needed; config/setup.sh makes
+environments that have them.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main() -> int:
+    daemon, *arguments = sys.argv[1:]
+    needed = ["millrace", "pytest"]
+    while arguments[:1] == ["--need"]:
+        needed.append(arguments[1])
+        arguments = arguments[2:]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"SKIPPED: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
+        return 77
+    environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1"}
+    pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
+    return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
