@@ -28,6 +28,8 @@ usage: $me COMMAND [ARGUMENTS]
                     are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
+  bench --python [--json] [--only client,throughput,steady] [--data FOLDER]
+                    the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets the daemon and the command line
   deps [--dry-run] [build|test|check]...
@@ -230,6 +232,14 @@ python_with_wheel() {  # NAME REQUIREMENTS
   echo "$python"
 }
 
+# Test images beside the checkout, unless the caller names others.
+find_test_data() {
+  if [ -z "${MILLRACE_TEST_DATA:-}" ] && [ -d "$top/../shared/data" ]; then
+    MILLRACE_TEST_DATA=$(cd "$top/../shared/data" && pwd)
+    export MILLRACE_TEST_DATA
+  fi
+}
+
 run_tests() {
   local preset=release offline=no frameworks=no golden=python3 python=python3 framework=python3
   while [ $# -gt 0 ]; do
@@ -257,16 +267,27 @@ run_tests() {
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$golden" -DMILLRACE_PYTHON="$python" \
     -DMILLRACE_FRAMEWORKS_PYTHON="$framework"
   compile "$preset"
-  if [ -z "${MILLRACE_TEST_DATA:-}" ] && [ -d "$top/../shared/data" ]; then
-    MILLRACE_TEST_DATA=$(cd "$top/../shared/data" && pwd)
-    export MILLRACE_TEST_DATA
-  fi
+  find_test_data
   say "testing; without a folder of test images in MILLRACE_TEST_DATA some checks say that they are skipped (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
   ctest --preset "$preset" --no-tests=error -j 2 "$@"
 }
 
+bench_python() {
+  local python
+  deps build test
+  build_programs release bin/millraced bin/millrace
+  python=$(python_with_wheel venv-frameworks tests/python/requirements-frameworks.txt) || die "PyTorch cannot be set up"
+  find_test_data
+  export MILLRACE_DAEMON=$top/build/release/bin/millraced MILLRACE_CLI=$top/build/release/bin/millrace
+  exec "$python" "$top/tests/bench/python/bench.py" "$@"
+}
+
 bench() {
+  if [ "${1:-}" = --python ]; then
+    shift
+    bench_python "$@"
+  fi
   deps build test
   configure release -DMILLRACE_BUILD_TESTS=ON
   compile release bin/millrace_bench bin/millraced

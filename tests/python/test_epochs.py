@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -173,3 +174,20 @@ def test_wrong_numbers_name_the_field(dataset: millrace.Dataset) -> None:
         dataset.epoch(rank=-1)
     with pytest.raises(millrace.InvalidRequest, match="shard_tail: must be one of pad, drop, uneven"):
         dataset.epoch(shard_tail="some")
+
+
+def test_prepared_batches(dataset: millrace.Dataset) -> None:
+    threads = set()
+
+    def prepare(batch: millrace.Batch) -> int:
+        threads.add(threading.current_thread().name)
+        if batch.id == 2:
+            raise RuntimeError("no third one")
+        return len(batch)
+
+    epoch = dataset.epoch(batch=15, batches=3, prepare=prepare)
+    assert [next(epoch).prepared, next(epoch).prepared] == [15, 15]
+    with pytest.raises(millrace.Error, match=r"preparing batch 2 failed: RuntimeError\('no third one'\)"):
+        next(epoch)
+    assert epoch.next() is None
+    assert threads == {"millrace-reader"}

@@ -6,7 +6,6 @@ of what it holds (leases, room in the ring) take no lock, so they may run while 
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections import deque
@@ -51,12 +50,21 @@ class _Expected:
 
 
 @dataclass
-class _EpochState:
+class EpochState:
+    """What has arrived of one epoch. Its owner takes from ``batches`` without a lock; the rest is the inbox's."""
+
     recipe: Recipe
+    prepare: Callable[[Batch], Any] | None = None
     batches: deque[Outcome] = field(default_factory=deque)
     shape: EpochShape | None = None
     failed: Error | None = None
     ended: bool = False
+    stopped: bool = False
+
+    def stop(self) -> None:
+        """Nobody takes its batches any more. May be called from destructors."""
+        self.stopped = True
+        self.batches.clear()
 
 
 @dataclass
@@ -77,9 +85,8 @@ class Inbox:
         self._end: Error | None = None
         self._under_way: dict[int, _Expected] = {}
         self._done: dict[int, Outcome] = {}  # in the order in which they ended
-        self._epochs: dict[int, _EpochState] = {}
+        self._epochs: dict[int, EpochState] = {}
         self._datasets: dict[int, _DatasetState] = {}
-        self._retired: queue.SimpleQueue[int] = queue.SimpleQueue()  # epochs that were stopped, also by destructors
 
     # ------------------------------------------------------------------------------------------------- by the stream's reader
 
@@ -87,17 +94,17 @@ class Inbox:
         """Takes one ``ServerMessage``; those that nobody waits for any more are dropped, their slots given back."""
         kind = message.WhichOneof("message")
         content: Any = getattr(message, kind) if kind else None
+        built = self._build(content) if kind == "completed" else None
         with self._changed:
-            self._retire()
-            if kind == "completed":
-                self._file(content.stream_id, content.batch_id, self._build(content))
+            if built is not None:
+                self._file(content.stream_id, content.batch_id, built)
             elif kind == "failed":
                 self._fail(content)
             elif kind == "epoch_started" and content.stream_id in self._epochs:
                 shape = EpochShape(content.batches, content.first_batch, content.samples)
                 self._epochs[content.stream_id].shape = shape
             elif kind == "epoch_ended" and content.stream_id in self._epochs:
-                self._epochs[content.stream_id].ended = True
+                self._epochs.pop(content.stream_id).ended = True
             elif kind == "dataset_opened" and content.dataset_id in self._datasets:
                 self._datasets[content.dataset_id].answer = content
             elif kind == "dataset_progress" and content.dataset_id in self._datasets:
@@ -117,7 +124,8 @@ class Inbox:
         """Lets go of all that was not taken, and of the segment. After ``close``."""
         with self._changed:
             self._done.clear()
-            self._epochs = {stream: _EpochState(state.recipe) for stream, state in self._epochs.items()}
+            for state in self._epochs.values():
+                state.batches.clear()
             self._segment = None
 
     def _wake(self) -> None:
@@ -126,18 +134,25 @@ class Inbox:
             watcher()
 
     def _build(self, completed: Any) -> Outcome:
-        state = self._epochs.get(completed.stream_id)
-        expected = state or self._under_way.get(completed.batch_id)
-        held = None
+        epoch = self._epochs.get(completed.stream_id)
+        expected = epoch or self._under_way.get(completed.batch_id)
+        segment, held = self._segment, None
         try:
             if completed.HasField("handle"):
                 handle = completed.handle
-                if self._segment is None:
+                if segment is None:
                     return Cancelled("the session was closed", batch_id=completed.batch_id)
-                held = Held(self._segment, self._outgoing, handle.slot, handle.generation)
+                held = Held(segment, self._outgoing, handle.slot, handle.generation)
+            batch = Batch(completed, held, expected.recipe if expected else Recipe())
+            if epoch is not None and epoch.prepare is not None and held is not None and not epoch.stopped:
+                batch.prepared = epoch.prepare(batch)
         except Error as why:
             return why
-        return Batch(completed, held, expected.recipe if expected else Recipe())
+        except Exception as why:  # of the caller's prepare; it must not end the reader's thread
+            failed = Error(f"preparing batch {completed.batch_id} failed: {why!r}", batch_id=completed.batch_id)
+            failed.__cause__ = why
+            return failed
+        return batch
 
     def _fail(self, failed: Any) -> None:
         subject = failed.WhichOneof("subject")
@@ -146,22 +161,18 @@ class Inbox:
         if subject == "dataset_id" and failed.dataset_id in self._datasets:
             self._datasets[failed.dataset_id].answer = failure(failed)
         elif subject == "stream_id" and failed.stream_id in self._epochs:
-            self._epochs[failed.stream_id].failed = failure(failed)
+            self._epochs.pop(failed.stream_id).failed = failure(failed)
 
     def _file(self, stream: int, batch: int, outcome: Outcome) -> None:
         if stream:
-            state = self._epochs.get(stream)
-            if state is not None:
-                state.batches.append(outcome)
+            epoch = self._epochs.get(stream)
+            if epoch is None:
+                return
+            epoch.batches.append(outcome)
+            if epoch.stopped:  # asked after the append: stop() may have come in between
+                epoch.batches.clear()
         elif self._under_way.pop(batch, None) is not None:
             self._done[batch] = outcome
-
-    def _retire(self) -> None:
-        while True:
-            try:
-                self._epochs.pop(self._retired.get_nowait(), None)
-            except queue.Empty:
-                return
 
     # -------------------------------------------------------------------------------------------------------------- by waiters
 
@@ -244,28 +255,26 @@ class Inbox:
             raise NotFound(f"get: batch {batch} was never submitted here, or was taken already", batch_id=batch)
         return PENDING
 
-    def expect_epoch(self, stream: int, recipe: Recipe) -> None:
-        """An epoch is about to start."""
+    def expect_epoch(self, stream: int, recipe: Recipe, prepare: Callable[[Batch], Any] | None) -> EpochState:
+        """An epoch is about to start; ``prepare`` is called with each of its batches in the reader's thread."""
+        epoch = EpochState(recipe, prepare)
         with self._changed:
-            self._epochs[stream] = _EpochState(recipe)
+            self._epochs[stream] = epoch
+        return epoch
 
-    def forget_epoch(self, stream: int) -> None:
-        """Nobody takes its batches any more; they go with the next arrival. May be called from destructors."""
-        self._retired.put(stream)
-
-    def take_epoch_shape(self, stream: int) -> EpochShape | Error | Pending:
+    def take_epoch_shape(self, epoch: EpochState) -> EpochShape | Error | Pending:
         """How long it is."""
-        state = self._epochs[stream]
-        return state.shape or (_again(state.failed) if state.failed else PENDING)
+        if epoch.stopped:
+            return Cancelled("the epoch was stopped")
+        return epoch.shape or (_again(epoch.failed) if epoch.failed else PENDING)
 
-    def take_of_epoch(self, stream: int) -> Outcome | Pending | None:
+    def take_of_epoch(self, epoch: EpochState) -> Outcome | Pending | None:
         """Its next batch; None: it is over; an Error without ``batch_id``: it never began or broke off."""
-        state = self._epochs[stream]
-        if state.batches:
-            return state.batches.popleft()
-        if state.failed is not None:
-            return _again(state.failed)
-        return None if state.ended else PENDING
+        if epoch.batches:
+            return epoch.batches.popleft()
+        if epoch.failed is not None:
+            return _again(epoch.failed)
+        return None if epoch.ended or epoch.stopped else PENDING
 
     def expect_dataset(self, dataset: int) -> None:
         """A dataset is about to be opened."""

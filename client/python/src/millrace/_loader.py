@@ -28,13 +28,14 @@ _RETRY = 0.25  # seconds between attempts to reconnect
 _STATE_VERSION = 1
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Where:
     """After which batch of which epoch the loop is."""
 
     epoch: int
     position: bytes = b""
     batches: int = 0  # that the loop has got in this epoch
+    begun: bool = False  # the loop is within the epoch, or was and left it
 
 
 def ranks_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -151,9 +152,9 @@ class BaseLoader(Generic[Item]):
         return iterator
 
     def _iterate(self) -> Iterator[Item]:
-        if self._begun:
-            self._where = _Where(self._where.epoch + 1)
-        self._begun = True
+        where = _Where(self._where.epoch + 1) if self._where.begun else self._where
+        where.begun = True
+        self._where = where
         epoch = self._start()
         try:
             while True:
@@ -168,19 +169,20 @@ class BaseLoader(Generic[Item]):
                     continue
                 if batch is None:
                     break
-                self._where = _Where(self._where.epoch, epoch.position, self._where.batches + 1)
-                if len(batch):  # of some nothing is left, with on_error="skip"
+                where.position = batch.position
+                where.batches += 1
+                item, batch.prepared = batch.prepared, None
+                if item is not None:  # of some batches nothing is left, with on_error="skip"
                     self.batch = batch
-                    yield self._convert(batch)
-                del batch
-            self._where, self._begun = _Where(self._where.epoch + 1), False
+                    del batch
+                    yield self._moved(item)
+                    del item
+            self._where = _Where(where.epoch + 1)
         finally:
             epoch.stop()
 
-    _begun = False  # whether the loop is within self._where.epoch, or was and left it
-
     def _start(self) -> Epoch:
-        options = {**self._options, "epoch": self._where.epoch, "position": self._where.position}
+        options = {**self._options, "epoch": self._where.epoch, "position": self._where.position, "prepare": self._convert}
         return self._opened().epoch(**options)
 
     def _start_again(self) -> Epoch:
@@ -209,8 +211,12 @@ class BaseLoader(Generic[Item]):
         return self._dataset
 
     def _convert(self, batch: Batch) -> Item:
-        """What the loop gets of a batch."""
+        """What the loop gets of a batch, as far as it can be made ahead, in the session's thread."""
         raise NotImplementedError
+
+    def _moved(self, item: Item) -> Item:
+        """What the loop gets of it, in the loop's thread."""
+        return item
 
     def _reclaim(self) -> None:
         """Lets go of slots that the framework needs no more. Called before the next batch is waited for."""
@@ -243,8 +249,8 @@ class BaseLoader(Generic[Item]):
 
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter()`` begins that epoch, or goes on in it if a state within it was loaded. Without it they count up."""
-        if self._begun or self._where.epoch != epoch:
-            self._where, self._begun = _Where(epoch), False
+        if self._where.begun or self._where.epoch != epoch:
+            self._where = _Where(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too."""
@@ -268,7 +274,7 @@ class BaseLoader(Generic[Item]):
             position, epoch, batches = bytes.fromhex(state["position"]), int(state["epoch"]), int(state["batches"])
         except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
-        self._where, self._begun = _Where(epoch, for_rank(position, self.rank), batches), False
+        self._where = _Where(epoch, for_rank(position, self.rank), batches)
 
     # ---------------------------------------------------------------------------------------------------------- its life
 

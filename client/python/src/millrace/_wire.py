@@ -15,7 +15,7 @@ import grpc
 from millrace import _fork, _schema
 from millrace._inbox import Inbox
 from millrace._lease import LeaseEnd, Outgoing
-from millrace.errors import Cancelled, DaemonUnavailable, Error, error_class
+from millrace.errors import Cancelled, DaemonUnavailable, Error, InternalError, error_class
 
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
 _OPTIONS = [
@@ -107,6 +107,9 @@ class Wire:
             error: Error = gone(self._path, reason)
         except grpc.RpcError as why:
             error = call_error(why, self._path, "the daemon ended the session")
+        except Exception as why:  # ours; whoever waits must not wait for ever
+            error = InternalError(f"reading the session's stream failed: {why!r}; please report it")
+            self._call.cancel()
         finally:
             self._outgoing.put(_Close)
         self._inbox.close(error)

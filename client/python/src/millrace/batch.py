@@ -26,13 +26,15 @@ class Batch:
     Thread-safe for reading.
     """
 
-    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "id", "position", "recipe")
+    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "id", "position", "prepared", "recipe")
 
     def __init__(self, completed: Any, held: Held | None, recipe: Recipe) -> None:
         """Made by the session from a ``millrace.v1.Completed``; ``held`` is None when no image is left."""
         self._completed = completed
         self.recipe = recipe
         """What it was made with."""
+        self.prepared: Any = None
+        """A loader's: what its loop gets of the batch."""
         self._held = held
         self._images: Tensor | None = None
         self._records: NDArray[Any] | None = None
@@ -159,7 +161,7 @@ class Batch:
         Returns:
             True if it went back at once; False if views of its memory are alive: they stay valid, and it goes back with the last.
         """
-        self._images = None
+        self._images = self.prepared = None
         return self._held.release() if self._held is not None else True
 
     @property

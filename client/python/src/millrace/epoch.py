@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from millrace._inbox import EpochShape, Pending
+from millrace._inbox import EpochShape, EpochState, Pending
 from millrace.batch import Batch
-from millrace.errors import Cancelled, Error
+from millrace.errors import Error
 
 if TYPE_CHECKING:
     from millrace.session import Session
@@ -22,12 +22,12 @@ class Epoch:
     free: a batch (or an array made of it) that is kept keeps its slot.
     """
 
-    def __init__(self, session: Session, stream: int, position: bytes, timeout: float) -> None:
+    def __init__(self, session: Session, stream: int, state: EpochState, position: bytes, timeout: float) -> None:
         self._session = session
         self._stream = stream
+        self._state = state
         self.timeout = timeout
         """Seconds that ``next`` waits unless told otherwise."""
-        self._stopped = False
         self.position = position
         """After the batch that came last: ``Session.epoch(position=...)`` goes on after it. Empty before the first."""
 
@@ -52,13 +52,20 @@ class Epoch:
             DeadlineExceeded: none within ``timeout`` seconds (None: the epoch's).
             DaemonUnavailable: it went away; ``position`` goes on after the last batch.
         """
-        return self._took(self._session._wait(self._take_next, self.timeout if timeout is None else timeout, "epoch"))
+        found: Batch | Error | None
+        if self._session._forked:
+            self._session._check_fork()
+        try:
+            found = self._state.batches.popleft()  # the usual case: it is there
+        except IndexError:
+            found = self._session._wait(self._take_next, self.timeout if timeout is None else timeout, "epoch")
+        return self._took(found)
 
     def _take_shape(self) -> EpochShape | Error | Pending:
-        return Cancelled("the epoch was stopped") if self._stopped else self._session._inbox.take_epoch_shape(self._stream)
+        return self._session._inbox.take_epoch_shape(self._state)
 
     def _take_next(self) -> Batch | Error | Pending | None:
-        return None if self._stopped else self._session._inbox.take_of_epoch(self._stream)
+        return self._session._inbox.take_of_epoch(self._state)
 
     def _took(self, found: Batch | Error | None) -> Batch | None:
         if isinstance(found, Error):
@@ -69,8 +76,8 @@ class Epoch:
 
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
-        if not self._stopped:
-            self._stopped = True
+        if not self._state.stopped:
+            self._state.stop()
             self._session._stop_epoch(self._stream)
 
     def __iter__(self) -> Epoch:

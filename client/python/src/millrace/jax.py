@@ -35,8 +35,11 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         self._device = device
 
     def _convert(self, batch: Batch) -> tuple[Any, Any]:
-        images = jax.device_put(batch.images.numpy(), self._device, may_alias=True)
-        return images, jax.device_put(batch.labels.astype("int32"), self._device)
+        return batch.images.numpy(), batch.labels.astype("int32")
+
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+        images, labels = item
+        return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._device)
 
     def _reclaim(self) -> None:
         # JAX lets go of host memory when it is called next, or from the hook that it puts into the garbage collector.

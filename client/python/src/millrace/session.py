@@ -237,6 +237,7 @@ class Session:
         backend: str = "",
         batches: int = 0,
         timeout: float = PATIENCE,
+        prepare: Callable[[Batch], Any] | None = None,
     ) -> Epoch:
         """Begins one pass over a dataset at once; errors come from its first batch.
 
@@ -262,6 +263,7 @@ class Session:
             backend: see on_error.
             batches: stop after so many; 0: the whole epoch.
             timeout: seconds to wait for one batch.
+            prepare: called with every batch as it arrives, in the session's own thread; what it returns is in ``Batch.prepared``.
         """
         self._check()
         number = next(self._numbers)
@@ -278,9 +280,9 @@ class Session:
         except (TypeError, ValueError) as why:
             raise InvalidRequest(f"epoch: {why}") from why
         start.shard_tail = messages.shard_tail_number(shard_tail)
-        self._inbox.expect_epoch(number, used)
+        state = self._inbox.expect_epoch(number, used, prepare)
         self._send(message)
-        return Epoch(self, number, position, timeout)
+        return Epoch(self, number, state, position, timeout)
 
     # ------------------------------------------------------------------------------------------------------------ the session
 
@@ -340,7 +342,6 @@ class Session:
 
     def _stop_epoch(self, stream: int) -> None:
         if not self._forked:
-            self._inbox.forget_epoch(stream)
             self._wire.send(_schema.ClientMessage(stop_epoch={"stream_id": stream}))
 
     def _close_dataset(self, dataset: int) -> None:

@@ -85,9 +85,12 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         images = torch.from_dlpack(batch.images)
         if self._layout == "NHWC":
             images = images.permute(0, 3, 1, 2)
-        labels = torch.from_numpy(batch.labels)
+        return images, torch.from_numpy(batch.labels)
+
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+        images, labels = item
         if self._device.type == "cpu":
-            return (images.pin_memory(), labels.pin_memory()) if self._pin else (images, labels)
+            return (images.pin_memory(), labels.pin_memory()) if self._pin else item
         return self._to_device(images), labels.to(self._device)
 
     def _to_device(self, images: Any) -> Any:

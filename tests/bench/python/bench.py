@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""The Python package's figures: medians, against peers from PyPI in the same run.
+
+    config/setup.sh bench --python [--only client,throughput,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
+
+client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
+            DataLoader with one worker, whose batch is ready as well
+throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes
+steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
+
+setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import millrace
+import millrace.numpy
+import millrace.torch
+import numpy as np
+import torch
+import torchvision
+from torchvision.transforms import v2
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="client,throughput,steady", help="which, with commas between")
+    parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
+    parser.add_argument("--lanes", type=int, default=0, help="of the daemon; 0: one a core")
+    parser.add_argument("--json", action="store_true", help="one JSON object at the end instead of lines")
+    return parser.parse_args()
+
+
+def photographs(given: argparse.Namespace) -> Path:
+    folder = given.data or Path(os.environ.get("MILLRACE_TEST_DATA", "/nowhere"), "photos")
+    if not folder.is_dir():
+        raise SystemExit(f"no folder of photographs: {folder}; give one with --data, or its parent in MILLRACE_TEST_DATA")
+    return folder
+
+
+def repeated(source: Path, target: Path, times: int) -> Path:
+    """``source``'s files so many times in one class folder."""
+    folder = target / "class"
+    folder.mkdir(parents=True)
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        for copy in range(times):
+            shutil.copyfile(path, folder / f"{copy}_{path.name}")
+    return target
+
+
+# --------------------------------------------------------------------------------------------------------------- client
+
+
+def timed(iterator: Iterator[Any], ready: Callable[[], None], count: int) -> list[float]:
+    """Microseconds of each ``next()``, called when ``ready`` returns; the batch before is dropped outside of it."""
+    times = []
+    for _ in range(count):
+        ready()
+        began = time.perf_counter_ns()
+        item = next(iterator)
+        times.append((time.perf_counter_ns() - began) / 1e3)
+        assert item[0].shape == (256, 3, 224, 224)
+        del item
+    return times
+
+
+def client(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    data = repeated(photographs(given), place / "client", 40)
+    with millrace.serve(data, lanes=given.lanes) as daemon, millrace.connect(daemon.address) as connected:
+        loader = millrace.torch.Loader(data, millrace.Recipe.train(224), batch_size=256, slots=4, drop_last=True, name="bench client")
+
+        def ready() -> None:
+            while not all(s.slots_free == 0 for s in connected.statistics().sessions if s.name == "bench client"):
+                time.sleep(0.02)
+            time.sleep(0.6)  # the last of them is under way: until it is finished, too
+
+        with loader:
+            iterator = iter(loader)
+            next(iterator)
+            ours = timed(iterator, ready, 4 * given.rounds)
+
+    pipeline = v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()])
+    dataset = torchvision.datasets.ImageFolder(str(data), pipeline)
+    peer = torch.utils.data.DataLoader(dataset, 256, num_workers=1, drop_last=True)
+    waiting = iter(peer)
+    began = time.monotonic()
+    next(waiting)
+    longest = 1.5 * (time.monotonic() - began)
+    theirs = timed(waiting, lambda: time.sleep(longest), given.rounds)
+    return {"p50_us": statistics.median(ours), "p90_us": float(np.percentile(ours, 90)), "dataloader_p50_us": statistics.median(theirs)}
+
+
+# ----------------------------------------------------------------------------------------------------------- throughput
+
+
+def loader_rate(data: Path, address: str, epochs: int) -> float:
+    began, images = time.monotonic(), 0
+    options: dict[str, Any] = {"batch_size": 64, "slots": 4, "shuffle": True, "on_error": "skip", "address": address}
+    with millrace.torch.Loader(data, millrace.Recipe.train(224), **options) as loader:
+        for _ in range(epochs):
+            for batch, _ in loader:
+                images += len(batch)
+        return images / (time.monotonic() - began)
+
+
+def command_rate(data: Path, address: str, epochs: int) -> float:
+    command = [os.environ["MILLRACE_CLI"], "run", "--socket", address, "--dataset", str(data), "--recipe", "train", "--size", "224"]
+    command += ["--batch", "64", "--slots", "4", "--epochs", str(epochs), "--shuffle", "--json"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(answer.stdout)["images_per_second"])
+
+
+def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    data = repeated(photographs(given), place / "throughput", 10)
+    with millrace.serve(data, lanes=given.lanes) as daemon:
+        loader_rate(data, daemon.address, 1)
+        pairs = [(loader_rate(data, daemon.address, 2), command_rate(data, daemon.address, 2)) for _ in range(given.rounds)]
+    loader, command = (statistics.median(side) for side in zip(*pairs, strict=True))
+    return {"loader_images_per_s": loader, "command_images_per_s": command, "ratio": loader / command}
+
+
+# --------------------------------------------------------------------------------------------------------------- steady
+
+
+def resident() -> float:
+    """MiB of this process's memory that is not shared with the daemon."""
+    fields = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return (int(fields["RssAnon"].split()[0]) + int(fields["RssFile"].split()[0])) / 1024
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def steady(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    small = place / "small" / "class"
+    small.mkdir(parents=True)
+    for number in range(64):
+        pixels = torch.randint(0, 256, (3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(number))
+        torchvision.io.write_jpeg(pixels, str(small / f"{number:02d}.jpg"))
+    seen: list[tuple[int, float, int]] = []
+    recipe = millrace.Recipe.train(32)
+    with (
+        millrace.serve(place, lanes=given.lanes) as daemon,
+        millrace.connect(daemon.address) as connected,
+        connected.session(recipe, batch=8, slots=4) as session,
+    ):
+        dataset = session.dataset(place / "small")
+        done = 0
+        while done < given.batches:
+            done += on_request(session, dataset, 1000) if (done // 1000) % 2 else in_epochs(dataset, done, 1000)
+            if done % max(1000, given.batches // 10) == 0:
+                seen.append((done, resident(), descriptors()))
+    first, last = seen[0], seen[-1]
+    return {
+        "batches": last[0],
+        "rss_mib_at_a_tenth": first[1],
+        "rss_mib_at_the_end": last[1],
+        "growth_mib": last[1] - first[1],
+        "descriptors": [first[2], last[2]],
+    }
+
+
+def in_epochs(dataset: millrace.Dataset, epoch: int, batches: int) -> int:
+    done = 0
+    while done < batches:
+        for batch in dataset.epoch(epoch=epoch + done, shuffle=True):
+            assert torch.from_dlpack(batch.images).shape[0] == 8
+            done += 1
+    return done
+
+
+def on_request(session: millrace.Session, dataset: millrace.Dataset, batches: int) -> int:
+    samples = [millrace.DatasetSample(dataset.id, number) for number in range(8)]
+    waiting = [session.submit(samples) for _ in range(3)]
+    for _ in range(batches):
+        waiting.append(session.submit(samples))
+        with session.get(waiting.pop(0)) as batch:
+            assert batch.images.numpy().shape[0] == 8
+            assert len(batch.labels) == 8
+    for number in waiting:
+        session.get(number).release()
+    return batches
+
+
+FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {"client": client, "throughput": throughput, "steady": steady}
+
+
+def main() -> None:
+    given = arguments()
+    chosen = given.only.split(",")
+    unknown = [name for name in chosen if name not in FIGURES]
+    if unknown:
+        raise SystemExit(f"--only: {', '.join(unknown)}: there are {', '.join(FIGURES)}")
+    results = {}
+    for name in chosen:
+        with tempfile.TemporaryDirectory() as place:
+            results[name] = FIGURES[name](given, Path(place))
+        if not given.json:
+            shown = ", ".join(
+                f"{key} {value:,.3f}" if isinstance(value, float) else f"{key} {value}" for key, value in results[name].items()
+            )
+            print(f"{name}: {shown}", flush=True)
+    if given.json:
+        json.dump(results, sys.stdout)
+        print()
+
+
+if __name__ == "__main__":
+    main()
