@@ -129,9 +129,14 @@ def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     data = repeated(photographs(given), place / "throughput", 10)
     with millrace.serve(data, lanes=given.lanes) as daemon:
         loader_rate(data, daemon.address, 1)
-        pairs = [(loader_rate(data, daemon.address, 2), command_rate(data, daemon.address, 2)) for _ in range(given.rounds)]
+        pairs = []
+        for number in range(given.rounds):  # who is first alternates
+            order = (loader_rate, command_rate) if number % 2 else (command_rate, loader_rate)
+            rates = {rate: rate(data, daemon.address, 2) for rate in order}
+            pairs.append((rates[loader_rate], rates[command_rate]))
     loader, command = (statistics.median(side) for side in zip(*pairs, strict=True))
-    return {"loader_images_per_s": loader, "command_images_per_s": command, "ratio": loader / command}
+    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
+    return {"loader_images_per_s": loader, "command_images_per_s": command, "ratio": ratio}
 
 
 # --------------------------------------------------------------------------------------------------------------- steady

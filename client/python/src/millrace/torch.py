@@ -9,6 +9,7 @@ Every rank makes its own; rank and world size come from ``torch.distributed`` or
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from typing import Any, get_args
 
@@ -112,8 +113,11 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         segment = self._session.memory()
         if self._registered is None or self._registered[0] is not segment:
             address, size = segment.__array_interface__["data"][0], segment.nbytes
-            status = torch.cuda.cudart().cudaHostRegister(address, size, _REGISTER_READ_ONLY)
-            self._registered = (segment, int(status) == 0)
+            done = int(torch.cuda.cudart().cudaHostRegister(address, size, _REGISTER_READ_ONLY)) == 0
+            if not done:  # CUDA reports that error again at the next kernel's launch, unless one has taken it before
+                with contextlib.suppress(RuntimeError):
+                    torch.zeros(1, device=self._device)
+            self._registered = (segment, done)
         return bool(self._registered[1])
 
     def close(self) -> None:
