@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <vector>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/row_kernels.h"
@@ -71,6 +72,7 @@ ImageStore::ImageStore(const StoreTable& table, std::span<std::byte> tensor, Siz
       kernels_(store_kernels(workspace.target())) {}
 
 void ImageStore::operator()(int y, const std::uint8_t* row) {
+  if (table_.spec().patches) return store_patches(y, row);
   if (table_.channels() == 1) return store_grey_planes(y, row);
   if (table_.spec().layout == Layout::kNhwc) return store_pixels(y, row);
   source_channels_ == 1 ? store_grey_planes(y, row) : store_colour_planes(y, row);
@@ -100,21 +102,23 @@ void ImageStore::store_colour_planes(int y, const std::uint8_t* row) {
   for (int c = 0; c < 3; ++c) widen(table_.plane(c), scratch + c * pitch, size_.width, out + c * plane_size);
 }
 
-// One row of every plane, where all of them (or the only one) come from grey.
-void ImageStore::store_grey_planes(int y, const std::uint8_t* row) {
-  const std::size_t pitch = row_bytes(size_.width);
-  const std::size_t row_size = static_cast<std::size_t>(size_.width) * table_.element_bytes();
-  std::byte* out = tensor_ + y * row_size;
-  std::uint8_t* scratch = workspace_.store_rows(2 * pitch);
-  const std::uint8_t* grey = row;
+// `row` in grey and flipped: itself, or in `scratch`, which has room for two rows.
+const std::uint8_t* ImageStore::as_grey(const std::uint8_t* row, std::uint8_t* scratch) {
   if (source_channels_ == 3) {
     rgb_to_grey(row, size_.width, scratch);
-    grey = scratch;
+    row = scratch;
   }
-  if (flip_ == Flip::kHorizontal) {
-    mirror<1>(grey, size_.width, scratch + pitch);
-    grey = scratch + pitch;
-  }
+  if (flip_ == Flip::kNone) return row;
+  std::uint8_t* const mirrored = scratch + row_bytes(size_.width);
+  mirror<1>(row, size_.width, mirrored);
+  return mirrored;
+}
+
+// One row of every plane, where all of them (or the only one) come from grey.
+void ImageStore::store_grey_planes(int y, const std::uint8_t* row) {
+  const std::size_t row_size = static_cast<std::size_t>(size_.width) * table_.element_bytes();
+  std::byte* out = tensor_ + y * row_size;
+  const std::uint8_t* grey = as_grey(row, workspace_.store_rows(2 * row_bytes(size_.width)));
   for (int c = 0; c < table_.channels(); ++c)
     widen(table_.plane(c), grey, size_.width, out + c * row_size * size_.height);
 }
@@ -145,12 +149,72 @@ void ImageStore::store_pixels(int y, const std::uint8_t* row) {
   widen_pixels(table_, pixels, size_.width, reinterpret_cast<std::uint32_t*>(out));
 }
 
+// One row of every patch that it crosses. Planes first, as if for NCHW, then cut up.
+void ImageStore::store_patches(int y, const std::uint8_t* row) {
+  const std::size_t pitch = row_bytes(size_.width);
+  std::uint8_t* scratch = workspace_.store_rows((3 + table_.element_bytes()) * pitch);
+  const std::uint8_t* planes[3];
+  if (table_.channels() == 1 || source_channels_ == 1) {
+    std::fill_n(planes, 3, as_grey(row, scratch));
+  } else {
+    std::uint8_t* colours[3] = {scratch, scratch + pitch, scratch + 2 * pitch};
+    kernels_.split(row, size_.width, flip_, colours);
+    for (int c = 0; c < 3; ++c) planes[c] = colours[colour_of(table_.spec().channels, c)];
+  }
+  std::byte* widened = reinterpret_cast<std::byte*>(scratch + 3 * pitch);
+  for (int c = 0; c < table_.channels(); ++c) {
+    widen(table_.plane(c), planes[c], size_.width, widened);
+    scatter(y, c, widened);
+  }
+}
+
+// Row `y` of one channel, as elements, to its patches.
+void ImageStore::scatter(int y, int channel, const std::byte* row) {
+  const Patches& patches = *table_.spec().patches;
+  const std::size_t segment = patches.width * table_.element_bytes();
+  const std::size_t frame = segment * patches.height;
+  const std::size_t patch = frame * patches.temporal * table_.channels();
+  const std::size_t group = patch * patches.merge * patches.merge;
+  const int merge = patches.merge, patch_row = y / patches.height;
+  const int across = size_.width / patches.width / merge;  // groups
+  std::byte* out = tensor_ + group * across * (patch_row / merge) + patch * merge * (patch_row % merge) +
+                   frame * patches.temporal * channel + segment * (y % patches.height);
+  for (int g = 0; g < across; ++g, out += group) {
+    for (int x = 0; x < merge; ++x, row += segment) {
+      for (int t = 0; t < patches.temporal; ++t) std::memcpy(out + patch * x + frame * t, row, segment);
+    }
+  }
+}
+
 namespace reference {
+namespace {
+
+// Where element (channel, frame, y, x) of an image is, counted in elements.
+std::size_t place_in_patches(const Patches& patches, Size size, int channels, int channel, int frame, int y, int x) {
+  const int across = size.width / patches.width;
+  const int column = x / patches.width, row = y / patches.height;
+  const int group = row / patches.merge * (across / patches.merge) + column / patches.merge;
+  const int in_group = row % patches.merge * patches.merge + column % patches.merge;
+  const std::size_t patch = static_cast<std::size_t>(group) * patches.merge * patches.merge + in_group;
+  const std::size_t plane = (patch * channels + channel) * patches.temporal + frame;
+  return (plane * patches.height + y % patches.height) * patches.width + x % patches.width;
+}
+
+std::vector<std::size_t> places(const StoreSpec& spec, Size size, int channels, int channel, int y, int x) {
+  const std::size_t width = size.width, height = size.height;
+  if (!spec.patches && spec.layout == Layout::kNchw) return {(channel * height + y) * width + x};
+  if (!spec.patches) return {(y * width + x) * channels + channel};
+  std::vector<std::size_t> found;
+  for (int frame = 0; frame < spec.patches->temporal; ++frame)
+    found.push_back(place_in_patches(*spec.patches, size, channels, channel, frame, y, x));
+  return found;
+}
+
+}  // namespace
 
 void store(const StoreSpec& spec, const U8View& picture, Flip flip, std::span<std::byte> tensor) {
   const std::size_t element = bytes_of(spec.dtype);
   const int channels = channel_count(spec.channels);
-  const std::size_t width = picture.width, height = picture.height;
   for (int y = 0; y < picture.height; ++y) {
     for (int x = 0; x < picture.width; ++x) {
       const std::uint8_t* pixel =
@@ -160,9 +224,9 @@ void store(const StoreSpec& spec, const U8View& picture, Flip flip, std::span<st
         const bool to_grey = channels == 1 && picture.channels == 3;
         const int value = to_grey ? luma(pixel[0], pixel[1], pixel[2]) : pixel[picture.channels == 1 ? 0 : colour];
         const std::uint32_t bits = element_bits(spec, colour, value);
-        const std::size_t at =
-            spec.layout == Layout::kNchw ? (c * height + y) * width + x : (y * width + x) * channels + c;
-        for (std::size_t b = 0; b < element; ++b) tensor[at * element + b] = static_cast<std::byte>(bits >> (8 * b));
+        for (const std::size_t at : places(spec, picture.size(), channels, c, y, x)) {
+          for (std::size_t b = 0; b < element; ++b) tensor[at * element + b] = static_cast<std::byte>(bits >> (8 * b));
+        }
       }
     }
   }

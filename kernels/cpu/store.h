@@ -32,13 +32,25 @@ struct Normalise {
   std::array<float, 3> std{1, 1, 1};
 };
 
-// `range` counts where the output is floating and not normalised; uint8 elements are the pixels themselves.
+// Patch by patch instead of row by row: patches in groups of merge x merge, groups row by row, patches row by row in
+// their group; a patch is [channel, frame, row, column], all frames alike.
+struct Patches {
+  int width = 1;
+  int height = 1;
+  int merge = 1;
+  int temporal = 1;
+  friend bool operator==(const Patches&, const Patches&) = default;
+};
+
+// `range` counts where the output is floating and not normalised; uint8 elements are the pixels themselves. `patches`
+// takes the place of `layout`.
 struct StoreSpec {
   DType dtype = DType::kUint8;
   Layout layout = Layout::kNchw;
   ChannelOrder channels = ChannelOrder::kRgb;
   ValueRange range = ValueRange::kUnit;
   std::optional<Normalise> normalise;
+  std::optional<Patches> patches = std::nullopt;
 };
 
 constexpr int channel_count(ChannelOrder order) {
@@ -66,7 +78,8 @@ class StoreTable {
   int channels() const { return channel_count(spec_.channels); }
   std::size_t element_bytes() const { return bytes_of(spec_.dtype); }
   std::size_t image_bytes(Size size) const {
-    return static_cast<std::size_t>(size.width) * size.height * channels() * element_bytes();
+    const int frames = spec_.patches ? spec_.patches->temporal : 1;
+    return static_cast<std::size_t>(size.width) * size.height * channels() * element_bytes() * frames;
   }
   // Tensor channel `c`, in tensor order.
   const StorePlane& plane(int c) const { return planes_[c]; }
@@ -82,7 +95,7 @@ class StoreTable {
 class ImageStore {
  public:
   // REQUIRES: `tensor` has table.image_bytes(size) bytes and is aligned to the element; source_channels is 1 (grey) or
-  // 3 (RGB); table and workspace outlive this.
+  // 3 (RGB); the table's patches, if any, make whole groups of `size`; table and workspace outlive this.
   ImageStore(const StoreTable& table, std::span<std::byte> tensor, Size size, int source_channels, Flip flip,
              Workspace& workspace);
 
@@ -93,8 +106,11 @@ class ImageStore {
   void store_colour_planes(int y, const std::uint8_t* row);
   void store_grey_planes(int y, const std::uint8_t* row);
   void store_pixels(int y, const std::uint8_t* row);
+  void store_patches(int y, const std::uint8_t* row);
+  void scatter(int y, int channel, const std::byte* row);
   void widen(const StorePlane& plane, const std::uint8_t* in, int count, std::byte* out) const;
   const std::uint8_t* in_tensor_channels(const std::uint8_t* row);
+  const std::uint8_t* as_grey(const std::uint8_t* row, std::uint8_t* scratch);
 
   const StoreTable& table_;
   std::byte* tensor_;

@@ -109,6 +109,11 @@ const std::vector<StoreCase>& store_cases() {
       {"float32_nchw_normalised", {.dtype = DType::kFloat32, .layout = Layout::kNchw, .normalise = kImageNet}},
       {"float32_nhwc_normalised", {.dtype = DType::kFloat32, .layout = Layout::kNhwc, .normalise = kImageNet}},
       {"float32_nhwc_unit", {.dtype = DType::kFloat32, .layout = Layout::kNhwc}},
+      {"float32_patches_normalised",
+       {.dtype = DType::kFloat32, .normalise = kImageNet, .patches = Patches{14, 14, 2, 2}}},
+      {"bfloat16_patches_normalised",
+       {.dtype = DType::kBfloat16, .normalise = kImageNet, .patches = Patches{14, 14, 2, 2}}},
+      {"float32_tiles_normalised", {.dtype = DType::kFloat32, .normalise = kImageNet, .patches = Patches{112, 112}}},
       {"uint8_grey", {.dtype = DType::kUint8, .channels = ChannelOrder::kGrey}},
   };
   return cases;

@@ -105,6 +105,55 @@ TEST_CASE("every type, layout, order, flip and range is stored as computed one b
   SUCCEED();
 }
 
+TEST_CASE("patches are stored as computed one by one, on every target", "[kernels][store]") {
+  const Patches kinds[] = {{14, 14, 2, 2}, {16, 16, 1, 1}, {3, 5, 2, 3}, {64, 2, 1, 2}, {1, 1, 3, 1}, {70, 6, 1, 1}};
+  for (const int channels : {1, 3}) {
+    for (const Patches& patches : kinds) {
+      const Size size{patches.width * patches.merge * 3, patches.height * patches.merge * 2};
+      const std::vector<std::uint8_t> pixels = noise(static_cast<std::size_t>(size.width) * size.height * channels, 4);
+      const U8View picture{pixels.data(), size.width, size.height, channels, std::ptrdiff_t{size.width} * channels};
+      for (StoreSpec spec : all_specs()) {
+        if (spec.layout == Layout::kNhwc) continue;
+        spec.patches = patches;
+        for (const Flip flip : kFlips) {
+          for (const Target target : available_targets()) {
+            const bool equal = stored(spec, picture, flip, target) == expected(spec, picture, flip);
+            INFO(name_of(target) << " patches of " << patches.width << "x" << patches.height << ", merge "
+                                 << patches.merge << ", temporal " << patches.temporal << " from " << channels
+                                 << " channels, dtype " << int(spec.dtype) << " order " << int(spec.channels)
+                                 << " flip " << int(flip));
+            if (!equal) FAIL("differs from the reference");
+          }
+        }
+      }
+    }
+  }
+  SUCCEED();
+}
+
+TEST_CASE("patches put known pixels where a vision transformer looks for them", "[kernels][store]") {
+  std::vector<std::uint8_t> pixels(8 * 4);  // pixel (x, y) is 10 y + x
+  for (int i = 0; i < 32; ++i) pixels[i] = static_cast<std::uint8_t>(10 * (i / 8) + i % 8);
+  const auto values = [&](const Patches& patches, ChannelOrder order) {
+    const StoreSpec spec{DType::kUint8, Layout::kNchw, order, ValueRange::kUnit, {}, patches};
+    std::vector<int> result;
+    for (const std::byte byte : stored(spec, {pixels.data(), 8, 4, 1, 8}, Flip::kNone, best_target()))
+      result.push_back(int(byte));
+    return result;
+  };
+
+  // Two groups of 2x2 patches, each patch 2x2 pixels.
+  REQUIRE(values({2, 2, 2, 1}, ChannelOrder::kGrey) == std::vector<int>{0,  1,  10, 11, 2,  3,  12, 13, 20, 21, 30,
+                                                                        31, 22, 23, 32, 33, 4,  5,  14, 15, 6,  7,
+                                                                        16, 17, 24, 25, 34, 35, 26, 27, 36, 37});
+  // Tiles of 4x4, row by row, and the frames of a channel one after the other.
+  const std::vector<int> tiles = values({4, 4, 1, 2}, ChannelOrder::kRgb);
+  REQUIRE(tiles.size() == 2 * 3 * 2 * 16);
+  REQUIRE(std::vector<int>(tiles.begin(), tiles.begin() + 18) ==
+          std::vector<int>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33, 0, 1});
+  REQUIRE(tiles[3 * 2 * 16] == 4);
+}
+
 TEST_CASE("a normalised float is ((x / 255) - mean) / std, each step rounded to float", "[kernels][store]") {
   std::vector<std::uint8_t> pixels(256 * 3);
   for (int i = 0; i < 256 * 3; ++i) pixels[i] = static_cast<std::uint8_t>(i / 3);
