@@ -20,6 +20,7 @@ static_assert(static_cast<int>(v1::CHANNELS_GREY) == static_cast<int>(Channels::
 static_assert(static_cast<int>(v1::FILTER_LANCZOS) == static_cast<int>(Filter::kLanczos) + 1);
 static_assert(static_cast<int>(v1::VALUE_RANGE_RAW) == static_cast<int>(ValueRange::kRaw) + 1);
 static_assert(static_cast<int>(v1::PACKING_PACKED) == static_cast<int>(Packing::kPacked) + 1);
+static_assert(static_cast<int>(v1::CENTRE_ROUNDING_DOWN) == static_cast<int>(CentreRounding::kDown) + 1);
 static_assert(static_cast<int>(v1::FIDELITY_FAST) == static_cast<int>(Fidelity::kFast) + 1);
 static_assert(static_cast<int>(v1::ON_ERROR_SUBSTITUTE) == static_cast<int>(OnError::kSubstitute) + 1);
 static_assert(static_cast<int>(v1::PRIORITY_HIGH) == static_cast<int>(Priority::kHigh) + 1);
@@ -53,16 +54,46 @@ void fill(v1::Crop& out, const Crop& crop) {
                           to.set_min_ratio(random.min_ratio);
                           to.set_max_ratio(random.max_ratio);
                         },
-                        [&](const BoxCrop& box) { fill(*out.mutable_box(), box.box); }},
+                        [&](const BoxCrop& box) { fill(*out.mutable_box(), box.box); },
+                        [&](const GridCell& cell) {
+                          auto& to = *out.mutable_cell();
+                          to.set_columns(cell.columns);
+                          to.set_rows(cell.rows);
+                          to.set_column(cell.column);
+                          to.set_row(cell.row);
+                        }},
              crop);
 }
 
 void fill(v1::Resize& out, const Resize& resize, Filter filter) {
   std::visit(Overloaded{[](KeepSize) {}, [&](ShorterSide side) { out.set_shorter_side(side.pixels); },
                         [&](LongerSide side) { out.set_longer_side(side.pixels); },
-                        [&](const ExactSize& exact) { fill(*out.mutable_exact(), exact.size); }},
+                        [&](const ExactSize& exact) { fill(*out.mutable_exact(), exact.size); },
+                        [&](const SmartResize& smart) {
+                          auto& to = *out.mutable_smart();
+                          to.set_factor(smart.factor);
+                          to.set_min_pixels(smart.min_pixels);
+                          to.set_max_pixels(smart.max_pixels);
+                        },
+                        [&](const TileGrid& grid) {
+                          auto& to = *out.mutable_tile_grid();
+                          fill(*to.mutable_tile(), grid.tile);
+                          to.set_min_tiles(grid.min_tiles);
+                          to.set_max_tiles(grid.max_tiles);
+                        },
+                        [&](const BoundedSides& sides) {
+                          out.mutable_bounded()->set_shortest(sides.shortest);
+                          out.mutable_bounded()->set_longest(sides.longest);
+                        }},
              resize);
   out.set_filter(shifted<v1::Filter>(filter));
+}
+
+void fill(v1::Patches& out, const Patches& patches) {
+  out.set_width(patches.size.width);
+  out.set_height(patches.size.height);
+  out.set_merge(patches.merge);
+  out.set_temporal(patches.temporal);
 }
 
 void fill(v1::Sample& out, const Sample& sample) {
@@ -83,6 +114,7 @@ void fill(v1::Sample& out, const Sample& sample) {
   }
   out.set_label(sample.label);
   if (sample.box) fill(*out.mutable_box(), *sample.box);
+  if (sample.size) fill(*out.mutable_size(), *sample.size);
 }
 
 }  // namespace
@@ -91,7 +123,9 @@ v1::Recipe to_message(const Recipe& recipe) {
   v1::Recipe out;
   out.set_ignore_orientation(recipe.ignore_orientation);
   if (!std::holds_alternative<WholeImage>(recipe.crop)) fill(*out.mutable_crop(), recipe.crop);
-  if (!std::holds_alternative<KeepSize>(recipe.resize)) fill(*out.mutable_resize(), recipe.resize, recipe.filter);
+  // A sample that brings its own size is made with the filter, too.
+  const bool resizes = !std::holds_alternative<KeepSize>(recipe.resize);
+  if (resizes || recipe.filter != Filter::kBilinear) fill(*out.mutable_resize(), recipe.resize, recipe.filter);
   if (recipe.centre_crop) fill(*out.mutable_centre_crop(), *recipe.centre_crop);
   out.set_flip_probability(recipe.flip_probability);
   if (recipe.normalise) {
@@ -103,6 +137,8 @@ v1::Recipe to_message(const Recipe& recipe) {
   out.set_layout(shifted<v1::Layout>(recipe.layout));
   out.set_channels(shifted<v1::Channels>(recipe.channels));
   out.set_packing(shifted<v1::Packing>(recipe.packing));
+  if (recipe.patches) fill(*out.mutable_patches(), *recipe.patches);
+  out.set_centre_rounding(shifted<v1::CentreRounding>(recipe.centre_rounding));
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/model/dataset.h"
+#include "daemon/model/geometry.h"
 #include "daemon/model/recipe.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
@@ -36,7 +37,7 @@ struct SampleRequest {
   SampleId id{};
   std::int64_t label = -1;
   SampleSource source;
-  std::optional<Box> box;  // instead of the recipe's crop
+  SampleOverrides overrides;
 };
 
 struct BatchRequest {

@@ -1,9 +1,17 @@
 // The random and computed choices for one sample, in pixels: the same on every backend. Value.
 #pragma once
 
+#include <optional>
+
 #include "daemon/model/recipe.h"
 
 namespace millrace {
+
+// What a sample brings of its own.
+struct SampleOverrides {
+  std::optional<Box> box;    // instead of the recipe's crop
+  std::optional<Size> size;  // instead of what the recipe's resize would make of the crop
+};
 
 // source (oriented) ──crop──▶ crop.width x crop.height ──resize──▶ resized ──window──▶ window.width x window.height
 // ──flip──▶ output

@@ -16,6 +16,7 @@ enum class Channels : std::uint8_t { kRgb, kBgr, kGrey };
 enum class Filter : std::uint8_t { kNearest, kBox, kBilinear, kHamming, kBicubic, kLanczos };
 enum class ValueRange : std::uint8_t { kUnit, kRaw };
 enum class Packing : std::uint8_t { kOneSize, kPacked };
+enum class CentreRounding : std::uint8_t { kHalfToEven, kDown };
 enum class Fidelity : std::uint8_t { kExact, kFast };
 enum class OnError : std::uint8_t { kFail, kSkip, kZero, kSubstitute };
 enum class Priority : std::uint8_t { kLow, kNormal, kHigh };
@@ -49,7 +50,13 @@ struct RandomResizedCrop {
 struct BoxCrop {
   Box box;
 };
-using Crop = std::variant<WholeImage, CentreCrop, RandomResizedCrop, BoxCrop>;
+struct GridCell {
+  std::uint32_t columns = 1;
+  std::uint32_t rows = 1;
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+};
+using Crop = std::variant<WholeImage, CentreCrop, RandomResizedCrop, BoxCrop, GridCell>;
 
 struct KeepSize {};
 struct ShorterSide {
@@ -61,11 +68,38 @@ struct LongerSide {
 struct ExactSize {
   Size size;
 };
-using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize>;
+struct SmartResize {
+  std::uint32_t factor = 1;
+  std::uint64_t min_pixels = 1;
+  std::uint64_t max_pixels = 1;
+};
+struct TileGrid {
+  static constexpr std::uint32_t kMostTiles = 1024;
+  Size tile;
+  std::uint32_t min_tiles = 1;
+  std::uint32_t max_tiles = 1;
+};
+struct BoundedSides {
+  std::uint32_t shortest = 1;
+  std::uint32_t longest = 1;
+};
+using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides>;
 
 struct Normalise {
   std::array<float, 3> mean{};
   std::array<float, 3> std{1, 1, 1};
+};
+
+// The image stored patch by patch, in groups of merge x merge: proto/rpc/millrace/v1/recipe.proto draws the order.
+struct Patches {
+  static constexpr std::uint32_t kMostMerge = 64;
+  static constexpr std::uint32_t kMostTemporal = 16;
+  Size size;
+  std::uint32_t merge = 1;
+  std::uint32_t temporal = 1;
+
+  // What an image's sides must be multiples of.
+  constexpr Size group() const { return {size.width * merge, size.height * merge}; }
 };
 
 // Steps in this order: decode, orient, crop, resize, centre crop, flip, normalise, convert.
@@ -82,6 +116,8 @@ struct Recipe {
   Layout layout = Layout::kNchw;
   Channels channels = Channels::kRgb;
   Packing packing = Packing::kOneSize;
+  std::optional<Patches> patches;
+  CentreRounding centre_rounding = CentreRounding::kHalfToEven;
 };
 
 constexpr Bytes dtype_bytes(DType dtype) {
@@ -103,10 +139,15 @@ constexpr std::uint32_t channel_count(Channels channels) {
 
 // One image of `size` as the recipe stores it.
 constexpr Bytes image_bytes(const Recipe& recipe, Size size) {
-  return dtype_bytes(recipe.dtype) * (std::uint64_t{size.width} * size.height * channel_count(recipe.channels));
+  const std::uint64_t frames = recipe.patches ? recipe.patches->temporal : 1;
+  return dtype_bytes(recipe.dtype) *
+         (std::uint64_t{size.width} * size.height * channel_count(recipe.channels) * frames);
 }
 
-// In a packed tensor every image starts at a multiple of this.
+// In a packed tensor every image starts at a multiple of this; patches follow each other without gaps.
 inline constexpr std::uint64_t kPackedAlignment = 64;
+constexpr std::uint64_t packed_alignment(const Recipe& recipe) {
+  return recipe.patches ? 1 : kPackedAlignment;
+}
 
 }  // namespace millrace

@@ -27,7 +27,7 @@ Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceIn
   SampleRun& sample = batch.samples[index];
   sample.source = source;
   const RandomKey key{batch.request.seed, batch.request.epoch, request.id};
-  MILLRACE_TRY(sample.geometry, draw_geometry(*batch.request.recipe, request.box, source, key, max_side));
+  MILLRACE_TRY(sample.geometry, draw_geometry(*batch.request.recipe, request.overrides, source, key, max_side));
   const Size output = sample.geometry.output();
   sample.bytes = image_bytes(*batch.request.recipe, output);
   if (!batch.one_size) return {};
@@ -45,7 +45,7 @@ Result<void> lay_out_packed(BatchRun& batch) {
   Bytes end{0};
   for (SampleRun& sample : batch.samples) {
     if (sample.error) continue;
-    const Bytes begin = align_up(end, kPackedAlignment);
+    const Bytes begin = align_up(end, packed_alignment(*batch.request.recipe));
     sample.offset = begin.count;
     sample.laid_out = true;
     end = begin + sample.bytes;

@@ -27,7 +27,7 @@ std::vector<RepairStep> skip_bad(BatchRun& batch) {
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     SampleRun& sample = batch.samples[i];
     if (sample.error) continue;
-    const Bytes begin = batch.one_size ? end : align_up(end, kPackedAlignment);
+    const Bytes begin = batch.one_size ? end : align_up(end, packed_alignment(*batch.request.recipe));
     if (begin.count != sample.offset) {
       const ByteView from = pixels_of(batch, i);
       sample.offset = begin.count;
@@ -129,6 +129,28 @@ void write_record(const BatchRun& batch, std::uint32_t position, std::span<const
   if (!sample.error) backends[sample.backend].copy(record.backend, sizeof record.backend - 1);
 }
 
+using Axes = std::vector<std::uint64_t>;
+
+Axes image_shape(const Recipe& recipe, std::uint64_t images, Size size) {
+  const std::uint64_t channels = channel_count(recipe.channels);
+  if (recipe.layout == Layout::kNhwc) return {images, size.height, size.width, channels};
+  return {images, channels, size.height, size.width};
+}
+
+// REQUIRES: recipe.patches.
+Axes patches_shape(const Recipe& recipe, Bytes tensor) {
+  const Patches& patches = *recipe.patches;
+  const std::uint64_t patch = image_bytes(recipe, patches.size).count;
+  return {tensor.count / patch, channel_count(recipe.channels), patches.temporal, patches.size.height,
+          patches.size.width};
+}
+
+Axes dense_strides(const Axes& shape, Bytes element) {
+  Axes strides(shape.size(), element.count);
+  for (std::size_t axis = shape.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * shape[axis + 1];
+  return strides;
+}
+
 std::uint64_t records_offset(const BatchRun& batch) {
   return batch.lease->offset + align_up(batch.tensor, shm::kRecordAlignment).count;
 }
@@ -172,15 +194,14 @@ SealedTensor describe_tensor(const BatchRun& batch) {
                       .dtype = recipe.dtype,
                       .records_offset = records_offset(batch),
                       .samples = static_cast<std::uint32_t>(batch.order.size())};
-  if (!batch.one_size) return tensor;
-  const std::uint64_t n = batch.order.size();
-  const std::uint64_t c = channel_count(recipe.channels);
-  const std::uint64_t h = batch.one_size->height;
-  const std::uint64_t w = batch.one_size->width;
-  tensor.shape =
-      recipe.layout == Layout::kNchw ? std::vector<std::uint64_t>{n, c, h, w} : std::vector<std::uint64_t>{n, h, w, c};
-  tensor.strides.assign(4, dtype_bytes(recipe.dtype).count);
-  for (std::size_t axis = 3; axis-- > 0;) tensor.strides[axis] = tensor.strides[axis + 1] * tensor.shape[axis + 1];
+  if (recipe.patches) {
+    tensor.shape = patches_shape(recipe, tensor.bytes);
+  } else if (batch.one_size) {
+    tensor.shape = image_shape(recipe, batch.order.size(), *batch.one_size);
+  } else {
+    return tensor;
+  }
+  tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
   return tensor;
 }
 

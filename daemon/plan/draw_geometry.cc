@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "daemon/plan/resized_size.h"
 
@@ -28,14 +29,35 @@ std::int32_t centred(std::uint32_t outer, std::uint32_t inner) {
   return static_cast<std::int32_t>(rest % 2 == 0 ? half : half + half % 2);
 }
 
-// torchvision's center_crop(), but for images smaller than the crop, which it pads.
-Result<Box> centre_box(Size image, Size size) {
+std::int32_t offset_of(std::uint32_t outer, std::uint32_t inner, CentreRounding rounding) {
+  if (rounding == CentreRounding::kDown) return static_cast<std::int32_t>((outer - inner) / 2);
+  return centred(outer, inner);
+}
+
+// The center_crop() of torchvision or transformers, but for images smaller than the crop, which they pad.
+Result<Box> centre_box(Size image, Size size, CentreRounding rounding) {
   if (size.width > image.width || size.height > image.height) {
     return Error{Code::kInvalid, "the centre crop of " + to_text(size) + " is larger than the image of " +
                                      to_text(image) + " pixels: resize it first, or crop less"};
   }
-  return Box{centred(image.width, size.width), centred(image.height, size.height),
+  return Box{offset_of(image.width, size.width, rounding), offset_of(image.height, size.height, rounding),
              static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
+
+// Part `i` of a side cut into `parts`, as its beginning and length.
+std::pair<std::int32_t, std::int32_t> part_of(std::uint32_t side, std::uint32_t parts, std::uint32_t i) {
+  const std::uint64_t begin = std::uint64_t{side} * i / parts, end = std::uint64_t{side} * (i + 1) / parts;
+  return {static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end - begin)};
+}
+
+Result<Box> cell_box(Size image, const GridCell& cell) {
+  if (image.width < cell.columns || image.height < cell.rows) {
+    return Error{Code::kInvalid, "an image of " + to_text(image) + " pixels does not divide into " +
+                                     std::to_string(cell.columns) + "x" + std::to_string(cell.rows) + " cells"};
+  }
+  const auto [left, width] = part_of(image.width, cell.columns, cell.column);
+  const auto [top, height] = part_of(image.height, cell.rows, cell.row);
+  return Box{left, top, width, height};
 }
 
 Result<Box> checked_box(Size image, const Box& box) {
@@ -88,13 +110,15 @@ Box random_resized_box(Size image, const RandomResizedCrop& crop, RandomStream r
 struct DrawCrop {
   Size image;
   RandomKey key;
+  CentreRounding rounding;
 
   Result<Box> operator()(WholeImage) const { return whole(image); }
-  Result<Box> operator()(const CentreCrop& crop) const { return centre_box(image, crop.size); }
+  Result<Box> operator()(const CentreCrop& crop) const { return centre_box(image, crop.size, rounding); }
   Result<Box> operator()(const RandomResizedCrop& crop) const {
     return random_resized_box(image, crop, RandomStream(key, RandomStream::Use::kCrop));
   }
   Result<Box> operator()(const BoxCrop& crop) const { return checked_box(image, crop.box); }
+  Result<Box> operator()(const GridCell& cell) const { return cell_box(image, cell); }
 };
 
 Result<void> check_output(Size resized, std::uint32_t max_side) {
@@ -103,9 +127,16 @@ Result<void> check_output(Size resized, std::uint32_t max_side) {
                                    std::to_string(max_side) + " a side (limits.side)"};
 }
 
+Result<void> check_patches(Size output, const Patches& patches) {
+  const Size group = patches.group();
+  if (output.width % group.width == 0 && output.height % group.height == 0) return {};
+  return Error{Code::kInvalid, "comes out as " + to_text(output) + " pixels, which do not divide into groups of " +
+                                   to_text(group) + " (recipe.patches): resize it to multiples of that"};
+}
+
 }  // namespace
 
-Result<SampleGeometry> draw_geometry(const Recipe& recipe, const std::optional<Box>& box, const SourceInfo& source,
+Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides& overrides, const SourceInfo& source,
                                      RandomKey key, std::uint32_t max_side) {
   const Size image = oriented_size(source);
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
@@ -113,13 +144,17 @@ Result<SampleGeometry> draw_geometry(const Recipe& recipe, const std::optional<B
     return Error{Code::kInvalid, "an image of " + to_text(image) + " pixels cannot be cropped"};
 
   SampleGeometry geometry;
-  MILLRACE_TRY(geometry.crop, box ? checked_box(image, *box) : std::visit(DrawCrop{image, key}, recipe.crop));
-  geometry.resized = resized_size(recipe.resize, size_of(geometry.crop));
+  MILLRACE_TRY(geometry.crop, overrides.box ? checked_box(image, *overrides.box)
+                                            : std::visit(DrawCrop{image, key, recipe.centre_rounding}, recipe.crop));
+  const Resize resize = overrides.size ? Resize{ExactSize{*overrides.size}} : recipe.resize;
+  MILLRACE_TRY_VOID(check_resizable(resize, size_of(geometry.crop)));
+  geometry.resized = resized_size(resize, size_of(geometry.crop));
   MILLRACE_TRY_VOID(check_output(geometry.resized, std::min(max_side, kMost)));
   geometry.window = whole(geometry.resized);
   if (recipe.centre_crop) {
-    MILLRACE_TRY(geometry.window, centre_box(geometry.resized, *recipe.centre_crop));
+    MILLRACE_TRY(geometry.window, centre_box(geometry.resized, *recipe.centre_crop, recipe.centre_rounding));
   }
+  if (recipe.patches) MILLRACE_TRY_VOID(check_patches(geometry.output(), *recipe.patches));
   if (recipe.flip_probability > 0)
     geometry.flip = RandomStream(key, RandomStream::Use::kFlip).uniform() < recipe.flip_probability;
   return geometry;

@@ -2,8 +2,6 @@
 // id). Whichever backend, order or restart, the answer is the same. Thread-safe.
 #pragma once
 
-#include <optional>
-
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/recipe.h"
@@ -12,10 +10,11 @@
 
 namespace millrace {
 
-// Steps and rounding as torchvision's (get_params of RandomResizedCrop, CenterCrop, Resize). `box`: the sample's own,
-// instead of the recipe's crop. Errors (kInvalid): a box outside the image, a centre crop larger than the image, an
-// output over the limits of `max_side`.
-Result<SampleGeometry> draw_geometry(const Recipe& recipe, const std::optional<Box>& box, const SourceInfo& source,
+// Steps and rounding as torchvision's (get_params of RandomResizedCrop, CenterCrop, Resize) and transformers' (see
+// resized_size.h). Errors (kInvalid): a box outside the image, a centre crop larger than the image, more grid cells
+// than pixels, a crop too long for a smart resize, an output over the limits of `max_side` or not a whole number of
+// patches.
+Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides& overrides, const SourceInfo& source,
                                      RandomKey key, std::uint32_t max_side);
 
 }  // namespace millrace

@@ -35,6 +35,12 @@ Result<void> check_size(const std::string& field, Size size, std::uint32_t max_s
   return check_side(field + ".height", size.height, max_side);
 }
 
+Result<void> check_count(std::string_view field, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value >= least && value <= most) return {};
+  return wrong(field, "must be between " + std::to_string(least) + " and " + std::to_string(most) + ", is " +
+                          std::to_string(value));
+}
+
 // A comparison that NaN fails.
 Result<void> check_positive(std::string_view field, float value, float most) {
   if (value > 0 && value <= most) return {};
@@ -72,6 +78,12 @@ struct CheckCrop {
                    "reaches beyond the largest image, " + std::to_string(max_side) + " pixels a side (limits.side)");
     return {};
   }
+  Result<void> operator()(const GridCell& cell) const {
+    MILLRACE_TRY_VOID(check_count("crop.cell.columns", cell.columns, 1, max_side));
+    MILLRACE_TRY_VOID(check_count("crop.cell.rows", cell.rows, 1, max_side));
+    MILLRACE_TRY_VOID(check_count("crop.cell.column", cell.column, 0, cell.columns - 1));
+    return check_count("crop.cell.row", cell.row, 0, cell.rows - 1);
+  }
 };
 
 struct CheckResize {
@@ -85,23 +97,62 @@ struct CheckResize {
     return check_side("resize.longer_side", side.pixels, max_side);
   }
   Result<void> operator()(const ExactSize& exact) const { return check_size("resize.exact", exact.size, max_side); }
+  Result<void> operator()(const SmartResize& smart) const {
+    const std::uint64_t most = std::uint64_t{max_side} * max_side;
+    MILLRACE_TRY_VOID(check_side("resize.smart.factor", smart.factor, max_side));
+    MILLRACE_TRY_VOID(check_count("resize.smart.min_pixels", smart.min_pixels, 1, most));
+    return check_count("resize.smart.max_pixels", smart.max_pixels, smart.min_pixels, most);
+  }
+  Result<void> operator()(const TileGrid& grid) const {
+    MILLRACE_TRY_VOID(check_size("resize.tile_grid.tile", grid.tile, max_side));
+    MILLRACE_TRY_VOID(check_count("resize.tile_grid.min_tiles", grid.min_tiles, 1, TileGrid::kMostTiles));
+    return check_count("resize.tile_grid.max_tiles", grid.max_tiles, grid.min_tiles, TileGrid::kMostTiles);
+  }
+  Result<void> operator()(const BoundedSides& sides) const {
+    MILLRACE_TRY_VOID(check_side("resize.bounded.shortest", sides.shortest, max_side));
+    return check_count("resize.bounded.longest", sides.longest, sides.shortest, max_side);
+  }
 };
 
 struct FixedCrop {
   std::optional<Size> operator()(WholeImage) const { return std::nullopt; }
   std::optional<Size> operator()(const RandomResizedCrop&) const { return std::nullopt; }
+  std::optional<Size> operator()(const GridCell&) const { return std::nullopt; }
   std::optional<Size> operator()(const CentreCrop& crop) const { return crop.size; }
   std::optional<Size> operator()(const BoxCrop& crop) const {
     return Size{static_cast<std::uint32_t>(crop.box.width), static_cast<std::uint32_t>(crop.box.height)};
   }
 };
 
-// Before the centre crop.
+// Before the centre crop. Nothing where the resize would refuse the crop, which each sample then says.
 std::optional<Size> fixed_resized_size(const Recipe& recipe) {
   if (const auto* exact = std::get_if<ExactSize>(&recipe.resize)) return exact->size;
   const std::optional<Size> crop = std::visit(FixedCrop{}, recipe.crop);
-  if (!crop) return std::nullopt;
+  if (!crop || !check_resizable(recipe.resize, *crop)) return std::nullopt;
   return resized_size(recipe.resize, *crop);
+}
+
+// What the sides of every output are known to be multiples of.
+std::optional<Size> known_multiples(const Recipe& recipe) {
+  if (const std::optional<Size> fixed = fixed_output_size(recipe)) return fixed;
+  if (const auto* smart = std::get_if<SmartResize>(&recipe.resize)) return Size{smart->factor, smart->factor};
+  if (const auto* grid = std::get_if<TileGrid>(&recipe.resize)) return grid->tile;
+  return std::nullopt;
+}
+
+Result<void> check_patches(const Recipe& recipe, const Patches& patches, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_size("patches", patches.size, max_side));
+  MILLRACE_TRY_VOID(check_count("patches.merge", patches.merge, 1, Patches::kMostMerge));
+  MILLRACE_TRY_VOID(check_count("patches.temporal", patches.temporal, 1, Patches::kMostTemporal));
+  if (recipe.layout != Layout::kNchw)
+    return wrong("layout", "patches hold their channels one after the other: leave NHWC out, or recipe.patches");
+  const Size group = patches.group();
+  const Size output = known_multiples(recipe).value_or(group);
+  const std::string rest = " pixels do not divide into groups of " + to_text(group) +
+                           " (patch x merge): choose sizes that are multiples of that";
+  if (output.width % group.width != 0) return wrong("patches.width", "outputs of " + to_text(output) + rest);
+  if (output.height % group.height != 0) return wrong("patches.height", "outputs of " + to_text(output) + rest);
+  return {};
 }
 
 Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
@@ -146,6 +197,7 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
   MILLRACE_TRY_VOID(check_values(recipe));
+  if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));
   return check_sizes(recipe, max_side);
 }
 

@@ -11,8 +11,8 @@
 namespace millrace {
 
 // kInvalid naming the field (as the proto spells it, "recipe.resize.exact.width: ...") for values out of range, sizes
-// over `max_side`, normalised uint8, a centre crop larger than the resize that the recipe fixes, or a one-size tensor
-// whose size the recipe does not fix.
+// over `max_side`, normalised uint8, a centre crop larger than the resize that the recipe fixes, a one-size tensor
+// whose size the recipe does not fix, or patches that do not divide the sizes that the recipe makes.
 Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side);
 
 // The one size of every image that the recipe makes, where the recipe alone decides it (exact resize, centre crop, a

@@ -66,7 +66,10 @@ Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limit
   MILLRACE_TRY(parsed.source, parse_source(sample, limits, datasets));
   identify(sample, position, parsed);
   if (sample.has_box()) {
-    MILLRACE_TRY_IN("box", parsed.box, parse_box(sample.box()));
+    MILLRACE_TRY_IN("box", parsed.overrides.box, parse_box(sample.box()));
+  }
+  if (sample.has_size()) {
+    MILLRACE_TRY_IN("size", parsed.overrides.size, parse_size(sample.size()));
   }
   return parsed;
 }

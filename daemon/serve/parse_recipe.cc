@@ -1,6 +1,7 @@
 // Every message in this file is untrusted.
 #include "daemon/serve/parse_recipe.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -22,12 +23,6 @@ std::string to_text(float value) {
 Result<void> check_finite(std::string_view field, float value) {
   if (!std::isfinite(value)) return field_error(field, "must be a finite number, is " + to_text(value));
   return {};
-}
-
-Result<Size> parse_size(const v1::Size& size) {
-  MILLRACE_TRY_VOID(check_range("width", size.width(), 1U, kMaxSide));
-  MILLRACE_TRY_VOID(check_range("height", size.height(), 1U, kMaxSide));
-  return Size{size.width(), size.height()};
 }
 
 // `value`, or `otherwise` when it is 0: positive and finite.
@@ -57,6 +52,14 @@ Result<RandomResizedCrop> parse_random_resized(const v1::RandomResizedCrop& crop
   return parsed;
 }
 
+Result<GridCell> parse_cell(const v1::GridCell& cell) {
+  MILLRACE_TRY_VOID(check_range("columns", cell.columns(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("rows", cell.rows(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("column", cell.column(), 0U, cell.columns() - 1));
+  MILLRACE_TRY_VOID(check_range("row", cell.row(), 0U, cell.rows() - 1));
+  return GridCell{cell.columns(), cell.rows(), cell.column(), cell.row()};
+}
+
 Result<Crop> parse_crop(const v1::Crop& crop) {
   switch (crop.kind_case()) {
     case v1::Crop::kCentre: {
@@ -71,10 +74,35 @@ Result<Crop> parse_crop(const v1::Crop& crop) {
       MILLRACE_TRY_IN("box", const Box box, parse_box(crop.box()));
       return Crop{BoxCrop{box}};
     }
+    case v1::Crop::kCell: {
+      MILLRACE_TRY_IN("cell", const GridCell cell, parse_cell(crop.cell()));
+      return Crop{cell};
+    }
     case v1::Crop::KIND_NOT_SET:
       break;
   }
   return Crop{WholeImage{}};
+}
+
+Result<SmartResize> parse_smart(const v1::SmartResize& smart) {
+  constexpr std::uint64_t kMostPixels = std::uint64_t{kMaxSide} * kMaxSide;
+  MILLRACE_TRY_VOID(check_range("factor", smart.factor(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range<std::uint64_t>("min_pixels", smart.min_pixels(), 1, kMostPixels));
+  MILLRACE_TRY_VOID(check_range<std::uint64_t>("max_pixels", smart.max_pixels(), smart.min_pixels(), kMostPixels));
+  return SmartResize{smart.factor(), smart.min_pixels(), smart.max_pixels()};
+}
+
+Result<TileGrid> parse_tile_grid(const v1::TileGrid& grid) {
+  MILLRACE_TRY_IN("tile", const Size tile, parse_size(grid.tile()));
+  MILLRACE_TRY_VOID(check_range("min_tiles", grid.min_tiles(), 1U, TileGrid::kMostTiles));
+  MILLRACE_TRY_VOID(check_range("max_tiles", grid.max_tiles(), grid.min_tiles(), TileGrid::kMostTiles));
+  return TileGrid{tile, grid.min_tiles(), grid.max_tiles()};
+}
+
+Result<BoundedSides> parse_bounded(const v1::BoundedSides& sides) {
+  MILLRACE_TRY_VOID(check_range("shortest", sides.shortest(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("longest", sides.longest(), sides.shortest(), kMaxSide));
+  return BoundedSides{sides.shortest(), sides.longest()};
 }
 
 Result<Resize> parse_resize(const v1::Resize& resize) {
@@ -88,6 +116,18 @@ Result<Resize> parse_resize(const v1::Resize& resize) {
     case v1::Resize::kExact: {
       MILLRACE_TRY_IN("exact", const Size size, parse_size(resize.exact()));
       return Resize{ExactSize{size}};
+    }
+    case v1::Resize::kSmart: {
+      MILLRACE_TRY_IN("smart", const SmartResize smart, parse_smart(resize.smart()));
+      return Resize{smart};
+    }
+    case v1::Resize::kTileGrid: {
+      MILLRACE_TRY_IN("tile_grid", const TileGrid grid, parse_tile_grid(resize.tile_grid()));
+      return Resize{grid};
+    }
+    case v1::Resize::kBounded: {
+      MILLRACE_TRY_IN("bounded", const BoundedSides sides, parse_bounded(resize.bounded()));
+      return Resize{sides};
     }
     case v1::Resize::KIND_NOT_SET:
       break;
@@ -119,6 +159,15 @@ Result<Normalise> parse_normalise(const v1::Normalise& normalise) {
   return parsed;
 }
 
+// 0 means 1 for merge and temporal.
+Result<Patches> parse_patches(const v1::Patches& patches) {
+  MILLRACE_TRY_VOID(check_range("width", patches.width(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("height", patches.height(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("merge", patches.merge(), 0U, Patches::kMostMerge));
+  MILLRACE_TRY_VOID(check_range("temporal", patches.temporal(), 0U, Patches::kMostTemporal));
+  return Patches{{patches.width(), patches.height()}, std::max(1U, patches.merge()), std::max(1U, patches.temporal())};
+}
+
 Result<void> parse_output(const v1::Recipe& recipe, Recipe& parsed) {
   MILLRACE_TRY(parsed.range,
                parse_enum("range", recipe.range(), std::array{ValueRange::kUnit, ValueRange::kUnit, ValueRange::kRaw}));
@@ -132,10 +181,22 @@ Result<void> parse_output(const v1::Recipe& recipe, Recipe& parsed) {
                           std::array{Channels::kRgb, Channels::kRgb, Channels::kBgr, Channels::kGrey}));
   MILLRACE_TRY(parsed.packing, parse_enum("packing", recipe.packing(),
                                           std::array{Packing::kOneSize, Packing::kOneSize, Packing::kPacked}));
+  MILLRACE_TRY(parsed.centre_rounding,
+               parse_enum("centre_rounding", recipe.centre_rounding(),
+                          std::array{CentreRounding::kHalfToEven, CentreRounding::kHalfToEven, CentreRounding::kDown}));
+  if (recipe.has_patches()) {
+    MILLRACE_TRY_IN("patches", parsed.patches, parse_patches(recipe.patches()));
+  }
   return {};
 }
 
 }  // namespace
+
+Result<Size> parse_size(const v1::Size& size) {
+  MILLRACE_TRY_VOID(check_range("width", size.width(), 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("height", size.height(), 1U, kMaxSide));
+  return Size{size.width(), size.height()};
+}
 
 Result<Box> parse_box(const v1::Box& box) {
   constexpr auto kMost = static_cast<std::int32_t>(kMaxSide);

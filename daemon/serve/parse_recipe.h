@@ -10,6 +10,7 @@ namespace millrace {
 
 // Errors: kInvalid, naming the field from the recipe on: "crop.centre.width: must be at least 1, is 0".
 Result<Recipe> parse_recipe(const v1::Recipe& recipe_untrusted);
+Result<Size> parse_size(const v1::Size& size_untrusted);
 Result<Box> parse_box(const v1::Box& box_untrusted);
 
 // Errors: kInvalid naming the field.

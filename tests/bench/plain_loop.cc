@@ -58,7 +58,7 @@ void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorksp
   const Result<SourceInfo> info = probe_image(bytes.view(), work.limits, UseOrientation::kYes);
   if (!info) broken(path, info.error().message);
   const RandomKey key{1, work.epoch, SampleId{number}};
-  const Result<SampleGeometry> geometry = draw_geometry(work.recipe, std::nullopt, *info, key, work.limits.side);
+  const Result<SampleGeometry> geometry = draw_geometry(work.recipe, {}, *info, key, work.limits.side);
   if (!geometry) broken(path, geometry.error().message);
   const SampleTask task{0, EncodedImage{std::move(bytes), *info}, *geometry, out};
   const SampleOutcome outcome = make_image(task, work.recipe, work.limits, workspace);

@@ -32,6 +32,17 @@ SampleGeometry random_geometry(std::mt19937& random, const EncodedImage& image) 
   return geometry;
 }
 
+// The same with a window of one to four groups a side.
+SampleGeometry geometry_of_groups(std::mt19937& random, const EncodedImage& image, Size group) {
+  SampleGeometry geometry = random_geometry(random, image);
+  const std::int32_t width = static_cast<std::int32_t>(group.width) * (1 + below(random, 4));
+  const std::int32_t height = static_cast<std::int32_t>(group.height) * (1 + below(random, 4));
+  geometry.window = {below(random, 9), below(random, 9), width, height};
+  geometry.resized = {static_cast<std::uint32_t>(width + geometry.window.left + below(random, 9)),
+                      static_cast<std::uint32_t>(height + geometry.window.top + below(random, 9))};
+  return geometry;
+}
+
 EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientation) {
   const Size size = random_size(random, 160);
   const bool grey = format != ImageFormat::kWebp && random() % 4 == 0;
@@ -89,6 +100,41 @@ TEST_CASE("pixels are those of the slow path for every format, orientation, elem
             INFO(row.name << ", sample " << i << ", recipe " << static_cast<int>(dtype) << static_cast<int>(layout)
                           << static_cast<int>(channels) << ", filter " << static_cast<int>(bench.recipe->filter));
             REQUIRE_FALSE(finished[0].outcomes[i].error);
+            REQUIRE(bench.tensors[i]->intact());
+            REQUIRE(bench.tensors[i]->copy() == make_slowly(task.image, task.geometry, *bench.recipe));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("patches hold the slow path's pixels for every element type and channel order", "[conformance]") {
+  const Patches kinds[] = {{{14, 14}, 2, 2}, {{16, 9}, 1, 1}, {{3, 5}, 3, 4}};
+  for (const BackendRow& row : testable_backends()) {
+    const std::unique_ptr<Backend> backend = start(row, {.lanes = 2});
+    std::mt19937 random(11);
+    for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+      for (const Channels channels : {Channels::kRgb, Channels::kBgr, Channels::kGrey}) {
+        for (const Patches& patches : kinds) {
+          Recipe recipe = random_recipe(random, dtype, Layout::kNchw, channels);
+          recipe.patches = patches;
+          JobOnTheBench bench(recipe);
+          for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+            EncodedImage image = random_image(random, format, 1 + below(random, 8));
+            const SampleGeometry geometry = geometry_of_groups(random, image, patches.group());
+            bench.add(std::move(image), geometry);
+          }
+          Collector collector;
+          REQUIRE(backend->try_submit(bench.job(collector)));
+
+          const Finished finished = collector.wait_for_one();
+
+          for (std::size_t i = 0; i < bench.tensors.size(); ++i) {
+            const SampleTask& task = finished.tasks[i];
+            INFO(row.name << ", sample " << i << ", recipe " << static_cast<int>(dtype) << static_cast<int>(channels)
+                          << ", patches of " << patches.size.width << "x" << patches.size.height);
+            REQUIRE_FALSE(finished.outcomes[i].error);
             REQUIRE(bench.tensors[i]->intact());
             REQUIRE(bench.tensors[i]->copy() == make_slowly(task.image, task.geometry, *bench.recipe));
           }

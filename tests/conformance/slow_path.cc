@@ -89,6 +89,11 @@ kernels::StoreSpec store_spec(const Recipe& recipe) {
                           static_cast<kernels::ValueRange>(recipe.range),
                           {}};
   if (recipe.normalise) spec.normalise = kernels::Normalise{recipe.normalise->mean, recipe.normalise->std};
+  if (recipe.patches) {
+    spec.patches =
+        kernels::Patches{static_cast<int>(recipe.patches->size.width), static_cast<int>(recipe.patches->size.height),
+                         static_cast<int>(recipe.patches->merge), static_cast<int>(recipe.patches->temporal)};
+  }
   return spec;
 }
 

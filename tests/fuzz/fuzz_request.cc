@@ -29,7 +29,9 @@ void check(const ClientRequest& request, const Limits& limits) {
     for (const SampleRequest& sample : batch->samples) {
       const auto* listed = std::get_if<DatasetSource>(&sample.source);
       MILLRACE_CHECK(listed == nullptr || raw(listed->sample) < listed->dataset->samples());
-      MILLRACE_CHECK(!sample.box || (sample.box->width > 0 && sample.box->height > 0));
+      const auto& [box, size] = sample.overrides;
+      MILLRACE_CHECK(!box || (box->width > 0 && box->height > 0));
+      MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
     }
   }
   if (const auto* epoch = std::get_if<EpochRequest>(&request)) {

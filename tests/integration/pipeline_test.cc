@@ -124,6 +124,48 @@ TEST_CASE("packed output gives each image its own size", "[pipeline][integration
   }
 }
 
+TEST_CASE("patches of images of many sizes follow each other without gaps", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 5);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  const Recipe recipe{.resize = SmartResize{.factor = 10, .min_pixels = 1, .max_pixels = 1'700},
+                      .packing = Packing::kPacked,
+                      .patches = Patches{.size = {5, 5}, .merge = 2, .temporal = 2}};
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 5, std::make_shared<Recipe>(recipe))).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  std::uint64_t patches = 0;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    const shm::SampleRecord record = fixture.record(*batch.tensor, i);
+    REQUIRE(record.width % 10 == 0);
+    REQUIRE(record.pixels_offset == batch.tensor->offset + patches * 150);
+    patches += record.width / 5 * (record.height / 5);
+  }
+  REQUIRE(batch.tensor->bytes == Bytes{patches * 150});
+  REQUIRE(batch.tensor->shape == std::vector<std::uint64_t>{patches, 3, 2, 5, 5});
+}
+
+TEST_CASE("a sample that does not divide into patches is its own error, a recipe that never does the batch's",
+          "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 3);
+  PipelineFixture fixture({.roots = {folder.path()}});
+  Recipe recipe{.packing = Packing::kPacked, .patches = Patches{.size = {41, 31}}};
+  BatchRequest request = request_of(folder.path(), 3, std::make_shared<Recipe>(recipe));
+  request.on_error = OnError::kSkip;
+  recipe.resize = ExactSize{{40, 31}};
+
+  REQUIRE(fixture.submit(std::move(request)).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+  const Result<void> refused = fixture.submit(request_of(folder.path(), 3, std::make_shared<Recipe>(recipe)));
+
+  REQUIRE(batch.failures.size() == 2);
+  REQUIRE_THAT(batch.failures[0].error.message, Catch::Contains("groups of 41x31"));
+  REQUIRE(batch.tensor->shape == std::vector<std::uint64_t>{1, 3, 1, 31, 41});
+  REQUIRE_THAT(refused.error().message, Catch::StartsWith("recipe.patches.width"));
+}
+
 TEST_CASE("a packed batch that does not fit its slot says how large the slot must be", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 5);

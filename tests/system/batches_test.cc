@@ -197,6 +197,43 @@ TEST_CASE("a packed batch gives each image its own size", "[system]") {
   }
 }
 
+TEST_CASE("patches hold the same pixels as rows do", "[system]") {
+  const Recipe rows{.resize = SmartResize{.factor = 28, .min_pixels = 3136, .max_pixels = 40'000},
+                    .filter = Filter::kBicubic,
+                    .layout = Layout::kNchw,
+                    .packing = Packing::kPacked};
+  Recipe patches = rows;
+  patches.patches = Patches{.size = {14, 14}, .merge = 2, .temporal = 2};
+  TempFolder folder;
+  const auto paths = write_image_folder(folder.path(), {.images = kImages, .classes = 0});
+  const Daemon daemon({.roots = {folder.path()}});
+  Session session = need(daemon.connect().open_session({.recipe = rows, .slot_bytes = 8_MiB}));
+  BatchRequest request;
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
+
+  const Batch plain = need(session.wait(need(session.submit(request))));
+  request.recipe = patches;
+  const Batch cut = need(session.wait(need(session.submit(std::move(request)))));
+
+  REQUIRE(cut.tensor.shape().size() == 5);
+  REQUIRE(cut.tensor.shape()[0] * 3 * 2 * 14 * 14 == cut.tensor.data().size());
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const Size size = cut.tensor.sample(i).size;
+    const auto image = plain.tensor.pixels(i), blocks = cut.tensor.pixels(i);
+    REQUIRE(size == plain.tensor.sample(i).size);
+    REQUIRE(blocks.size() == 2 * image.size());
+    for (std::size_t at = 0; at < image.size(); ++at) {
+      const std::size_t x = at % size.width, y = at / size.width % size.height, channel = at / size.width / size.height;
+      const std::size_t group = y / 28 * (size.width / 28) + x / 28;
+      const std::size_t patch = group * 4 + y / 14 % 2 * 2 + x / 14 % 2;
+      const std::size_t first_frame = ((patch * 3 + channel) * 2 * 14 + y % 14) * 14 + x % 14;
+      different += blocks[first_frame] == image[at] && blocks[first_frame + 14 * 14] == image[at] ? 0 : 1;
+    }
+  }
+  REQUIRE(different == 0);
+}
+
 TEST_CASE("an explicit box is what is cut out", "[system]") {
   Mill mill;
   BatchRequest request = mill.of_paths();

@@ -116,6 +116,25 @@ TEST_CASE("on_error skip closes the gaps of a packed batch at packed alignment",
   REQUIRE(fixture.record(1).pixels_offset == kSlotOffset + kPackedAlignment);
 }
 
+TEST_CASE("a packed batch of patches has an axis for them and no gaps, mended or not", "[pipeline]") {
+  Fixture fixture(OnError::kSkip, {1}, 4, Packing::kPacked);
+  Recipe recipe = *fixture.batch.request.recipe;
+  recipe.patches = Patches{.size = {2, 1}, .temporal = 2};
+  fixture.batch.request.recipe = std::make_shared<Recipe>(recipe);
+  for (std::uint32_t i = 0; i < 4; ++i) {  // images of four patches of four bytes, one after the other
+    fixture.batch.samples[i].bytes = {16};
+    fixture.batch.samples[i].offset = 16 * i;
+    std::memset(fixture.memory.data() + 16 * i, static_cast<int>(i) + 1, 16);
+  }
+
+  fixture.apply(*mend(fixture.batch));
+
+  REQUIRE(fixture.pixels() == std::vector{1, 3, 4});
+  REQUIRE(fixture.record(2).pixels_offset == kSlotOffset + 32);
+  REQUIRE(describe_tensor(fixture.batch).shape == std::vector<std::uint64_t>{12, 1, 2, 1, 2});
+  REQUIRE(describe_tensor(fixture.batch).strides == std::vector<std::uint64_t>{4, 4, 2, 2, 1});
+}
+
 TEST_CASE("on_error skip with nothing left leaves no tensor", "[pipeline]") {
   Fixture fixture(OnError::kSkip, {0, 1, 2, 3});
 

@@ -13,13 +13,13 @@ SourceInfo source_of(std::uint32_t width, std::uint32_t height, std::uint8_t ori
 }
 
 SampleGeometry drawn(const Recipe& recipe, const SourceInfo& source, RandomKey key = {}, std::optional<Box> box = {}) {
-  Result<SampleGeometry> geometry = draw_geometry(recipe, box, source, key, kMaxSide);
+  Result<SampleGeometry> geometry = draw_geometry(recipe, {.box = box}, source, key, kMaxSide);
   REQUIRE(geometry.has_value());
   return *geometry;
 }
 
 std::string refused(const Recipe& recipe, const SourceInfo& source, std::optional<Box> box = {}) {
-  const Result<SampleGeometry> geometry = draw_geometry(recipe, box, source, {}, kMaxSide);
+  const Result<SampleGeometry> geometry = draw_geometry(recipe, {.box = box}, source, {}, kMaxSide);
   REQUIRE_FALSE(geometry.has_value());
   REQUIRE(geometry.error().code == Code::kInvalid);
   return geometry.error().message;
@@ -127,6 +127,57 @@ TEST_CASE("the centre crop rounds half a pixel to the even side, as Python does"
   REQUIRE(centre(2, 5, 7) == Box{2, 2, 2, 2});   // 1.5 and 2.5
   REQUIRE(centre(3, 10, 4) == Box{4, 0, 3, 3});  // 3.5 and 0.5
   REQUIRE(centre(4, 4, 6) == Box{0, 1, 4, 4});
+}
+
+TEST_CASE("the centre crop rounds down where the recipe says so, as transformers does", "[plan]") {
+  const Recipe cropped{.crop = CentreCrop{{2, 2}}, .centre_rounding = CentreRounding::kDown};
+  const Recipe window{
+      .resize = ShorterSide{256}, .centre_crop = Size{224, 224}, .centre_rounding = CentreRounding::kDown};
+
+  REQUIRE(drawn(cropped, source_of(5, 7)).crop == Box{1, 2, 2, 2});  // 1.5 and 2.5
+  REQUIRE(drawn(window, source_of(500, 376)).resized == Size{340, 256});
+  REQUIRE(drawn(window, source_of(501, 376)).window == Box{58, 16, 224, 224});
+  REQUIRE(drawn(window, source_of(503, 376)).window == Box{59, 16, 224, 224});  // (342 - 224) / 2
+}
+
+TEST_CASE("grid cells cover the image without a gap, each beginning where the one before ends", "[plan]") {
+  const auto cell = [](std::uint32_t column, std::uint32_t row) {
+    return drawn({.crop = GridCell{2, 3, column, row}}, source_of(7, 11)).crop;
+  };
+
+  REQUIRE(cell(0, 0) == Box{0, 0, 3, 3});
+  REQUIRE(cell(1, 0) == Box{3, 0, 4, 3});
+  REQUIRE(cell(0, 1) == Box{0, 3, 3, 4});
+  REQUIRE(cell(1, 2) == Box{3, 7, 4, 4});
+  REQUIRE(refused({.crop = GridCell{8, 1, 0, 0}}, source_of(7, 11)) ==
+          "an image of 7x11 pixels does not divide into 8x1 cells");
+}
+
+TEST_CASE("a sample's own size comes before the recipe's resize", "[plan]") {
+  const Recipe recipe{.crop = CentreCrop{{50, 40}}, .resize = SmartResize{28, 3136, 1'003'520}};
+
+  const Result<SampleGeometry> own = draw_geometry(recipe, {.size = Size{401, 2}}, source_of(100, 100), {}, kMaxSide);
+  const Result<SampleGeometry> too_large =
+      draw_geometry(recipe, {.size = Size{65'536, 2}}, source_of(100, 100), {}, kMaxSide);
+
+  REQUIRE(own->crop == Box{25, 30, 50, 40});
+  REQUIRE(own->resized == Size{401, 2});
+  REQUIRE(too_large.error().message.find("limits.side") != std::string::npos);
+}
+
+TEST_CASE("an image that does not divide into the recipe's patches is refused with both sizes", "[plan]") {
+  const Recipe recipe{.patches = Patches{.size = {14, 7}, .merge = 2}};
+
+  REQUIRE(drawn(recipe, source_of(56, 28)).output() == Size{56, 28});
+  REQUIRE(refused(recipe, source_of(56, 21))
+              .find("comes out as 56x21 pixels, which do not divide into groups of "
+                    "28x14") == 0);
+  REQUIRE(refused(recipe, source_of(14, 28)).find("14x28") != std::string::npos);
+}
+
+TEST_CASE("a crop that a smart resize does not take is the sample's error", "[plan]") {
+  REQUIRE(refused({.resize = SmartResize{28, 3136, 1'003'520}}, source_of(3, 700)).find("200 times") !=
+          std::string::npos);
 }
 
 TEST_CASE("the window is the middle of the resized image", "[plan]") {

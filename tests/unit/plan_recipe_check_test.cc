@@ -51,6 +51,53 @@ TEST_CASE("a value out of range is refused by the field's name", "[plan]") {
   REQUIRE(field_refused(packed({.flip_probability = kNaN})) == "recipe.flip_probability");
 }
 
+TEST_CASE("sizes computed from the image are refused by the field's name", "[plan]") {
+  constexpr std::uint64_t kMost = std::uint64_t{kMaxSide} * kMaxSide;
+  const auto field = [](Resize resize) { return field_refused(packed({.resize = resize})); };
+
+  REQUIRE(field(SmartResize{28, 3136, 1'003'520}) == "none");
+  REQUIRE(field(SmartResize{kMaxSide, kMost, kMost}) == "none");
+  REQUIRE(field(SmartResize{0, 1, 1}) == "recipe.resize.smart.factor");
+  REQUIRE(field(SmartResize{28, 0, 1}) == "recipe.resize.smart.min_pixels");
+  REQUIRE(field(SmartResize{28, 2, 1}) == "recipe.resize.smart.max_pixels");
+  REQUIRE(field(SmartResize{28, 1, kMost + 1}) == "recipe.resize.smart.max_pixels");
+  REQUIRE(field(TileGrid{{448, 448}, 1, 12}) == "none");
+  REQUIRE(field(TileGrid{{0, 448}, 1, 12}) == "recipe.resize.tile_grid.tile.width");
+  REQUIRE(field(TileGrid{{448, 448}, 0, 12}) == "recipe.resize.tile_grid.min_tiles");
+  REQUIRE(field(TileGrid{{448, 448}, 13, 12}) == "recipe.resize.tile_grid.max_tiles");
+  REQUIRE(field(TileGrid{{448, 448}, 1, 1'025}) == "recipe.resize.tile_grid.max_tiles");
+  REQUIRE(field(BoundedSides{378, 980}) == "none");
+  REQUIRE(field(BoundedSides{0, 980}) == "recipe.resize.bounded.shortest");
+  REQUIRE(field(BoundedSides{378, 377}) == "recipe.resize.bounded.longest");
+  REQUIRE(field_refused(packed({.crop = GridCell{2, 2, 1, 1}})) == "none");
+  REQUIRE(field_refused(packed({.crop = GridCell{0, 2, 0, 1}})) == "recipe.crop.cell.columns");
+  REQUIRE(field_refused(packed({.crop = GridCell{2, 2, 2, 1}})) == "recipe.crop.cell.column");
+  REQUIRE(field_refused(packed({.crop = GridCell{2, 2, 1, 2}})) == "recipe.crop.cell.row");
+}
+
+TEST_CASE("patches that make no sense, or do not divide a size known beforehand, are refused", "[plan]") {
+  const auto field = [](Recipe recipe, Patches patches) {
+    recipe.patches = patches;
+    return field_refused(packed(recipe));
+  };
+  const Patches qwen{{14, 14}, 2, 2};
+
+  REQUIRE(field({}, qwen) == "none");
+  REQUIRE(field({.resize = SmartResize{28, 3136, 1'003'520}}, qwen) == "none");
+  REQUIRE(field({.resize = TileGrid{{448, 448}, 1, 12}}, {{448, 448}}) == "none");
+  REQUIRE(field({.resize = SmartResize{14, 3136, 1'003'520}, .centre_crop = Size{28, 56}}, qwen) == "none");
+  REQUIRE(field({}, {{0, 14}}) == "recipe.patches.width");
+  REQUIRE(field({}, {{14, 65'536}}) == "recipe.patches.height");
+  REQUIRE(field({}, {{14, 14}, 0}) == "recipe.patches.merge");
+  REQUIRE(field({}, {{14, 14}, 65}) == "recipe.patches.merge");
+  REQUIRE(field({}, {{14, 14}, 1, 17}) == "recipe.patches.temporal");
+  REQUIRE(field({.layout = Layout::kNhwc}, qwen) == "recipe.layout");
+  REQUIRE(field({.resize = SmartResize{14, 3136, 1'003'520}}, qwen) == "recipe.patches.width");
+  REQUIRE(field({.resize = TileGrid{{448, 440}, 1, 12}}, qwen) == "recipe.patches.height");
+  REQUIRE(field({.resize = ExactSize{{56, 57}}}, qwen) == "recipe.patches.height");
+  REQUIRE(field({.resize = ShorterSide{256}, .centre_crop = Size{225, 224}}, {{16, 16}}) == "recipe.patches.width");
+}
+
 TEST_CASE("scales and ratios that are no range are refused", "[plan]") {
   const auto field = [](RandomResizedCrop crop) { return field_refused(packed({.crop = crop})); };
 
@@ -100,6 +147,8 @@ TEST_CASE("a tensor's bytes count samples, pixels, channels and elements", "[pla
 
   REQUIRE(one_size_tensor_bytes(floats, 256) == Bytes{256ULL * 224 * 224 * 3 * 4});
   REQUIRE(one_size_tensor_bytes(grey, 3) == Bytes{3 * 10 * 20 * 2});
+  const Recipe patches{.resize = ExactSize{{56, 28}}, .dtype = DType::kFloat32, .patches = Patches{{14, 14}, 2, 2}};
+  REQUIRE(one_size_tensor_bytes(patches, 3) == Bytes{3 * 56 * 28 * 3 * 2 * 4});
 }
 
 }  // namespace

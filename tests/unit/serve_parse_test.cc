@@ -60,6 +60,37 @@ const std::vector<BadRecipe>& bad_recipes() {
          r.mutable_resize()->mutable_exact()->set_width(1);
          r.mutable_resize()->mutable_exact()->set_height(0);
        }},
+      {"recipe.crop.cell.columns: must be at least 1, is 0", [](auto& r) { r.mutable_crop()->mutable_cell(); }},
+      {"recipe.crop.cell.row: must be at most 2, is 4294967295",
+       [](auto& r) {
+         r.mutable_crop()->mutable_cell()->set_columns(1);
+         r.mutable_crop()->mutable_cell()->set_rows(3);
+         r.mutable_crop()->mutable_cell()->set_row(~0U);
+       }},
+      {"recipe.resize.smart.factor: must be at least 1, is 0", [](auto& r) { r.mutable_resize()->mutable_smart(); }},
+      {"recipe.resize.smart.factor: must be at most",
+       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(~0U); }},
+      {"recipe.resize.smart.min_pixels: must be at least 1",
+       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(28); }},
+      {"recipe.resize.smart.max_pixels: must be at most 281474976710656, is 18446744073709551615",
+       [](auto& r) {
+         r.mutable_resize()->mutable_smart()->set_factor(28);
+         r.mutable_resize()->mutable_smart()->set_min_pixels(1);
+         r.mutable_resize()->mutable_smart()->set_max_pixels(~0ULL);
+       }},
+      {"recipe.resize.tile_grid.tile.width: must be at least 1",
+       [](auto& r) { r.mutable_resize()->mutable_tile_grid(); }},
+      {"recipe.resize.tile_grid.max_tiles: must be at most 1024, is 4294967295",
+       [](auto& r) {
+         auto& grid = *r.mutable_resize()->mutable_tile_grid();
+         grid.mutable_tile()->set_width(448);
+         grid.mutable_tile()->set_height(448);
+         grid.set_min_tiles(1);
+         grid.set_max_tiles(~0U);
+       }},
+      {"recipe.resize.bounded.shortest: must be at least 1", [](auto& r) { r.mutable_resize()->mutable_bounded(); }},
+      {"recipe.resize.bounded.longest: must be at least 378, is 0",
+       [](auto& r) { r.mutable_resize()->mutable_bounded()->set_shortest(378); }},
       {"recipe.resize.filter: 7 is not a value",
        [](auto& r) { r.mutable_resize()->set_filter(static_cast<v1::Filter>(7)); }},
       {"recipe.centre_crop.width: must be at least 1", [](auto& r) { r.mutable_centre_crop(); }},
@@ -88,6 +119,26 @@ const std::vector<BadRecipe>& bad_recipes() {
       {"recipe.dtype: 5 is not a value", [](auto& r) { r.set_dtype(static_cast<v1::DType>(5)); }},
       {"recipe.layout: 3 is not a value", [](auto& r) { r.set_layout(static_cast<v1::Layout>(3)); }},
       {"recipe.channels: 4 is not a value", [](auto& r) { r.set_channels(static_cast<v1::Channels>(4)); }},
+      {"recipe.patches.width: must be at least 1, is 0", [](auto& r) { r.mutable_patches()->set_height(14); }},
+      {"recipe.patches.height: must be at most",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(~0U);
+       }},
+      {"recipe.patches.merge: must be at most 64, is 4294967295",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(14);
+         r.mutable_patches()->set_merge(~0U);
+       }},
+      {"recipe.patches.temporal: must be at most 16, is 17",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(14);
+         r.mutable_patches()->set_temporal(17);
+       }},
+      {"recipe.centre_rounding: 3 is not a value",
+       [](auto& r) { r.set_centre_rounding(static_cast<v1::CentreRounding>(3)); }},
       {"recipe.packing: 3 is not a value", [](auto& r) { r.set_packing(static_cast<v1::Packing>(3)); }},
   };
   return kTable;
@@ -123,6 +174,13 @@ const std::vector<BadField>& bad_submits() {
        [](auto& s) { s.mutable_samples(3)->mutable_box()->set_height(1); }},
       {"samples[0].box.left: must be at least 0, is -1",
        [](auto& s) { s.mutable_samples(0)->mutable_box()->set_left(-1); }},
+      {"samples[1].size.width: must be at least 1, is 0",
+       [](auto& s) { s.mutable_samples(1)->mutable_size()->set_height(1); }},
+      {"samples[1].size.height: must be at most",
+       [](auto& s) {
+         s.mutable_samples(1)->mutable_size()->set_width(1);
+         s.mutable_samples(1)->mutable_size()->set_height(~0U);
+       }},
       {"on_error: 5 is not a value", [](auto& s) { s.set_on_error(static_cast<v1::OnError>(5)); }},
       {"fidelity: 3 is not a value", [](auto& s) { s.set_fidelity(static_cast<v1::Fidelity>(3)); }},
       {"priority: 4 is not a value", [](auto& s) { s.set_priority(static_cast<v1::Priority>(4)); }},
@@ -173,6 +231,47 @@ TEST_CASE("an empty recipe means what the proto's defaults say", "[serve]") {
   CHECK(recipe->range == ValueRange::kUnit);
   CHECK(recipe->packing == Packing::kOneSize);
   CHECK_FALSE(recipe->normalise);
+  CHECK_FALSE(recipe->patches);
+  CHECK(recipe->centre_rounding == CentreRounding::kHalfToEven);
+}
+
+TEST_CASE("sizes computed from the image, cells and patches arrive in every field", "[serve]") {
+  v1::Recipe recipe;
+  v1::GridCell& cell = *recipe.mutable_crop()->mutable_cell();
+  cell.set_columns(3);
+  cell.set_rows(4);
+  cell.set_column(2);
+  cell.set_row(1);
+  recipe.mutable_resize()->mutable_smart()->set_factor(28);
+  recipe.mutable_resize()->mutable_smart()->set_min_pixels(3136);
+  recipe.mutable_resize()->mutable_smart()->set_max_pixels(1'003'520);
+  recipe.mutable_patches()->set_width(14);
+  recipe.mutable_patches()->set_height(7);
+  recipe.set_centre_rounding(v1::CENTRE_ROUNDING_DOWN);
+  v1::Recipe tiles;
+  tiles.mutable_resize()->mutable_tile_grid()->mutable_tile()->set_width(448);
+  tiles.mutable_resize()->mutable_tile_grid()->mutable_tile()->set_height(336);
+  tiles.mutable_resize()->mutable_tile_grid()->set_min_tiles(2);
+  tiles.mutable_resize()->mutable_tile_grid()->set_max_tiles(12);
+  v1::Recipe bounded;
+  bounded.mutable_resize()->mutable_bounded()->set_shortest(378);
+  bounded.mutable_resize()->mutable_bounded()->set_longest(980);
+
+  const Result<Recipe> parsed = parse_recipe(recipe);
+
+  REQUIRE(parsed);
+  CHECK(std::get<GridCell>(parsed->crop).columns == 3);
+  CHECK(std::get<GridCell>(parsed->crop).row == 1);
+  CHECK(std::get<SmartResize>(parsed->resize).factor == 28);
+  CHECK(std::get<SmartResize>(parsed->resize).min_pixels == 3136);
+  CHECK(std::get<SmartResize>(parsed->resize).max_pixels == 1'003'520);
+  CHECK(parsed->patches->size == Size{14, 7});
+  CHECK(parsed->patches->merge == 1);
+  CHECK(parsed->patches->temporal == 1);
+  CHECK(parsed->centre_rounding == CentreRounding::kDown);
+  CHECK(std::get<TileGrid>(parse_recipe(tiles)->resize).tile == Size{448, 336});
+  CHECK(std::get<TileGrid>(parse_recipe(tiles)->resize).max_tiles == 12);
+  CHECK(std::get<BoundedSides>(parse_recipe(bounded)->resize).longest == 980);
 }
 
 TEST_CASE("a full recipe arrives in every field", "[serve]") {

@@ -28,7 +28,8 @@ enum class Channels : std::uint8_t { kRgb, kBgr, kGrey };
 enum class Filter : std::uint8_t { kNearest, kBox, kBilinear, kHamming, kBicubic, kLanczos };
 enum class ValueRange : std::uint8_t { kUnit, kRaw };     // of floats that are not normalised: [0, 1] or [0, 255]
 enum class Packing : std::uint8_t { kOneSize, kPacked };  // one tensor N x ..., or each image in its own size
-enum class Fidelity : std::uint8_t { kExact, kFast };     // bit-equal to Pillow, or within the documented bound
+enum class CentreRounding : std::uint8_t { kHalfToEven, kDown };  // as torchvision, or as transformers
+enum class Fidelity : std::uint8_t { kExact, kFast };             // bit-equal to Pillow, or within the documented bound
 enum class OnError : std::uint8_t { kFail, kSkip, kZero, kSubstitute };
 enum class Priority : std::uint8_t { kLow, kNormal, kHigh };
 
@@ -62,7 +63,13 @@ struct RandomResizedCrop {  // as torchvision's
 struct BoxCrop {
   Box box{};
 };
-using Crop = std::variant<WholeImage, CentreCrop, RandomResizedCrop, BoxCrop>;
+struct GridCell {  // one of columns x rows parts of the image, numbered from 0
+  std::uint32_t columns = 1;
+  std::uint32_t rows = 1;
+  std::uint32_t column = 0;
+  std::uint32_t row = 0;
+};
+using Crop = std::variant<WholeImage, CentreCrop, RandomResizedCrop, BoxCrop, GridCell>;
 
 // What size to make of the crop.
 struct KeepSize {};
@@ -75,12 +82,35 @@ struct LongerSide {
 struct ExactSize {
   Size size{};
 };
-using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize>;
+struct SmartResize {  // multiples of `factor`, min_pixels to max_pixels in all: Qwen2-VL's smart_resize
+  std::uint32_t factor = 28;
+  std::uint64_t min_pixels = 56 * 56;
+  std::uint64_t max_pixels = 28 * 28 * 1280;
+};
+struct TileGrid {  // so many tiles, in the grid nearest to the image's ratio: InternVL's tiling
+  Size tile{448, 448};
+  std::uint32_t min_tiles = 1;
+  std::uint32_t max_tiles = 12;
+};
+struct BoundedSides {  // longer side at most, then each side at least: Idefics2's resize
+  std::uint32_t shortest = 378;
+  std::uint32_t longest = 980;
+};
+using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides>;
 
 // out = (in - mean) / std, in the unit range, by channel in the order R, G, B. The defaults are ImageNet's.
 struct Normalise {
   std::array<float, 3> mean{0.485F, 0.456F, 0.406F};
   std::array<float, 3> std{0.229F, 0.224F, 0.225F};
+};
+
+// The image stored patch by patch, in groups of merge x merge, each patch channels x temporal x height x width, all
+// frames alike: what a vision transformer takes. The tensor's shape is {patches of all images, channels, temporal,
+// height, width}. Sides that are no multiples of patch x merge are refused.
+struct Patches {
+  Size size{};
+  std::uint32_t merge = 1;     // at most 64
+  std::uint32_t temporal = 1;  // at most 16
 };
 
 struct Recipe {
@@ -96,6 +126,8 @@ struct Recipe {
   Layout layout = Layout::kNchw;
   Channels channels = Channels::kRgb;
   Packing packing = Packing::kOneSize;
+  std::optional<Patches> patches{};  // instead of `layout`, which must be kNchw
+  CentreRounding centre_rounding = CentreRounding::kHalfToEven;
 
   static Recipe train(std::uint32_t side) {
     return {.crop = RandomResizedCrop{}, .resize = ExactSize{{side, side}}, .flip_probability = 0.5F};

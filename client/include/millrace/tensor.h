@@ -62,7 +62,7 @@ class MILLRACE_API TensorView {
   template <class T>
   Result<std::span<const T>> as() const;
 
-  std::span<const std::uint64_t> shape() const noexcept;    // elements; packed: one axis, the bytes
+  std::span<const std::uint64_t> shape() const noexcept;    // elements; packed: one axis, the bytes; see Patches
   std::span<const std::uint64_t> strides() const noexcept;  // bytes
   DType dtype() const noexcept;
 

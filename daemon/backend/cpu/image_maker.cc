@@ -34,13 +34,20 @@ kernels::StoreSpec store_spec(const Recipe& recipe) {
                           .layout = static_cast<kernels::Layout>(recipe.layout),
                           .channels = static_cast<kernels::ChannelOrder>(recipe.channels),
                           .range = static_cast<kernels::ValueRange>(recipe.range),
-                          .normalise = std::nullopt};
+                          .normalise = std::nullopt,
+                          .patches = std::nullopt};
   if (recipe.normalise) spec.normalise = kernels::Normalise{recipe.normalise->mean, recipe.normalise->std};
+  if (recipe.patches) {
+    const auto [width, height] = to_kernels(recipe.patches->size);
+    spec.patches = kernels::Patches{width, height, static_cast<int>(recipe.patches->merge),
+                                    static_cast<int>(recipe.patches->temporal)};
+  }
   return spec;
 }
 
 bool same(const kernels::StoreSpec& a, const kernels::StoreSpec& b) {
   if (a.dtype != b.dtype || a.layout != b.layout || a.channels != b.channels || a.range != b.range) return false;
+  if (a.patches != b.patches) return false;
   if (a.normalise.has_value() != b.normalise.has_value()) return false;
   return !a.normalise || (a.normalise->mean == b.normalise->mean && a.normalise->std == b.normalise->std);
 }
@@ -72,6 +79,9 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
   if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
       !lies_inside(geometry.window, geometry.resized))
     return Error{Code::kInternal, "the window lies outside the resized image"};
+  if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
+                         geometry.output().height % recipe.patches->group().height != 0))
+    return Error{Code::kInternal, "the image does not divide into the recipe's patches"};
   if (Bytes{task.out.size()} != image_bytes(recipe, geometry.output()))
     return Error{Code::kInternal, "the place for the image has another size than the image"};
   if (reinterpret_cast<std::uintptr_t>(task.out.data()) % dtype_bytes(recipe.dtype).count != 0)
