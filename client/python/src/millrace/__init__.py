@@ -34,16 +34,21 @@ from millrace.errors import (
 )
 from millrace.private_daemon import PrivateDaemon, serve
 from millrace.recipe import (
+    BoundedSides,
     Box,
     BoxCrop,
     CentreCrop,
     ExactSize,
+    GridCell,
     LongerSide,
     Normalise,
+    Patches,
     RandomResizedCrop,
     Recipe,
     ShorterSide,
     Size,
+    SmartResize,
+    TileGrid,
 )
 from millrace.ring import Ring, RingRoom
 from millrace.samples import DatasetSample, Path, Sample
@@ -54,6 +59,7 @@ __version__ = _version("millrace")
 
 __all__ = [
     "Batch",
+    "BoundedSides",
     "Box",
     "BoxCrop",
     "Cancelled",
@@ -70,12 +76,14 @@ __all__ = [
     "ExactSize",
     "FailedPrecondition",
     "Forked",
+    "GridCell",
     "InternalError",
     "InvalidRequest",
     "LongerSide",
     "Metric",
     "Normalise",
     "NotFound",
+    "Patches",
     "Path",
     "PermissionDenied",
     "PrivateDaemon",
@@ -92,9 +100,11 @@ __all__ = [
     "SessionStatistics",
     "ShorterSide",
     "Size",
+    "SmartResize",
     "StaleHandle",
     "Statistics",
     "Tensor",
+    "TileGrid",
     "Unsupported",
     "connect",
     "serve",

@@ -58,6 +58,9 @@ def _fill_crop(out: Any, crop: recipe.Crop) -> None:
         random = out.random_resized
         random.min_scale, random.max_scale = crop.scale
         random.min_ratio, random.max_ratio = crop.ratio
+    elif isinstance(crop, recipe.GridCell):
+        cell = out.cell
+        cell.columns, cell.rows, cell.column, cell.row = crop.columns, crop.rows, crop.column, crop.row
     else:
         _fill_box(out.box, crop.box)
 
@@ -67,8 +70,21 @@ def _fill_resize(out: Any, resize: recipe.Resize) -> None:
         out.shorter_side = resize.pixels
     elif isinstance(resize, recipe.LongerSide):
         out.longer_side = resize.pixels
+    elif isinstance(resize, recipe.SmartResize):
+        smart = out.smart
+        smart.factor, smart.min_pixels, smart.max_pixels = resize.factor, resize.min_pixels, resize.max_pixels
+    elif isinstance(resize, recipe.TileGrid):
+        _fill_size(out.tile_grid.tile, resize.tile)
+        out.tile_grid.min_tiles, out.tile_grid.max_tiles = resize.min_tiles, resize.max_tiles
+    elif isinstance(resize, recipe.BoundedSides):
+        out.bounded.shortest, out.bounded.longest = resize.shortest, resize.longest
     else:
         _fill_size(out.exact, resize.size)
+
+
+def _fill_patches(out: Any, patches: recipe.Patches) -> None:
+    _fill_size(out, patches.size)
+    out.merge, out.temporal = patches.merge, patches.temporal
 
 
 def recipe_message(of: Recipe) -> Any:
@@ -84,6 +100,7 @@ def recipe_message(of: Recipe) -> Any:
             _fill_crop(out.crop, of.crop)
         if of.resize is not None:
             _fill_resize(out.resize, of.resize)
+        if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
             out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
         if of.centre_crop is not None:
             _fill_size(out.centre_crop, of.centre_crop)
@@ -91,6 +108,8 @@ def recipe_message(of: Recipe) -> Any:
         if of.normalise is not None:
             out.normalise.mean.extend(of.normalise.mean)
             out.normalise.std.extend(of.normalise.std)
+        if of.patches is not None:
+            _fill_patches(out.patches, of.patches)
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"recipe: {why}") from why
     out.range = _number("Recipe.range", of.range, recipe.ValueRange)
@@ -98,6 +117,7 @@ def recipe_message(of: Recipe) -> Any:
     out.layout = _number("Recipe.layout", of.layout, recipe.Layout)
     out.channels = _number("Recipe.channels", of.channels, recipe.Channels)
     out.packing = _number("Recipe.packing", of.packing, recipe.Packing)
+    out.centre_rounding = _number("Recipe.centre_rounding", of.centre_rounding, recipe.CentreRounding)
     return out
 
 
@@ -140,6 +160,8 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]
                 message.id, message.has_id = sample.id, True
             if sample.box is not None:
                 _fill_box(message.box, sample.box)
+            if sample.size is not None:
+                _fill_size(message.size, sample.size)
     except (TypeError, ValueError) as why:
         if isinstance(why, InvalidRequest):
             raise

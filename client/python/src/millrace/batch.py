@@ -48,6 +48,8 @@ class Batch:
     def images(self) -> Tensor:
         """The pixels: N x 3 x H x W, or as the recipe says. A packed batch has one axis, the bytes; see ``image``.
 
+        Patches, packed or not, are one array of all images' patches: patches x 3 x temporal x height x width.
+
         Raises:
             Released: the batch was released.
             SampleFailed: no image of the batch is left.
@@ -60,7 +62,7 @@ class Batch:
         return self._images
 
     def image(self, index: int) -> Tensor:
-        """The pixels of one image: H x W x C or C x H x W; of packed batches too.
+        """The pixels of one image: H x W x C or C x H x W; of packed batches too. Of patches: patches x C x temporal x height x width.
 
         Raises:
             IndexError: there are not so many.
@@ -70,6 +72,10 @@ class Batch:
         if not -count <= index < count:
             raise IndexError(f"image {index} of a batch of {count}")
         images = self.images
+        if self.recipe.patches is not None:
+            record = self.records[index]
+            shape = (int(record["pixels_bytes"]) // images.strides[0], *images.shape[1:])
+            return Tensor(self._require(), int(record["pixels_offset"]), shape, images.strides, images.dtype_name)
         if images.ndim == 4:
             index %= count
             offset = self._completed.handle.offset + index * images.strides[0]

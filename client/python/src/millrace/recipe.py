@@ -21,6 +21,7 @@ Channels = Literal["RGB", "BGR", "grey"]
 Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 ValueRange = Literal["unit", "raw"]
 Packing = Literal["one_size", "packed"]
+CentreRounding = Literal["half_to_even", "down"]
 Fidelity = Literal["exact", "fast"]
 OnError = Literal["fail", "skip", "zero", "substitute"]
 Priority = Literal["low", "normal", "high"]
@@ -75,7 +76,17 @@ class BoxCrop:
     box: Box
 
 
-Crop = CentreCrop | RandomResizedCrop | BoxCrop
+@dataclass(frozen=True)
+class GridCell:
+    """One of ``columns`` x ``rows`` parts of the image, numbered from 0: from ``width * column // columns`` on, the rows alike."""
+
+    columns: int
+    rows: int
+    column: int
+    row: int
+
+
+Crop = CentreCrop | RandomResizedCrop | BoxCrop | GridCell
 
 
 @dataclass(frozen=True)
@@ -99,7 +110,55 @@ class ExactSize:
     size: Size
 
 
-Resize = ShorterSide | LongerSide | ExactSize
+@dataclass(frozen=True)
+class SmartResize:
+    """Sides that are multiples of ``factor``, ``min_pixels`` to ``max_pixels`` in all: Qwen2-VL's ``smart_resize``.
+
+    An image with one side over 200 times the other is an error.
+    """
+
+    factor: int
+    min_pixels: int
+    max_pixels: int
+
+
+@dataclass(frozen=True)
+class TileGrid:
+    """``min_tiles`` to ``max_tiles`` (at most 1024) tiles, in the grid whose ratio is nearest to the image's: InternVL's tiling."""
+
+    tile: Size
+    min_tiles: int
+    max_tiles: int
+
+
+@dataclass(frozen=True)
+class BoundedSides:
+    """The longer side at most ``longest``, the ratio kept; then each side at least ``shortest``: Idefics2's resize."""
+
+    shortest: int
+    longest: int
+
+
+Resize = ShorterSide | LongerSide | ExactSize | SmartResize | TileGrid | BoundedSides
+
+
+@dataclass(frozen=True)
+class Patches:
+    """The image stored patch by patch, as vision transformers take it.
+
+    Patches come in groups of ``merge`` x ``merge`` neighbours, groups row by row, patches row by row in their group; each is 3 x
+    ``temporal`` x height x width, all frames alike. A batch's tensor is [patches of all images, 3, temporal, height, width], packed or
+    not. Images that do not divide into whole groups are errors.
+
+    Attributes:
+        size: of a patch, pixels.
+        merge: at most 64.
+        temporal: at most 16.
+    """
+
+    size: Size
+    merge: int = 1
+    temporal: int = 1
 
 
 @dataclass(frozen=True)
@@ -127,6 +186,8 @@ class Recipe:
         channels: their order, or ``grey``: one channel, ITU-R 601 luma as Pillow's ``convert("L")``.
         packing: ``one_size``: one tensor of N images; ``packed``: each image in its own size (``Batch.image``).
         ignore_orientation: true: the stored pixels, whatever EXIF says.
+        patches: None: rows, as ``layout`` says; else ``layout`` must be NCHW.
+        centre_rounding: of the middle's offset: ``half_to_even`` as torchvision's CenterCrop, ``down`` as transformers.
 
     Raises:
         InvalidRequest: a name that does not exist; the message lists those that do.
@@ -144,6 +205,8 @@ class Recipe:
     channels: Channels = "RGB"
     packing: Packing = "one_size"
     ignore_orientation: bool = False
+    patches: Patches | None = None
+    centre_rounding: CentreRounding = "half_to_even"
 
     def __post_init__(self) -> None:
         for field, names in _CHOICES.items():
@@ -187,7 +250,8 @@ class Recipe:
         size = self.fixed_size
         if size is None:
             return None
-        pixels = size.width * size.height * (1 if self.channels == "grey" else 3) * DTYPE_BYTES[self.dtype]
+        elements = size.width * size.height * (1 if self.channels == "grey" else 3)
+        pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
         return (-(-pixels // ALIGNMENT) * ALIGNMENT + RECORD_BYTES) * samples + ALIGNMENT
 
 
@@ -198,6 +262,7 @@ _CHOICES = {
     "layout": get_args(Layout),
     "channels": get_args(Channels),
     "packing": get_args(Packing),
+    "centre_rounding": get_args(CentreRounding),
 }
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from millrace.recipe import Box
+from millrace.recipe import Box, Size
 from millrace.ring import RingRoom
 
 
@@ -36,9 +36,11 @@ class Sample:
         id: comes back and keys the random choices; None: a dataset's sample number, else the position in the batch.
         label: comes back; None: a dataset's sample has its own, others -1. (0 cannot override a dataset's own.)
         box: overrides the recipe's crop.
+        size: overrides what the recipe's resize would make of the crop; its filter stays.
     """
 
     source: Source
     id: int | None = None
     label: int | None = None
     box: Box | None = None
+    size: Size | None = None

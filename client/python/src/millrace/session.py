@@ -297,6 +297,12 @@ class Session:
         return self._segment.bytes
 
     @property
+    def leased(self) -> int:
+        """Slots that this process holds, in batches and arrays that are alive."""
+        segment = self._segment
+        return sum(end() is not None for end in tuple(segment.leases)) if segment is not None else 0
+
+    @property
     def closed(self) -> bool:
         """Whether nothing can be asked of it any more."""
         return self._forked or self._inbox.end is not None
