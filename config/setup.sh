@@ -241,7 +241,7 @@ find_test_data() {
 }
 
 run_tests() {
-  local preset=release offline=no frameworks=no golden=python3 python=python3 framework=python3
+  local preset=release offline=no frameworks=no golden=python3 python=python3 hf=python3 framework=python3
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -260,12 +260,13 @@ run_tests() {
   if [ $offline = no ]; then
     golden=$(python_with venv tests/golden/requirements.txt) || die "the comparisons cannot be set up; $way_out"
     python=$(python_with_wheel venv-python tests/python/requirements.txt) || die "the Python package's tests cannot be set up; $way_out"
+    hf=$(python_with_wheel venv-hf tests/hf/requirements.txt) || die "the comparisons with transformers cannot be set up; $way_out"
   fi
   if [ $frameworks = yes ]; then
     framework=$(python_with_wheel venv-frameworks tests/python/requirements-frameworks.txt) || die "PyTorch and JAX cannot be set up"
   fi
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$golden" -DMILLRACE_PYTHON="$python" \
-    -DMILLRACE_FRAMEWORKS_PYTHON="$framework"
+    -DMILLRACE_FRAMEWORKS_PYTHON="$framework" -DMILLRACE_HF_PYTHON="$hf"
   compile "$preset"
   find_test_data
   say "testing; without a folder of test images in MILLRACE_TEST_DATA some checks say that they are skipped (now: ${MILLRACE_TEST_DATA:-none})"

@@ -1,0 +1,206 @@
+"""What a processor asks the daemon for, and how its answer becomes the model's inputs. Immutable; one class a kind of input."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace.batch import Batch
+from millrace.errors import InvalidRequest
+from millrace.hf.features import Features
+from millrace.recipe import DTYPE_BYTES, BoundedSides, GridCell, Patches, Recipe, Size, SmartResize, TileGrid
+from millrace.samples import Sample, Source
+
+Make = Callable[[Sequence[Sample | Source], Recipe], Batch]
+"""Has one batch made; the caller releases it or keeps its views."""
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """How one kind of processor works.
+
+    Attributes:
+        recipe: what every image, or its largest part, is made with.
+    """
+
+    recipe: Recipe
+
+    @property
+    @abstractmethod
+    def most_bytes(self) -> int:
+        """Bytes that the samples of one picture take in a slot, at most."""
+
+    @abstractmethod
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """The features of ``images``."""
+
+    def flat(self, images: Sequence[Any]) -> list[Any]:
+        """The images one by one, whatever rows the caller put them in."""
+        return list(images)
+
+    def _element_bytes(self) -> int:
+        return DTYPE_BYTES[self.recipe.dtype]
+
+
+@dataclass(frozen=True)
+class OneSize(Plan):
+    """Every image in one size: CLIP, ViT, SigLIP, LLaVA-1.5, Idefics.
+
+    Attributes:
+        counts_patches: whether there are ``num_patches`` as well.
+    """
+
+    counts_patches: bool = False
+
+    @property
+    def most_bytes(self) -> int:
+        """Always as much."""
+        return self.recipe.slot_bytes(1) or 0
+
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """``pixel_values`` [N, 3, H, W], in shared memory; ``num_patches`` int64 [N], all 1."""
+        features = Features(pixel_values=make(images, self.recipe).images.numpy())
+        if self.counts_patches:
+            features["num_patches"] = np.ones(len(images), np.int64)
+        return features
+
+
+@dataclass(frozen=True)
+class PatchRows(Plan):
+    """Rows of patches of images of many sizes: Qwen2-VL, Qwen2.5-VL."""
+
+    @property
+    def most_bytes(self) -> int:
+        """Follows from ``max_pixels``, or from ``min_pixels`` and the longest ratio."""
+        return _most_smart_pixels(self.recipe.resize) * 3 * _patches(self.recipe).temporal * self._element_bytes()
+
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """``pixel_values`` [patches of all images, 3 * temporal * patch * patch], in shared memory; ``image_grid_thw`` int64 [N, 3].
+
+        A grid is the image's frames (1), and its rows and columns of patches.
+        """
+        batch = make(images, self.recipe)
+        pixels = batch.images.numpy()
+        patch = _patches(self.recipe).size
+        sizes = batch.sizes
+        grid = np.stack([np.ones(len(batch), np.int64), sizes[:, 1] // patch.height, sizes[:, 0] // patch.width], axis=1)
+        return Features(pixel_values=pixels.reshape(pixels.shape[0], -1), image_grid_thw=grid)
+
+
+@dataclass(frozen=True)
+class Tiles(Plan):
+    """A grid of tiles of each image and a thumbnail behind them: InternVL, GOT-OCR2. An image of one tile has no thumbnail."""
+
+    @property
+    def most_bytes(self) -> int:
+        """All tiles and the thumbnail."""
+        tile, grid = _patches(self.recipe).size, self.recipe.resize
+        most = grid.max_tiles if isinstance(grid, TileGrid) else 1
+        return (most + 1) * tile.width * tile.height * 3 * self._element_bytes()
+
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """``pixel_values`` [tiles of all images, 3, H, W]; ``num_patches`` int64 [N].
+
+        In shared memory, but for calls in which some image has one tile only: those are copied, without its second picture.
+        """
+        tile = _patches(self.recipe).size
+        samples = [sample for image in images for sample in (Sample(image), Sample(image, size=tile))]
+        batch = make(samples, self.recipe)
+        pixels = batch.images.numpy()[:, :, 0]
+        sizes = batch.sizes[::2]
+        tiles = (sizes[:, 0] // tile.width) * (sizes[:, 1] // tile.height)
+        ends = np.cumsum(tiles + 1)
+        single = tiles == 1
+        if single.any():
+            pixels = np.delete(pixels, ends[single] - 1, axis=0)
+        return Features(pixel_values=pixels, num_patches=np.where(single, 1, tiles + 1))
+
+
+@dataclass(frozen=True)
+class Padded(Plan):
+    """Images of many sizes, padded with zeros at the right and the bottom: Idefics2.
+
+    A list of lists of images has one row a list, a plain list is one row; missing images are zeros.
+
+    Attributes:
+        split: the four quarters of each image before the image itself, each resized by itself.
+    """
+
+    split: bool = False
+
+    @property
+    def most_bytes(self) -> int:
+        """Of the image or one of its quarters, each of which is in a batch of its own."""
+        sides = self.recipe.resize
+        longest = sides.longest if isinstance(sides, BoundedSides) else 0
+        fixed = self.recipe.fixed_size or Size(longest, longest)
+        return fixed.width * fixed.height * 3 * self._element_bytes()
+
+    def flat(self, images: Sequence[Any]) -> list[Any]:
+        """Row by row."""
+        return [image for row in _rows(images) for image in row]
+
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """``pixel_values`` [rows, images, 3, H, W], H and W the largest of the call; ``pixel_attention_mask`` int64 [rows, images, H, W].
+
+        The mask is 1 where the image is. Copies.
+        """
+        rows = _rows(images)
+        flat = self.flat(images)
+        parts = [self._arrays(make(flat, recipe)) for recipe in self._recipes()]
+        of_image = iter([[part[i] for part in parts] for i in range(len(flat))])
+        return _padded([[array for _ in row for array in next(of_image)] for row in rows])
+
+    def _recipes(self) -> list[Recipe]:
+        if not self.split:
+            return [self.recipe]
+        quarters = [GridCell(2, 2, column, row) for row in (0, 1) for column in (0, 1)]
+        return [*(dataclasses.replace(self.recipe, crop=quarter) for quarter in quarters), self.recipe]
+
+    @staticmethod
+    def _arrays(batch: Batch) -> list[NDArray[Any]]:
+        with batch:
+            return [batch.image(i).numpy().copy() for i in range(len(batch))]
+
+
+def _patches(recipe: Recipe) -> Patches:
+    if recipe.patches is None:
+        raise InvalidRequest("this processor needs a recipe with patches")
+    return recipe.patches
+
+
+def _most_smart_pixels(resize: Any) -> int:
+    """Pixels that a smart resize makes at most; a side never falls below the factor, nor the ratio out of 200."""
+    if not isinstance(resize, SmartResize):
+        return 0
+    factor, least, most = resize.factor, resize.min_pixels, resize.max_pixels
+    shrunk = factor * math.isqrt(200 * most)
+    grown = least + factor * (math.isqrt(200 * least) + math.isqrt(least) + 2) + factor * factor
+    return max(most, shrunk, grown)
+
+
+def _rows(images: Sequence[Any]) -> list[list[Any]]:
+    nested = [isinstance(row, list) or type(row) is tuple for row in images]  # millrace.Path is a tuple, too
+    if any(nested) and not all(nested):
+        raise InvalidRequest("images: a list of images, or a list of lists of images; this one mixes both")
+    return [list(row) for row in images] if any(nested) else [list(images)]
+
+
+def _padded(rows: list[list[NDArray[Any]]]) -> Features:
+    arrays = [array for row in rows for array in row]
+    height, width = (max(array.shape[axis] for array in arrays) for axis in (1, 2))
+    most = max(map(len, rows))
+    pixels = np.zeros((len(rows), most, 3, height, width), arrays[0].dtype)
+    mask = np.zeros((len(rows), most, height, width), np.int64)
+    for i, row in enumerate(rows):
+        for j, array in enumerate(row):
+            pixels[i, j, :, : array.shape[1], : array.shape[2]] = array
+            mask[i, j, : array.shape[1], : array.shape[2]] = 1
+    return Features(pixel_values=pixels, pixel_attention_mask=mask)

@@ -1,0 +1,62 @@
+"""Prints the table of errors of client/python/README.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import millrace
+import numpy as np
+from millrace.hf import ImageProcessor
+
+from peers import difference, example, theirs
+from pictures import make_pictures, photographs
+
+CHUNK = 6
+
+ROWS: list[tuple[str, str, dict[str, Any]]] = [
+    ("CLIP ViT-B/32", "clip_vit_base_patch32", {}),
+    ("CLIP ViT-L/14-336", "clip_vit_large_patch14_336", {}),
+    ("LLaVA-1.5", "llava_1_5_7b", {}),
+    ("ViT-B/16", "vit_base_patch16_224", {}),
+    ("SigLIP so400m-384", "siglip_so400m_patch14_384", {}),
+    ("Idefics", "idefics_9b", {}),
+    ("Idefics2, split in four", "idefics2_8b", {}),
+    ("Idefics2, whole", "idefics2_8b", {"do_image_splitting": False}),
+    ("Qwen2-VL", "qwen2_vl_7b", {}),
+    ("Qwen2.5-VL", "qwen2_5_vl_7b", {}),
+    ("InternVL3, tiles", "internvl3_1b", {"crop_to_patches": True}),
+]
+
+
+def row(client: millrace.Client, title: str, config: dict[str, Any], paths: list[Path]) -> str:
+    largest, total, count, others = 0.0, 0.0, 0, True
+    names: set[str] = set()
+    with ImageProcessor.from_config(config, client=client) as processor:
+        for at in range(0, len(paths), CHUNK):
+            chunk = paths[at : at + CHUNK]
+            got, wanted = processor(chunk, copy=True), theirs(config, chunk)
+            one = difference(got["pixel_values"], wanted["pixel_values"])
+            size = wanted["pixel_values"].size
+            largest, total, count = max(largest, one.largest), total + one.mean * size, count + size
+            names |= wanted.keys() - {"pixel_values"}
+            others &= all(np.array_equal(got[name], wanted[name]) for name in names)
+    verdict = f"{', '.join(f'`{name}`' for name in sorted(names))}: {'equal' if others else 'DIFFERENT'}" if names else "-"
+    return f"| {title} | {len(paths)} | {count / 1e6:.0f} M | {largest:.2g} | {total / count:.2g} | {verdict} |"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = make_pictures(Path(folder)) + photographs()
+        roots = sorted({str(path.parent) for path in paths})
+        print("| family | pictures | values compared | largest error | mean error | beside `pixel_values` |\n|---|---|---|---|---|---|")
+        with millrace.serve(roots, lanes=2) as daemon, millrace.connect(daemon.address) as client:
+            for title, name, changes in ROWS:
+                print(row(client, title, {**example(name), **changes}, paths), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,240 @@
+"""How a processor behaves: what it takes, whose memory its results are, what goes wrong and how it says so."""
+
+from __future__ import annotations
+
+import io
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import millrace
+import numpy as np
+import pytest
+from millrace.hf import ImageProcessor
+from PIL import Image
+
+from peers import example, theirs
+from pictures import scenery
+
+QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
+CLIP = {"image_processor_type": "CLIPImageProcessor"}
+
+
+def test_bytes_give_what_paths_give_also_when_they_do_not_fit_a_message(client: millrace.Client, made: list[Path]) -> None:
+    large = [path for path in made if path.suffix == ".png"]
+    encoded = [path.read_bytes() for path in large]
+    assert sum(map(len, encoded)) > 1 << 20
+    config = {**example("internvl3_1b"), "crop_to_patches": True}
+
+    with ImageProcessor.from_config(config, client=client) as processor:
+        by_path = processor(large, copy=True)
+        by_bytes = processor(encoded, copy=True)
+        one_by_one = [processor(one, copy=True) for one in encoded]
+
+    np.testing.assert_array_equal(by_path.pixel_values, by_bytes.pixel_values)
+    np.testing.assert_array_equal(by_path.pixel_values, np.concatenate([one.pixel_values for one in one_by_one]))
+    np.testing.assert_array_equal(by_path.num_patches, np.concatenate([one.num_patches for one in one_by_one]))
+
+
+def test_a_configuration_is_read_from_a_file_its_folder_or_a_processors_part(tmp_path: Path) -> None:
+    file = tmp_path / "preprocessor_config.json"
+    file.write_text(json.dumps(example("qwen2_vl_7b")))
+    whole = {"processor_class": "Qwen2VLProcessor", "image_processor": example("qwen2_vl_7b")}
+
+    recipes = [ImageProcessor.from_config(config).recipe for config in (file, tmp_path, str(file), whole, example("qwen2_vl_7b"))]
+
+    assert len(set(recipes)) == 1
+    assert recipes[0].patches == millrace.Patches(millrace.Size(14, 14), merge=2, temporal=2)
+
+
+def test_results_are_views_that_stay_what_they_were(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(QWEN, client=client, slots=2) as processor:
+        first = processor(made[:1])
+        before = first.pixel_values.copy()
+        for path in made[1:6]:
+            processor([path])
+
+    assert not first.pixel_values.flags.owndata
+    assert not first.pixel_values.flags.writeable
+    np.testing.assert_array_equal(first.pixel_values, before)
+
+
+def test_tiles_are_copied_only_where_an_image_has_one_tile(client: millrace.Client, made: list[Path]) -> None:
+    config = {**example("internvl3_1b"), "crop_to_patches": True}
+    single, wide = made[0], made[4]  # 448 x 448, 1000 x 301
+    with ImageProcessor.from_config(config, client=client) as processor:
+        tiled, mixed = processor([wide]), processor([single, wide])
+
+    assert tiled.num_patches.tolist() == [4]
+    assert not tiled.pixel_values.flags.writeable
+    assert mixed.num_patches.tolist() == [1, 4]
+    assert mixed.pixel_values.flags.writeable
+    np.testing.assert_array_equal(mixed.pixel_values[1:], tiled.pixel_values)
+
+
+def test_results_that_hold_all_slots_are_an_error_at_once_and_copies_never_do(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
+        copies = [processor(made[:1], copy=True) for _ in range(4)]
+        held = [processor(made[:1]) for _ in range(2)]
+        with pytest.raises(millrace.FailedPrecondition, match="hold all 2 slots"):
+            processor(made[:1])
+        del held[0]
+        again = processor(made[:1])
+
+    for features in (*copies, *held, again):
+        np.testing.assert_array_equal(features.pixel_values, copies[0].pixel_values)
+    assert copies[0].pixel_values.flags.writeable
+
+
+def test_slots_grow_with_what_they_must_hold(client: millrace.Client, made: list[Path]) -> None:
+    config = {**QWEN, "min_pixels": 4_000_000, "max_pixels": 5_000_000}  # over 96 MB an image, as float32
+    with ImageProcessor.from_config(config, client=client) as processor:
+        few = processor(made[:1], copy=True)
+        more = processor(made[:2], copy=True)
+
+    assert few.pixel_values.nbytes > 90_000_000
+    np.testing.assert_array_equal(more.pixel_values[: len(few.pixel_values)], few.pixel_values)
+
+
+def test_slots_of_a_given_size_do_not_grow(client: millrace.Client, made: list[Path]) -> None:
+    with (
+        ImageProcessor.from_config(QWEN, client=client, slot_bytes=100_000) as processor,
+        pytest.raises(millrace.ResourceExhausted, match="slot_bytes of at least"),
+    ):
+        processor(made[:1])
+
+
+def test_the_bound_of_a_smart_resize_is_one(made: list[Path]) -> None:
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+
+    random = np.random.default_rng(3)
+    for _ in range(3000):
+        factor, least = int(random.integers(1, 100)), int(random.integers(1, 100_000))
+        most = least + int(random.integers(0, 100_000))
+        width, height = (int(side) for side in random.integers(1, 3000, 2))
+        if max(width, height) > 200 * min(width, height):
+            continue
+        config = {**QWEN, "patch_size": factor, "merge_size": 1, "min_pixels": least, "max_pixels": most}
+        bound = ImageProcessor.from_config(config)._plan.most_bytes
+        high, wide = smart_resize(height, width, factor, least, most)
+        assert high * wide * 3 * 2 * 4 <= bound
+
+
+def test_a_bad_image_is_named_with_its_reason(client: millrace.Client, made: list[Path], tmp_path: Path) -> None:
+    with ImageProcessor.from_config(CLIP, client=client) as processor:
+        with pytest.raises(millrace.SampleFailed) as failed:
+            processor([made[0], b"not an image"])
+        with pytest.raises(millrace.SampleFailed, match="nowhere"):
+            processor([made[0].parent / "nowhere.jpg"])
+        assert processor(made[:2])["pixel_values"].shape == (2, 3, 224, 224)
+
+    assert [error.index for error in failed.value.sample_errors] == [1]
+
+
+def test_an_image_too_long_for_a_smart_resize_is_refused_as_there(client: millrace.Client) -> None:
+    file = io.BytesIO()
+    Image.fromarray(scenery(3, 601, 0)).save(file, "PNG")
+    with (
+        ImageProcessor.from_config(QWEN, client=client) as processor,
+        pytest.raises(millrace.SampleFailed, match="over 200 times"),
+    ):
+        processor([file.getvalue()])
+
+
+def test_threads_take_turns(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
+        expected = [processor([path], copy=True).pixel_values for path in made]
+        with ThreadPoolExecutor(4) as pool:
+            results = list(pool.map(lambda path: processor([path], copy=True).pixel_values, made * 3))
+
+    for result, wanted in zip(results, expected * 3, strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_half_precision_is_the_float32_values_rounded(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(QWEN, client=client, dtype="float16") as processor:
+        got = processor(made[:3])
+
+    assert got.pixel_values.dtype == np.float16
+    wanted = theirs(QWEN, made[:3])["pixel_values"]
+    np.testing.assert_array_equal(got.pixel_values, wanted.astype(np.float16))
+
+
+def test_tensors_of_pytorch_share_the_memory(client: millrace.Client, made: list[Path]) -> None:
+    torch = pytest.importorskip("torch")
+    with ImageProcessor.from_config(QWEN, client=client) as processor:
+        got, wanted = processor(made[:3], return_tensors="pt"), processor(made[:3])
+
+    assert isinstance(got.pixel_values, torch.Tensor)
+    assert got.image_grid_thw.dtype == torch.int64
+    np.testing.assert_array_equal(got.pixel_values.numpy(), wanted.pixel_values)
+
+
+def test_the_result_names_what_it_has(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(CLIP, client=client) as processor:
+        features = processor(made[0])
+
+    assert features["pixel_values"] is features.pixel_values
+    with pytest.raises(AttributeError, match="pixel_values"):
+        _ = features.image_sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"do_sharpen": True}, millrace.Unsupported, "key do_sharpen"),
+        ({"do_pad": True}, millrace.Unsupported, "key do_pad"),
+        ({"data_format": "channels_last"}, millrace.Unsupported, "key data_format"),
+        ({"size": {"longest_edge": 224}}, millrace.Unsupported, "key size"),
+        ({"size": {"shortest_edge": 224, "longest_edge": 448}}, millrace.Unsupported, "key size"),
+        ({"size": {"shortest_edge": 0}}, millrace.InvalidRequest, "key size.shortest_edge"),
+        ({"size": "large"}, millrace.InvalidRequest, "key size"),
+        ({"crop_size": 225}, millrace.Unsupported, "key crop_size"),
+        ({"crop_size": {"height": 224}}, millrace.Unsupported, "key crop_size"),
+        ({"do_center_crop": False}, millrace.Unsupported, "key do_center_crop"),
+        ({"do_center_crop": "yes"}, millrace.InvalidRequest, "key do_center_crop"),
+        ({"resample": 6}, millrace.InvalidRequest, "key resample"),
+        ({"image_mean": [0.5, 0.5]}, millrace.InvalidRequest, "key image_mean"),
+        ({"image_mean": ["a", "b", "c"]}, millrace.InvalidRequest, "key image_mean"),
+        ({"image_std": [0.5, 0, 0.5]}, millrace.InvalidRequest, "key image_std"),
+        ({"rescale_factor": 0}, millrace.InvalidRequest, "key rescale_factor"),
+        ({"rescale_factor": float("nan")}, millrace.InvalidRequest, "key rescale_factor"),
+        ({"image_processor_type": "Idefics3ImageProcessor"}, millrace.Unsupported, "resizes every image twice"),
+        ({"image_processor_type": "LlavaNextImageProcessor"}, millrace.Unsupported, "pads images"),
+        ({"image_processor_type": "DonutImageProcessor"}, millrace.Unsupported, "DonutImageProcessor is not supported"),
+        ({"image_processor_type": None}, millrace.InvalidRequest, "key image_processor_type"),
+        ({**QWEN, "max_pixels": 10}, millrace.InvalidRequest, "key size"),
+        ({**QWEN, "min_pixels": -1}, millrace.InvalidRequest, "key min_pixels"),
+        ({**QWEN, "merge_size": 1.5}, millrace.InvalidRequest, "key merge_size"),
+        ({"image_processor_type": "GotOcr2ImageProcessor", "do_resize": False}, millrace.Unsupported, "key do_resize"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_its_key(changes: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ImageProcessor.from_config({**CLIP, **changes})
+
+
+def test_uint8_is_refused_where_pixels_are_normalised() -> None:
+    with pytest.raises(millrace.Unsupported, match="key do_normalize"):
+        ImageProcessor.from_config(CLIP, dtype="uint8")
+
+
+def test_files_that_are_no_configuration_are_refused_by_name(tmp_path: Path) -> None:
+    for name, content, error in (("a.json", "{", millrace.InvalidRequest), ("b.json", "[]", millrace.InvalidRequest)):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(error, match=name):
+            ImageProcessor.from_config(tmp_path / name)
+    with pytest.raises(millrace.NotFound, match="nowhere"):
+        ImageProcessor.from_config(tmp_path / "nowhere")
+
+
+def test_calls_that_make_no_sense_are_refused(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(example("idefics2_8b"), client=client) as processor:
+        for images in ([], [[]]):
+            with pytest.raises(millrace.InvalidRequest, match="at least one"):
+                processor(images)
+        with pytest.raises(millrace.InvalidRequest, match="mixes both"):
+            processor([made[0], [made[1]]])
+        with pytest.raises(millrace.InvalidRequest, match="return_tensors"):
+            processor(made[:1], return_tensors="tf")  # type: ignore[arg-type]
