@@ -20,6 +20,7 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("CLIP ViT-B/32", "clip_vit_base_patch32", {}),
     ("CLIP ViT-L/14-336", "clip_vit_large_patch14_336", {}),
     ("LLaVA-1.5", "llava_1_5_7b", {}),
+    ("LLaVA-NeXT (1.6)", "llava_v1_6_mistral_7b", {}),
     ("ViT-B/16", "vit_base_patch16_224", {}),
     ("SigLIP so400m-384", "siglip_so400m_patch14_384", {}),
     ("Idefics", "idefics_9b", {}),

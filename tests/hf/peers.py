@@ -16,6 +16,7 @@ from transformers.models.clip.image_processing_pil_clip import CLIPImageProcesso
 from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import GotOcr2ImageProcessorPil
 from transformers.models.idefics.image_processing_pil_idefics import IdeficsImageProcessorPil
 from transformers.models.idefics2.image_processing_pil_idefics2 import Idefics2ImageProcessorPil
+from transformers.models.llava_next.image_processing_pil_llava_next import LlavaNextImageProcessorPil
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
@@ -27,6 +28,7 @@ _CLASSES: dict[str, Any] = {
     "GotOcr2": GotOcr2ImageProcessorPil,
     "Idefics": IdeficsImageProcessorPil,
     "Idefics2": Idefics2ImageProcessorPil,
+    "LlavaNext": LlavaNextImageProcessorPil,
     "Qwen2VL": Qwen2VLImageProcessorPil,
     "Siglip": SiglipImageProcessorPil,
     "ViT": ViTImageProcessorPil,
@@ -41,7 +43,7 @@ def example(name: str) -> dict[str, Any]:
 
 def theirs(config: Mapping[str, Any], paths: Sequence[Any]) -> dict[str, NDArray[Any]]:
     """What transformers' slow processor makes of the files."""
-    values = dict(config)
+    values = {key: value for key, value in config.items() if key != "aspect_ratio_setting"}
     kind = values.pop("image_processor_type", None) or values.pop("feature_extractor_type")
     processor = _CLASSES[re.sub("(ImageProcessor|FeatureExtractor)(Fast)?$", "", kind)](**values)
     nested = isinstance(paths[0], list)

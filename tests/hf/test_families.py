@@ -19,6 +19,7 @@ FAMILIES: list[tuple[str, dict[str, Any]]] = [
     ("clip_vit_base_patch32", {}),
     ("clip_vit_large_patch14_336", {}),
     ("llava_1_5_7b", {}),
+    ("llava_v1_6_mistral_7b", {}),
     ("vit_base_patch16_224", {}),
     ("siglip_so400m_patch14_384", {}),
     ("idefics_9b", {}),
@@ -31,6 +32,8 @@ FAMILIES: list[tuple[str, dict[str, Any]]] = [
     ("internvl3_1b", {"crop_to_patches": True}),
     ("internvl3_1b", {"crop_to_patches": True, "min_patches": 2, "max_patches": 6}),
 ]
+
+PINPOINTS = [[100, 400], [300, 200], [200, 300], [100, 100]]
 
 # Values that published configurations rarely have.
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -46,6 +49,9 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("vit_base_patch16_224", {"do_normalize": False, "rescale_factor": 1 / 100}),
     ("vit_base_patch16_224", {"do_normalize": False, "do_rescale": False}),
     ("vit_base_patch16_224", {"do_rescale": False, "image_mean": [120.0, 110.0, 100.0], "image_std": [60.0, 61.0, 62.0]}),
+    ("llava_v1_6_mistral_7b", {"size": {"height": 100, "width": 100}, "crop_size": 100, "image_grid_pinpoints": PINPOINTS}),
+    ("llava_v1_6_mistral_7b", {"do_normalize": False, "rescale_factor": 1 / 127.5}),
+    ("llava_v1_6_mistral_7b", {"do_normalize": False, "do_rescale": False}),
     ("qwen2_vl_7b", {"patch_size": 16, "merge_size": 1, "temporal_patch_size": 1}),
     ("qwen2_vl_7b", {"patch_size": 8, "merge_size": 3}),
     ("idefics2_8b", {"size": {"shortest_edge": 50, "longest_edge": 300}}),

@@ -20,6 +20,8 @@ from pictures import scenery
 QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
 CLIP = {"image_processor_type": "CLIPImageProcessor"}
 
+NEXT = {**CLIP, "image_processor_type": "LlavaNextImageProcessor", "size": 336, "crop_size": 336}
+
 
 def test_bytes_give_what_paths_give_also_when_they_do_not_fit_a_message(client: millrace.Client, made: list[Path]) -> None:
     large = [path for path in made if path.suffix == ".png"]
@@ -201,7 +203,11 @@ def test_the_result_names_what_it_has(client: millrace.Client, made: list[Path])
         ({"rescale_factor": 0}, millrace.InvalidRequest, "key rescale_factor"),
         ({"rescale_factor": float("nan")}, millrace.InvalidRequest, "key rescale_factor"),
         ({"image_processor_type": "Idefics3ImageProcessor"}, millrace.Unsupported, "resizes every image twice"),
-        ({"image_processor_type": "LlavaNextImageProcessor"}, millrace.Unsupported, "pads images"),
+        ({**NEXT, "crop_size": 300}, millrace.Unsupported, "key crop_size"),
+        ({**NEXT, "image_grid_pinpoints": [[336, 700]]}, millrace.Unsupported, "key image_grid_pinpoints: 336 x 700"),
+        ({**NEXT, "image_grid_pinpoints": [[336]]}, millrace.InvalidRequest, "key image_grid_pinpoints"),
+        ({**NEXT, "image_grid_pinpoints": []}, millrace.InvalidRequest, "key image_grid_pinpoints"),
+        ({**NEXT, "aspect_ratio_setting": "pad"}, millrace.Unsupported, "key aspect_ratio_setting"),
         ({"image_processor_type": "DonutImageProcessor"}, millrace.Unsupported, "DonutImageProcessor is not supported"),
         ({"image_processor_type": None}, millrace.InvalidRequest, "key image_processor_type"),
         ({**QWEN, "max_pixels": 10}, millrace.InvalidRequest, "key size"),

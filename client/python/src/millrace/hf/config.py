@@ -169,6 +169,14 @@ class Keys:
             self.unsupported(key, f"this processor understands {understood}; this is {dict(value)!r}")
         return {name: self._positive(f"{key}.{name}", side) for name, side in held.items()}
 
+    def sizes(self, key: str, otherwise: list[list[int]]) -> tuple[Size, ...]:
+        """A list of heights and widths."""
+        value = self.take(key, otherwise)
+        pairs = value if isinstance(value, (list, tuple)) else []
+        if not pairs or not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in pairs):
+            raise self.wrong(key, f"must be a list of [height, width], is {value!r}")
+        return tuple(Size(self._positive(key, width), self._positive(key, height)) for height, width in pairs)
+
     def exact_size(self, key: str, otherwise: Mapping[str, int]) -> Size:
         """A size as height and width, or a number for a square."""
         size = self.size(key, otherwise, ("height", "width"), [("height", "width")])

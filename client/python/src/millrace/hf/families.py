@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millrace.errors import Unsupported
+from millrace.hf.any_resolution import AnyResolution
 from millrace.hf.config import Keys
 from millrace.hf.plans import OneSize, Padded, PatchRows, Plan, Tiles
 from millrace.recipe import (
@@ -138,6 +139,26 @@ def _idefics2(keys: Keys, dtype: DType | None) -> Plan:
     return Padded(_recipe(keys, dtype, "bilinear", _HALF, resize, packing="packed"), split)
 
 
+def _llava_next(keys: Keys, dtype: DType | None) -> Plan:
+    """LlavaNextImageProcessor: the whole image and tiles at one of ``image_grid_pinpoints``."""
+    size = keys.size("size", {"shortest_edge": 224}, ("shortest_edge",), [("height", "width"), ("shortest_edge",)])
+    side = keys.exact_size("crop_size", {"height": 224, "width": 224}).height
+    if set(size.values()) != {side} or keys.exact_size("crop_size", {"height": 224, "width": 224}).width != side:
+        keys.unsupported("crop_size", "must be a square of the side that `size` names, or tiles would be resized once more")
+    if keys.take("aspect_ratio_setting", "anyres") != "anyres":
+        keys.unsupported("aspect_ratio_setting", "only anyres is supported")
+    if not keys.flag("do_resize", True):
+        keys.unsupported("do_resize", "false is not supported for LLaVA-NeXT")
+    if not keys.flag("do_pad", True):
+        keys.unsupported("do_pad", "false leaves images with different numbers of tiles, which make no one array")
+    keys.flag("do_center_crop", True)  # of tiles that have the crop's size already
+    pinpoints = keys.sizes("image_grid_pinpoints", [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]])
+    for pinpoint in pinpoints:
+        if pinpoint.width % side or pinpoint.height % side:
+            keys.unsupported("image_grid_pinpoints", f"{pinpoint.height} x {pinpoint.width} does not divide into tiles of {side}")
+    return AnyResolution(_recipe(keys, dtype, "bicubic", _CLIP, ExactSize(Size(side, side))), side, pinpoints)
+
+
 def _resized_and_cropped(
     keys: Keys,
     dtype: DType | None,
@@ -198,6 +219,7 @@ _FAMILIES: dict[str, Callable[[Keys, DType | None], Plan]] = {
     "Llava": _clip,
     "ViT": _vit,
     "Siglip": _siglip,
+    "LlavaNext": _llava_next,
     "Idefics": _idefics,
     "Idefics2": _idefics2,
     "Qwen2VL": _qwen2_vl,
@@ -208,6 +230,5 @@ _FAMILIES: dict[str, Callable[[Keys, DType | None], Plan]] = {
 _REASONS = {
     "Idefics3": "it resizes every image twice, which the daemon does not do in one step",
     "SmolVLM": "it resizes every image twice, which the daemon does not do in one step",
-    "LlavaNext": "it pads images before it tiles them, which the daemon does not do",
-    "LlavaOnevision": "it pads images before it tiles them, which the daemon does not do",
+    "LlavaOnevision": "its tiling is not known here; LLaVA-NeXT's is",
 }

@@ -25,7 +25,7 @@ from millrace.session import PATIENCE
 class ImageProcessor:
     """A model's image processor. Made by ``from_config``; thread-safe, calls take turns; a context manager.
 
-    Supported are CLIP, LLaVA-1.5, ViT, SigLIP, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL and GOT-OCR2, which InternVL uses.
+    Supported are CLIP, LLaVA-1.5, LLaVA-NeXT, ViT, SigLIP, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL and GOT-OCR2, which InternVL uses.
     """
 
     def __init__(self, plan: Plan, workshop: Workshop) -> None:
@@ -89,7 +89,7 @@ class ImageProcessor:
 
         Returns:
             ``pixel_values``, and what the processor of this model gives beside it: ``image_grid_thw``, ``num_patches``,
-            ``pixel_attention_mask`` (int64).
+            ``pixel_attention_mask``, ``image_sizes`` (int64).
 
         Raises:
             SampleFailed: an image cannot be read or decoded, or does not suit the processor; ``sample_errors`` says which and why.
