@@ -65,7 +65,7 @@ TEST_CASE("sizes computed from the image are refused by the field's name", "[pla
   REQUIRE(field(TileGrid{{0, 448}, 1, 12}) == "recipe.resize.tile_grid.tile.width");
   REQUIRE(field(TileGrid{{448, 448}, 0, 12}) == "recipe.resize.tile_grid.min_tiles");
   REQUIRE(field(TileGrid{{448, 448}, 13, 12}) == "recipe.resize.tile_grid.max_tiles");
-  REQUIRE(field(TileGrid{{448, 448}, 1, 1'025}) == "recipe.resize.tile_grid.max_tiles");
+  REQUIRE(field(TileGrid{{448, 448}, 1, 257}) == "recipe.resize.tile_grid.max_tiles");
   REQUIRE(field(BoundedSides{378, 980}) == "none");
   REQUIRE(field(BoundedSides{0, 980}) == "recipe.resize.bounded.shortest");
   REQUIRE(field(BoundedSides{378, 377}) == "recipe.resize.bounded.longest");

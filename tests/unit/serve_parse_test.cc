@@ -80,7 +80,7 @@ const std::vector<BadRecipe>& bad_recipes() {
        }},
       {"recipe.resize.tile_grid.tile.width: must be at least 1",
        [](auto& r) { r.mutable_resize()->mutable_tile_grid(); }},
-      {"recipe.resize.tile_grid.max_tiles: must be at most 1024, is 4294967295",
+      {"recipe.resize.tile_grid.max_tiles: must be at most 256, is 4294967295",
        [](auto& r) {
          auto& grid = *r.mutable_resize()->mutable_tile_grid();
          grid.mutable_tile()->set_width(448);

@@ -124,7 +124,7 @@ class SmartResize:
 
 @dataclass(frozen=True)
 class TileGrid:
-    """``min_tiles`` to ``max_tiles`` (at most 1024) tiles, in the grid whose ratio is nearest to the image's: InternVL's tiling."""
+    """``min_tiles`` to ``max_tiles`` (at most 256) tiles, in the grid whose ratio is nearest to the image's: InternVL's tiling."""
 
     tile: Size
     min_tiles: int
