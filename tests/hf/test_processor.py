@@ -163,6 +163,18 @@ def test_half_precision_is_the_float32_values_rounded(client: millrace.Client, m
     np.testing.assert_array_equal(got.pixel_values, wanted.astype(np.float16))
 
 
+@pytest.mark.parametrize("name", ["qwen2_vl_7b", "llava_v1_6_mistral_7b", "idefics2_8b", "vit_base_patch16_224"])
+def test_bfloat16_is_the_float32_values_rounded(client: millrace.Client, made: list[Path], name: str) -> None:
+    from ml_dtypes import bfloat16
+
+    with ImageProcessor.from_config(example(name), client=client, dtype="bfloat16") as processor:
+        got = processor(made[-3:])
+
+    assert got.pixel_values.dtype == bfloat16
+    wanted = theirs(example(name), made[-3:])["pixel_values"]
+    np.testing.assert_array_equal(got.pixel_values.view(np.uint16), wanted.astype(bfloat16).view(np.uint16))
+
+
 def test_tensors_of_pytorch_share_the_memory(client: millrace.Client, made: list[Path]) -> None:
     torch = pytest.importorskip("torch")
     with ImageProcessor.from_config(QWEN, client=client) as processor:
@@ -171,6 +183,10 @@ def test_tensors_of_pytorch_share_the_memory(client: millrace.Client, made: list
     assert isinstance(got.pixel_values, torch.Tensor)
     assert got.image_grid_thw.dtype == torch.int64
     np.testing.assert_array_equal(got.pixel_values.numpy(), wanted.pixel_values)
+    with ImageProcessor.from_config(QWEN, client=client, dtype="bfloat16") as processor:
+        rounded = processor(made[:3], return_tensors="pt").pixel_values
+    assert rounded.dtype == torch.bfloat16
+    assert torch.equal(rounded, got.pixel_values.to(torch.bfloat16))
 
 
 def test_the_result_names_what_it_has(client: millrace.Client, made: list[Path]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace.hf.elements import as_elements
 from millrace.hf.features import Features
 from millrace.hf.plans import Make, Plan
 from millrace.recipe import Recipe, Size
@@ -41,7 +42,7 @@ class AnyResolution(Plan):
         The whole image comes before its tiles; where an image has fewer of them than another one, zeros follow. Copies.
         """
         with make(images, self.recipe) as batch:
-            wholes = batch.images.numpy().copy()
+            wholes = batch.images.bits().copy()
             sources = [Size(width, height) for width, height in batch.boxes[:, 2:].tolist()]
         tiles = self._tiles(images, sources, make)
         pixels = np.zeros((len(images), 1 + max(map(len, tiles)), *wholes.shape[1:]), wholes.dtype)
@@ -55,13 +56,13 @@ class AnyResolution(Plan):
         samples = [Sample(image, size=fitted(source, room)) for image, source, room in zip(images, sources, best, strict=True)]
         recipe = dataclasses.replace(self.recipe, resize=None, packing="packed")
         with make(samples, recipe) as batch:
-            return [self._cut(batch.image(n).numpy(), room) for n, room in enumerate(best)]
+            return [self._cut(batch.image(n).bits(), room) for n, room in enumerate(best)]
 
     def _cut(self, image: NDArray[Any], room: Size) -> NDArray[Any]:
         """The image in the middle of a black ``room``, as tiles row by row."""
         _, height, width = image.shape
         canvas = np.empty((3, room.height, room.width), image.dtype)
-        canvas[:] = _black(self.recipe).reshape(3, 1, 1)
+        canvas[:] = as_elements(_black(self.recipe), self.recipe.dtype).reshape(3, 1, 1)
         top, left = (room.height - height) // 2, (room.width - width) // 2
         canvas[:, top : top + height, left : left + width] = image
         side = self.side

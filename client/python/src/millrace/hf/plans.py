@@ -39,7 +39,7 @@ class Plan(ABC):
 
     @abstractmethod
     def run(self, images: Sequence[Any], make: Make) -> Features:
-        """The features of ``images``."""
+        """The features of ``images``; of bfloat16 the bits."""
 
     def flat(self, images: Sequence[Any]) -> list[Any]:
         """The images one by one, whatever rows the caller put them in."""
@@ -66,7 +66,7 @@ class OneSize(Plan):
 
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [N, 3, H, W], in shared memory; ``num_patches`` int64 [N], all 1."""
-        features = Features(pixel_values=make(images, self.recipe).images.numpy())
+        features = Features(pixel_values=make(images, self.recipe).images.bits())
         if self.counts_patches:
             features["num_patches"] = np.ones(len(images), np.int64)
         return features
@@ -87,7 +87,7 @@ class PatchRows(Plan):
         A grid is the image's frames (1), and its rows and columns of patches.
         """
         batch = make(images, self.recipe)
-        pixels = batch.images.numpy()
+        pixels = batch.images.bits()
         patch = _patches(self.recipe).size
         sizes = batch.sizes
         grid = np.stack([np.ones(len(batch), np.int64), sizes[:, 1] // patch.height, sizes[:, 0] // patch.width], axis=1)
@@ -113,7 +113,7 @@ class Tiles(Plan):
         tile = _patches(self.recipe).size
         samples = [sample for image in images for sample in (Sample(image), Sample(image, size=tile))]
         batch = make(samples, self.recipe)
-        pixels = batch.images.numpy()[:, :, 0]
+        pixels = batch.images.bits()[:, :, 0]
         sizes = batch.sizes[::2]
         tiles = (sizes[:, 0] // tile.width) * (sizes[:, 1] // tile.height)
         ends = np.cumsum(tiles + 1)
@@ -167,7 +167,7 @@ class Padded(Plan):
     @staticmethod
     def _arrays(batch: Batch) -> list[NDArray[Any]]:
         with batch:
-            return [batch.image(i).numpy().copy() for i in range(len(batch))]
+            return [batch.image(i).bits().copy() for i in range(len(batch))]
 
 
 def _patches(recipe: Recipe) -> Patches:

@@ -13,6 +13,7 @@ from millrace.batch import Batch
 from millrace.client import Client
 from millrace.errors import InvalidRequest
 from millrace.hf.config import load
+from millrace.hf.elements import as_torch, shown
 from millrace.hf.families import plan_of
 from millrace.hf.features import Features
 from millrace.hf.plans import Plan
@@ -95,6 +96,7 @@ class ImageProcessor:
             SampleFailed: an image cannot be read or decoded, or does not suit the processor; ``sample_errors`` says which and why.
             FailedPrecondition: earlier results hold all slots.
             ResourceExhausted: too large for ``slot_bytes``, or for the daemon's budget.
+            Unsupported: bfloat16 for NumPy, and ``ml_dtypes`` is not installed.
         """
         if return_tensors not in ("np", "pt"):
             raise InvalidRequest(f"return_tensors: must be np or pt, is {return_tensors!r}")
@@ -110,7 +112,9 @@ class ImageProcessor:
             features = self._plan.run(several, make)
         if copy:
             features = Features({key: np.array(array) for key, array in features.items()})
-        return features if return_tensors == "np" else _as_torch(features)
+        turn = as_torch if return_tensors == "pt" else shown
+        pixels = turn(features.pop("pixel_values"), self._plan.recipe.dtype)
+        return Features(pixel_values=pixels, **{key: turn(array, "float32") for key, array in features.items()})
 
     def close(self) -> None:
         """Ends the session; features that exist stay readable. Another call would open a new one."""
@@ -122,9 +126,3 @@ class ImageProcessor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-def _as_torch(features: Features) -> Features:
-    import torch
-
-    return Features({key: torch.from_dlpack(array) for key, array in features.items()})

@@ -1,0 +1,42 @@
+"""Element types that NumPy has not: bfloat16 is worked with as the uint16 of its bits, and shown as what it is at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace.errors import Unsupported
+from millrace.recipe import DType
+
+
+def as_elements(values: NDArray[np.float32], dtype: DType) -> NDArray[Any]:
+    """Float32 values in a tensor's element type, rounded to nearest even; of bfloat16 the bits. REQUIRES: finite."""
+    if dtype != "bfloat16":
+        return values.astype(dtype)
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def shown(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """What ``bits()`` of a tensor gave, in its own type; bfloat16 needs the package ``ml_dtypes``.
+
+    Raises:
+        Unsupported: it is not installed.
+    """
+    if dtype != "bfloat16":
+        return bits
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        raise Unsupported('NumPy has no bfloat16: install ml_dtypes, or ask for return_tensors="pt"') from None
+    return bits.view(bfloat16)
+
+
+def as_torch(bits: NDArray[Any], dtype: DType) -> Any:
+    """The same as a tensor of PyTorch, without a copy."""
+    import torch
+
+    tensor = torch.from_dlpack(bits)
+    return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
