@@ -177,3 +177,20 @@ def test_releases_from_many_threads(client: millrace.Client, session: millrace.S
         thread.join()
     assert failures == []
     eventually(lambda: free_slots(client, session) == 3, "all slots are free")
+
+
+def test_a_failed_batch_leaves_no_cycle_that_keeps_its_callers_batches(session: millrace.Session) -> None:
+    def caller() -> None:
+        batch = session.get(session.submit([png(0)]))
+        view = batch.images.numpy()
+        with pytest.raises(millrace.SampleFailed):
+            session.get(session.submit([b"not an image"]))
+        assert view.any()
+
+    gc.collect()
+    gc.disable()
+    try:
+        caller()
+        assert session.leased == 0
+    finally:
+        gc.enable()

@@ -93,7 +93,10 @@ class AsyncSession:
         take, patience = self._session._inbox.take_batch, PATIENCE if timeout is None else timeout
         outcome: Batch | Error = await self._wait(lambda: take(batch_id), patience, "get")
         if isinstance(outcome, Error):
-            raise outcome
+            try:
+                raise outcome
+            finally:
+                del outcome  # as in Session.get
         return outcome
 
     def cancel(self, batch_id: int) -> None:

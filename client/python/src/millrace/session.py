@@ -147,7 +147,10 @@ class Session:
         """
         outcome: Batch | Error = self._wait(lambda: self._inbox.take_batch(batch_id), PATIENCE if timeout is None else timeout, "get")
         if isinstance(outcome, Error):
-            raise outcome
+            try:
+                raise outcome
+            finally:
+                del outcome  # a cycle of exception and frame would keep the callers' batches until the next garbage collection
         return outcome
 
     def cancel(self, batch_id: int) -> None:
@@ -203,7 +206,10 @@ class Session:
         finally:
             self._inbox.forget_dataset(number)
         if isinstance(answer, Error):
-            raise answer
+            try:
+                raise answer
+            finally:
+                del answer  # as in get()
         return Dataset(self, message.open_dataset.path, answer)
 
     def _await_listing(self, number: int, progress: Callable[[int], None] | None, deadline: float) -> Any:
