@@ -27,8 +27,8 @@ def scenery(width: int, height: int, seed: int) -> NDArray[np.uint8]:
     return ((picture - low) / (high - low) * 255).astype(np.uint8)
 
 
-def make_pictures(folder: Path) -> list[Path]:
-    """JPEG, PNG and WebP files in colour, grey, with alpha, with a palette, and turned by EXIF."""
+def make_pictures(folder: Path, most_pixels: int = 10_000_000) -> list[Path]:
+    """JPEG, PNG and WebP files in colour, grey, with alpha, with a palette, and turned by EXIF, of up to ``most_pixels``."""
     paths = []
 
     def save(name: str, image: Image.Image, **options: object) -> None:
@@ -36,6 +36,8 @@ def make_pictures(folder: Path) -> list[Path]:
         paths.append(folder / name)
 
     for number, (width, height) in enumerate(SIZES):
+        if width * height > most_pixels:
+            continue
         image = Image.fromarray(scenery(width, height, number))
         save(f"{width}x{height}.{'jpg' if number % 2 else 'png'}", image)
     image = Image.fromarray(scenery(500, 333, 100))

@@ -16,6 +16,7 @@ from PIL import Image
 
 from peers import example, theirs
 from pictures import scenery
+from room import needs_room
 
 QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
 CLIP = {"image_processor_type": "CLIPImageProcessor"}
@@ -23,6 +24,7 @@ CLIP = {"image_processor_type": "CLIPImageProcessor"}
 NEXT = {**CLIP, "image_processor_type": "LlavaNextImageProcessor", "size": 336, "crop_size": 336}
 
 
+@needs_room
 def test_bytes_give_what_paths_give_also_when_they_do_not_fit_a_message(client: millrace.Client, made: list[Path]) -> None:
     large = [path for path in made if path.suffix == ".png"]
     encoded = [path.read_bytes() for path in large]
@@ -50,6 +52,7 @@ def test_a_configuration_is_read_from_a_file_its_folder_or_a_processors_part(tmp
     assert recipes[0].patches == millrace.Patches(millrace.Size(14, 14), merge=2, temporal=2)
 
 
+@needs_room
 def test_results_are_views_that_stay_what_they_were(client: millrace.Client, made: list[Path]) -> None:
     with ImageProcessor.from_config(QWEN, client=client, slots=2) as processor:
         first = processor(made[:1])
@@ -62,6 +65,7 @@ def test_results_are_views_that_stay_what_they_were(client: millrace.Client, mad
     np.testing.assert_array_equal(first.pixel_values, before)
 
 
+@needs_room
 def test_tiles_are_copied_only_where_an_image_has_one_tile(client: millrace.Client, made: list[Path]) -> None:
     config = {**example("internvl3_1b"), "crop_to_patches": True}
     single, wide = made[0], made[4]  # 448 x 448, 1000 x 301
@@ -89,6 +93,7 @@ def test_results_that_hold_all_slots_are_an_error_at_once_and_copies_never_do(cl
     assert copies[0].pixel_values.flags.writeable
 
 
+@needs_room
 def test_slots_grow_with_what_they_must_hold(client: millrace.Client, made: list[Path]) -> None:
     config = {**QWEN, "min_pixels": 4_000_000, "max_pixels": 5_000_000}  # over 96 MB an image, as float32
     with ImageProcessor.from_config(config, client=client) as processor:
@@ -97,6 +102,16 @@ def test_slots_grow_with_what_they_must_hold(client: millrace.Client, made: list
 
     assert few.pixel_values.nbytes > 90_000_000
     np.testing.assert_array_equal(more.pixel_values[: len(few.pixel_values)], few.pixel_values)
+
+
+def test_slots_grow_by_little_more_than_they_must(client: millrace.Client, made: list[Path]) -> None:
+    config = {**QWEN, "min_pixels": 600_000, "max_pixels": 10_000_000}
+    with ImageProcessor.from_config(config, client=client, slots=1) as processor:
+        bytes_of_one = processor(made[-1:], copy=True).pixel_values.nbytes
+        session = processor._workshop._session
+        assert session is not None
+        assert bytes_of_one > 8 << 20
+        assert session.slot_bytes < 1.3 * bytes_of_one
 
 
 def test_slots_of_a_given_size_do_not_grow(client: millrace.Client, made: list[Path]) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS = TOP / "client" / "python", TOP / "tests" / "python"
+PACKAGE, TESTS, HF = TOP / "client" / "python", TOP / "tests" / "python", TOP / "tests" / "hf"
 
 
 def main() -> int:
@@ -20,8 +20,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         commands = [
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(PACKAGE / "src")],
-            ["ruff", "check", "--no-cache", str(PACKAGE), str(TESTS)],
-            ["ruff", "format", "--no-cache", "--check", "--config", str(settings), str(PACKAGE), str(TESTS)],
+            ["ruff", "check", "--no-cache", str(PACKAGE), str(TESTS), str(HF)],
+            ["ruff", "format", "--no-cache", "--check", "--config", str(settings), str(PACKAGE), str(TESTS), str(HF)],
         ]
         return max(subprocess.run([sys.executable, "-m", *command], check=False, cwd=TOP).returncode for command in commands)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -15,8 +17,9 @@ from millrace.samples import Sample, Source
 from millrace.session import Session
 
 _INLINE_MOST = 1 << 20
-_FIRST_GUESS = 8 << 20  # bytes of a picture whose size nobody knows yet
+_FIRST_GUESS = 8 << 20  # bytes of a batch whose size nobody knows yet
 _RING_LEAST = 16 << 20
+_RECLAIM = 1.0  # seconds that the daemon may take to get back the memory of a session that was just closed, here or elsewhere
 
 
 class Workshop:
@@ -47,18 +50,18 @@ class Workshop:
             ResourceExhausted: it does not fit a slot of the given size, or the daemon's budget.
             FailedPrecondition: earlier results hold all slots.
         """
-        overhead = len(samples) * (RECORD_BYTES + ALIGNMENT) + ALIGNMENT
-        most = len(samples) * most_bytes + overhead
-        room = min(most, len(samples) * _FIRST_GUESS + overhead)
+        most = len(samples) * (most_bytes + RECORD_BYTES + ALIGNMENT) + ALIGNMENT
+        room = min(most, _FIRST_GUESS)
         while True:
             session = self._open(room, _ring_bytes_of(samples))
             self._check_slots(session)
             try:
                 return session.get(session.submit(self._in_ring(samples), recipe=recipe, priority=priority), timeout)
-            except ResourceExhausted:
-                if self._fixed or session.slot_bytes >= most:
+            except ResourceExhausted as why:  # before anything was decoded: the headers tell the sizes
+                needed = _room_needed(why)
+                if self._fixed or needed <= session.slot_bytes:
                     raise
-                room = min(most, 2 * session.slot_bytes)
+                room = needed
 
     def close(self) -> None:
         """Ends the session; what it made stays readable."""
@@ -74,13 +77,27 @@ class Workshop:
         if ring_bytes > self._ring_bytes:
             self._ring_bytes = max(_RING_LEAST, 2 * ring_bytes)
         self.close()
-        if grows:
-            self._slot_bytes = room
+        if grows:  # a little more than now, lest the next call is too large again
+            self._slot_bytes = max(room, self._slot_bytes * 5 // 4)
         self._client = self._client or connect()
-        session = self._client.session(slots=self._slots, slot_bytes=self._slot_bytes, name=self._name)
+        session = self._opened(self._client, room)
         self._ring = session.ring(self._ring_bytes) if self._ring_bytes else None
         self._session = session
         return session
+
+    def _opened(self, client: Client, room: int) -> Session:
+        reclaimed = time.monotonic() + _RECLAIM
+        while True:
+            try:
+                return client.session(slots=self._slots, slot_bytes=self._slot_bytes, name=self._name)
+            except ResourceExhausted:
+                if not self._fixed and self._slot_bytes > room:
+                    self._slot_bytes = room
+                elif time.monotonic() >= reclaimed:
+                    self._slot_bytes = self._slot_bytes if self._fixed else 0
+                    raise
+                else:
+                    time.sleep(0.01)
 
     def _in_ring(self, samples: Sequence[Sample | Source]) -> list[Sample | Source]:
         ring = self._ring
@@ -95,6 +112,12 @@ class Workshop:
                 f"earlier results hold all {session.slots} slots of the processor's session: drop them, call with copy=True, "
                 "or give ImageProcessor.from_config more slots"
             )
+
+
+def _room_needed(why: ResourceExhausted) -> int:
+    """How large the daemon says that a slot must be; 0 where it complains about something else."""
+    found = re.search(r"slot_bytes of at least (\d+)", str(why))
+    return int(found[1]) if found else 0
 
 
 def _source_of(sample: Sample | Source) -> Source:
