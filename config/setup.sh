@@ -199,37 +199,47 @@ demo() {
 
 # ------------------------------------------------------------------------------------------------------------ test and bench
 
-# Prints the interpreter of the virtual environment build/NAME that has what REQUIREMENTS lists.
-python_with() {  # NAME REQUIREMENTS
-  local name=$1 venv=$top/build/$1 requirements=$top/$2
-  if ! cmp -s "$requirements" "$venv/installed.txt"; then
-    say "installing from PyPI into build/$name: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
-    rm -rf "$venv"
-    logged "$venv.log" python3 -m venv "$venv"
-    logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
-    cp "$requirements" "$venv/installed.txt"
-  fi
-  echo "$venv/bin/python"
+python_of() { echo "$top/build/$1/bin/python"; }  # ENVIRONMENT
+
+# Makes the virtual environment build/ENVIRONMENT with what REQUIREMENTS lists.
+python_with() {  # ENVIRONMENT REQUIREMENTS
+  local venv=$top/build/$1 requirements=$top/$2
+  cmp -s "$requirements" "$venv/installed.txt" && return 0
+  say "installing from PyPI into build/$1: $(grep -v '^#' "$requirements" | tr '\n' ' ')"
+  rm -rf "$venv"
+  logged "$venv.log" python3 -m venv "$venv"
+  logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q -r "$requirements"
+  cp "$requirements" "$venv/installed.txt"
 }
 
-# Prints the path of the Python package's wheel, built from a copy, so that nothing is left in the checkout.
-python_wheel() {  # INTERPRETER
+# Builds the Python package's wheel in build/python-package/wheel, from a copy, so that nothing is left in the checkout.
+python_wheel() {  # ENVIRONMENT
   local copy=$top/build/python-package
   rm -rf "$copy"
   mkdir -p "$copy"
   (cd "$top/client/python" && tar -c --exclude=build --exclude='*.egg-info' --exclude=_proto --exclude=__pycache__ .) | tar -x -C "$copy"
   (cd "$top/proto/rpc" && tar -c millrace) | (mkdir "$copy/proto" && tar -x -C "$copy/proto")
-  logged "$copy.log" "$1" -m pip wheel --disable-pip-version-check -q --no-deps -w "$copy/wheel" "$copy"
-  echo "$copy"/wheel/*.whl
+  logged "$copy.log" "$(python_of "$1")" -m pip wheel --disable-pip-version-check -q --no-deps -w "$copy/wheel" "$copy"
 }
 
-# The same as python_with, with the wheel of this checkout installed.
-python_with_wheel() {  # NAME REQUIREMENTS
-  local python wheel
-  python=$(python_with "$1" "$2") && wheel=$(python_wheel "$python") || return 1
-  logged "$top/build/$1.log" "$python" -m pip install --disable-pip-version-check -q "$wheel"
-  logged "$top/build/$1.log" "$python" -m pip install --disable-pip-version-check -q --force-reinstall --no-deps "$wheel"
-  echo "$python"
+# First with what it depends on, then whatever was there of the same version.
+install_wheel() {  # ENVIRONMENT
+  local pip=("$(python_of "$1")" -m pip install --disable-pip-version-check -q)
+  logged "$top/build/$1.log" "${pip[@]}" "$top"/build/python-package/wheel/*.whl
+  logged "$top/build/$1.log" "${pip[@]}" --force-reinstall --no-deps "$top"/build/python-package/wheel/*.whl
+}
+
+# All that tests compare with and the Python package's own. `frameworks`: with PyTorch and JAX.
+python_environments() {  # [frameworks]
+  python_with venv tests/golden/requirements.txt
+  python_with venv-python tests/python/requirements.txt
+  python_wheel venv-python
+  install_wheel venv-python
+  python_with venv-hf tests/hf/requirements.txt
+  install_wheel venv-hf
+  [ "${1:-}" = frameworks ] || return 0
+  python_with venv-frameworks tests/python/requirements-frameworks.txt
+  install_wheel venv-frameworks
 }
 
 # Test images beside the checkout, unless the caller names others.
@@ -240,8 +250,10 @@ find_test_data() {
   fi
 }
 
+environments=  # the process that makes them
+
 run_tests() {
-  local preset=release offline=no frameworks=no golden=python3 python=python3 hf=python3 framework=python3
+  local preset=release packages=python interpreters=()
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -249,25 +261,26 @@ run_tests() {
         preset=$2
         shift 2
         ;;
-      --offline) offline=yes; shift ;;
-      --frameworks) frameworks=yes; shift ;;
+      --offline) packages=nothing; shift ;;
+      --frameworks) packages=frameworks; shift ;;
       *) break ;;
     esac
   done
   deps build test
   [ "$preset" != clang ] || deps check
-  local way_out="$me test --offline goes without what needs packages from PyPI"
-  if [ $offline = no ]; then
-    golden=$(python_with venv tests/golden/requirements.txt) || die "the comparisons cannot be set up; $way_out"
-    python=$(python_with_wheel venv-python tests/python/requirements.txt) || die "the Python package's tests cannot be set up; $way_out"
-    hf=$(python_with_wheel venv-hf tests/hf/requirements.txt) || die "the comparisons with transformers cannot be set up; $way_out"
+  if [ $packages != nothing ]; then
+    python_environments $packages &  # while the compiler works
+    environments=$!
+    trap 'kill $environments 2>/dev/null || true' EXIT
+    interpreters=(-DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)")
   fi
-  if [ $frameworks = yes ]; then
-    framework=$(python_with_wheel venv-frameworks tests/python/requirements-frameworks.txt) || die "PyTorch and JAX cannot be set up"
-  fi
-  configure "$preset" -DMILLRACE_BUILD_TESTS=ON -DMILLRACE_TEST_PYTHON="$golden" -DMILLRACE_PYTHON="$python" \
-    -DMILLRACE_FRAMEWORKS_PYTHON="$framework" -DMILLRACE_HF_PYTHON="$hf"
+  [ $packages != frameworks ] || interpreters+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
+  configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${interpreters[@]}"
   compile "$preset"
+  if [ -n "$environments" ]; then
+    wait "$environments" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"
+    trap - EXIT
+  fi
   find_test_data
   say "testing; without a folder of test images in MILLRACE_TEST_DATA some checks say that they are skipped (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
@@ -275,13 +288,14 @@ run_tests() {
 }
 
 bench_python() {
-  local python
   deps build test
   build_programs release bin/millraced bin/millrace
-  python=$(python_with_wheel venv-frameworks tests/python/requirements-frameworks.txt) || die "PyTorch cannot be set up"
+  python_with venv-frameworks tests/python/requirements-frameworks.txt
+  python_wheel venv-frameworks
+  install_wheel venv-frameworks
   find_test_data
   export MILLRACE_DAEMON=$top/build/release/bin/millraced MILLRACE_CLI=$top/build/release/bin/millrace
-  exec "$python" "$top/tests/bench/python/bench.py" "$@"
+  exec "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
 }
 
 bench() {
