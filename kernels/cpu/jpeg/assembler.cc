@@ -1,0 +1,197 @@
+#include "kernels/cpu/jpeg/assembler.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+constexpr int kMargin = 2;  // pixels: chroma smoothing looks one chroma sample further
+
+int divide_up(int value, int by) {
+  return (value + by - 1) / by;
+}
+
+std::ptrdiff_t round_up(std::ptrdiff_t value) {
+  return (value + 63) / 64 * 64;
+}
+
+}  // namespace
+
+bool Assembler::begin(const Header& header, const Box& box, const MutableU8View& out,
+                      std::chrono::steady_clock::time_point deadline) {
+  size_ = header.size;
+  components_ = header.components;
+  h_ = header.component[0].h;
+  v_ = header.component[0].v;
+  mcus_ = {divide_up(size_.width, kBlock * h_), divide_up(size_.height, kBlock * v_)};
+  box_ = box;
+  out_ = out;
+  deadline_ = deadline;
+  for (int i = 0; i < components_; ++i)
+    dequantisers_[i] = make_dequantiser(*header.quant[header.component[static_cast<std::size_t>(i)].quant]);
+  choose_range();
+  if (!reserve_planes()) return false;
+  place_blocks();
+  std::fill(predictors_, predictors_ + 3, 0);
+  at_ = column_ = line_ = job_count_ = 0;
+  next_row_ = box_.top;
+  late_ = false;
+  begin_mcu_row();
+  return true;
+}
+
+void Assembler::choose_range() {
+  const int x = h_ == 2 ? kMargin : 0, y = v_ == 2 ? kMargin : 0;
+  columns_ = {std::max(0, box_.left - x) / (kBlock * h_),
+              divide_up(std::min(size_.width, box_.left + box_.width + x), kBlock * h_)};
+  lines_ = {std::max(0, box_.top - y) / (kBlock * v_),
+            divide_up(std::min(size_.height, box_.top + box_.height + y), kBlock * v_)};
+}
+
+bool Assembler::reserve_planes() {
+  const int mcus = columns_.end - columns_.begin;
+  const auto stride_of = [&](int h) { return round_up(std::ptrdiff_t{kBlock} * h * mcus) + 2 * kRowSlack; };
+  const std::ptrdiff_t luma = stride_of(h_), chroma = stride_of(1), row = stride_of(2);
+  const std::ptrdiff_t luma_bytes = luma * 2 * kBlock * v_, chroma_bytes = chroma * 2 * kBlock;
+  const std::ptrdiff_t total = luma_bytes + 2 * chroma_bytes + 4 * row + 2 * kRowSlack;
+  std::uint8_t* at = memory_.reserve(static_cast<std::size_t>(total));
+  if (at == nullptr) return false;
+  at += kRowSlack;
+  planes_[0] = {at, luma, 2 * kBlock * v_};
+  at += luma_bytes;
+  for (int i = 1; i < 3; ++i, at += chroma_bytes) planes_[i] = {at, chroma, 2 * kBlock};
+  for (std::uint8_t*& upsampled : upsampled_) {
+    upsampled = at;
+    at += row;
+  }
+  sums_ = reinterpret_cast<std::int16_t*>(at);
+  return true;
+}
+
+// T.81 A.2.3: component by component, row by row.
+void Assembler::place_blocks() {
+  blocks_in_mcu_ = 0;
+  for (int component = 0; component < components_; ++component) {
+    const int across = component == 0 ? h_ : 1, down = component == 0 ? v_ : 1;
+    for (int i = 0; i < across * down; ++i) {
+      const std::ptrdiff_t offset = kBlock * (i / across) * planes_[component].stride + kBlock * (i % across);
+      places_[blocks_in_mcu_++] = {component, offset, nullptr};
+    }
+  }
+}
+
+std::int64_t Assembler::blocks_needed() const {
+  return (std::int64_t{lines_.end - 1} * mcus_.begin + columns_.end) * blocks_in_mcu_;
+}
+
+std::int64_t Assembler::blocks_of_image() const {
+  return std::int64_t{mcus_.begin} * mcus_.end * blocks_in_mcu_;
+}
+
+void Assembler::begin_mcu_row() {
+  for (int i = 0; i < blocks_in_mcu_; ++i) {
+    const Plane& plane = planes_[places_[i].component];
+    places_[i].out = plane.samples + (line_ & 1) * (plane.rows / 2) * plane.stride + places_[i].offset;
+  }
+}
+
+bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i, blocks += kCoefficients) {
+    if (!add_block(blocks)) return false;
+    if (++at_ == blocks_in_mcu_ && !end_mcu()) return false;
+  }
+  return flush();
+}
+
+inline bool Assembler::add_block(std::int16_t* block) {
+  Place& place = places_[at_];
+  const int level = predictors_[place.component] += block[0];
+  if (static_cast<unsigned>(level + INT16_MAX) > 2U * INT16_MAX) return false;
+  if (line_ < lines_.begin || column_ < columns_.begin || column_ >= columns_.end) {
+    std::memset(block, 0, kBlockBytes);
+    return true;
+  }
+  block[0] = static_cast<std::int16_t>(level);
+  const Plane& plane = planes_[place.component];
+  jobs_[job_count_] = {block, &dequantisers_[place.component], place.out, plane.stride};
+  place.out += place.component == 0 ? kBlock * h_ : kBlock;
+  return ++job_count_ < kJobs || flush();
+}
+
+bool Assembler::flush() {
+  const int count = job_count_;
+  job_count_ = 0;
+  return count == 0 || transform_.transform(jobs_, count);
+}
+
+bool Assembler::end_mcu() {
+  at_ = 0;
+  ++column_;
+  const bool last = line_ + 1 == lines_.end && column_ == columns_.end;
+  return (!last && column_ < mcus_.begin) || end_mcu_row();
+}
+
+bool Assembler::end_mcu_row() {
+  if (!flush()) return false;
+  late_ = std::chrono::steady_clock::now() > deadline_;
+  if (late_) return false;
+  if (line_ >= lines_.begin) make_rows();
+  column_ = 0;
+  ++line_;
+  begin_mcu_row();
+  return true;
+}
+
+// The rows of the box whose samples, and those that smoothing looks at, are there.
+void Assembler::make_rows() {
+  const int end = box_.top + box_.height;
+  const int known = kBlock * v_ * (line_ + 1) - (v_ == 2 ? 1 : 0);
+  const int ready = line_ + 1 == lines_.end ? end : std::min(end, known);
+  for (; next_row_ < ready; ++next_row_) make_row(next_row_);
+}
+
+void Assembler::make_row(int y) {
+  std::uint8_t* const pixels = out_.row(y - box_.top);
+  const std::uint8_t* const luma = planes_[0].row(y) + box_.left - columns_.begin * kBlock * h_;
+  if (components_ == 1) {
+    std::memcpy(pixels, luma, static_cast<std::size_t>(box_.width));
+    return;
+  }
+  const std::uint8_t* const blue = full_chroma(planes_[1], y, upsampled_[0]);
+  const std::uint8_t* const red = full_chroma(planes_[2], y, upsampled_[1]);
+  rows_.to_rgb(luma, blue, red, box_.width, pixels);
+}
+
+// The chroma samples of the box's row `y`, in `row` where they are not in the plane.
+const std::uint8_t* Assembler::full_chroma(const Plane& plane, int y, std::uint8_t* row) {
+  const int first = box_.left / h_, count = divide_up(box_.left + box_.width, h_) - first;
+  const int near = y / v_;
+  const int far = std::clamp(y % 2 == 0 ? near - 1 : near + 1, 0, divide_up(size_.height, v_) - 1);
+  const int skipped = first - columns_.begin * kBlock;
+  std::uint8_t* const in = plane.row(near) + skipped;
+  if (h_ == 1) {
+    if (v_ == 1) return in;
+    rows_.blend_only(in, plane.row(far) + skipped, count, 1 + y % 2, row);
+    return row;
+  }
+  extend(plane.row(near));
+  if (v_ == 1) {
+    rows_.widen(in, count, row);
+  } else {
+    extend(plane.row(far));
+    std::int16_t* const sums = sums_ + kRowSlack / 2;
+    rows_.blend(in, plane.row(far) + skipped, count, sums);
+    rows_.widen_sums(sums, count, row);
+  }
+  return row + box_.left % 2;
+}
+
+// Where the image ends, its outermost chroma samples stand for those beyond.
+void Assembler::extend(std::uint8_t* row) const {
+  const int first = columns_.begin * kBlock, end = columns_.end * kBlock, width = divide_up(size_.width, 2);
+  if (first == 0) row[-1] = row[0];
+  if (end >= width) row[width - first] = row[width - first - 1];
+}
+
+}  // namespace millrace::kernels::jpeg

@@ -1,0 +1,100 @@
+// From a scan's blocks, in order, to the pixels of a box: DC prediction, inverse DCT, chroma upsampling and colour, MCU
+// row by MCU row. Only blocks that the box depends on pass through more than DC prediction. Samples live in planes of
+// two MCU rows, which stay in the caches; pixels go where the caller wants them.
+// Thread-bound(the lane that owns it).
+#pragma once
+
+#include <chrono>
+
+#include "kernels/cpu/jpeg/aligned.h"
+#include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/rows.h"
+#include "kernels/cpu/jpeg/scan.h"
+
+namespace millrace::kernels::jpeg {
+
+class Assembler final : public BlockConsumer {
+ public:
+  explicit Assembler(Target target) : transform_(inverse_dct(target)), rows_(pixel_row_kernels(target)) {}
+
+  // Before the first block. False: no memory. REQUIRES: `box` lies inside header.size and is not empty; `out` has its
+  // size and header.components channels.
+  bool begin(const Header& header, const Box& box, const MutableU8View& out,
+             std::chrono::steady_clock::time_point deadline);
+
+  // The blocks that `box` needs, from the first of the scan.
+  std::int64_t blocks_needed() const;
+  std::int64_t blocks_of_image() const;
+
+  // False: is_late(), or a block is out of the ordinary.
+  bool take(std::int16_t* blocks, std::int64_t count) override;
+
+  bool is_complete() const { return next_row_ == box_.top + box_.height; }
+  bool is_late() const { return late_; }
+
+  void trim(std::size_t bytes) { memory_.trim(bytes); }
+
+ private:
+  struct Plane {
+    std::uint8_t* samples = nullptr;  // the first needed column
+    std::ptrdiff_t stride = 0;
+    int rows = 0;  // a power of two
+
+    std::uint8_t* row(int y) const { return samples + (y & (rows - 1)) * stride; }
+  };
+  // A block of an MCU: where its samples go next.
+  struct Place {
+    int component = 0;
+    std::ptrdiff_t offset = 0;  // from the MCU's first sample in the plane
+    std::uint8_t* out = nullptr;
+  };
+  // MCUs.
+  struct Range {
+    int begin = 0, end = 0;
+  };
+
+  void choose_range();
+  bool reserve_planes();
+  void place_blocks();
+  void begin_mcu_row();
+  bool add_block(std::int16_t* block);
+  bool flush();
+  bool end_mcu();
+  bool end_mcu_row();
+  void make_rows();
+  void make_row(int y);
+  const std::uint8_t* full_chroma(const Plane& plane, int y, std::uint8_t* row);
+  void extend(std::uint8_t* row) const;
+
+  const InverseDct& transform_;
+  const PixelRowKernels& rows_;
+
+  // The image.
+  Size size_;
+  int components_ = 0;
+  int h_ = 1, v_ = 1;  // luma samples a chroma sample stands for
+  Range mcus_;         // of the image, end: how many columns and rows there are
+  Box box_;
+  MutableU8View out_;
+  std::chrono::steady_clock::time_point deadline_;
+  Dequantiser dequantisers_[3];
+
+  // What the box needs.
+  Range columns_, lines_;
+  Plane planes_[3];
+  AlignedBuffer memory_;
+  std::uint8_t* upsampled_[2] = {};
+  std::int16_t* sums_ = nullptr;
+
+  // Where we are.
+  Place places_[kMostBlocks];
+  int blocks_in_mcu_ = 0, at_ = 0, column_ = 0, line_ = 0;
+  int predictors_[3] = {};
+  int next_row_ = 0;
+  bool late_ = false;
+  static constexpr int kJobs = 64;
+  BlockJob jobs_[kJobs];
+  int job_count_ = 0;
+};
+
+}  // namespace millrace::kernels::jpeg

@@ -1,0 +1,27 @@
+// Entropy decoding with the instructions that every processor has, and the choice among all.
+#include <cstring>
+
+#include "kernels/cpu/jpeg/entropy.h"
+
+#define MILLRACE_JPEG_TARGET
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+#include "kernels/cpu/jpeg/entropy_loop.h"
+
+}  // namespace
+
+const EntropyKernels& scalar_entropy_kernels() {
+  return kKernels;
+}
+
+const EntropyKernels& entropy_kernels(Target target) {
+#if defined(__x86_64__)
+  if (target != Target::kScalar) return bmi2_entropy_kernels();
+#endif
+  static_cast<void>(target);
+  return scalar_entropy_kernels();
+}
+
+}  // namespace millrace::kernels::jpeg

@@ -1,0 +1,176 @@
+// The inverse DCT of four blocks at a time, a block a 128-bit lane.
+#include "kernels/cpu/jpeg/inverse_dct.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define MILLRACE_JPEG_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni,avx512dq")))
+#define MILLRACE_JPEG_VECTOR MILLRACE_JPEG_TARGET inline __attribute__((always_inline))
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+using Vec = __m512i;
+MILLRACE_JPEG_VECTOR Vec add32(Vec a, Vec b) {
+  return _mm512_add_epi32(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec sub32(Vec a, Vec b) {
+  return _mm512_sub_epi32(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec madd(Vec a, Vec b) {
+  return _mm512_madd_epi16(a, b);
+}
+template <int kBits>
+MILLRACE_JPEG_VECTOR Vec shift_right32(Vec a) {
+  return _mm512_srai_epi32(a, kBits);
+}
+MILLRACE_JPEG_VECTOR Vec pack32(Vec a, Vec b) {
+  return _mm512_packs_epi32(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec adds16(Vec a, Vec b) {
+  return _mm512_adds_epi16(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec pack_u8(Vec a, Vec b) {
+  return _mm512_packus_epi16(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec low16(Vec a, Vec b) {
+  return _mm512_unpacklo_epi16(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec high16(Vec a, Vec b) {
+  return _mm512_unpackhi_epi16(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec low32(Vec a, Vec b) {
+  return _mm512_unpacklo_epi32(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec high32(Vec a, Vec b) {
+  return _mm512_unpackhi_epi32(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec low8(Vec a, Vec b) {
+  return _mm512_unpacklo_epi8(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec high8(Vec a, Vec b) {
+  return _mm512_unpackhi_epi8(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec set32(int value) {
+  return _mm512_set1_epi32(value);
+}
+MILLRACE_JPEG_VECTOR Vec pair(int first, int second) {
+  return _mm512_set1_epi32(second * 65536 + (first & 0xFFFF));
+}
+
+#include "kernels/cpu/jpeg/inverse_dct_lanes.h"
+
+constexpr int kLanes = 4;
+
+struct NaturalOrder {
+  alignas(64) std::int16_t from[kCoefficients];
+};
+constexpr NaturalOrder kFrom = [] {
+  NaturalOrder order{};
+  for (std::size_t i = 0; i < kCoefficients; ++i) order.from[kNatural[i]] = static_cast<std::int16_t>(i);
+  return order;
+}();
+
+// Coefficients in zig-zag order.
+struct Block {
+  Vec low, high;
+};
+
+MILLRACE_JPEG_VECTOR Block load(const std::int16_t* coefficients) {
+  return {_mm512_load_si512(coefficients), _mm512_load_si512(coefficients + 32)};
+}
+
+MILLRACE_JPEG_VECTOR void zero(std::int16_t* coefficients) {
+  _mm512_store_si512(coefficients, _mm512_setzero_si512());
+  _mm512_store_si512(coefficients + 32, _mm512_setzero_si512());
+}
+
+MILLRACE_JPEG_VECTOR bool is_flat(const Block& block) {
+  const Vec beside_dc = _mm512_maskz_mov_epi16(0xFFFFFFFE, block.low);
+  const Vec any = _mm512_or_si512(beside_dc, block.high);
+  return _mm512_test_epi32_mask(any, any) == 0;
+}
+
+// Rows 0-3 and 4-7, dequantised. False: too large.
+MILLRACE_JPEG_VECTOR bool dequantise(const BlockJob& job, const Block& block, Vec& top, Vec& bottom) {
+  const Dequantiser& dequantiser = *job.dequantiser;
+  const Vec a = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(kFrom.from), block.high);
+  const Vec b = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(kFrom.from + 32), block.high);
+  const __mmask32 large_a =
+      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(a), _mm512_load_si512(dequantiser.harmless.data()));
+  const __mmask32 large_b =
+      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(b), _mm512_load_si512(dequantiser.harmless.data() + 32));
+  top = _mm512_mullo_epi16(a, _mm512_load_si512(dequantiser.factors.data()));
+  bottom = _mm512_mullo_epi16(b, _mm512_load_si512(dequantiser.factors.data() + 32));
+  return __builtin_expect((large_a | large_b) == 0, 1) || is_ordinary(job);
+}
+
+// Four vectors of four rows each, a vector a block, become four rows.
+MILLRACE_JPEG_VECTOR void to_rows(const Vec blocks[kLanes], Vec rows[4]) {
+  const Vec a = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0x44), b = _mm512_shuffle_i32x4(blocks[0], blocks[1], 0xEE);
+  const Vec c = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0x44), d = _mm512_shuffle_i32x4(blocks[2], blocks[3], 0xEE);
+  rows[0] = _mm512_shuffle_i32x4(a, c, 0x88);
+  rows[1] = _mm512_shuffle_i32x4(a, c, 0xDD);
+  rows[2] = _mm512_shuffle_i32x4(b, d, 0x88);
+  rows[3] = _mm512_shuffle_i32x4(b, d, 0xDD);
+}
+
+template <int kLane>
+MILLRACE_JPEG_VECTOR void store_lane(const BlockJob& job, const Vec samples[4]) {
+  for (int i = 0; i < 4; ++i) {
+    const __m128i rows = _mm512_extracti32x4_epi32(samples[i], kLane);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(job.out + 2 * i * job.stride), rows);
+    _mm_storeh_pd(reinterpret_cast<double*>(job.out + (2 * i + 1) * job.stride), _mm_castsi128_pd(rows));
+  }
+}
+
+// Up to four blocks; lanes left over count for nothing.
+struct Group {
+  const BlockJob* job[kLanes];
+  Vec top[kLanes], bottom[kLanes];
+  int count = 0;
+
+  MILLRACE_JPEG_VECTOR void finish() {
+    if (count == 0) return;
+    Vec rows[8], samples[4];
+    to_rows(top, rows);
+    to_rows(bottom, rows + 4);
+    transform_lanes(rows, samples);
+    store_lane<0>(*job[0], samples);
+    if (count > 1) store_lane<1>(*job[1], samples);
+    if (count > 2) store_lane<2>(*job[2], samples);
+    if (count > 3) store_lane<3>(*job[3], samples);
+    count = 0;
+  }
+};
+
+MILLRACE_JPEG_TARGET bool transform(const BlockJob* jobs, int count) {
+  Group group;
+  for (int i = 0; i < kLanes; ++i) group.top[i] = group.bottom[i] = _mm512_setzero_si512();
+  for (int i = 0; i < count; ++i) {
+    const BlockJob& job = jobs[i];
+    const Block block = load(job.coefficients);
+    if (is_flat(block)) {
+      if (!fill_flat(job)) return false;
+      continue;
+    }
+    if (!dequantise(job, block, group.top[group.count], group.bottom[group.count])) return false;
+    zero(job.coefficients);
+    group.job[group.count] = &job;
+    if (++group.count == kLanes) group.finish();
+  }
+  group.finish();
+  return true;
+}
+
+}  // namespace
+
+const InverseDct& avx512_inverse_dct() {
+  static constexpr InverseDct kTransform{transform};
+  return kTransform;
+}
+
+}  // namespace millrace::kernels::jpeg
+
+#endif  // __x86_64__

@@ -1,0 +1,37 @@
+// Rows of samples to rows of pixels: chroma smoothed up to full size and YCbCr converted to RGB, bit-equal to
+// libjpeg-turbo's "fancy" upsampling (jdsample.c) and its fixed-point conversion (jdcolor.c). Thread-safe: plain
+// functions over the caller's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/target.h"
+
+namespace millrace::kernels::jpeg {
+
+// Samples that row kernels may read and write behind the counted ones, in rows that are not the tensor's or picture's.
+inline constexpr int kRowSlack = 64;
+
+struct PixelRowKernels {
+  // 2 * count samples from `in`: 3/4 of the nearer, 1/4 of the further. in[-1] and in[count] are read.
+  void (*widen)(const std::uint8_t* in, int count, std::uint8_t* out);
+  // sums[i] = 3 * near[i] + far[i], i = -1 .. count.
+  void (*blend)(const std::uint8_t* near, const std::uint8_t* far, int count, std::int16_t* sums);
+  // 2 * count samples from such sums. sums[-1] and sums[count] are read.
+  void (*widen_sums)(const std::int16_t* sums, int count, std::uint8_t* out);
+  // (3 * near[i] + far[i] + bias) / 4, rounded down.
+  void (*blend_only)(const std::uint8_t* near, const std::uint8_t* far, int count, int bias, std::uint8_t* out);
+  // `count` RGB pixels. Writes nothing behind them.
+  void (*to_rgb)(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
+                 std::uint8_t* pixels);
+};
+
+const PixelRowKernels& pixel_row_kernels(Target target);
+const PixelRowKernels& scalar_pixel_row_kernels();
+#if defined(__x86_64__)
+const PixelRowKernels& avx2_pixel_row_kernels();
+const PixelRowKernels& avx512_pixel_row_kernels();
+#endif
+
+}  // namespace millrace::kernels::jpeg

@@ -1,0 +1,144 @@
+// The row kernels with AVX2, 16 samples at a time.
+#include "kernels/cpu/jpeg/rows.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define MILLRACE_AVX2 __attribute__((target("avx2")))
+#define MILLRACE_AVX2_INLINE MILLRACE_AVX2 inline __attribute__((always_inline))
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+constexpr int kStep = 16;
+
+MILLRACE_AVX2_INLINE __m256i load_wide(const std::uint8_t* in) {
+  return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)));
+}
+MILLRACE_AVX2_INLINE __m256i load16(const std::int16_t* in) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
+}
+MILLRACE_AVX2_INLINE __m256i triple(__m256i x) {
+  return _mm256_add_epi16(_mm256_add_epi16(x, x), x);
+}
+
+// Even and odd samples, both below 256, in turns.
+MILLRACE_AVX2_INLINE void store_turns(__m256i even, __m256i odd, std::uint8_t* out) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_or_si256(even, _mm256_slli_epi16(odd, 8)));
+}
+
+MILLRACE_AVX2 void widen(const std::uint8_t* in, int count, std::uint8_t* out) {
+  for (int i = 0; i < count; i += kStep) {
+    const __m256i near = triple(load_wide(in + i));
+    const __m256i even = _mm256_add_epi16(_mm256_add_epi16(near, load_wide(in + i - 1)), _mm256_set1_epi16(1));
+    const __m256i odd = _mm256_add_epi16(_mm256_add_epi16(near, load_wide(in + i + 1)), _mm256_set1_epi16(2));
+    store_turns(_mm256_srli_epi16(even, 2), _mm256_srli_epi16(odd, 2), out + 2 * i);
+  }
+}
+
+MILLRACE_AVX2 void blend(const std::uint8_t* near, const std::uint8_t* far, int count, std::int16_t* sums) {
+  for (int i = -1; i <= count; i += kStep) {
+    const __m256i sum = _mm256_add_epi16(triple(load_wide(near + i)), load_wide(far + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + i), sum);
+  }
+}
+
+MILLRACE_AVX2 void widen_sums(const std::int16_t* sums, int count, std::uint8_t* out) {
+  for (int i = 0; i < count; i += kStep) {
+    const __m256i near = triple(load16(sums + i));
+    const __m256i even = _mm256_add_epi16(_mm256_add_epi16(near, load16(sums + i - 1)), _mm256_set1_epi16(8));
+    const __m256i odd = _mm256_add_epi16(_mm256_add_epi16(near, load16(sums + i + 1)), _mm256_set1_epi16(7));
+    store_turns(_mm256_srli_epi16(even, 4), _mm256_srli_epi16(odd, 4), out + 2 * i);
+  }
+}
+
+MILLRACE_AVX2 void blend_only(const std::uint8_t* near, const std::uint8_t* far, int count, int bias,
+                              std::uint8_t* out) {
+  const __m256i rounding = _mm256_set1_epi16(static_cast<std::int16_t>(bias));
+  for (int i = 0; i < count; i += kStep) {
+    const __m256i sum = _mm256_add_epi16(triple(load_wide(near + i)), load_wide(far + i));
+    const __m256i samples = _mm256_srli_epi16(_mm256_add_epi16(sum, rounding), 2);
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi16(samples, samples), 0x08);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_castsi256_si128(packed));
+  }
+}
+
+struct Rgb {
+  __m128i red, green, blue;
+};
+
+MILLRACE_AVX2_INLINE __m128i pack(__m256i words) {
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+// The constants without their whole parts, so that they fit 16 bits; a product's upper half of twice the sample, plus
+// one, halved, is the rounded product.
+MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
+  const __m256i one = _mm256_set1_epi16(1);
+  const auto times = [&](__m256i x, int factor) MILLRACE_AVX2 {
+    const __m256i high =
+        _mm256_mulhi_epi16(_mm256_add_epi16(x, x), _mm256_set1_epi16(static_cast<std::int16_t>(factor)));
+    return _mm256_srai_epi16(_mm256_add_epi16(high, one), 1);
+  };
+  const __m256i red = _mm256_add_epi16(times(cr, 26345), cr);
+  const __m256i blue = _mm256_add_epi16(times(cb, -14942), _mm256_add_epi16(cb, cb));
+  const __m256i factors = _mm256_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
+  const __m256i half = _mm256_set1_epi32(1 << 15);
+  const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), factors);
+  const __m256i high = _mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), factors);
+  const __m256i both = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 16),
+                                          _mm256_srai_epi32(_mm256_add_epi32(high, half), 16));
+  const __m256i green = _mm256_sub_epi16(both, cr);
+  return {pack(_mm256_add_epi16(y, red)), pack(_mm256_add_epi16(y, green)), pack(_mm256_add_epi16(y, blue))};
+}
+
+// For each 16 bytes of 16 pixels and each channel: which sample goes where; -128 leaves a zero.
+struct MixTable {
+  alignas(16) std::int8_t from[3][3][16];
+};
+constexpr MixTable kMix = [] {
+  MixTable table{};
+  for (int part = 0; part < 3; ++part) {
+    for (int channel = 0; channel < 3; ++channel) {
+      for (int i = 0; i < 16; ++i) {
+        const int at = 16 * part + i;
+        table.from[part][channel][i] = static_cast<std::int8_t>(at % 3 == channel ? at / 3 : -128);
+      }
+    }
+  }
+  return table;
+}();
+
+MILLRACE_AVX2_INLINE void store_pixels(const Rgb& rgb, std::uint8_t* pixels) {
+  for (int part = 0; part < 3; ++part) {
+    const auto* order = reinterpret_cast<const __m128i*>(kMix.from[part]);
+    const __m128i red = _mm_shuffle_epi8(rgb.red, order[0]), green = _mm_shuffle_epi8(rgb.green, order[1]);
+    const __m128i mixed = _mm_or_si128(_mm_or_si128(red, green), _mm_shuffle_epi8(rgb.blue, order[2]));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(pixels) + part, mixed);
+  }
+}
+
+// The last 16 pixels overlap the 16 before them where the count is no multiple of 16.
+MILLRACE_AVX2 void to_rgb(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
+                          std::uint8_t* pixels) {
+  if (count < kStep) return scalar_pixel_row_kernels().to_rgb(luma, blue, red, count, pixels);
+  const __m256i middle = _mm256_set1_epi16(128);
+  for (int step = 0; step < count; step += kStep) {
+    const int i = step + kStep <= count ? step : count - kStep;
+    const __m256i cb = _mm256_sub_epi16(load_wide(blue + i), middle);
+    const __m256i cr = _mm256_sub_epi16(load_wide(red + i), middle);
+    store_pixels(convert(load_wide(luma + i), cb, cr), pixels + 3 * static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+}  // namespace
+
+const PixelRowKernels& avx2_pixel_row_kernels() {
+  static constexpr PixelRowKernels kKernels{widen, blend, widen_sums, blend_only, to_rgb};
+  return kKernels;
+}
+
+}  // namespace millrace::kernels::jpeg
+
+#endif  // __x86_64__

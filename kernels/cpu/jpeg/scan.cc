@@ -1,0 +1,232 @@
+#include "kernels/cpu/jpeg/scan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+constexpr int kWindow = 64;               // chunks between two deliveries, of at most one block's end each
+constexpr int kFewestChunks = 4;          // near the end of the data
+constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
+constexpr std::size_t kMemory = (kCapacity + kWindow + 2) * kBlockBytes;
+constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
+constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
+constexpr int kMostSteps = 3000;                             // blocks until streams are said not to meet
+
+std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
+  std::uint64_t word;
+  std::memcpy(&word, data + (bit >> 3), sizeof word);
+  return __builtin_bswap64(word) << (bit & 7);
+}
+
+struct Code {
+  int length;  // 17: impossible
+  int symbol;
+};
+
+Code look_up(const CanonicalCode& code, std::uint64_t bits) {
+  const auto top = static_cast<std::uint32_t>(bits >> 48);
+  int length = 1;
+  for (const std::uint32_t limit : code.limit) length += top >= limit;
+  if (length > 16) return {17, 0};
+  const int at = code.offset[static_cast<std::size_t>(length)] + static_cast<int>(top >> (16 - length));
+  return {length, code.symbols[static_cast<std::size_t>(at)]};
+}
+
+}  // namespace
+
+ScanEnd ScanDecoder::decode(const ScanData& scan, BlockConsumer& consumer) {
+  scan_ = scan;
+  consumer_ = &consumer;
+  end_bit_ = static_cast<std::int64_t>(scan.size) * 8;
+  if (!prepare(*sure_) || !prepare(*guess_)) return ScanEnd::kOdd;
+  start(*sure_, 0, 0);
+  ScanEnd end = ScanEnd::kDone;
+  while (end == ScanEnd::kDone && sure_->index < scan_.blocks) end = speculate();
+  clear(*sure_);
+  clear(*guess_);
+  return end == ScanEnd::kDone && !ends_inside_data() ? ScanEnd::kOdd : end;
+}
+
+ScanEnd ScanDecoder::decode_alone(const ScanData& scan, BlockConsumer& consumer) {
+  ScanData alone = scan;
+  alone.expected = 0;
+  return decode(alone, consumer);
+}
+
+bool ScanDecoder::prepare(Stream& stream) {
+  stream.cursor = {};
+  return stream.memory.reserve(kMemory) != nullptr;
+}
+
+void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
+  stream.index = index;
+  stream.before_last_run = {};
+  kernels_.start(scan_.data, bit, scan_.mcu.data(), stream.base(), stream.cursor);
+}
+
+// All blocks zero again, as the decoder needs them.
+void ScanDecoder::clear(Stream& stream) {
+  if (stream.cursor.limit == nullptr) return;
+  std::memset(stream.base(), 0, static_cast<std::size_t>(stream.cursor.limit - stream.base()));
+  stream.cursor.limit = nullptr;
+}
+
+int ScanDecoder::chunks_before_end(const Stream& stream) const {
+  const std::int64_t bytes = scan_.data + scan_.size - stream.cursor.next;
+  return static_cast<int>(std::clamp<std::int64_t>(bytes * 8 / kChunkBits, 0, kWindow));
+}
+
+ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
+  const Cursor& cursor = stream.cursor;
+  const McuBlock* block = cursor.following;  // the one before it, in a circle
+  while (block->next != cursor.following) block = block->next;
+  const auto left = static_cast<int>((cursor.limit - cursor.out) / 2);
+  return {position(stream), block, kCoefficients - left, stream.index + stream.complete()};
+}
+
+void ScanDecoder::run(Stream& stream) {
+  const int chunks = chunks_before_end(stream);
+  if (chunks < kFewestChunks) stream.before_last_run = place_of(stream);
+  kernels_.run_one(stream.cursor, std::max(chunks, kFewestChunks));
+}
+
+void ScanDecoder::run_both(Stream& first, Stream& second) {
+  const int chunks = std::min(chunks_before_end(first), chunks_before_end(second));
+  if (chunks < kFewestChunks) {
+    first.before_last_run = place_of(first);
+    second.before_last_run = place_of(second);
+  }
+  kernels_.run_two(first.cursor, second.cursor, std::max(chunks, kFewestChunks));
+}
+
+// Hands over complete blocks below `end`, without the first `skipped`, and moves the unfinished one to the front.
+ScanEnd ScanDecoder::deliver(Stream& stream, std::int64_t skipped, std::int64_t end) {
+  Cursor& cursor = stream.cursor;
+  char* const base = stream.base();
+  if (cursor.bad != nullptr) {
+    const std::int64_t block = stream.index + (cursor.bad - base) / kBlockBytes - 1;
+    if (block < scan_.blocks) return ScanEnd::kOdd;
+  }
+  const std::int64_t count = std::min(stream.complete(), end - stream.index);
+  if (count == 0) return ScanEnd::kDone;
+  std::memset(base, 0, static_cast<std::size_t>(skipped * kBlockBytes));
+  char* const first = base + skipped * kBlockBytes;
+  if (count > skipped && !consumer_->take(reinterpret_cast<std::int16_t*>(first), count - skipped))
+    return ScanEnd::kStopped;
+  stream.index += count;
+  const auto moved = count * kBlockBytes;
+  const auto kept = static_cast<std::size_t>(cursor.limit - base - moved);
+  std::memmove(base, base + moved, kept);
+  const auto overlap = std::max<std::int64_t>(moved, static_cast<std::int64_t>(kept));
+  std::memset(base + overlap, 0, static_cast<std::size_t>(cursor.limit - base - overlap));
+  cursor.out -= moved;
+  cursor.limit -= moved;
+  if (cursor.bad != nullptr) cursor.bad -= moved;
+  return ScanEnd::kDone;
+}
+
+ScanEnd ScanDecoder::advance(Stream& stream, std::int64_t end) {
+  run(stream);
+  const ScanEnd delivered = deliver(stream, 0, end);
+  if (delivered != ScanEnd::kDone) return delivered;
+  return stream.index < scan_.blocks && position(stream) > end_bit_ ? ScanEnd::kOdd : ScanEnd::kDone;
+}
+
+// One round: the sure stream up to where the other began, then the other's blocks; or the rest by one stream.
+ScanEnd ScanDecoder::speculate() {
+  const std::int64_t here = position(*sure_);
+  const std::int64_t left = std::min(static_cast<std::int64_t>(scan_.expected) * 8, end_bit_) - here;
+  if (left < kWorthwhile) return advance(*sure_, scan_.blocks);
+  const std::int64_t guess = (here + std::min(left / 2, kMostAhead)) & ~std::int64_t{7};
+  start(*guess_, guess, 0);
+  while (sure_->index < scan_.blocks && position(*sure_) < guess) {
+    const bool room = guess_->complete() + kWindow <= kCapacity && position(*guess_) < end_bit_;
+    if (room)
+      run_both(*sure_, *guess_);
+    else
+      run(*sure_);
+    const ScanEnd end = deliver(*sure_, 0, scan_.blocks);
+    if (end != ScanEnd::kDone) return end;
+  }
+  return sure_->index < scan_.blocks ? join(guess) : ScanEnd::kDone;
+}
+
+ScanEnd ScanDecoder::join(std::int64_t guess) {
+  Place sure = place_of(*sure_), other{guess, scan_.mcu.data(), 0, 0};
+  if (!step(sure) || !meet(sure, other)) {
+    clear(*guess_);
+    return ScanEnd::kDone;
+  }
+  if (sure.index >= scan_.blocks) {
+    clear(*guess_);
+    while (sure_->index < scan_.blocks) {
+      const ScanEnd end = advance(*sure_, scan_.blocks);
+      if (end != ScanEnd::kDone) return end;
+    }
+    return ScanEnd::kDone;
+  }
+  while (guess_->complete() < other.index && guess_->cursor.bad == nullptr) run(*guess_);
+  const char* const bad = guess_->cursor.bad;
+  if (bad != nullptr && (bad - guess_->base()) / kBlockBytes <= other.index) {  // it lost its way before
+    clear(*guess_);
+    return ScanEnd::kDone;
+  }
+  while (sure_->index < sure.index) {
+    const ScanEnd end = advance(*sure_, sure.index);
+    if (end != ScanEnd::kDone) return end;
+  }
+  clear(*sure_);
+  std::swap(sure_, guess_);
+  sure_->index = sure.index - other.index;
+  sure_->before_last_run.index += sure_->index;
+  return deliver(*sure_, other.index, scan_.blocks);
+}
+
+// Follows both until they are at the same place. Whichever is behind takes the next step.
+bool ScanDecoder::meet(Place& first, Place& second) const {
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    if (first.bit == second.bit && first.block == second.block) return true;
+    if (first.bit >= end_bit_ || second.bit >= end_bit_) return false;
+    if (!step(second.bit <= first.bit ? second : first)) return false;
+  }
+  return false;
+}
+
+// To the beginning of the next block. False: impossible data.
+bool ScanDecoder::step(Place& place) const {
+  if (place.coefficient == 0) {
+    const Code code = look_up(place.block->dc->code, peek(scan_.data, place.bit));
+    if (code.length > 16) return false;
+    place.bit += code.length + (code.symbol & 15);
+    place.coefficient = 1;
+  }
+  while (place.coefficient < kCoefficients) {
+    if (place.bit > end_bit_) return false;
+    const Code code = look_up(place.block->ac->code, peek(scan_.data, place.bit));
+    if (code.length > 16) return false;
+    const int size = code.symbol & 15, run = code.symbol >> 4;
+    place.bit += code.length + size;
+    if (size == 0 && run != 15) break;
+    place.coefficient += run + 1;
+    if (place.coefficient > kCoefficients) return false;
+  }
+  place.coefficient = 0;
+  place.block = place.block->next;
+  ++place.index;
+  return true;
+}
+
+// Whether the blocks asked for, all of them decoded, took no bits from behind the data.
+bool ScanDecoder::ends_inside_data() const {
+  Place place = sure_->before_last_run;
+  if (place.block == nullptr) return true;  // never came near the end
+  while (place.index < scan_.blocks) {
+    if (!step(place)) return false;
+  }
+  return place.bit <= end_bit_;
+}
+
+}  // namespace millrace::kernels::jpeg

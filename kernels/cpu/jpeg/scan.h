@@ -1,0 +1,92 @@
+// A scan's blocks, in order, from unstuffed data: decoded by two streams of the same image where it is large enough.
+//
+// The second stream starts at a byte half-way as if an MCU began there, which is wrong but soon comes right by itself:
+// Huffman codes synchronise. When the first stream arrives, both are followed symbol by symbol until they stand at the
+// same bit before the same block of an MCU; from there on the second stream's blocks are the image's. Where they do not
+// meet, the first stream goes on alone.
+//
+// The data is hostile. Impossible codes, runs beyond a block and missing bits among the blocks asked for are told apart
+// from what the second stream sees while it is wrong, and from what follows the blocks asked for.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cpu/jpeg/aligned.h"
+#include "kernels/cpu/jpeg/entropy.h"
+
+namespace millrace::kernels::jpeg {
+
+class BlockConsumer {
+ public:
+  virtual ~BlockConsumer() = default;
+  // The next `count` blocks: zig-zag order, DC as difference; the consumer must zero them. False: decode no more.
+  virtual bool take(std::int16_t* blocks, std::int64_t count) = 0;
+};
+
+struct ScanData {
+  const std::uint8_t* data = nullptr;  // unstuffed; kDataPadding zeroed bytes follow
+  std::size_t size = 0;
+  std::span<const McuBlock> mcu;  // circular
+  std::int64_t blocks = 0;        // to decode, from the first
+  std::size_t expected = 0;       // bytes that they probably take, for dividing the work
+};
+
+enum class ScanEnd { kDone, kStopped, kOdd };
+
+// The buffers of two streams. Thread-bound(the lane that owns it).
+class ScanDecoder {
+ public:
+  explicit ScanDecoder(Target target) : kernels_(entropy_kernels(target)) {}
+
+  // kStopped: the consumer wanted no more. kOdd: the data is damaged, or another decoder should judge it.
+  ScanEnd decode(const ScanData& scan, BlockConsumer& consumer);
+
+  // As decode(), by one stream from end to end.
+  ScanEnd decode_alone(const ScanData& scan, BlockConsumer& consumer);
+
+ private:
+  // A place between two symbols. `coefficient` 0: the DC coefficient comes next.
+  struct Place {
+    std::int64_t bit = 0;
+    const McuBlock* block = nullptr;
+    int coefficient = 0;
+    std::int64_t index = 0;  // of the block
+  };
+  struct Stream {
+    AlignedBuffer memory;
+    Cursor cursor;
+    std::int64_t index = 0;  // of the block at the memory's beginning
+    Place before_last_run;   // kept near the end of the data only
+
+    char* base() { return reinterpret_cast<char*>(memory.data()); }
+    std::int64_t complete() { return (cursor.limit - base()) / kBlockBytes - 1; }
+  };
+
+  bool prepare(Stream& stream);
+  void start(Stream& stream, std::int64_t bit, std::int64_t index);
+  void clear(Stream& stream);
+  int chunks_before_end(const Stream& stream) const;
+  void mark(Stream& stream);
+  void run(Stream& stream);
+  void run_both(Stream& first, Stream& second);
+  ScanEnd deliver(Stream& stream, std::int64_t skipped, std::int64_t end);
+  ScanEnd advance(Stream& stream, std::int64_t end);
+  ScanEnd speculate();
+  ScanEnd join(std::int64_t guess);
+  bool meet(Place& first, Place& second) const;
+  bool step(Place& place) const;
+  Place place_of(Stream& stream) const;
+  std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }
+  bool ends_inside_data() const;
+
+  const EntropyKernels& kernels_;
+  ScanData scan_;
+  BlockConsumer* consumer_ = nullptr;
+  std::int64_t end_bit_ = 0;
+  Stream streams_[2];
+  Stream* sure_ = &streams_[0];  // its blocks are the image's
+  Stream* guess_ = &streams_[1];
+};
+
+}  // namespace millrace::kernels::jpeg

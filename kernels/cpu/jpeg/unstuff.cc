@@ -1,0 +1,80 @@
+#include "kernels/cpu/jpeg/unstuff.h"
+
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+// From a state in the middle, byte by byte between the 0xFF that memchr() finds.
+Unstuffed finish(FileBytes scan, std::size_t at, std::uint8_t* out, std::size_t size) {
+  while (at < scan.size()) {
+    const void* const found = std::memchr(scan.data() + at, 0xFF, scan.size() - at);
+    if (found == nullptr) {
+      std::memcpy(out + size, scan.data() + at, scan.size() - at);
+      return {size + scan.size() - at, -1};
+    }
+    const auto stop = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - scan.data());
+    std::memcpy(out + size, scan.data() + at, stop - at);
+    size += stop - at;
+    if (stop + 1 == scan.size()) return {size, -1};
+    if (scan[stop + 1] != 0) return {size, scan[stop + 1]};
+    out[size++] = 0xFF;
+    at = stop + 2;
+  }
+  return {size, -1};
+}
+
+#if defined(__x86_64__)
+
+// Copies 32 bytes at a time, and goes on behind the first 0xFF among them.
+__attribute__((target("avx2,bmi"))) Unstuffed unstuff_avx2(FileBytes scan, std::uint8_t* out) {
+  const __m256i marker = _mm256_set1_epi8(-1);
+  std::size_t at = 0, size = 0;
+  while (at + 33 <= scan.size()) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scan.data() + at));
+    const auto found = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, marker)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + size), bytes);
+    if (found == 0) {
+      at += 32;
+      size += 32;
+      continue;
+    }
+    const auto stop = static_cast<std::size_t>(__builtin_ctz(found));
+    const int behind = scan[at + stop + 1];
+    if (behind != 0) return {size + stop, behind};
+    at += stop + 2;
+    size += stop + 1;
+  }
+  return finish(scan, at, out, size);
+}
+
+#endif
+
+}  // namespace
+
+Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target) {
+#if defined(__x86_64__)
+  if (target != Target::kScalar) return unstuff_avx2(scan_untrusted, out);
+#endif
+  static_cast<void>(target);
+  return finish(scan_untrusted, 0, out, 0);
+}
+
+Unstuffed reference::unstuff(FileBytes scan_untrusted, std::uint8_t* out) {
+  Unstuffed result;
+  for (std::size_t i = 0; i < scan_untrusted.size(); ++i) {
+    out[result.size] = scan_untrusted[i];
+    if (scan_untrusted[i] == 0xFF) {
+      if (i + 1 == scan_untrusted.size()) return result;
+      if (scan_untrusted[++i] != 0) return {result.size, scan_untrusted[i]};
+    }
+    ++result.size;
+  }
+  return result;
+}
+
+}  // namespace millrace::kernels::jpeg

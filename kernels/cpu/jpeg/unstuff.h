@@ -1,0 +1,28 @@
+// Entropy-coded data without its stuffing: the zero byte behind each 0xFF goes (T.81 F.1.2.3), up to the first marker.
+// Thread-safe: plain functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/jpeg/header.h"
+#include "kernels/cpu/target.h"
+
+namespace millrace::kernels::jpeg {
+
+// Bytes behind the data that unstuff() may write.
+inline constexpr std::size_t kUnstuffSlack = 32;
+
+struct Unstuffed {
+  std::size_t size = 0;
+  int marker = -1;  // the code behind the 0xFF that ended the data; -1: the bytes ended first
+};
+
+// REQUIRES: `out` has room for scan.size() + kUnstuffSlack bytes.
+Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target);
+
+namespace reference {
+Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out);
+}
+
+}  // namespace millrace::kernels::jpeg

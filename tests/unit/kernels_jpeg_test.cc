@@ -1,0 +1,235 @@
+// The parts of our JPEG decoder, each instruction set against the plain one.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+
+#include "kernels/cpu/jpeg/decoder.h"
+#include "kernels/cpu/jpeg/unstuff.h"
+#include "tests/support/test_images.h"
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+using Bytes8 = std::vector<std::uint8_t>;
+
+Bytes8 make_file(int h = 2, int v = 2) {
+  const auto jpeg = make_jpeg({.pixels = make_pixels(300, 200, 3, 9), .quality = 92, .h_samp = h, .v_samp = v});
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(jpeg.data());
+  return {bytes, bytes + jpeg.size()};
+}
+
+std::size_t find(const Bytes8& file, int marker) {
+  for (std::size_t i = 0; i + 1 < file.size(); ++i) {
+    if (file[i] == 0xFF && file[i + 1] == marker) return i;
+  }
+  FAIL("no such marker");
+  return 0;
+}
+
+// A file that is refused once `change` was made to it.
+template <typename Change>
+bool is_refused_after(Change change) {
+  Bytes8 file = make_file();
+  REQUIRE(read_header(file));
+  change(file);
+  return !read_header(file).has_value();
+}
+
+class Collector : public BlockConsumer {
+ public:
+  bool take(std::int16_t* blocks, std::int64_t count) override {
+    const auto coefficients = static_cast<std::size_t>(count) * kCoefficients;
+    all.insert(all.end(), blocks, blocks + coefficients);
+    std::memset(blocks, 0, coefficients * sizeof *blocks);
+    return true;
+  }
+  std::vector<std::int16_t> all;
+};
+
+struct alignas(64) Coefficients {
+  std::int16_t at[kCoefficients];
+};
+
+}  // namespace
+
+TEST_CASE("a JPEG header says what the decoder needs", "[kernels]") {
+  const Bytes8 file = make_file(2, 1);
+
+  const auto header = read_header(file);
+
+  REQUIRE(header);
+  REQUIRE(header->size == Size{300, 200});
+  REQUIRE(header->components == 3);
+  REQUIRE(header->component[0].h == 2);
+  REQUIRE(header->component[0].v == 1);
+  REQUIRE(header->scan.data() + header->scan.size() == file.data() + file.size());
+}
+
+TEST_CASE("odd JPEG headers are refused", "[kernels]") {
+  REQUIRE(is_refused_after([](Bytes8& file) { file[0] = 0; }));
+  REQUIRE(is_refused_after([](Bytes8& file) { file.resize(find(file, 0xDA) + 5); }));
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC0) + 4] = 12; }));
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC0) + 1] = 0xC2; }));
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC0) + 11] = 0x41; }));
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC0) + 13] = 1; }));    // two components of one id
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xDB) + 4] = 0x17; }));  // no such table
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xDB) + 5] = 0; }));     // a factor of 0
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC4) + 3] += 1; }));    // too long a segment
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xDA) + 11] = 1; }));    // spectral selection
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xE0) + 1] = 0x01; }));  // TEM before its turn
+  REQUIRE(is_refused_after([](Bytes8& file) {
+    const Bytes8 restarts = {0xFF, 0xDD, 0, 4, 0, 7};
+    file.insert(file.begin() + 2, restarts.begin(), restarts.end());
+  }));
+}
+
+TEST_CASE("Huffman tables that libjpeg-turbo refuses are refused", "[kernels]") {
+  const auto table = std::make_unique<AcTable>();
+  const auto dc_table = std::make_unique<DcTable>();
+  HuffmanSpec all_ones, too_many, wide_dc, good;
+  all_ones.counts[0] = 2;
+  too_many.counts[1] = 5;
+  wide_dc.counts[1] = 1;
+  wide_dc.symbols[0] = 16;
+  good.counts[1] = 3;
+
+  REQUIRE_FALSE(build(all_ones, *table));
+  REQUIRE_FALSE(build(too_many, *table));
+  REQUIRE_FALSE(build(wide_dc, *dc_table));
+  REQUIRE(build(good, *table));
+}
+
+TEST_CASE("unstuffing gives the same bytes and marker with every instruction set", "[kernels]") {
+  std::mt19937 random(1);
+  for (int round = 0; round < 3000; ++round) {
+    Bytes8 scan(random() % 300);
+    const bool dense = round % 2 == 0;
+    for (std::uint8_t& byte : scan)
+      byte = dense && random() % 3 == 0 ? 0xFF : static_cast<std::uint8_t>(random() % 255);
+    for (std::size_t i = 1; i < scan.size(); ++i) {
+      if (scan[i - 1] == 0xFF && random() % 30 != 0) scan[i] = 0;
+    }
+    Bytes8 expected(scan.size() + kUnstuffSlack), out(expected.size());
+    const Unstuffed plain = reference::unstuff(scan, expected.data());
+    for (const Target target : available_targets()) {
+      const Unstuffed unstuffed = unstuff(scan, out.data(), target);
+      REQUIRE(unstuffed.size == plain.size);
+      REQUIRE(unstuffed.marker == plain.marker);
+      REQUIRE(std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(plain.size), expected.begin()));
+    }
+  }
+}
+
+TEST_CASE("the blocks of a scan do not depend on how many streams decode it, nor on the instruction set", "[kernels]") {
+  for (const int h : {1, 2}) {
+    const Bytes8 file = make_file(h, h);
+    const auto header = read_header(file);
+    REQUIRE(header);
+    REQUIRE(header->scan.size() > 12000);  // worth two streams
+    const std::int64_t mcus = std::int64_t{(300 + 8 * h - 1) / (8 * h)} * ((200 + 8 * h - 1) / (8 * h));
+    const std::int64_t blocks = mcus * (h * h + 2);
+    std::vector<std::int16_t> expected;
+    for (const Target target : available_targets()) {
+      for (const Streams streams : {Streams::kOne, Streams::kTwo}) {
+        Collector collector;
+        Decoder decoder(target, streams);
+        REQUIRE(decoder.decode_blocks(*header, blocks, blocks, collector) == Outcome::kDecoded);
+        if (expected.empty()) expected = collector.all;
+        REQUIRE(collector.all.size() == static_cast<std::size_t>(blocks) * kCoefficients);
+        REQUIRE(collector.all == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("the inverse DCT has the same samples with every instruction set", "[kernels]") {
+  std::mt19937 random(2);
+  int ordinary = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::array<std::uint16_t, kCoefficients> quant{};
+    for (auto& value : quant) value = static_cast<std::uint16_t>(1 + random() % (round % 7 == 0 ? 60000 : 40));
+    const Dequantiser dequantiser = make_dequantiser(quant);
+    const int blocks = 1 + static_cast<int>(random() % 9);
+    std::vector<Coefficients> input(static_cast<std::size_t>(blocks));
+    for (Coefficients& block : input) {
+      const unsigned few = random() % 64, range = 1 + random() % (round % 5 == 0 ? 3000 : 40);
+      for (unsigned i = 0; i < kCoefficients; ++i)
+        block.at[i] = static_cast<std::int16_t>(i <= few ? random() % (2 * range + 1) - range : 0);
+    }
+    std::vector<std::uint8_t> expected;
+    bool expected_ordinary = false;
+    for (const Target target : available_targets()) {
+      std::vector<Coefficients> work = input;
+      std::vector<std::uint8_t> out(input.size() * kCoefficients);
+      std::vector<BlockJob> jobs;
+      for (std::size_t i = 0; i < work.size(); ++i)
+        jobs.push_back({work[i].at, &dequantiser, out.data() + i * kBlock, std::ptrdiff_t{kBlock} * blocks});
+      const bool done = inverse_dct(target).transform(jobs.data(), blocks);
+      if (target == Target::kScalar) {
+        expected = out;
+        expected_ordinary = done;
+        ordinary += done;
+        continue;
+      }
+      REQUIRE(done == expected_ordinary);
+      if (!done) continue;
+      REQUIRE(out == expected);
+      for (const Coefficients& block : work)
+        REQUIRE(std::count(block.at, block.at + kCoefficients, 0) == kCoefficients);
+    }
+  }
+  REQUIRE(ordinary > 1000);
+  REQUIRE(ordinary < 4000);
+}
+
+TEST_CASE("chroma and colour rows have the same samples with every instruction set", "[kernels]") {
+  std::mt19937 random(3);
+  const PixelRowKernels& plain = scalar_pixel_row_kernels();
+  for (int count = 1; count < 150; ++count) {
+    std::vector<std::uint8_t> a(400), b(400), c(400);
+    for (auto* const row : {&a, &b, &c}) {
+      for (std::uint8_t& sample : *row)
+        sample = static_cast<std::uint8_t>(random() % 7 ? random() : random() % 2 * 255);
+    }
+    const std::uint8_t *const near = a.data() + 64, *const far = b.data() + 64;
+    for (const Target target : available_targets()) {
+      const PixelRowKernels& kernels = pixel_row_kernels(target);
+      const auto check = [&](std::size_t bytes, auto run) {
+        std::vector<std::uint8_t> expected(1000), out(1000);
+        run(plain, expected.data());
+        run(kernels, out.data());
+        REQUIRE(std::equal(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes), expected.begin()));
+        return out;
+      };
+      CAPTURE(name_of(target), count);
+      const auto wide = static_cast<std::size_t>(count);
+      check(2 * wide, [&](const PixelRowKernels& by, std::uint8_t* out) { by.widen(near, count, out); });
+      check(wide, [&](const PixelRowKernels& by, std::uint8_t* out) { by.blend_only(near, far, count, 2, out); });
+      check(2 * wide, [&](const PixelRowKernels& by, std::uint8_t* out) {
+        std::vector<std::int16_t> sums(400);
+        by.blend(near, far, count, sums.data() + 64);
+        by.widen_sums(sums.data() + 64, count, out);
+      });
+      const auto pixels = check(
+          3 * wide, [&](const PixelRowKernels& by, std::uint8_t* out) { by.to_rgb(near, far, c.data(), count, out); });
+      REQUIRE(std::count(pixels.begin() + 3 * count, pixels.end(), 0) == 1000 - 3 * count);  // nothing behind them
+    }
+  }
+}
+
+TEST_CASE("YCbCr becomes RGB as the standard's formula says", "[kernels]") {
+  for (int cb = 0; cb < 256; cb += 5) {
+    for (int cr = 0; cr < 256; cr += 3) {
+      const auto blue = static_cast<std::uint8_t>(cb), red = static_cast<std::uint8_t>(cr), luma = std::uint8_t{120};
+      std::uint8_t pixel[3];
+      scalar_pixel_row_kernels().to_rgb(&luma, &blue, &red, 1, pixel);
+
+      const double exact[3] = {120 + 1.402 * (cr - 128), 120 - 0.344136286 * (cb - 128) - 0.714136286 * (cr - 128),
+                               120 + 1.772 * (cb - 128)};
+      for (int i = 0; i < 3; ++i) REQUIRE(std::abs(std::clamp(exact[i], 0.0, 255.0) - pixel[i]) < 0.51);
+    }
+  }
+}
+
+}  // namespace millrace::kernels::jpeg
