@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "daemon/backend/cpu/png_decoder.h"
 #include "daemon/backend/cpu/webp_decoder.h"
@@ -91,10 +92,11 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
 
 // --- the steps ---
 
-Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, PixelBuffer& buffer) {
+Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace) {
+  PixelBuffer& buffer = workspace.decoded();
   switch (format) {
     case ImageFormat::kJpeg:
-      return decode_jpeg(request, buffer);
+      return workspace.jpeg() ? decode_jpeg(request, buffer, *workspace.jpeg()) : decode_jpeg(request, buffer);
     case ImageFormat::kPng:
       return decode_png(request, buffer);
     case ImageFormat::kWebp:
@@ -110,7 +112,7 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
   const kernels::Size stored = to_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
   const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline};
-  MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace.decoded()));
+  MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
   std::uint8_t* const memory =
@@ -173,6 +175,10 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 }  // namespace
 
+ImageWorkspace::ImageWorkspace(JpegPath path) {
+  if (path == JpegPath::kFastest && kernels::best_target() != kernels::Target::kScalar) jpeg_.emplace();
+}
+
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
   const kernels::StoreSpec spec = store_spec(recipe);
   const auto found = std::find_if(tables_.begin(), tables_.end(),
@@ -188,6 +194,7 @@ const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
 void ImageWorkspace::trim(std::size_t pixel_bytes) {
   decoded_.trim();
   turned_.trim();
+  if (jpeg_) jpeg_->trim(PixelBuffer::kKept);
   if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace();
 }
 

@@ -12,18 +12,29 @@
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/pixel_buffer.h"
 #include "daemon/model/limits.h"
+#include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 
 namespace millrace {
 
+// Who decodes JPEG. The pixels are the same.
+enum class JpegPath : std::uint8_t {
+  kFastest,       // our own decoder where the file is for it and the processor has AVX2
+  kLibjpegTurbo,  // for comparing
+};
+
 // What a thread keeps from sample to sample: buffers, coefficient tables, the store tables of the last recipes. Results
 // do not depend on it. Thread-bound(the lane that owns it).
 class ImageWorkspace {
  public:
+  explicit ImageWorkspace(JpegPath path = JpegPath::kFastest);
+
   PixelBuffer& decoded() { return decoded_; }
   PixelBuffer& turned() { return turned_; }
   kernels::Workspace& arithmetic() { return *kernels_; }
+  // nullptr: libjpeg-turbo decodes everything.
+  kernels::jpeg::Decoder* jpeg() { return jpeg_ ? &*jpeg_ : nullptr; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);
   // Gives back what a giant image of `pixel_bytes` left behind.
@@ -33,6 +44,7 @@ class ImageWorkspace {
   PixelBuffer decoded_;
   PixelBuffer turned_;
   std::optional<kernels::Workspace> kernels_{std::in_place};
+  std::optional<kernels::jpeg::Decoder> jpeg_;
   std::list<kernels::StoreTable> tables_;  // the last used first
 };
 

@@ -21,6 +21,9 @@ MILLRACE_JPEG_VECTOR Vec sub32(Vec a, Vec b) {
 MILLRACE_JPEG_VECTOR Vec madd(Vec a, Vec b) {
   return _mm256_madd_epi16(a, b);
 }
+MILLRACE_JPEG_VECTOR Vec add_madd(Vec sum, Vec a, Vec b) {
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+}
 template <int kBits>
 MILLRACE_JPEG_VECTOR Vec shift_right32(Vec a) {
   return _mm256_srai_epi32(a, kBits);

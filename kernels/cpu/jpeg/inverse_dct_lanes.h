@@ -1,7 +1,7 @@
 // The inverse DCT over 128-bit lanes, a block a lane, for a file that has defined, in the anonymous namespace where it
 // includes this, MILLRACE_JPEG_TARGET and the instructions of its vectors:
-//   Vec; add32, sub32, madd, shift_right32<bits>, pack32, adds16, pack_u8, low16, high16, low32, high32, low8, high8,
-//   set32, pair
+//   Vec; add32, sub32, madd, add_madd, shift_right32<bits>, pack32, adds16, pack_u8, low16, high16, low32, high32,
+//   low8, high8, set32, pair
 // All work inside a lane, as SSE2's do.
 #pragma once
 
@@ -28,6 +28,12 @@ MILLRACE_JPEG_INLINE Wide products(Wide xy, int first, int second) {
   return {madd(xy.low, factors), madd(xy.high, factors)};
 }
 
+// The same, added to `sum`.
+MILLRACE_JPEG_INLINE Wide add_products(Wide sum, Wide xy, int first, int second) {
+  const Vec factors = pair(first, second);
+  return {add_madd(sum.low, xy.low, factors), add_madd(sum.high, xy.high, factors)};
+}
+
 template <int kBits>
 MILLRACE_JPEG_INLINE Vec descale(Wide value) {
   return pack32(shift_right32<kBits>(value.low), shift_right32<kBits>(value.high));
@@ -41,14 +47,14 @@ MILLRACE_JPEG_INLINE void transform_columns(Vec rows[8]) {
   const Wide in13 = interleave(rows[1], rows[3]), in57 = interleave(rows[5], rows[7]);
   const Vec half = set32(1 << (kBits - 1));
   const Wide rounding{half, half};
-  const Wide sum = add(products(in04, 8192, 8192), rounding);
-  const Wide difference = add(products(in04, 8192, -8192), rounding);
+  const Wide sum = add_products(rounding, in04, 8192, 8192);
+  const Wide difference = add_products(rounding, in04, 8192, -8192);
   const Wide high = products(in26, 10703, 4433), low = products(in26, 4433, -10704);
   const Wide even[4] = {add(sum, high), add(difference, low), sub(difference, low), sub(sum, high)};
-  const Wide odd[4] = {add(products(in13, 11363, 9633), products(in57, 6437, 2260)),
-                       add(products(in13, 9633, -2259), products(in57, -11362, -6436)),
-                       add(products(in13, 6437, -11362), products(in57, 2261, 9633)),
-                       add(products(in13, 2260, -6436), products(in57, 9633, -11363))};
+  const Wide odd[4] = {add_products(products(in13, 11363, 9633), in57, 6437, 2260),
+                       add_products(products(in13, 9633, -2259), in57, -11362, -6436),
+                       add_products(products(in13, 6437, -11362), in57, 2261, 9633),
+                       add_products(products(in13, 2260, -6436), in57, 9633, -11363)};
   for (int i = 0; i < 4; ++i) {
     rows[i] = descale<kBits>(add(even[i], odd[i]));
     rows[7 - i] = descale<kBits>(sub(even[i], odd[i]));

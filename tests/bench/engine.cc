@@ -1,0 +1,240 @@
+#include "tests/bench/engine.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>  // before jpeglib.h, which needs FILE
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+
+#include <jpeglib.h>
+
+#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/jpeg_choice.h"
+#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/fetch/probe.h"
+#include "daemon/plan/draw_geometry.h"
+
+namespace millrace::bench {
+namespace {
+
+using kernels::jpeg::Decoder;
+
+constexpr Size kOutput{224, 224};
+
+struct Photo {
+  EncodedImage image;
+  kernels::jpeg::Header header;
+};
+
+[[noreturn]] void broken(const std::string& why) {
+  std::fprintf(stderr, "millrace_bench: engine: %s\n", why.c_str());
+  std::exit(1);
+}
+
+EncodedBytes read_whole(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EncodedBytes bytes(text.size());
+  if (!text.empty()) std::memcpy(bytes.writable().data(), text.data(), text.size());
+  return bytes;
+}
+
+kernels::Size stored(const Photo& photo) {
+  return photo.header.size;
+}
+
+DecodeRequest whole_request(const Photo& photo) {
+  const kernels::Size size = stored(photo);
+  return {photo.image.bytes.view(), size, {0, 0, size.width, size.height}, Clock::now() + std::chrono::hours(1)};
+}
+
+// The photographs that our decoder is for; the others take libjpeg-turbo's time on either path.
+std::vector<Photo> load(const std::string& folder, const Report& report) {
+  std::vector<Photo> photos;
+  int others = 0;
+  PixelBuffer buffer;
+  Decoder decoder;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    EncodedBytes bytes = read_whole(entry.path());
+    const Result<SourceInfo> info = probe_image(bytes.view(), SampleLimits{}, UseOrientation::kYes);
+    const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.view().data());
+    const auto header = kernels::jpeg::read_header({data, bytes.size()});
+    if (!info || !header) {
+      ++others;
+      continue;
+    }
+    photos.push_back({EncodedImage{std::move(bytes), *info}, *header});
+    photos.back().header.scan = {};  // the bytes may have moved
+    if (decode_jpeg_fast(whole_request(photos.back()), buffer, decoder)) continue;
+    photos.pop_back();
+    ++others;
+  }
+  report.progress(std::to_string(photos.size()) + " photographs for the engine, " + std::to_string(others) +
+                  " others left out");
+  if (photos.empty()) broken("no JPEG file in " + folder + " is for our decoder");
+  return photos;
+}
+
+// --- entropy decoding ---
+
+// Takes blocks as the head of an inverse DCT would: looks at them, zeroes them.
+class Consumer : public kernels::jpeg::BlockConsumer {
+ public:
+  bool take(std::int16_t* blocks, std::int64_t count) override {
+    for (std::int64_t i = 0; i < count; ++i) sum_ += static_cast<std::uint16_t>(blocks[i * DCTSIZE2]);
+    std::memset(blocks, 0, static_cast<std::size_t>(count) * kernels::jpeg::kBlockBytes);
+    return true;
+  }
+  std::uint64_t sum() const { return sum_; }
+
+ private:
+  std::uint64_t sum_ = 0;
+};
+
+std::int64_t blocks_of(const kernels::jpeg::Header& header) {
+  const int h = header.component[0].h * 8, v = header.component[0].v * 8;
+  const std::int64_t mcus = std::int64_t{(header.size.width + h - 1) / h} * ((header.size.height + v - 1) / v);
+  return mcus * (header.components == 1 ? 1 : h * v / 64 + 2);
+}
+
+void decode_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
+  Consumer consumer;
+  for (const Photo& photo : photos) {
+    const ByteView bytes = photo.image.bytes.view();
+    const auto header = kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    const std::int64_t blocks = blocks_of(*header);
+    if (decoder.decode_blocks(*header, blocks, blocks, consumer) != kernels::jpeg::Outcome::kDecoded)
+      broken("a photograph was not decoded");
+  }
+}
+
+void read_coefficients(const std::vector<Photo>& photos) {
+  for (const Photo& photo : photos) {
+    const ByteView bytes = photo.image.bytes.view();
+    jpeg_decompress_struct jpeg{};
+    jpeg_error_mgr errors{};
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&jpeg);
+    jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+    jpeg_read_coefficients(&jpeg);
+    jpeg_destroy_decompress(&jpeg);
+  }
+}
+
+// --- pixels ---
+
+void decode_whole(const std::vector<Photo>& photos, PixelBuffer& buffer, Decoder* decoder) {
+  for (const Photo& photo : photos) {
+    const DecodeRequest request = whole_request(photo);
+    if (!(decoder ? decode_jpeg(request, buffer, *decoder) : decode_jpeg(request, buffer)))
+      broken("a photograph was not decoded");
+  }
+}
+
+// --- tensors ---
+
+Recipe train_recipe() {
+  Recipe recipe;
+  recipe.crop = RandomResizedCrop{};
+  recipe.resize = ExactSize{kOutput};
+  recipe.flip_probability = 0.5F;
+  recipe.dtype = DType::kFloat16;
+  recipe.range = ValueRange::kUnit;
+  recipe.normalise = Normalise{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+  return recipe;
+}
+
+std::vector<SampleGeometry> draw(const std::vector<Photo>& photos, const Recipe& recipe, std::uint64_t epoch) {
+  std::vector<SampleGeometry> drawn;
+  for (const Photo& photo : photos) {
+    const RandomKey key{1, epoch, SampleId{drawn.size()}};
+    const auto geometry = draw_geometry(recipe, std::nullopt, photo.image.info, key, SampleLimits{}.side);
+    if (!geometry) broken(geometry.error().message);
+    drawn.push_back(*geometry);
+  }
+  return drawn;
+}
+
+void make_tensors(std::vector<Photo>& photos, const Recipe& recipe, const std::vector<SampleGeometry>& drawn,
+                  std::vector<std::byte>& tensor, ImageWorkspace& workspace) {
+  for (std::size_t i = 0; i < photos.size(); ++i) {
+    SampleTask task{0, std::move(photos[i].image), drawn[i], tensor};
+    const SampleOutcome outcome = make_image(task, recipe, SampleLimits{}, workspace);
+    photos[i].image = std::move(task.image);
+    if (outcome.error) broken(outcome.error->message);
+  }
+}
+
+// --- rounds ---
+
+// Seconds of processor time of this thread: neighbours on a shared machine do not count.
+double seconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+struct Contest {
+  std::string name;
+  std::string baseline;
+  std::string note;
+  std::function<void(std::uint32_t round)> ours, theirs;
+};
+
+void run(const Contest& contest, std::size_t images, const BenchOptions& options, const Report& report) {
+  if (contest.name.find(options.filter) == std::string::npos) return;
+  const std::uint32_t rounds = options.quick ? 1 : 15;
+  const auto count = static_cast<double>(images);
+  contest.ours(0);
+  contest.theirs(0);
+  std::vector<double> ours, theirs, ratios;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    ours.push_back(count / seconds([&] { contest.ours(round); }));
+    theirs.push_back(count / seconds([&] { contest.theirs(round); }));
+    ratios.push_back(ours.back() / theirs.back());
+  }
+  report.add({.name = contest.name,
+              .value = median(ours),
+              .unit = "images/s",
+              .rounds = rounds,
+              .baseline = Baseline{contest.baseline, median(theirs), median(ratios)},
+              .note = contest.note});
+}
+
+}  // namespace
+
+void run_engine(const BenchOptions& options, const Report& report) {
+  std::vector<Photo> photos = load(options.data, report);
+  Decoder decoder;
+  PixelBuffer buffer;
+  run({"jpeg.entropy", "libjpeg-turbo, coefficients", "unstuffing and tables included",
+       [&](std::uint32_t) { decode_blocks(photos, decoder); }, [&](std::uint32_t) { read_coefficients(photos); }},
+      photos.size(), options, report);
+  run({"jpeg.decode.exact", "libjpeg-turbo", "whole images to RGB",
+       [&](std::uint32_t) { decode_whole(photos, buffer, &decoder); },
+       [&](std::uint32_t) { decode_whole(photos, buffer, nullptr); }},
+      photos.size(), options, report);
+  const Recipe recipe = train_recipe();
+  std::vector<std::byte> tensor(image_bytes(recipe, kOutput).count);
+  ImageWorkspace fastest, turbo(JpegPath::kLibjpegTurbo);
+  run({"train.exact.first", "libjpeg-turbo crop and skip, our resampler",
+       "RandomResizedCrop 224, flip, normalised float16",
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, fastest); },
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
+      photos.size(), options, report);
+}
+
+}  // namespace millrace::bench

@@ -1,0 +1,12 @@
+// The JPEG engine against libjpeg-turbo, in one thread, with files in memory. Sees the daemon's headers, unlike the
+// rest.
+#pragma once
+
+#include "tests/bench/figures.h"
+
+namespace millrace::bench {
+
+// jpeg.entropy, jpeg.decode.exact, train.exact.first.
+void run_engine(const BenchOptions& options, const Report& report);
+
+}  // namespace millrace::bench
