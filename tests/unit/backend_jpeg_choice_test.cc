@@ -103,6 +103,27 @@ std::vector<std::pair<std::string, File>> files_in(const std::string& folder) {
   return files;
 }
 
+// A grey JPEG of 64x64 pixels whose scan is `bits` ('0' and '1'), with tables of a few short codes:
+// DC size 1 is 0, size 0 is 10; AC 16 zeros are 0, EOB is 10, 14 zeros and a value of one bit are 110.
+File tiny_code_jpeg(std::string bits) {
+  std::vector<int> bytes = {0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0};
+  bytes.insert(bytes.end(), 64, 8);
+  const int rest[] = {0xFF, 0xC0, 0, 11, 8,    0, 64, 0, 64, 1, 1, 0x11, 0,                                         //
+                      0xFF, 0xC4, 0, 21, 0,    1, 1,  0, 0,  0, 0, 0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 1,    0,        //
+                      0xFF, 0xC4, 0, 22, 0x10, 1, 1,  1, 0,  0, 0, 0,    0, 0, 0, 0, 0, 0, 0, 0, 0, 0xF0, 0, 0xE1,  //
+                      0xFF, 0xDA, 0, 8,  1,    1, 0,  0, 63, 0};
+  bytes.insert(bytes.end(), std::begin(rest), std::end(rest));
+  bits.append((8 - bits.size() % 8) % 8, '1');
+  for (std::size_t i = 0; i < bits.size(); i += 8) {
+    bytes.push_back(std::stoi(bits.substr(i, 8), nullptr, 2));
+    if (bytes.back() == 0xFF) bytes.push_back(0);
+  }
+  bytes.insert(bytes.end(), {0xFF, 0xD9});
+  File file;
+  for (const int byte : bytes) file.push_back(std::byte(byte));
+  return file;
+}
+
 // Memory that ends, and begins, where nothing may be read.
 class Guarded {
  public:
@@ -215,6 +236,43 @@ TEST_CASE("large damaged JPEG files have libjpeg-turbo's outcome with two stream
       check_all(damaged, size, damage % 2 ? whole(size) : random_box(random, size));
     }
   }
+}
+
+TEST_CASE("a JPEG that lacks its last bytes is left to libjpeg-turbo", "[backend]") {
+  for (const Sampling s : kSamplings) {
+    for (const int quality : {10, 70, 100}) {
+      const File jpeg = make_jpeg({.pixels = make_pixels(70, 50, static_cast<std::uint32_t>(s.channels), 3),
+                                   .quality = quality,
+                                   .h_samp = s.h,
+                                   .v_samp = s.v});
+      const kernels::Size size{70, 50};
+      REQUIRE(check_all(jpeg, size, whole(size)) > 0);
+      for (int lacking = 1; lacking <= 12; ++lacking) {
+        File cut(jpeg.begin(), jpeg.end() - 2 - lacking);
+        cut.insert(cut.end(), {std::byte{0xFF}, std::byte{0xD9}});
+
+        CAPTURE(s.channels, s.h, s.v, quality, lacking);
+        REQUIRE(check_all(cut, size, whole(size)) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a run of sixteen zeros may fill a block, and no end of block follows", "[backend]") {
+  std::string bits =
+      "01"
+      "1101"
+      "000";  // DC +1; 14 zeros and +1; three times 16 zeros
+  for (int block = 1; block < 64; ++block)
+    bits +=
+        "10"
+        "1101"
+        "000";  // DC as before, whose code is EOB's
+  const kernels::Size size{64, 64};
+
+  const int taken = check_all(tiny_code_jpeg(bits), size, whole(size));
+
+  REQUIRE(taken == static_cast<int>(decoders().size()));
 }
 
 TEST_CASE("nothing outside a JPEG file's bytes is read", "[backend]") {
