@@ -7,8 +7,8 @@
 
 namespace millrace {
 
-// As the other decode_jpeg() (jpeg_decoder.h), several times faster for most files. Thread-bound(the owner of
-// `decoder` and `buffer`).
+// As the other decode_jpeg() (jpeg_decoder.h), in little more than half the time for most files. Thread-bound(the owner
+// of `decoder` and `buffer`).
 Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& buffer, kernels::jpeg::Decoder& decoder);
 
 // The fast path alone. nullopt: not for it.

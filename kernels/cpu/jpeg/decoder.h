@@ -1,6 +1,6 @@
 // JPEG files to pixels, for the files that training sets consist of: 8-bit baseline Huffman coding, one scan, grey or
 // YCbCr 4:4:4, 4:2:2, 4:4:0 or 4:2:0, no restart intervals. Bit-equal to libjpeg-turbo's islow, fancy upsampling and
-// YCC -> RGB, several times faster.
+// YCC -> RGB, in little more than half the time.
 //
 // What is anything else, odd or damaged is not decoded here but left to libjpeg-turbo, so that pixels, warnings and
 // verdicts never depend on the path. A box that is decoded here is one that libjpeg-turbo decodes without a warning up
