@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mypy --strict over the Python package, ruff over it and its tests. Exits 77 where they are not installed."""
+"""mypy --strict over the Python package, ruff over it, its tests and its benchmark. Exits 77 where they are not installed."""
 
 import importlib.util
 import subprocess
@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS, HF = TOP / "client" / "python", TOP / "tests" / "python", TOP / "tests" / "hf"
+PACKAGE = TOP / "client" / "python"
+FOLDERS = [str(PACKAGE), str(TOP / "tests" / "python"), str(TOP / "tests" / "hf"), str(TOP / "tests" / "bench" / "python")]
 
 
 def main() -> int:
@@ -20,8 +21,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         commands = [
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(PACKAGE / "src")],
-            ["ruff", "check", "--no-cache", str(PACKAGE), str(TESTS), str(HF)],
-            ["ruff", "format", "--no-cache", "--check", "--config", str(settings), str(PACKAGE), str(TESTS), str(HF)],
+            ["ruff", "check", "--no-cache", *FOLDERS],
+            ["ruff", "format", "--no-cache", "--check", "--config", str(settings), *FOLDERS],
         ]
         return max(subprocess.run([sys.executable, "-m", *command], check=False, cwd=TOP).returncode for command in commands)
 

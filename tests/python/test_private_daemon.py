@@ -71,6 +71,17 @@ def test_a_daemon_that_refuses_to_start_says_why() -> None:
         millrace.serve(arguments=["--frobnicate"])
 
 
+def test_it_is_started_only_if_none_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    with millrace.serve() as running:
+        with millrace.serve(reuse=True) as reused:
+            assert (reused.address, reused.pid) == (running.address, running.pid)
+        with millrace.connect(running.address) as client:
+            assert client.ping() > 0  # it was left alone
+        monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
+        with millrace.serve(reuse=True) as another:
+            assert another.pid != running.pid
+
+
 OWNER = """
 import millrace, sys
 daemon = millrace.serve()

@@ -128,18 +128,11 @@ def load_model(given: argparse.Namespace) -> Any:
     return model.eval().to(given.device)
 
 
-async def connected(stack: AsyncExitStack) -> millrace.aio.AsyncClient:
-    try:
-        return await stack.enter_async_context(await millrace.aio.connect())
-    except millrace.DaemonUnavailable:
-        stack.enter_context(millrace.serve())
-        return await stack.enter_async_context(await millrace.aio.connect())
-
-
 async def run(given: argparse.Namespace) -> None:
     recipe = millrace.Recipe.evaluate(256, 224).normalised("float32")
     async with AsyncExitStack() as stack:
-        client = await connected(stack)
+        stack.enter_context(millrace.serve(reuse=True))
+        client = await stack.enter_async_context(await millrace.aio.connect())
         session = await stack.enter_async_context(await client.session(recipe, batch=given.batch, slots=4, name="serve.py"))
         classifier = Classifier(session, await session.ring(RING), load_model(given), given.batch, given.wait_ms / 1000)
         server = await asyncio.start_server(Endpoint(classifier).serve, given.host, given.port)

@@ -4,7 +4,7 @@
     torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share
     python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
 
-Without a running daemon it starts a private one.
+Without a running daemon it starts a private one (but not under torchrun, whose ranks share one).
 """
 
 from __future__ import annotations
@@ -62,12 +62,8 @@ def transform(size: int) -> v2.Compose:
 
 
 def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
-    try:
-        millrace.connect().close()
-    except millrace.DaemonUnavailable as why:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise SystemExit(f"{why}\nEvery rank uses the same daemon: start one before torchrun") from why
-        stack.enter_context(millrace.serve(given.folder))
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # ranks share a daemon that runs before them
+        stack.enter_context(millrace.serve(given.folder, reuse=True))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
     loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, on_error="substitute", **options)
     return stack.enter_context(loader)

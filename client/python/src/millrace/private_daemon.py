@@ -9,6 +9,7 @@ It listens in a fresh folder that only this user can enter, and stops with its o
 from __future__ import annotations
 
 import atexit
+import contextlib
 import fcntl
 import os
 import queue
@@ -27,6 +28,7 @@ from types import TracebackType
 from typing import Any
 
 from millrace import _address
+from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
 
 _PREFIX = "millrace-"
@@ -149,6 +151,24 @@ class PrivateDaemon:
         return f"<millrace.PrivateDaemon {self.address}>"
 
 
+class _SomebodysDaemon(PrivateDaemon):
+    """One that ran already. ``stop()`` leaves it alone."""
+
+    def __init__(self, client: Client) -> None:
+        self.address = client.path
+        self._running = client.statistics().pid
+
+    @property
+    def pid(self) -> int:
+        return self._running
+
+    def log(self) -> str:
+        return ""
+
+    def stop(self, patience: float = 10.0) -> int:
+        return 0
+
+
 def serve(
     roots: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     *,
@@ -156,6 +176,7 @@ def serve(
     program: str | None = None,
     arguments: Iterable[str] = (),
     timeout: float = 10.0,
+    reuse: bool = False,
 ) -> PrivateDaemon:
     """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
 
@@ -167,11 +188,16 @@ def serve(
         program: millraced; None: $MILLRACE_DAEMON, else ``millraced`` in $PATH.
         arguments: further ones for the command line.
         timeout: seconds until it listens.
+        reuse: True: only if none runs. One that ``millrace.connect()`` finds is taken as it is, with its own roots and lanes, and left
+            running.
 
     Raises:
         NotFound: no millraced, or no such root; says where it was looked for.
         DaemonUnavailable: it ended or did not listen in time, with what it wrote last.
     """
+    if reuse:
+        with contextlib.suppress(DaemonUnavailable), connect() as client:
+            return _SomebodysDaemon(client)
     folders = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)
     for folder in folders:
         if not os.path.isdir(folder):
