@@ -80,19 +80,26 @@ def timed(iterator: Iterator[Any], ready: Callable[[], None], count: int) -> lis
 
 
 def client(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    data = repeated(photographs(given), place / "client", 40)
+    rounds = 4 * given.rounds
+    source = photographs(given)
+    files = sum(path.is_file() for path in source.rglob("*"))
+    data = repeated(source, place / "client", -(-256 * (rounds + 6) // files))  # more than are taken, so that all slots are full
     with millrace.serve(data, lanes=given.lanes) as daemon, millrace.connect(daemon.address) as connected:
         loader = millrace.torch.Loader(data, millrace.Recipe.train(224), batch_size=256, slots=4, drop_last=True, name="bench client")
 
-        def ready() -> None:
-            while not all(s.slots_free == 0 for s in connected.statistics().sessions if s.name == "bench client"):
+        taken = 0
+
+        def ready() -> None:  # the daemon has filled every slot and rests
+            nonlocal taken
+            taken += 1
+            while not any(s.batches >= taken + 3 for s in connected.statistics().sessions if s.name == "bench client"):
                 time.sleep(0.02)
-            time.sleep(0.6)  # the last of them is under way: until it is finished, too
+            time.sleep(0.05)
 
         with loader:
             iterator = iter(loader)
             next(iterator)
-            ours = timed(iterator, ready, 4 * given.rounds)
+            ours = timed(iterator, ready, rounds)
 
     pipeline = v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip()])
     dataset = torchvision.datasets.ImageFolder(str(data), pipeline)

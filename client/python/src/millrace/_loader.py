@@ -60,6 +60,7 @@ class BaseLoader(Generic[Item]):
     """
 
     _layout: Layout | None = None
+    _moves = False  # whether _moved does anything
 
     def __init__(
         self,
@@ -175,7 +176,7 @@ class BaseLoader(Generic[Item]):
                 if item is not None:  # of some batches nothing is left, with on_error="skip"
                     self.batch = batch
                     del batch
-                    yield self._moved(item)
+                    yield self._moved(item) if self._moves else item
                     del item
             self._where = _Where(where.epoch + 1)
         finally:
@@ -215,7 +216,7 @@ class BaseLoader(Generic[Item]):
         raise NotImplementedError
 
     def _moved(self, item: Item) -> Item:
-        """What the loop gets of it, in the loop's thread."""
+        """What the loop gets of it, in the loop's thread; with ``_moves``."""
         return item
 
     def _reclaim(self) -> None:

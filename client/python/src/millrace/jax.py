@@ -22,6 +22,8 @@ class Loader(BaseLoader[tuple[Any, Any]]):
     another device they are copied there, and the slot is given back when the copy has ended.
     """
 
+    _moves = True
+
     def __init__(self, dataset: Any, transform: Any = None, *, device: Any = None, **options: Any) -> None:
         """As ``BaseLoader``.
 

@@ -79,6 +79,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         super().__init__(dataset, recipe, dtype=_dtype_name(dtype), rank=rank, world_size=world_size, **options)
         self._device = torch.device(device if device is not None else "cpu")
         self._pin = pin_memory
+        self._moves = self._device.type != "cpu" or bool(pin_memory)
         self._registered: Any = None  # the array of the segment that is page-locked
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 
@@ -91,7 +92,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         images, labels = item
         if self._device.type == "cpu":
-            return (images.pin_memory(), labels.pin_memory()) if self._pin else item
+            return images.pin_memory(), labels.pin_memory()
         return self._to_device(images), labels.to(self._device)
 
     def _to_device(self, images: Any) -> Any:
