@@ -153,6 +153,11 @@ EXITS = {
 }
 
 
+# Python 3.12.0 and 3.12.1 refuse to start threads while they wait for others at the end.
+if (3, 12) <= sys.version_info < (3, 12, 2):
+    del EXITS["in a thread"]
+
+
 @pytest.mark.parametrize("left", EXITS)
 def test_interpreter_exit_with_things_left_open(left: str, client: millrace.Client, folder: Path) -> None:
     before = {s.id for s in client.statistics().sessions}

@@ -15,7 +15,7 @@ import grpc
 from millrace import _fork, _schema
 from millrace._inbox import Inbox
 from millrace._lease import LeaseEnd, Outgoing
-from millrace.errors import Cancelled, DaemonUnavailable, Error, InternalError, error_class
+from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, error_class
 
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
 _OPTIONS = [
@@ -74,9 +74,17 @@ class Wire:
             request_serializer=_serialised,
             response_deserializer=_schema.ServerMessage.FromString,
         )
-        self._call: Any = stream(_queued(outgoing))
+        self._begun = threading.Event()
         self._reader = threading.Thread(target=self._read, name="millrace-reader", daemon=True)
-        self._reader.start()
+        try:
+            self._reader.start()  # before gRPC's own: its calls hang when they are collected without their threads
+        except RuntimeError as why:
+            raise FailedPrecondition(f"session: {why}; open it earlier, or keep the main thread until it is closed") from why
+        self._call: Any = None
+        try:
+            self._call = stream(_queued(outgoing))
+        finally:
+            self._begun.set()
 
     def send(self, message: Any) -> None:
         """Queues a ``ClientMessage``."""
@@ -101,6 +109,9 @@ class Wire:
 
     def _read(self) -> None:
         reason = None
+        self._begun.wait()
+        if self._call is None:
+            return
         try:
             for message in self._call:
                 self._inbox.deliver(message)
