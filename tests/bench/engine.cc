@@ -156,7 +156,7 @@ std::vector<SampleGeometry> draw(const std::vector<Photo>& photos, const Recipe&
   std::vector<SampleGeometry> drawn;
   for (const Photo& photo : photos) {
     const RandomKey key{1, epoch, SampleId{drawn.size()}};
-    const auto geometry = draw_geometry(recipe, std::nullopt, photo.image.info, key, SampleLimits{}.side);
+    const auto geometry = draw_geometry(recipe, {}, photo.image.info, key, SampleLimits{}.side);
     if (!geometry) broken(geometry.error().message);
     drawn.push_back(*geometry);
   }
