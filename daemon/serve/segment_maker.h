@@ -1,5 +1,5 @@
-// Makes and frees segments beside the control thread: filling 400 MB of shared memory took 0.46 s on two Sapphire Rapids
-// cores in a virtual machine, giving it back 0.14 s.
+// Makes and frees segments beside the control thread: filling 400 MB of shared memory took 0.46 s on two Sapphire
+// Rapids cores in a virtual machine, giving it back 0.14 s.
 //
 // Thread-safe. Segments may outlive it; they are then freed wherever the last of them is let go.
 #pragma once
