@@ -32,7 +32,7 @@ struct Options {
   std::string dataset;
   std::vector<std::string> extensions;
   std::uint32_t batch = 64;
-  std::uint32_t slots = 4;
+  std::uint32_t slots = 3;  // three of 64 images fit the 64 MiB of shared memory that a container has
   std::uint64_t epochs = 1;
   std::uint64_t limit = 0;
   std::string on_error = "skip";

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,3 +40,13 @@ def client(pictures: list[Path]) -> Iterator[millrace.Client]:
     roots = sorted({str(path.parent) for path in pictures})
     with millrace.serve(roots, lanes=2) as daemon, millrace.connect(daemon.address) as connected:
         yield connected
+
+
+@pytest.fixture(autouse=True)
+def memory_comes_back(client: millrace.Client) -> Iterator[None]:
+    """A test begins when the daemon has got back what the one before held: with 64 MiB there is no room for both."""
+    yield
+    gc.collect()
+    deadline = time.monotonic() + 20
+    while client.statistics().sessions and time.monotonic() < deadline:
+        time.sleep(0.01)

@@ -29,7 +29,7 @@ def cut(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def made(client: millrace.Client, samples: list[Any], recipe: Recipe, **more: Any) -> millrace.Batch:
-    with client.session(recipe, slot_bytes=4 << 20) as session:
+    with client.session(recipe, slot_bytes=1 << 20) as session:
         return session.get(session.submit(samples, **more))
 
 

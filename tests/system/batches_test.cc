@@ -207,7 +207,7 @@ TEST_CASE("patches hold the same pixels as rows do", "[system]") {
   TempFolder folder;
   const auto paths = write_image_folder(folder.path(), {.images = kImages, .classes = 0});
   const Daemon daemon({.roots = {folder.path()}});
-  Session session = need(daemon.connect().open_session({.recipe = rows, .slot_bytes = 8_MiB}));
+  Session session = need(daemon.connect().open_session({.slots = 2, .recipe = rows, .slot_bytes = 4_MiB}));
   BatchRequest request;
   for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
 
