@@ -39,6 +39,17 @@ def test_it_serves_and_stops(folder: Path) -> None:
     assert daemon.stop() == 0
 
 
+def test_a_root_is_known_by_the_name_that_was_given_and_by_its_real_one(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder.parent)
+    named = tmp_path / "link" / folder.name
+    picture = next(path.relative_to(folder) for path in sorted(folder.rglob("*.png")))
+
+    with millrace.serve(str(named), lanes=1), millrace.connect() as client, client.session(millrace.Recipe.train(16), batch=2) as session:
+        batch = session.get(session.submit([millrace.Path(named / picture), millrace.Path(folder.resolve() / picture)]))
+
+        assert len(batch) == 2
+
+
 def test_it_stops_when_it_is_collected() -> None:
     daemon = millrace.serve()
     pid = daemon.pid

@@ -58,7 +58,8 @@ class PrivateDaemon:
         """The path of its socket, for ``millrace.connect``."""
         command = [program, "--socket", self.address]
         for root in roots:
-            command += ["--root", os.path.realpath(root, strict=True)]
+            os.stat(root)  # says so at once if it is not there
+            command += ["--root", os.path.abspath(root)]  # the daemon knows it by this name and by its real one
         if lanes:
             command += ["--lanes", str(lanes)]
         command += arguments
