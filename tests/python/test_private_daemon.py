@@ -45,7 +45,7 @@ def test_a_root_is_known_by_the_name_that_was_given_and_by_its_real_one(folder: 
     picture = next(path.relative_to(folder) for path in sorted(folder.rglob("*.png")))
 
     with millrace.serve(str(named), lanes=1), millrace.connect() as client, client.session(millrace.Recipe.train(16), batch=2) as session:
-        batch = session.get(session.submit([millrace.Path(named / picture), millrace.Path(folder.resolve() / picture)]))
+        batch = session.get(session.submit([millrace.Path(str(named / picture)), millrace.Path(str(folder.resolve() / picture))]))
 
         assert len(batch) == 2
 
