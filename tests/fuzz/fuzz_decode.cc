@@ -1,12 +1,11 @@
 // Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder
 // answers in time, inside its memory, and gives every box the pixels of the whole. The first byte chooses the box.
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "daemon/backend/cpu/png_decoder.h"
 #include "daemon/backend/cpu/webp_decoder.h"
+#include "tests/fuzz/fuzz_pixels.h"
 
 namespace {
 
@@ -16,20 +15,6 @@ constexpr int kMostPixels = 1 << 18;
 
 using DecodeFunction = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
 using SizeFunction = Result<kernels::Size> (*)(ByteView);
-
-kernels::Box box_of(std::uint8_t choice, kernels::Size size) {
-  const int left = (choice & 3) * (size.width - 1) / 4, top = (choice >> 2 & 3) * (size.height - 1) / 4;
-  return {left, top, std::max(1, (size.width - left) * (1 + (choice >> 4 & 3)) / 4),
-          std::max(1, (size.height - top) * (1 + (choice >> 6)) / 4)};
-}
-
-bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
-  if (a.channels != b.channels) return false;
-  for (int y = 0; y < a.height; ++y) {
-    if (std::memcmp(a.row(y), b.row(y), static_cast<std::size_t>(a.width) * a.channels) != 0) return false;
-  }
-  return true;
-}
 
 void try_decoder(SizeFunction find_size, DecodeFunction decode, ByteView bytes, std::uint8_t choice) {
   const Result<kernels::Size> size = find_size(bytes);

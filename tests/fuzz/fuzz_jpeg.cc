@@ -1,14 +1,13 @@
 // Our JPEG decoder against libjpeg-turbo: whatever the bytes are, what it decodes has the same pixels, and what
 // libjpeg-turbo calls an error it does not decode. Each instruction set, one stream and two. The first byte chooses the
 // box.
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
+#include "tests/fuzz/fuzz_pixels.h"
 
 namespace {
 
@@ -28,20 +27,6 @@ std::vector<std::unique_ptr<Decoder>>& decoders() {
     return made;
   }();
   return all;
-}
-
-kernels::Box box_of(std::uint8_t choice, kernels::Size size) {
-  const int left = (choice & 3) * (size.width - 1) / 4, top = (choice >> 2 & 3) * (size.height - 1) / 4;
-  return {left, top, std::max(1, (size.width - left) * (1 + (choice >> 4 & 3)) / 4),
-          std::max(1, (size.height - top) * (1 + (choice >> 6)) / 4)};
-}
-
-bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
-  if (a.channels != b.channels) return false;
-  for (int y = 0; y < a.height; ++y) {
-    if (std::memcmp(a.row(y), b.row(y), static_cast<std::size_t>(a.width) * a.channels) != 0) return false;
-  }
-  return true;
 }
 
 }  // namespace
