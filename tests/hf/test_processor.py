@@ -160,7 +160,7 @@ def test_an_image_too_long_for_a_smart_resize_is_refused_as_there(client: millra
 
 
 def test_threads_take_turns(client: millrace.Client, made: list[Path]) -> None:
-    with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
+    with ImageProcessor.from_config(CLIP, client=client, slots=1) as processor:
         expected = [processor([path], copy=True).pixel_values for path in made]
         with ThreadPoolExecutor(4) as pool:
             results = list(pool.map(lambda path: processor([path], copy=True).pixel_values, made * 3))

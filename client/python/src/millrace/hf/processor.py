@@ -110,8 +110,8 @@ class ImageProcessor:
 
         with self._workshop.turn():
             features = self._plan.run(several, make)
-        if copy:
-            features = Features({key: np.array(array) for key, array in features.items()})
+            if copy:  # within the turn: the next call finds the slot free
+                features = Features({key: np.array(array) for key, array in features.items()})
         turn = as_torch if return_tensors == "pt" else shown
         pixels = turn(features.pop("pixel_values"), self._plan.recipe.dtype)
         return Features(pixel_values=pixels, **{key: turn(array, "float32") for key, array in features.items()})
