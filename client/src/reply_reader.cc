@@ -9,12 +9,14 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 namespace millrace {
 inline namespace client {
 namespace {
 
 constexpr std::size_t kFirstBuffer = 16'384;
+constexpr std::chrono::microseconds kLookOut{50};      // after a heads-up
 constexpr std::uint32_t kLongestMessage = 64U << 20U;  // the daemon's are far below
 
 std::uint32_t length_at(const char* bytes) {
@@ -41,7 +43,20 @@ void ReplyReader::wake() const {
 Result<bool> ReplyReader::receive(Deadline deadline, const std::function<void(v1::ServerMessage&)>& sink) {
   // What is there already costs no wait.
   if (!read() && !(wait(deadline) && read())) return false;
-  return take_messages(sink);
+  Result<bool> news = take_messages(sink);
+  if (news && !*news && heads_up_ && look_out()) news = take_messages(sink);
+  return news;
+}
+
+// Going back to sleep would cost more than what is left to wait.
+bool ReplyReader::look_out() {
+  heads_up_ = false;
+  const auto until = std::chrono::steady_clock::now() + kLookOut;
+  while (!read()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 bool ReplyReader::wait(Deadline deadline) const {
@@ -86,6 +101,11 @@ Result<bool> ReplyReader::take_messages(const std::function<void(v1::ServerMessa
     if (end_ - begin_ < whole) {
       if (begin_ + whole > buffer_.size()) buffer_.resize(begin_ + whole);
       break;
+    }
+    heads_up_ = length == 0;
+    if (heads_up_) {
+      begin_ += whole;
+      continue;
     }
     if (!message_.ParseFromArray(buffer_.data() + begin_ + sizeof length, static_cast<int>(length))) {
       socket_.reset();

@@ -30,6 +30,7 @@ class ReplyReader {
 
  private:
   bool wait(Deadline deadline) const;
+  bool look_out();
   bool read();  // whether it brought bytes, or the end
   Result<bool> take_messages(const std::function<void(v1::ServerMessage&)>& sink);
 
@@ -38,6 +39,7 @@ class ReplyReader {
   std::vector<char> buffer_;
   std::size_t begin_ = 0;  // of what is not taken yet
   std::size_t end_ = 0;
+  bool heads_up_ = false;  // the last thing that came says that a message follows at once
   v1::ServerMessage message_;
 };
 

@@ -9,6 +9,8 @@ class BatchSink {
  public:
   virtual ~BatchSink() = default;
 
+  // The last sample of a batch has ended: completed() or failed() follows at once, or after a repair.
+  virtual void ending() = 0;
   virtual void completed(const CompletedBatch& batch) = 0;
   virtual void failed(const FailedBatch& batch) = 0;
   virtual void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,

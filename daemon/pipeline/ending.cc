@@ -35,6 +35,7 @@ void Pipeline::State::settle(const BatchPtr& batch) {
   if (!batch->running()) return;
   const bool fatal = batch->bad > 0 && batch->request.on_error == OnError::kFail;
   if (batch->finished < batch->count() && !fatal) return;
+  find(batch->session)->parts.sink->ending();  // the client wakes up while we mend and write records
   Result<std::vector<RepairStep>> steps = mend(*batch);
   if (!steps) return fail(batch, steps.error());
   repair(batch, *std::move(steps));

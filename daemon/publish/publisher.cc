@@ -10,6 +10,10 @@ void Publisher::send(v1::ServerMessage message) {
   if (port_ != nullptr) port_->send(std::move(message));
 }
 
+void Publisher::ending() {
+  if (port_ != nullptr) port_->send_heads_up();
+}
+
 void Publisher::completed(const CompletedBatch& batch) {
   if (port_ == nullptr) {
     if (!batch.tensor) return;

@@ -34,6 +34,7 @@ class Publisher final : public BatchSink {
   // For messages that are not results; lost when no stream is attached.
   void send(v1::ServerMessage message);
 
+  void ending() override;
   void completed(const CompletedBatch& batch) override;
   void failed(const FailedBatch& batch) override;
   void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,

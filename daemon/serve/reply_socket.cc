@@ -39,9 +39,16 @@ void ReplySocket::send(v1::ServerMessage message) {
   if (finishing_ || !socket_.is_open()) return;
   append(unwritten_, message);
   if (waiting_) {
-    if (Bytes{unwritten_.size() - written_} > kMaxUnread) give_up();
+    if (Bytes{unsent()} > kMaxUnread) give_up();
     return;
   }
+  write_some();
+}
+
+// To a client that has something to read already it would say nothing.
+void ReplySocket::send_heads_up() {
+  if (finishing_ || waiting_ || !socket_.is_open()) return;
+  unwritten_.append(sizeof(std::uint32_t), 0);
   write_some();
 }
 

@@ -29,6 +29,9 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   static Result<std::shared_ptr<ReplySocket>> create(boost::asio::io_context& control, UniqueFd socket);
 
   void send(v1::ServerMessage message) override;
+  void send_heads_up() override;
+
+  std::size_t unsent() const { return unwritten_.size() - written_; }  // bytes that wait for room
 
   // Called once, from the event loop, when the client leaves too much unread; nothing is sent any more.
   void on_unread(std::function<void(const Error&)> report) { on_unread_ = std::move(report); }

@@ -22,6 +22,7 @@ namespace millrace {
 // Keeps every result, in order of arrival; the test waits for them.
 class CollectingSink : public BatchSink {
  public:
+  void ending() override {}
   void completed(const CompletedBatch& batch) override { keep(completed_, batch); }
   void failed(const FailedBatch& batch) override { keep(failed_, batch); }
   void epoch_started(EpochStreamId, std::uint64_t, std::uint64_t, std::uint64_t) override {}

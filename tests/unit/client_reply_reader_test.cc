@@ -89,6 +89,21 @@ TEST_CASE("a message longer than the buffer behind a short one is given whole", 
   CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2, 3});
 }
 
+TEST_CASE("a heads-up is no news, and the message behind it is, at once or late", "[client]") {
+  Daemon daemon;
+  daemon.send(length(0));
+  REQUIRE_FALSE(*daemon.receive());
+  REQUIRE_FALSE(*daemon.receive());
+
+  daemon.send(framed(1) + length(0) + framed(2) + length(0));
+
+  REQUIRE(*daemon.receive());
+  CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2});
+  daemon.send(framed(3));
+  REQUIRE(*daemon.receive());
+  CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2, 3});
+}
+
 TEST_CASE("what is no message ends the reading with an error", "[client]") {
   Daemon huge, garbage;
   huge.send(length(0xFFFFFFFF));

@@ -6,6 +6,7 @@ namespace millrace {
 namespace {
 
 struct Recorder : BatchSink {
+  void ending() override {}
   void completed(const CompletedBatch& batch) override { ids.push_back(raw(batch.id)); }
   void failed(const FailedBatch& batch) override { ids.push_back(1000 + raw(batch.id)); }
   void epoch_started(EpochStreamId, std::uint64_t batches, std::uint64_t first, std::uint64_t) override {

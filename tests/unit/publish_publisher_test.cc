@@ -55,6 +55,22 @@ TEST_CASE("results reach the stream in order, and their slot stays the client's"
   CHECK(slots.pool.free_slots() == 1);
 }
 
+TEST_CASE("a batch that is ending is a heads-up where somebody listens", "[publish]") {
+  struct Counting final : MessagePort {
+    void send(v1::ServerMessage) override {}
+    void send_heads_up() override { ++heads_ups; }
+    int heads_ups = 0;
+  } port;
+  Slots slots;
+  Publisher publisher(slots.pool);
+
+  publisher.ending();
+  publisher.attach(port);
+  publisher.ending();
+
+  CHECK(port.heads_ups == 1);
+}
+
 TEST_CASE("a batch that completes without a stream gives its slot back", "[publish]") {
   Slots slots;
   KeptMessages port;

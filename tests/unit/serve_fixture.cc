@@ -256,11 +256,13 @@ std::optional<v1::ServerMessage> read_reply(int socket) {
   const timeval patience{20, 0};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   std::uint32_t length = 0;
-  const ssize_t got = ::recv(socket, &length, sizeof length, MSG_WAITALL);
-  if (got == 0) return std::nullopt;
-  REQUIRE(got == sizeof length);
+  while (length == 0) {  // heads-ups
+    const ssize_t got = ::recv(socket, &length, sizeof length, MSG_WAITALL);
+    if (got == 0) return std::nullopt;
+    REQUIRE(got == sizeof length);
+  }
   std::string bytes(length, 0);
-  if (length > 0) REQUIRE(::recv(socket, bytes.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length));
+  REQUIRE(::recv(socket, bytes.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length));
   v1::ServerMessage message;
   REQUIRE(message.ParseFromString(bytes));
   return message;

@@ -67,6 +67,21 @@ TEST_CASE("replies arrive in order and whole, also when the client's buffer is f
   CHECK(std::is_sorted(numbers.begin(), numbers.end()));
 }
 
+TEST_CASE("a heads-up is a length of nothing, and left out where a client has much to read anyway", "[serve]") {
+  Pair pair;
+
+  pair.socket->send_heads_up();
+
+  char bytes[8] = {1, 1, 1, 1};
+  REQUIRE(::recv(pair.client.get(), bytes, sizeof bytes, MSG_DONTWAIT) == 4);
+  CHECK(std::string(bytes, 4) == std::string(4, 0));
+  for (std::uint64_t i = 0; i < 20; ++i) pair.socket->send(numbered(i, 100'000));
+  const std::size_t waiting = pair.socket->unsent();
+  REQUIRE(waiting > 0);
+  pair.socket->send_heads_up();
+  CHECK(pair.socket->unsent() == waiting);
+}
+
 TEST_CASE("a client that leaves too much unread is reported once, and cut off", "[serve]") {
   Pair pair;
   std::vector<Error> reports;
