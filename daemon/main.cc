@@ -83,13 +83,15 @@ class Daemon {
   const Settings& settings() const { return settings_; }
 
  private:
-  explicit Daemon(Settings settings) : settings_(std::move(settings)), budget_(settings_.segment_budget) {}
+  explicit Daemon(Settings settings)
+      : settings_(std::move(settings)), budget_(settings_.segment_budget), encoded_(settings_.encoded_in_flight) {}
 
   Result<void> assemble() {
-    MILLRACE_TRY(fetcher_,
-                 Fetcher::create(
-                     {.roots = settings_.roots, .threads = settings_.fetch_threads, .limits = settings_.limits.sample},
-                     counters_));
+    MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
+                                            .threads = settings_.fetch_threads,
+                                            .limits = settings_.limits.sample,
+                                            .pool = &encoded_},
+                                           counters_));
     MILLRACE_TRY(auto backends, make_backends(settings_));
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
@@ -139,6 +141,7 @@ class Daemon {
   const Settings settings_;
   Counters counters_;
   SegmentBudget budget_;
+  EncodedPool encoded_;                  // outlives the event loop's last handlers, which hold images
   std::unique_ptr<SegmentMaker> maker_;  // outlives every segment, and those outlive the event loop's last handlers
   boost::asio::io_context control_{1};
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};

@@ -36,7 +36,7 @@ class FileFetcher : public Fetcher {
  public:
   FileFetcher(std::unique_ptr<Roots> roots, const Options& options, Counters& counters)
       : roots_(std::move(roots)),
-        reader_(*roots_, options.limits),
+        reader_(*roots_, options.limits, options.pool),
         counters_(counters),
         tasks_(options.queue),
         lists_(kListQueue) {

@@ -52,6 +52,7 @@ class Fetcher {
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks
     SampleLimits limits;
+    EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
   };
 
   // kInvalid / kNotFound naming the root that cannot be opened.

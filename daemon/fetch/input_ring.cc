@@ -45,8 +45,8 @@ Result<std::shared_ptr<const InputRing>> InputRing::create(UniqueFd memfd_untrus
   return std::shared_ptr<const InputRing>(new InputRing(std::move(memfd_untrusted), size_untrusted));
 }
 
-Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted,
-                                     Bytes limit) const {
+Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,
+                                     EncodedPool* pool) const {
   if (length_untrusted == 0) return Error{Code::kInvalid, "an empty span of the input ring"};
   if (offset_untrusted > size_.count || length_untrusted > size_.count - offset_untrusted) {
     return Error{Code::kInvalid, "the span at " + std::to_string(offset_untrusted) + " of " +
@@ -55,7 +55,7 @@ Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64
   }
   if (length_untrusted > limit.count) return too_large(Bytes{length_untrusted}, limit);
   try {
-    EncodedBytes bytes(length_untrusted);
+    EncodedBytes bytes(length_untrusted, pool);
     std::size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t got = pread(memfd_.get(), bytes.writable().data() + done, bytes.size() - done,

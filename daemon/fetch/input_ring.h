@@ -21,7 +21,8 @@ class InputRing {
   static Result<std::shared_ptr<const InputRing>> create(UniqueFd memfd_untrusted, Bytes size_untrusted, Bytes limit);
 
   // A private copy. kInvalid: the span is empty, not within the ring, or over `limit`; kExhausted: no memory.
-  Result<EncodedBytes> copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit) const;
+  Result<EncodedBytes> copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,
+                            EncodedPool* pool = nullptr) const;
 
  private:
   InputRing(UniqueFd memfd, Bytes size) : memfd_(std::move(memfd)), size_(size) {}

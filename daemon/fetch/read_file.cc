@@ -28,16 +28,17 @@ Result<std::size_t> fill(int fd, MutableByteView room) {
   return filled;
 }
 
-Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit) {
+Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, EncodedPool* pool) {
   // One byte more than expected, so that the end is seen without asking for more memory.
-  EncodedBytes bytes(expected + 1);
+  EncodedBytes bytes(expected + 1, pool);
   std::size_t size = 0;
   while (true) {
     MILLRACE_TRY(const std::size_t got, fill(fd, bytes.writable().subspan(size)));
     size += got;
     if (size > limit.count) return too_large(Bytes{size}, limit);
     if (size < bytes.size()) break;
-    EncodedBytes larger(static_cast<std::size_t>(std::min<std::uint64_t>(std::uint64_t{size} * 2, limit.count) + 1));
+    EncodedBytes larger(static_cast<std::size_t>(std::min<std::uint64_t>(std::uint64_t{size} * 2, limit.count) + 1),
+                        pool);
     std::memcpy(larger.writable().data(), bytes.view().data(), size);
     bytes = std::move(larger);
   }
@@ -51,13 +52,13 @@ Error too_large(Bytes size, Bytes limit) {
   return Error{Code::kInvalid, to_text(size) + " are over the limit of " + to_text(limit) + " a file (limits.encoded)"};
 }
 
-Result<EncodedBytes> read_file(int fd, Bytes limit) {
+Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return errno_error("reading the file", errno);
   const Bytes expected{static_cast<std::uint64_t>(status.st_size)};
   if (expected > limit) return too_large(expected, limit);
   try {
-    return read_all(fd, expected.count, limit);
+    return read_all(fd, expected.count, limit, pool);
   } catch (const std::bad_alloc&) {
     return Error{Code::kExhausted, "no memory for a file of " + to_text(expected)};
   }

@@ -9,8 +9,8 @@ namespace millrace {
 
 // Everything from `fd`'s position to its end, however the file grows or shrinks meanwhile. kInvalid: more than `limit`,
 // found out before memory is taken where the file's own size says so; kExhausted: no memory; kInternal: the disk
-// failed. Costs one allocation of the file's size.
-Result<EncodedBytes> read_file(int fd, Bytes limit);
+// failed. Costs one allocation of the file's size, from `pool` if there is one.
+Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool = nullptr);
 
 // The error of encoded bytes over the limit.
 Error too_large(Bytes size, Bytes limit);

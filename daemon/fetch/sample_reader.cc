@@ -14,18 +14,19 @@ struct SampleReader::ReadSource {
   const SampleLimits& limits;
   const Caller& caller;
   const InputRing* ring;
+  EncodedPool* pool;
 
   Result<EncodedBytes> operator()(const PathSource& source) const { return from_file(source.path); }
   Result<EncodedBytes> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
     if (size > limits.encoded) return too_large(size, limits.encoded);
-    EncodedBytes bytes(size.count);
+    EncodedBytes bytes(size.count, pool);
     if (size.count > 0) std::memcpy(bytes.writable().data(), source.bytes.data(), size.count);
     return bytes;
   }
   Result<EncodedBytes> operator()(const RingSource& source) const {
     if (ring == nullptr) return Error{Code::kInvalid, "the session has handed over no input ring"};
-    return ring->copy(source.offset, source.length, limits.encoded);
+    return ring->copy(source.offset, source.length, limits.encoded, pool);
   }
   Result<EncodedBytes> operator()(const DatasetSource& source) const {
     if (raw(source.sample) >= source.dataset->samples())
@@ -35,14 +36,14 @@ struct SampleReader::ReadSource {
 
   Result<EncodedBytes> from_file(const std::string& path) const {
     MILLRACE_TRY(const UniqueFd file, roots.open_file(path, caller));
-    return read_file(file.get(), limits.encoded);
+    return read_file(file.get(), limits.encoded, pool);
   }
 };
 
 Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
                                         UseOrientation use) const {
   try {
-    MILLRACE_TRY(EncodedBytes bytes, std::visit(ReadSource{roots_, limits_, caller, ring}, source));
+    MILLRACE_TRY(EncodedBytes bytes, std::visit(ReadSource{roots_, limits_, caller, ring, pool_}, source));
     MILLRACE_TRY(const SourceInfo info, probe_image(bytes.view(), limits_, use));
     return EncodedImage{std::move(bytes), info};
   } catch (const std::bad_alloc&) {

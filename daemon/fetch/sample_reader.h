@@ -14,8 +14,9 @@ namespace millrace {
 
 class SampleReader {
  public:
-  // `roots` outlives it.
-  SampleReader(const Roots& roots, const SampleLimits& limits) : roots_(roots), limits_(limits) {}
+  // `roots` outlives it; `pool`, which may be null, what it reads.
+  SampleReader(const Roots& roots, const SampleLimits& limits, EncodedPool* pool)
+      : roots_(roots), limits_(limits), pool_(pool) {}
 
   // `ring`: null if the session has none. Errors are the sample's: kDenied, kNotFound, kInvalid, kExhausted, kInternal
   // with the reason, no name.
@@ -27,6 +28,7 @@ class SampleReader {
 
   const Roots& roots_;
   const SampleLimits limits_;
+  EncodedPool* const pool_;
 };
 
 }  // namespace millrace

@@ -1,17 +1,43 @@
 #include "daemon/model/encoded_image.h"
 
 #include <cstring>
+#include <utility>
 
 namespace millrace {
+namespace {
 
-EncodedBytes::EncodedBytes(std::size_t size) : data_(new std::byte[size + kReadSlack]), size_(size) {
-  std::memset(data_.get() + size, 0, kReadSlack);
+EncodedPool::Block memory_of(std::size_t bytes, EncodedPool* pool) {
+  if (pool != nullptr) return pool->take(bytes);
+  return {std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes};
+}
+
+}  // namespace
+
+EncodedBytes::EncodedBytes(std::size_t size, EncodedPool* pool)
+    : block_(memory_of(size + kReadSlack, pool)), pool_(pool), size_(size) {
+  std::memset(block_.data.get() + size, 0, kReadSlack);
+}
+
+EncodedBytes::EncodedBytes(EncodedBytes&& other) noexcept
+    : block_(std::move(other.block_)), pool_(other.pool_), size_(std::exchange(other.size_, 0)) {}
+
+EncodedBytes& EncodedBytes::operator=(EncodedBytes&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  block_ = std::move(other.block_);
+  pool_ = other.pool_;
+  size_ = std::exchange(other.size_, 0);
+  return *this;
+}
+
+void EncodedBytes::release() noexcept {
+  if (pool_ != nullptr) pool_->give(std::move(block_));
 }
 
 void EncodedBytes::shrink(std::size_t size) {
-  if (!data_) return;
+  if (!block_.data) return;
   size_ = size;
-  std::memset(data_.get() + size, 0, kReadSlack);
+  std::memset(block_.data.get() + size, 0, kReadSlack);
 }
 
 }  // namespace millrace

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "daemon/model/encoded_pool.h"
 #include "daemon/model/recipe.h"
 #include "proto/base/bytes.h"
 
@@ -31,15 +31,22 @@ class EncodedBytes {
   static constexpr std::size_t kReadSlack = 64;
 
   EncodedBytes() = default;
-  explicit EncodedBytes(std::size_t size);  // uninitialised but for the slack
+  // Unknown contents but for the slack. `pool`, if any, is where the memory comes from and goes back to; outlives it.
+  explicit EncodedBytes(std::size_t size, EncodedPool* pool = nullptr);
+  ~EncodedBytes() { release(); }
+  EncodedBytes(EncodedBytes&& other) noexcept;
+  EncodedBytes& operator=(EncodedBytes&& other) noexcept;
 
-  ByteView view() const { return {data_.get(), size_}; }
-  MutableByteView writable() { return {data_.get(), size_}; }
+  ByteView view() const { return {block_.data.get(), size_}; }
+  MutableByteView writable() { return {block_.data.get(), size_}; }
   std::size_t size() const { return size_; }
   void shrink(std::size_t size);  // REQUIRES: size <= this->size()
 
  private:
-  std::unique_ptr<std::byte[]> data_;
+  void release() noexcept;
+
+  EncodedPool::Block block_;
+  EncodedPool* pool_ = nullptr;
   std::size_t size_ = 0;
 };
 

@@ -1,0 +1,48 @@
+// Memory of encoded images that is used again. A lane's input comes and goes a thousand times a second, by way of three
+// threads: without this, each image's pages are fetched from the kernel, zeroed, and taken away again, for which every
+// lane is interrupted. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "proto/base/bytes.h"
+#include "proto/base/mutex.h"
+
+namespace millrace {
+
+class EncodedPool {
+ public:
+  static constexpr std::size_t kMostKept = 256;  // blocks
+
+  struct Block {
+    std::unique_ptr<std::byte[]> data;  // uninitialised, or as the last user left it
+    std::size_t capacity = 0;
+  };
+
+  // Keeps nothing that would bring what is in use and what is kept over `limit`.
+  explicit EncodedPool(Bytes limit);
+
+  // At least `size` bytes: a block given back before, of at most half as much again, the last one first; else a new
+  // one. Throws std::bad_alloc as `new` does.
+  Block take(std::size_t size) MILLRACE_EXCLUDES(mutex_);
+  // What take() gave. The blocks that have been kept longest go first.
+  void give(Block block) noexcept MILLRACE_EXCLUDES(mutex_);
+
+  Bytes in_use() const MILLRACE_EXCLUDES(mutex_);
+  Bytes kept() const MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  Block take_kept(std::size_t size) MILLRACE_EXCLUDES(mutex_);
+  Block take_surplus() MILLRACE_EXCLUDES(mutex_);
+
+  const std::size_t limit_;
+  mutable Mutex mutex_;
+  std::vector<Block> kept_ MILLRACE_GUARDED_BY(mutex_);  // the one given back last at the end
+  std::size_t kept_bytes_ MILLRACE_GUARDED_BY(mutex_) = 0;
+  std::size_t in_use_ MILLRACE_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace millrace
