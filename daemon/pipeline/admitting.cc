@@ -65,6 +65,7 @@ Result<BatchPtr> Pipeline::State::new_batch(SessionId session, SlotPool& slots, 
   }
   batch->session = session;
   batch->samples.resize(count);
+  batch->ready.resize(backends.size());
   batch->request = std::move(request);
   ++unended;
   counters.add(MetricId::batches_admitted);

@@ -14,6 +14,7 @@
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/stop_flag.h"
+#include "daemon/pipeline/ready_samples.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/result.h"
 
@@ -50,6 +51,7 @@ struct BatchRun {
 
   std::vector<SampleRun> samples;
   std::vector<std::uint32_t> order;                 // positions that end up in the tensor, in order; set by mend()
+  std::vector<ReadySamples> ready;                  // for each backend
   std::vector<std::optional<EncodedImage>> packed;  // fetched and waiting for the others' sizes (packed only)
   std::uint32_t next_fetch = 0;                     // first sample never given to a fetch task
   std::vector<std::uint32_t> fetch_again;           // given to one that had no room left

@@ -125,14 +125,12 @@ void Pipeline::State::ready_packed(const BatchPtr& batch) {
   const Result<void> placed = lay_out_packed(*batch);
   if (!placed) return fail(batch, placed.error());
   std::vector<SampleTask> tasks;
-  const std::uint32_t most = portion(*batch);
   for (std::uint32_t i = 0; i < batch->count(); ++i) {
     if (!batch->packed[i]) continue;
     tasks.push_back(SampleTask{i, *std::exchange(batch->packed[i], std::nullopt), batch->samples[i].geometry,
                                pixels_of(*batch, i)});
-    if (tasks.size() == most) enqueue_ready(batch, std::exchange(tasks, {}));
   }
-  if (!tasks.empty()) enqueue_ready(batch, std::move(tasks));
+  enqueue_ready(batch, std::move(tasks));
 }
 
 }  // namespace millrace

@@ -6,7 +6,6 @@
 namespace millrace {
 
 void Pipeline::State::enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks) {
-  std::vector<Portion> portions(backends.size());
   for (SampleTask& task : tasks) {
     SampleRun& sample = batch->samples[task.index];
     const Result<std::size_t> chosen = placer.place(task.image.info, batch->request.backend, sample.tried);
@@ -20,53 +19,65 @@ void Pipeline::State::enqueue_ready(const BatchPtr& batch, std::vector<SampleTas
     }
     sample.error.reset();
     sample.backend = static_cast<std::uint32_t>(*chosen);
-    portions[*chosen].tasks.push_back(std::move(task));
+    ReadySamples& ready = batch->ready[*chosen];
+    if (ready.empty()) {  // a batch that has some waits already
+      ++batch->outstanding;
+      backends[*chosen].ready.push(batch->session, batch->request.priority, batch);
+    }
+    ready.add(std::move(task));
   }
-  for (std::size_t i = 0; i < portions.size(); ++i) {
-    if (portions[i].tasks.empty()) continue;
-    portions[i].batch = batch;
-    ++batch->outstanding;
-    backends[i].ready.push(batch->session, batch->request.priority, std::move(portions[i]));
-    feed_backend(i);
-  }
+  for (std::size_t i = 0; i < backends.size(); ++i) feed_backend(i);
 }
 
 void Pipeline::State::feed_backend(std::size_t index) {
   BackendRun& run = backends[index];
   while (run.in_it < run.backend->depth()) {
-    std::optional<Portion> portion = run.ready.take();
-    if (!portion) return;
-    const BatchPtr batch = portion->batch;
+    const std::optional<BatchPtr> next = run.ready.take();
+    if (!next) return;
+    const BatchPtr& batch = *next;
+    ReadySamples& ready = batch->ready[index];
     if (!batch->running() || run.backend->lost()) {
-      // Nobody wants it any more, or it goes elsewhere: as if the backend had given it back.
-      std::vector<SampleOutcome> outcomes;
-      const Error why =
-          batch->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
-      for (const SampleTask& task : portion->tasks)
-        outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
-      ++run.in_it;
-      post([this, index, batch, tasks = std::move(portion->tasks), outcomes = std::move(outcomes)]() mutable {
-        made(index, batch, std::move(tasks), std::move(outcomes));
-      });
+      give_back(index, batch, ready.take(batch->count()));
       continue;
     }
-    DecodeJob job{.tasks = std::move(portion->tasks),
-                  .recipe = batch->request.recipe,
-                  .fidelity = batch->request.fidelity,
-                  .stop = batch->stop,
-                  .keep_alive = batch,
-                  .done = [this, index, batch](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
-                    post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
-                      made(index, batch, std::move(tasks), std::move(outcomes));
-                    });
-                  }};
+    DecodeJob job = decode_job(index, batch);
     if (!run.backend->try_submit(std::move(job))) {
-      portion->tasks = std::move(job.tasks);
-      run.ready.put_back(batch->session, batch->request.priority, *std::move(portion));
+      for (SampleTask& task : job.tasks) ready.add(std::move(task));
+      run.ready.put_back(batch->session, batch->request.priority, batch);
       return;
     }
     ++run.in_it;
+    if (ready.empty()) continue;  // the job is outstanding in the batch's place
+    ++batch->outstanding;
+    run.ready.put_back(batch->session, batch->request.priority, batch);
   }
+}
+
+DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch) {
+  ReadySamples& ready = batch->ready[index];
+  const std::uint32_t waiting = ready.size() + batch->count() - batch->fetched;
+  return DecodeJob{.tasks = ready.take(samples_a_job(waiting, lanes)),
+                   .recipe = batch->request.recipe,
+                   .fidelity = batch->request.fidelity,
+                   .stop = batch->stop,
+                   .keep_alive = batch,
+                   .done = [this, index, batch](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+                     post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
+                       made(index, batch, std::move(tasks), std::move(outcomes));
+                     });
+                   }};
+}
+
+// Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
+void Pipeline::State::give_back(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks) {
+  const Error why =
+      batch->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
+  std::vector<SampleOutcome> outcomes;
+  for (const SampleTask& task : tasks) outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
+  ++backends[index].in_it;
+  post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
+    made(index, batch, std::move(tasks), std::move(outcomes));
+  });
 }
 
 void Pipeline::State::made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,

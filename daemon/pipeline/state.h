@@ -24,13 +24,6 @@ namespace millrace {
 
 using BatchPtr = std::shared_ptr<BatchRun>;  // shared: see BatchRun
 
-// Samples of one batch that go through a stage together: enough to keep hand-overs between threads rare, few enough for
-// lanes to end together.
-struct Portion {
-  BatchPtr batch;
-  std::vector<SampleTask> tasks;
-};
-
 enum class PlannedEpoch : std::uint8_t { kWanted, kStopped };
 
 struct SessionRun {
@@ -50,8 +43,8 @@ struct Pipeline::State {
   struct BackendRun {
     std::string name;
     std::unique_ptr<Backend> backend;
-    FairQueue<Portion> ready;
-    std::uint32_t in_it = 0;  // decode jobs
+    FairQueue<BatchPtr> ready;  // whose ReadySamples for it are not empty
+    std::uint32_t in_it = 0;    // decode jobs
   };
 
   // admitting.cc
@@ -75,6 +68,8 @@ struct Pipeline::State {
   // making.cc
   void enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks);
   void feed_backend(std::size_t index);
+  DecodeJob decode_job(std::size_t index, const BatchPtr& batch);
+  void give_back(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks);
   void made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
   void note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome,

@@ -1,0 +1,56 @@
+// Samples of one batch that wait for a backend, the costliest first: lanes that take long ones first and short ones
+// last end together (LPT: Graham, Bounds on multiprocessing timing anomalies, 1969). Thread-bound(control).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/place/expected_cost.h"
+
+namespace millrace {
+
+class ReadySamples {
+ public:
+  bool empty() const { return heap_.empty(); }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(heap_.size()); }
+
+  void add(SampleTask task) {
+    const std::uint64_t cost = expected_cost(task.image, task.geometry);
+    heap_.push_back(Waiting{cost, std::move(task)});
+    std::push_heap(heap_.begin(), heap_.end(), before);
+  }
+
+  // The `most` costliest, or all that there are.
+  std::vector<SampleTask> take(std::uint32_t most) {
+    std::vector<SampleTask> taken;
+    taken.reserve(std::min(most, size()));
+    while (!heap_.empty() && taken.size() < most) {
+      std::pop_heap(heap_.begin(), heap_.end(), before);
+      taken.push_back(std::move(heap_.back().task));
+      heap_.pop_back();
+    }
+    return taken;
+  }
+
+ private:
+  struct Waiting {
+    std::uint64_t cost;
+    SampleTask task;
+  };
+  static bool before(const Waiting& a, const Waiting& b) { return a.cost < b.cost; }
+
+  std::vector<Waiting> heap_;
+};
+
+// How many samples a lane is given at once while `waiting` of the batch have not been given to any: fewer and fewer, so
+// that hand-overs are rare at first and no lane has much left when another has nothing.
+constexpr std::uint32_t samples_a_job(std::uint32_t waiting, std::uint32_t lanes) {
+  constexpr std::uint32_t kShares = 3;  // of what is left, a lane; 2 lets the costliest come together on many lanes
+  constexpr std::uint32_t kMost = 16;
+  return std::clamp(waiting / (lanes * kShares), 1U, kMost);
+}
+
+}  // namespace millrace

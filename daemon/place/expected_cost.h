@@ -1,0 +1,32 @@
+// How long a sample will keep a lane, as far as its header and its boxes tell before it is decoded. Good enough to
+// order by; nothing else may depend on it.
+//
+//     JPEG   50 us + 5.5 ns a byte of the file above the crop's end + 1.5 ns a pixel of the crop
+//     PNG    190 us + 38 ns a pixel of the picture, for all its rows are decoded
+//     WebP   110 us + 10 ns a byte and 17 ns a pixel above the crop's end
+//
+// Least squares of relative errors over the thread's processor time, one core of an Intel Xeon (Sapphire Rapids),
+// 2026-11-22, RandomResizedCrop to 224x224 uint8, four times each of 167 photographs as JPEG (rank correlation 0.92,
+// median relative error 0.16), twice each of 48 as PNG (0.94, 0.09) and WebP (0.94, 0.18).
+//
+// Two lanes, batches drawn from those times, from the first sample to the last one's end against lanes that never wait
+// (simulated, 5 us a hand-over to a lane):
+//
+//     batch                                                       8     32     64    256
+//     in the order of the request, an eighth of the batch at once 1.095  1.070  1.057  1.028
+//     the costliest first, a sixth of what is left at once        1.032  1.007  1.003  1.001
+//
+// With eight lanes, batches of 32 and 256: 1.259 and 1.133, against 1.056 and 1.005.
+#pragma once
+
+#include <cstdint>
+
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/geometry.h"
+
+namespace millrace {
+
+// Nanoseconds of the lane named above. Thread-safe.
+std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geometry);
+
+}  // namespace millrace

@@ -1,0 +1,68 @@
+#include <catch2/catch.hpp>
+
+#include "daemon/pipeline/ready_samples.h"
+
+namespace millrace {
+namespace {
+
+// A JPEG sample whose cost is that of its bytes and its crop.
+SampleTask sample(std::uint32_t index, std::size_t bytes, std::int32_t crop_side) {
+  SampleTask task{.index = index,
+                  .image = EncodedImage{EncodedBytes(bytes), SourceInfo{ImageFormat::kJpeg, Size{500, 500}, 1}}};
+  task.geometry.crop = Box{0, 500 - crop_side, crop_side, crop_side};
+  return task;
+}
+
+std::vector<std::uint32_t> indices(const std::vector<SampleTask>& tasks) {
+  std::vector<std::uint32_t> found;
+  for (const SampleTask& task : tasks) found.push_back(task.index);
+  return found;
+}
+
+TEST_CASE("the costliest samples are taken first, whenever they came", "[pipeline]") {
+  ReadySamples ready;
+  ready.add(sample(0, 50'000, 100));
+  ready.add(sample(1, 400'000, 500));
+  ready.add(sample(2, 100'000, 100));
+
+  REQUIRE(indices(ready.take(1)) == std::vector<std::uint32_t>{1});
+  ready.add(sample(3, 200'000, 100));
+
+  REQUIRE(ready.size() == 3);
+  REQUIRE(indices(ready.take(2)) == std::vector<std::uint32_t>{3, 2});
+  REQUIRE(indices(ready.take(9)) == std::vector<std::uint32_t>{0});
+  REQUIRE(ready.empty());
+  REQUIRE(ready.take(9).empty());
+}
+
+TEST_CASE("a job has fewer samples the less of the batch is left, and at least one", "[pipeline]") {
+  REQUIRE(samples_a_job(1000, 2) == 16);
+  REQUIRE(samples_a_job(64, 2) == 10);
+  REQUIRE(samples_a_job(12, 2) == 2);
+  REQUIRE(samples_a_job(11, 2) == 1);
+  REQUIRE(samples_a_job(1, 2) == 1);
+  REQUIRE(samples_a_job(64, 64) == 1);
+}
+
+TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG as much as the rest", "[place]") {
+  const SampleGeometry top{.crop = {0, 0, 100, 100}, .resized = {}, .window = {}};
+  const SampleGeometry bottom{.crop = {0, 400, 100, 100}, .resized = {}, .window = {}};
+  const auto cost = [](ImageFormat format, const SampleGeometry& geometry) {
+    return expected_cost(EncodedImage{EncodedBytes(100'000), SourceInfo{format, Size{500, 500}, 1}}, geometry);
+  };
+
+  REQUIRE(cost(ImageFormat::kJpeg, top) < cost(ImageFormat::kJpeg, bottom) / 2);
+  REQUIRE(cost(ImageFormat::kWebp, top) < cost(ImageFormat::kWebp, bottom) / 2);
+  REQUIRE(cost(ImageFormat::kPng, top) == cost(ImageFormat::kPng, bottom));
+}
+
+TEST_CASE("the largest picture that a header can claim has a cost, too", "[place]") {
+  const std::int32_t side = 65'535;
+  const SampleGeometry whole{.crop = {0, 0, side, side}, .resized = {}, .window = {}};
+  const EncodedImage image{EncodedBytes(1), SourceInfo{ImageFormat::kWebp, Size{65'535, 65'535}, 1}};
+
+  REQUIRE(expected_cost(image, whole) > 17ULL * 4'000'000'000);
+}
+
+}  // namespace
+}  // namespace millrace
