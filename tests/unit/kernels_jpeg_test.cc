@@ -78,6 +78,7 @@ TEST_CASE("odd JPEG headers are refused", "[kernels]") {
   REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xC4) + 3] += 1; }));    // too long a segment
   REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xDA) + 11] = 1; }));    // spectral selection
   REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xE0) + 1] = 0x01; }));  // TEM before its turn
+  REQUIRE(is_refused_after([](Bytes8& file) { file[find(file, 0xE0) + 9] = 2; }));     // no such version of JFIF
   REQUIRE(is_refused_after([](Bytes8& file) {
     const Bytes8 restarts = {0xFF, 0xDD, 0, 4, 0, 7};
     file.insert(file.begin() + 2, restarts.begin(), restarts.end());

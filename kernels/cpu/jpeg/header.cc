@@ -137,10 +137,12 @@ bool starts_with(FileBytes bytes, const char* text, std::size_t count) {
   return bytes.size() >= count && std::memcmp(bytes.data(), text, count) == 0;
 }
 
-void read_application(int marker, FileBytes segment, Reading& reading) {
-  if (marker == kApp0 && segment.size() >= 14 && starts_with(segment, "JFIF", 5)) reading.jfif = true;
+bool read_application(int marker, FileBytes segment, Reading& reading) {
   if (marker == kApp14 && segment.size() >= 12 && starts_with(segment, "Adobe", 5))
     reading.adobe_transform = segment[11];
+  if (marker != kApp0 || segment.size() < 14 || !starts_with(segment, "JFIF", 5)) return true;
+  reading.jfif = true;
+  return segment[5] == 1;  // the major version, of which libjpeg knows one
 }
 
 bool read_segment(int marker, FileBytes segment, Reading& reading) {
@@ -157,8 +159,7 @@ bool read_segment(int marker, FileBytes segment, Reading& reading) {
     case kSos:
       return read_scan(Bytes(segment), reading);
     default:
-      read_application(marker, segment, reading);
-      return marker == kCom || (marker >= kApp0 && marker <= kApp15);
+      return (marker == kCom || (marker >= kApp0 && marker <= kApp15)) && read_application(marker, segment, reading);
   }
 }
 
