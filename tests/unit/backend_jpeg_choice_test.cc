@@ -1,107 +1,21 @@
 // Our own JPEG decoder against libjpeg-turbo: equal pixels where it decodes, the same outcome whatever the file is.
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <chrono>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
+#include "tests/support/guarded_bytes.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
+#include "tests/unit/jpeg_rig.h"
 
 namespace millrace {
 namespace {
-
-using kernels::Target;
-using kernels::jpeg::Decoder;
-using kernels::jpeg::Streams;
-using File = std::vector<std::byte>;
 
 struct Sampling {
   int channels, h, v;
 };
 constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
-
-int below(std::mt19937& random, int bound) {
-  return static_cast<int>(random() % static_cast<unsigned>(bound));
-}
-
-kernels::Box whole(kernels::Size size) {
-  return {0, 0, size.width, size.height};
-}
-
-kernels::Box random_box(std::mt19937& random, kernels::Size size) {
-  const int left = below(random, size.width), top = below(random, size.height);
-  return {left, top, 1 + below(random, size.width - left), 1 + below(random, size.height - top)};
-}
-
-DecodeRequest request_for(ByteView file, kernels::Size size, const kernels::Box& box) {
-  return {file, size, box, Clock::now() + std::chrono::minutes(5)};
-}
-
-bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
-  if (a.size() != b.size() || a.channels != b.channels) return false;
-  for (int y = 0; y < a.height; ++y) {
-    if (std::memcmp(a.row(y), b.row(y), static_cast<std::size_t>(a.width) * a.channels) != 0) return false;
-  }
-  return true;
-}
-
-// Equal pixels, or equal errors.
-bool same_outcome(const Result<kernels::U8View>& a, const Result<kernels::U8View>& b) {
-  if (a && b) return same_pixels(*a, *b);
-  return !a && !b && a.error().code == b.error().code && a.error().message == b.error().message;
-}
-
-// A decoder for each instruction set, alone and in pairs of streams.
-std::vector<std::unique_ptr<Decoder>>& decoders() {
-  static std::vector<std::unique_ptr<Decoder>> all = [] {
-    std::vector<std::unique_ptr<Decoder>> made;
-    for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
-      if (!kernels::is_available(target)) {
-        WARN("this processor lacks " << name_of(target) << ": not tested");
-        continue;
-      }
-      for (const Streams streams : {Streams::kOne, Streams::kTwo})
-        made.push_back(std::make_unique<Decoder>(target, streams));
-    }
-    return made;
-  }();
-  return all;
-}
-
-// How many of the decoders took the file themselves; all of them came to libjpeg-turbo's outcome.
-int check_all(ByteView file, kernels::Size size, const kernels::Box& box) {
-  PixelBuffer expected_buffer, buffer;
-  const auto expected = decode_jpeg(request_for(file, size, box), expected_buffer);
-  int taken = 0;
-  for (const auto& decoder : decoders()) {
-    const auto decoded = decode_jpeg_fast(request_for(file, size, box), buffer, *decoder);
-    if (!decoded) continue;
-    ++taken;
-    CAPTURE(size.width, size.height, box.left, box.top, box.width, box.height, taken);
-    REQUIRE(same_outcome(expected, *decoded));
-  }
-  return taken;
-}
-
-std::vector<std::pair<std::string, File>> files_in(const std::string& folder) {
-  std::vector<std::pair<std::string, File>> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream stream(entry.path(), std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-    const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
-    files.emplace_back(entry.path().filename(), File(bytes, bytes + text.size()));
-  }
-  return files;
-}
 
 // A grey JPEG of 64x64 pixels whose scan is `bits` ('0' and '1'), with tables of a few short codes:
 // DC size 1 is 0, size 0 is 10; AC 16 zeros are 0, EOB is 10, 14 zeros and a value of one bit are 110.
@@ -123,29 +37,6 @@ File tiny_code_jpeg(std::string bits) {
   for (const int byte : bytes) file.push_back(std::byte(byte));
   return file;
 }
-
-// Memory that ends, and begins, where nothing may be read.
-class Guarded {
- public:
-  explicit Guarded(std::size_t bytes) : size_((bytes + page() - 1) / page() * page()) {
-    void* const all = mmap(nullptr, size_ + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(all != MAP_FAILED);
-    memory_ = static_cast<std::byte*>(all) + page();
-    REQUIRE(mprotect(memory_, size_, PROT_READ | PROT_WRITE) == 0);
-  }
-  ~Guarded() { munmap(memory_ - page(), size_ + 2 * page()); }
-  ByteView at_end(const File& file) { return put(memory_ + size_ - file.size(), file); }
-  ByteView at_begin(const File& file) { return put(memory_, file); }
-
- private:
-  static std::size_t page() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
-  static ByteView put(std::byte* at, const File& file) {
-    std::memcpy(at, file.data(), file.size());
-    return {at, file.size()};
-  }
-  std::byte* memory_ = nullptr;
-  std::size_t size_;
-};
 
 }  // namespace
 
@@ -282,7 +173,7 @@ TEST_CASE("nothing outside a JPEG file's bytes is read", "[backend]") {
                            .quality = 93,
                            .h_samp = s.h,
                            .v_samp = s.v});
-    Guarded memory(jpeg.size());
+    GuardedBytes memory(jpeg.size());
     const kernels::Size size{150, 110};
 
     REQUIRE(check_all(memory.at_end(jpeg), size, whole(size)) > 0);

@@ -1,0 +1,110 @@
+// Our JPEG decoder and libjpeg-turbo on random streams, whole and damaged: the same pixels, the same verdicts.
+#include "daemon/backend/cpu/jpeg_choice.h"
+#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "tests/support/random_jpeg.h"
+#include "tests/support/rounds.h"
+#include "tests/unit/jpeg_rig.h"
+
+namespace millrace {
+namespace {
+
+kernels::Size size_of(const JpegStream& stream) {
+  return {stream.width, stream.height};
+}
+
+bool is_plain(const JpegStream& stream) {
+  return stream.components.size() == 1 || stream.components[0].h == 1 || stream.width > 4;
+}
+
+// With our decoder and without it: what a sample sees.
+void check_outcome(ByteView file, kernels::Size size, const kernels::Box& box) {
+  PixelBuffer expected_buffer, buffer;
+  const auto expected = decode_jpeg(request_for(file, size, box), expected_buffer);
+  for (const auto& decoder : decoders())
+    REQUIRE(same_outcome(expected, decode_jpeg(request_for(file, size, box), buffer, *decoder)));
+}
+
+void check_random_stream(const JpegDraw& draw, std::mt19937& random, int boxes) {
+  const JpegStream stream = draw_jpeg(draw, random);
+  const JpegFile file = write_jpeg(stream);
+  for (int i = 0; i < boxes; ++i) {
+    const kernels::Box box = i == 0 ? whole(size_of(stream)) : random_box(random, size_of(stream));
+    const int taken = check_all(file.bytes, size_of(stream), box);
+    REQUIRE(taken == (is_plain(stream) ? static_cast<int>(decoders().size()) : 0));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("random streams have libjpeg-turbo's pixels in any box", "[backend]") {
+  std::mt19937 random(31);
+  for (int i = 0; i < rounds(200); ++i) {
+    CAPTURE(i);
+    check_random_stream({}, random, 4);
+  }
+}
+
+TEST_CASE("random streams of any shape have libjpeg-turbo's pixels", "[backend]") {
+  std::mt19937 random(32);
+  constexpr kernels::Size kSizes[] = {{1, 1},   {2, 1},   {1, 2},    {5, 5},    {8, 8},     {9, 17},   {16, 16},
+                                      {17, 33}, {33, 15}, {4097, 3}, {3, 4097}, {300, 200}, {700, 50}, {50, 700}};
+  for (const kernels::Size size : kSizes) {
+    for (int i = 0; i < rounds(5); ++i) {
+      CAPTURE(size.width, size.height, i);
+      check_random_stream({.width = size.width, .height = size.height}, random, 3);
+    }
+  }
+}
+
+TEST_CASE("coefficients that no image of 8-bit samples has are libjpeg-turbo's affair", "[backend]") {
+  std::mt19937 random(33);
+  for (int i = 0; i < rounds(100); ++i) {
+    const JpegStream stream = draw_jpeg({.range = JpegDraw::Range::kWild}, random);
+    const JpegFile file = write_jpeg(stream);
+    CAPTURE(i);
+    check_all(file.bytes, size_of(stream), whole(size_of(stream)));
+    check_outcome(file.bytes, size_of(stream), random_box(random, size_of(stream)));
+  }
+}
+
+TEST_CASE("streams with any factors, components and restarts have libjpeg-turbo's outcome", "[backend]") {
+  std::mt19937 random(34);
+  int taken = 0;
+  for (int i = 0; i < rounds(200); ++i) {
+    const JpegStream stream = draw_jpeg({.kind = JpegDraw::Kind::kAny}, random);
+    const JpegFile file = write_jpeg(stream);
+    CAPTURE(i);
+    taken += check_all(file.bytes, size_of(stream), whole(size_of(stream))) > 0;
+    check_outcome(file.bytes, size_of(stream), random_box(random, size_of(stream)));
+  }
+  REQUIRE(taken > 10);
+  REQUIRE(taken < 150);
+}
+
+TEST_CASE("every kind of damage to a random stream has libjpeg-turbo's outcome", "[backend]") {
+  std::mt19937 random(35);
+  for (int kind = 0; kind < kJpegDamages; ++kind) {
+    int taken = 0;
+    for (int i = 0; i < rounds(60); ++i) {
+      const bool large = i % 8 == 0;  // for two streams
+      const JpegDraw draw{.kind = i % 5 == 4 ? JpegDraw::Kind::kAny : JpegDraw::Kind::kPlain,
+                          .width = large ? 150 : 0,
+                          .height = large ? 110 : 0,
+                          .density = large ? 400 : -1};
+      const JpegStream stream = draw_jpeg(draw, random);
+      const File file = damage(write_jpeg(stream), static_cast<JpegDamage>(kind), random);
+      const auto found = jpeg_size(file);
+      const kernels::Size size = found && found->width > 0 && found->height > 0 ? *found : size_of(stream);
+      if (std::int64_t{size.width} * size.height > 1 << 20) continue;
+      const kernels::Box box = i % 2 == 0 ? whole(size) : random_box(random, size);
+      CAPTURE(kind, i);
+      taken += check_all(file, size, box) > 0;
+      check_outcome(file, size, box);
+    }
+    INFO("damage " << kind << ": our decoder took " << taken);
+    const bool never = kind == static_cast<int>(JpegDamage::kCut) || kind == static_cast<int>(JpegDamage::kRestart);
+    REQUIRE((never ? taken == 0 : taken > 0));
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,44 @@
+// What the tests of our JPEG decoder share: it with each instruction set, boxes, and outcomes beside libjpeg-turbo's.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "daemon/backend/cpu/decode.h"
+#include "kernels/cpu/jpeg/decoder.h"
+#include "tests/support/jpeg_stream.h"
+
+namespace millrace {
+
+using File = std::vector<std::byte>;
+
+int below(std::mt19937& random, int bound);
+kernels::Box whole(kernels::Size size);
+kernels::Box random_box(std::mt19937& random, kernels::Size size);
+
+DecodeRequest request_for(ByteView file, kernels::Size size, const kernels::Box& box);
+
+kernels::jpeg::FileBytes file_bytes(ByteView file);
+
+bool same_pixels(const kernels::U8View& a, const kernels::U8View& b);
+
+// Equal pixels, or equal errors.
+bool same_outcome(const Result<kernels::U8View>& a, const Result<kernels::U8View>& b);
+
+// One for each instruction set, alone and in pairs of streams. Says what this processor lacks.
+std::vector<std::unique_ptr<kernels::jpeg::Decoder>>& decoders();
+
+// How many of the decoders took the file themselves; all of them came to libjpeg-turbo's outcome.
+int check_all(ByteView file, kernels::Size size, const kernels::Box& box);
+
+// The blocks of the scan, the first `count` of them, or all; nullopt: not here.
+std::optional<std::vector<JpegBlock>> decode_blocks(kernels::jpeg::Decoder& decoder, ByteView file,
+                                                    std::optional<std::size_t> count = {});
+
+std::vector<std::pair<std::string, File>> files_in(const std::string& folder);
+
+}  // namespace millrace
