@@ -28,7 +28,7 @@ class GuardedScan {
     std::fill(place.begin(), place.end(), std::byte{0});
     std::copy_n(plain.begin(), size, bytes_of(place));
     for (int i = 0; i < header.components; ++i) add(header, header.component[static_cast<std::size_t>(i)]);
-    for (std::size_t i = 0; i < mcu_.size(); ++i) mcu_[i].next = &mcu_[(i + 1) % mcu_.size()];
+    link(mcu_);
     scan = {.data = bytes_of(place), .size = size, .mcu = mcu_, .blocks = 0, .expected = size};
   }
   ScanData scan;
@@ -37,13 +37,14 @@ class GuardedScan {
  private:
   void add(const Header& header, const Component& component) {
     auto& tables = tables_.emplace_back(std::make_unique<Tables>());
-    complete = complete && build(*header.ac[component.ac], tables->ac) && build(*header.dc[component.dc], tables->dc);
-    mcu_.insert(mcu_.end(), static_cast<std::size_t>(component.h * component.v), {&tables->ac, &tables->dc, nullptr});
+    complete =
+        complete && build_ac(*header.ac[component.ac], tables->ac) && build_dc(*header.dc[component.dc], tables->dc);
+    mcu_.insert(mcu_.end(), static_cast<std::size_t>(component.h * component.v),
+                {.dc = &tables->dc, .ac = &tables->ac});
   }
 
   struct Tables {
-    AcTable ac;
-    DcTable dc;
+    HuffmanTable ac, dc;
   };
   std::vector<std::unique_ptr<Tables>> tables_;
   std::vector<McuBlock> mcu_;

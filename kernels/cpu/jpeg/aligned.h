@@ -1,4 +1,4 @@
-// Memory for vectors: aligned to 64 bytes, kept from image to image. Thread-bound(its owner).
+// Memory for vectors: aligned to 128 bytes, kept from image to image. Thread-bound(its owner).
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class AlignedBuffer {
   }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
+  static constexpr std::align_val_t kAlignment{128};
   struct Free {
     void operator()(std::uint8_t* memory) const { ::operator delete(memory, kAlignment); }
   };

@@ -9,8 +9,8 @@ namespace millrace::kernels::jpeg {
 namespace {
 
 // Keeps what was built from an equal table.
-template <typename Table>
-bool build_once(const HuffmanSpec& spec, Table& table, std::optional<HuffmanSpec>& built) {
+bool build_once(bool (*build)(const HuffmanSpec&, HuffmanTable&), const HuffmanSpec& spec, HuffmanTable& table,
+                std::optional<HuffmanSpec>& built) {
   if (built == spec) return true;
   built.reset();
   if (!build(spec, table)) return false;
@@ -54,8 +54,8 @@ bool Decoder::build_tables(const Header& header) {
   for (int i = 0; i < header.components; ++i) {
     const Component& component = header.component[static_cast<std::size_t>(i)];
     const std::size_t dc = component.dc, ac = component.ac;
-    if (!build_once(*header.dc[dc], tables_->dc[dc], tables_->dc_specs[dc])) return false;
-    if (!build_once(*header.ac[ac], tables_->ac[ac], tables_->ac_specs[ac])) return false;
+    if (!build_once(build_dc, *header.dc[dc], tables_->dc[dc], tables_->dc_specs[dc])) return false;
+    if (!build_once(build_ac, *header.ac[ac], tables_->ac[ac], tables_->ac_specs[ac])) return false;
   }
   return true;
 }
@@ -65,9 +65,9 @@ void Decoder::link_mcu(const Header& header) {
   for (int i = 0; i < header.components; ++i) {
     const Component& component = header.component[static_cast<std::size_t>(i)];
     for (int block = 0; block < component.h * component.v; ++block)
-      mcu_[blocks_in_mcu_++] = {&tables_->ac[component.ac], &tables_->dc[component.dc], nullptr};
+      mcu_[blocks_in_mcu_++] = {.dc = &tables_->dc[component.dc], .ac = &tables_->ac[component.ac]};
   }
-  for (int i = 0; i < blocks_in_mcu_; ++i) mcu_[i].next = &mcu_[(i + 1) % blocks_in_mcu_];
+  link({mcu_, static_cast<std::size_t>(blocks_in_mcu_)});
 }
 
 bool Decoder::unstuff_scan(const Header& header) {

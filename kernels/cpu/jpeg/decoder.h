@@ -48,8 +48,7 @@ class Decoder {
 
  private:
   struct Tables {
-    AcTable ac[kMostTables];
-    DcTable dc[kMostTables];
+    HuffmanTable ac[kMostTables], dc[kMostTables];
     std::optional<HuffmanSpec> ac_specs[kMostTables], dc_specs[kMostTables];  // what they were built from
   };
 

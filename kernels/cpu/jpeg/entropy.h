@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/cpu/jpeg/huffman.h"
 #include "kernels/cpu/target.h"
@@ -19,23 +20,39 @@ inline constexpr int kChunkBits = 120;  // that a chunk consumes at most
 // Zeroed bytes that must follow the data: what a shortest run beyond its end loads.
 inline constexpr std::size_t kDataPadding = 1024;
 
-// One block of an MCU: its tables, and the next one (circular).
-struct McuBlock {
-  const AcTable* ac;
-  const DcTable* dc;
-  const McuBlock* next;
+// The table after this one, and what follows on it: behind a DC coefficient, or behind a block.
+struct TableSwitch {
+  const HuffmanTable* table;
+  const TableSwitch* next;
 };
 
-// The state between chunks, always in the middle of a block of which at least the DC coefficient is there.
+// One block of an MCU: its tables, and the next one (circular).
+struct McuBlock {
+  const HuffmanTable* dc;
+  const HuffmanTable* ac;
+  const McuBlock* next;
+  TableSwitch behind_dc, behind_block;
+};
+
+// Fills `next` and the switches of a circle.
+inline void link(std::span<McuBlock> mcu) {
+  for (std::size_t i = 0; i < mcu.size(); ++i) {
+    McuBlock& next = mcu[(i + 1) % mcu.size()];
+    mcu[i].next = &next;
+    mcu[i].behind_dc = {mcu[i].ac, &mcu[i].behind_block};
+    mcu[i].behind_block = {next.dc, &next.behind_dc};
+  }
+}
+
+// The state between chunks, anywhere between two symbols.
 struct Cursor {
   std::uint64_t bits = 0;              // the next ones, from the top
   std::uint64_t used = 0;              // modulo 64: bits already shifted out, of the whole bytes loaded, at most 63
   const std::uint8_t* next = nullptr;  // byte to load
-  const AcTable* ac = nullptr;
-  const McuBlock* following = nullptr;  // the block after this one
-  char* out = nullptr;                  // where the next coefficient goes
-  char* limit = nullptr;                // end of this block
-  char* bad = nullptr;                  // end of the first block with an impossible code or run; nullptr: none yet
+  const HuffmanTable* table = nullptr;
+  const TableSwitch* then = nullptr;
+  std::uintptr_t last = 0;  // address of the last byte written: 127 modulo 128 before a block
+  std::uintptr_t bad = 0;   // the same when the first impossible code or run was seen; 0: none yet
 };
 
 // The bit that comes next, counted from `data`.
@@ -44,9 +61,7 @@ inline std::int64_t bit_position(const Cursor& cursor, const std::uint8_t* data)
 }
 
 struct EntropyKernels {
-  // Decodes the DC coefficient of the block at `first`, found at bit `bit` of `data`, into `out`.
-  void (*start)(const std::uint8_t* data, std::int64_t bit, const McuBlock* first, char* out, Cursor& cursor);
-  // `chunks` times up to three table look-ups or one block's end. Two streams take turns.
+  // `chunks` times up to three table look-ups. Two streams take turns.
   void (*run_one)(Cursor& cursor, int chunks);
   void (*run_two)(Cursor& first, Cursor& second, int chunks);
 };

@@ -1,13 +1,15 @@
-// The entropy decoder's inner loop, for a file that has defined MILLRACE_JPEG_TARGET: the attribute of the instruction
-// set. Included once by each such file, in its anonymous namespace.
+// The entropy decoder's inner loop, for a file that has defined MILLRACE_JPEG_TARGET, the attribute of the instruction
+// set, and switch_if(). Included once by each such file, in its anonymous namespace.
 //
-// One compare a look-up catches everything rare: output + advance >= limit means end of block, code not in the table,
-// block full, or nonsense. Entries are read byte by byte at the address of the index, so the processor is
-// little-endian.
+// A look-up has no branch but the one that leaves for the rare way: where a block ends cannot be foreseen, and a
+// mispredicted branch costs as much as two or three look-ups. So DC coefficients come from tables of the same kind as
+// AC coefficients, the end of a block is a bit mask, and which table is next is a conditional move. Entries are read
+// byte by byte at the address of the index, so the processor is little-endian.
 #pragma once
 
 #define MILLRACE_JPEG_INLINE MILLRACE_JPEG_TARGET inline __attribute__((always_inline))
 
+static_assert(kBlockBytes == 128);
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 // Leaves at least 56 valid bits.
@@ -32,13 +34,13 @@ struct Symbol {
 };
 
 // The rare way for any code. REQUIRES: 31 valid bits.
-MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, const CanonicalCode& code, char* block_end) {
+MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, const CanonicalCode& code, bool is_dc) {
   const auto top = static_cast<std::uint32_t>(cursor.bits >> 48);
   int length = 1;
   for (const std::uint32_t limit : code.limit) length += top >= limit;
   if (length > 16) {
     length = 16;
-    if (cursor.bad == nullptr) cursor.bad = block_end;
+    if (cursor.bad == 0) cursor.bad = cursor.last + (is_dc ? 1 : 0);
   }
   const int at = code.offset[static_cast<std::size_t>(length)] + static_cast<int>(top >> (16 - length));
   const int symbol = code.symbols[static_cast<std::size_t>(at & 255)];
@@ -50,136 +52,107 @@ MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, const CanonicalCode& cod
   return {symbol >> 4, value, size};
 }
 
-MILLRACE_JPEG_INLINE void store(char* at, int value) {
+MILLRACE_JPEG_INLINE void store(std::uintptr_t at, int value) {
   const auto narrow = static_cast<std::int16_t>(value);
-  std::memcpy(at, &narrow, sizeof narrow);
+  std::memcpy(reinterpret_cast<void*>(at), &narrow, sizeof narrow);
 }
 
-// One AC symbol. True: the block is complete.
-MILLRACE_JPEG_INLINE bool take_ac(Cursor& cursor) {
-  const Symbol symbol = take_symbol(cursor, cursor.ac->code, cursor.limit);
-  if (symbol.size == 0 && symbol.run != 15) return true;
-  char* const at = cursor.out + 2 * symbol.run;
-  if (at >= cursor.limit) {
-    if (cursor.bad == nullptr) cursor.bad = cursor.limit;
-    return true;
-  }
-  store(at, symbol.size == 0 ? 0 : symbol.value);
-  cursor.out = at + 2;
-  return cursor.out == cursor.limit;
+MILLRACE_JPEG_INLINE void turn(Cursor& cursor) {
+  cursor.table = cursor.then->table;
+  cursor.then = cursor.then->next;
 }
 
-// The rare ways work on a copy of the state that has an address, so that the state itself stays in registers.
-__attribute__((noinline)) MILLRACE_JPEG_TARGET bool take_ac_rare(Cursor* cursor) {
-  return take_ac(*cursor);
-}
-__attribute__((noinline)) MILLRACE_JPEG_TARGET int take_dc_rare(Cursor* cursor, const DcTable* table) {
-  return take_symbol(*cursor, table->code, cursor->limit + kBlockBytes).value;
-}
-
-MILLRACE_JPEG_INLINE void begin_block(Cursor& cursor) {
-  refill(cursor);
-  const McuBlock& block = *cursor.following;
-  cursor.ac = block.ac;
-  cursor.following = block.next;
-  const std::uint32_t entry = block.dc->entries[cursor.bits >> (64 - kDcBits)];
-  int value;
-  if (__builtin_expect(entry == 0, 0)) {
-    Cursor copy = cursor;
-    value = take_dc_rare(&copy, block.dc);
-    cursor = copy;
-  } else {
-    const std::uint64_t length = entry & 63, missing = entry >> 8 & 255;
-    const std::uint64_t all = cursor.bits >> (64 - length);
-    value = (static_cast<std::int32_t>(entry) >> 16) + static_cast<int>(all & ((std::uint64_t{1} << missing) - 1));
-    consume(cursor, length);
-  }
-  store(cursor.limit, value);
-  cursor.out = cursor.limit + 2;
-  cursor.limit += kBlockBytes;
-}
-
-// Bytes 0-3 of an entry and the two values behind them.
-struct Entry {
-  const std::uint8_t* at;
-  std::uint64_t all;
-  MILLRACE_JPEG_INLINE explicit Entry(const Cursor& cursor)
-      : at(reinterpret_cast<const std::uint8_t*>(cursor.ac->entries.data() + (cursor.bits >> (64 - kAcBits)))) {
-    std::memcpy(&all, at, sizeof all);
-  }
-  MILLRACE_JPEG_INLINE std::uint16_t first() const { return static_cast<std::uint16_t>(all >> 32); }
-};
-
-// The values of one entry. False: something rare, nothing consumed.
-MILLRACE_JPEG_INLINE bool take_entry(Cursor& cursor, const Entry& entry) {
-  char* const end = cursor.out + entry.at[1];
-  if (__builtin_expect(end >= cursor.limit, 0)) return false;
-  std::uint16_t first, rest;
-  std::memcpy(&first, entry.at + 4, sizeof first);
-  std::memcpy(&rest, entry.at + 6, sizeof rest);
-  const auto last = static_cast<std::uint16_t>(rest + (cursor.bits >> (entry.at[3] & 63)));
-  cursor.bits <<= entry.all & 63;
-  cursor.used += entry.all;  // counts modulo 64, and the bits above the low six are a multiple of 64
-  std::memcpy(cursor.out + entry.at[2], &first, sizeof first);
-  std::memcpy(end - 2, &last, sizeof last);
-  cursor.out = end;
-  return true;
-}
-
-// `entry` was not taken: the block ends here, or a symbol is decoded the rare way.
-MILLRACE_JPEG_INLINE void take_event(Cursor& cursor, const Entry& entry) {
-  char* const at = cursor.out + entry.at[2];
-  const int value_bytes = entry.first() != 0 ? 2 : 0;
-  // A symbol before EOB must not fill the block, for then no EOB follows.
-  if (__builtin_expect((entry.all & AcTable::kEndOfBlock) != 0 && at + value_bytes < cursor.limit, 1)) {
-    const std::uint16_t first = entry.first();
-    std::memcpy(at, &first, sizeof first);
-    consume(cursor, entry.all);
-  } else {
-    refill(cursor);
-    Cursor copy = cursor;
-    const bool complete = take_ac_rare(&copy);
-    cursor = copy;
-    if (!complete) return;
-  }
-  begin_block(cursor);
-}
-
-MILLRACE_JPEG_INLINE void run_chunk(Cursor& state) {
+// One symbol of any kind, the rare way.
+__attribute__((noinline)) MILLRACE_JPEG_TARGET void take_one(Cursor& state) {
   Cursor cursor = state;
   refill(cursor);
-  for (int look_up = 0; look_up < 3; ++look_up) {
-    const Entry entry(cursor);
-    if (!take_entry(cursor, entry)) {
-      take_event(cursor, entry);
-      break;
+  const std::uintptr_t end = cursor.last | (kBlockBytes - 1);
+  const bool is_dc = cursor.last == end;
+  const Symbol symbol = take_symbol(cursor, cursor.table->code, is_dc);
+  if (is_dc) {
+    store(cursor.last + 1, symbol.value);
+    cursor.last += 2;
+    turn(cursor);
+  } else if (symbol.size == 0 && symbol.run != 15) {
+    cursor.last = end;
+    turn(cursor);
+  } else {
+    const std::uintptr_t at = cursor.last + 1 + 2 * static_cast<std::uintptr_t>(symbol.run);
+    if (at > end) {
+      if (cursor.bad == 0) cursor.bad = cursor.last;
+      cursor.last = end;
+    } else {
+      store(at, symbol.size == 0 ? 0 : symbol.value);
+      cursor.last = at + 1;
     }
+    if (cursor.last == end) turn(cursor);
   }
   state = cursor;
 }
 
+// One table entry, of one or two symbols. False: nothing done, the rare way has to.
+MILLRACE_JPEG_INLINE bool look_up(Cursor& cursor) {
+  const auto* const at =
+      reinterpret_cast<const std::uint8_t*>(cursor.table->entries.data() + (cursor.bits >> (64 - kIndexBits)));
+  std::uint8_t reached = static_cast<std::uint8_t>(cursor.last | kBlockBytes);
+  if (__builtin_expect(__builtin_add_overflow(reached, at[5], &reached), 0)) return false;
+  std::uint32_t head;
+  std::uint16_t rest;
+  std::memcpy(&head, at, sizeof head);
+  const std::int16_t first = static_cast<std::int8_t>(at[4]);
+  std::memcpy(&rest, at + 6, sizeof rest);
+  // The consumed bits, and above them bits that do not count.
+  const auto last = static_cast<std::uint16_t>(rest + (cursor.bits >> (-head & 63)));
+  cursor.bits <<= head & 63;
+  cursor.used += head;  // counts modulo 64, and the bits above the low six are a multiple of 64
+  std::memcpy(reinterpret_cast<void*>(cursor.last + 1 + at[2]), &first, sizeof first);
+  cursor.last = (cursor.last + at[1]) | at[3];
+  std::memcpy(reinterpret_cast<void*>(cursor.last - 1), &last, sizeof last);
+  switch_if(head, cursor);
+  return true;
+}
+
+// The rare way works on a state in memory, so that the state itself stays in registers.
+MILLRACE_JPEG_INLINE void take_rare(Cursor& cursor, Cursor& memory) {
+  const std::uintptr_t bad = memory.bad;
+  memory = cursor;
+  memory.bad = bad;
+  take_one(memory);
+  cursor = memory;
+}
+
 MILLRACE_JPEG_TARGET void run_one(Cursor& cursor, int chunks) {
   Cursor state = cursor;
-  for (int i = 0; i < chunks; ++i) run_chunk(state);
+  for (int i = 0; i < chunks; ++i) {
+    refill(state);
+    if (__builtin_expect(look_up(state) && look_up(state) && look_up(state), 1)) continue;
+    take_rare(state, cursor);
+  }
+  state.bad = cursor.bad;
   cursor = state;
 }
 
+// The streams take turns look-up by look-up: a processor's window of waiting instructions holds few look-ups.
 MILLRACE_JPEG_TARGET void run_two(Cursor& first, Cursor& second, int chunks) {
   Cursor a = first, b = second;
   for (int i = 0; i < chunks; ++i) {
-    run_chunk(a);
-    run_chunk(b);
+    refill(a);
+    refill(b);
+    for (int k = 0; k < 3; ++k) {
+      if (!look_up(a)) {
+        take_rare(a, first);
+        break;
+      }
+      if (!look_up(b)) {
+        take_rare(b, second);
+        break;
+      }
+    }
   }
+  a.bad = first.bad;
+  b.bad = second.bad;
   first = a;
   second = b;
 }
 
-MILLRACE_JPEG_TARGET void start(const std::uint8_t* data, std::int64_t bit, const McuBlock* first, char* out,
-                                Cursor& cursor) {
-  cursor = {.used = 63, .next = data + (bit >> 3), .following = first, .limit = out};
-  refill(cursor);
-  consume(cursor, static_cast<std::uint64_t>(bit & 7));
-  begin_block(cursor);
-}
-
-constexpr EntropyKernels kKernels{start, run_one, run_two};
+constexpr EntropyKernels kKernels{run_one, run_two};

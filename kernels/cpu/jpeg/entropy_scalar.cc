@@ -8,6 +8,12 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
+inline __attribute__((always_inline)) void switch_if(std::uint32_t head, Cursor& cursor) {
+  const TableSwitch then = *cursor.then;
+  cursor.table = head & HuffmanTable::kSwitch ? then.table : cursor.table;
+  cursor.then = head & HuffmanTable::kSwitch ? then.next : cursor.then;
+}
+
 #include "kernels/cpu/jpeg/entropy_loop.h"
 
 }  // namespace

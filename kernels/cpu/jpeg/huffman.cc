@@ -44,22 +44,17 @@ void fill(Single* first, int count, int missing, int size, Single entry) {
   }
 }
 
-struct Width {
-  int index;  // bits of the table's index
-  int most;   // bits that an entry may consume
-};
-
 // `advance_of` and `size_of` say what a symbol means.
 template <typename AdvanceOf, typename SizeOf>
-void make_singles(const HuffmanSpec& spec, Width width, Single* singles, AdvanceOf advance_of, SizeOf size_of) {
-  std::fill_n(singles, 1 << width.index, Single{});
+void make_singles(const HuffmanSpec& spec, Single* singles, AdvanceOf advance_of, SizeOf size_of) {
+  std::fill_n(singles, 1 << kIndexBits, Single{});
   int code = 0, at = 0;
-  for (int length = 1; length <= width.index; ++length, code <<= 1) {
+  for (int length = 1; length <= kIndexBits; ++length, code <<= 1) {
     for (int i = 0; i < spec.counts[static_cast<std::size_t>(length - 1)]; ++i, ++at, ++code) {
       const int symbol = spec.symbols[static_cast<std::size_t>(at)];
       const int size = size_of(symbol);
-      if (length + size > width.most || (length == width.index && size > 0)) continue;
-      const int free_bits = width.index - length;
+      if (length + size > kMostEntryBits || (length == kIndexBits && size > 0)) continue;
+      const int free_bits = kIndexBits - length;
       const Single entry{static_cast<std::uint8_t>(length + size), static_cast<std::uint8_t>(advance_of(symbol)), 0};
       fill(singles + (code << free_bits), 1 << free_bits, size - free_bits, size, entry);
     }
@@ -72,53 +67,54 @@ int ac_advance(int symbol) {
   return (symbol >> 4) + 1;
 }
 
-// A run of 16 zeros makes no pair with EOB: where it fills the block, no EOB follows.
+// A look-up gives both where the index holds them whole.
 bool makes_pair(const Single& first, const Single& second) {
-  if (first.length == 0 || first.advance == 0 || second.length == 0) return false;
-  if (second.advance == 0 && first.value == 0) return false;
-  return first.length + second.length <= kAcBits;
+  return first.length != 0 && first.advance != 0 && second.length != 0 && first.length + second.length <= kIndexBits;
 }
 
-std::uint64_t pack(std::uint32_t index, const Single& first, const Single* second) {
-  const int advance = first.advance + (second ? second->advance : 0);
-  const bool ends = first.length != 0 && (second ? second->advance == 0 : first.advance == 0);
-  const int length = first.length + (second ? second->length : 0);
-  const int missing = std::max(0, length - kAcBits);
-  const std::uint64_t flag = ends ? AcTable::kEndOfBlock : 0;
-  const std::uint64_t step = ends || first.length == 0 ? AcTable::kLeave : static_cast<std::uint64_t>(2 * advance);
+// The consumed bits that the index has, where they stand in all the consumed ones.
+std::uint32_t known_bits(std::uint32_t index, int length) {
+  return length <= kIndexBits ? index >> (kIndexBits - length) : index << (length - kIndexBits);
+}
+
+std::uint64_t pack(std::uint32_t index, const Single& first, const Single* second, bool is_dc) {
+  const Single& last = second ? *second : first;
+  if (first.length == 0) return std::uint64_t{HuffmanTable::kLeave} << 40;
+  const bool ends = last.advance == 0;
+  const auto length = static_cast<std::uint32_t>(first.length + (second ? second->length : 0));
+  const std::uint64_t advance = static_cast<std::uint64_t>(2 * (first.advance + (second ? second->advance : 0)));
   const auto place = static_cast<std::uint64_t>(first.advance > 0 ? 2 * first.advance - 2 : 0);
-  const auto shift = static_cast<std::uint64_t>(64 - kAcBits - missing);
-  const int last = second ? second->value : first.value;
-  const auto rest = static_cast<std::uint16_t>(static_cast<std::uint32_t>(last) - (index << missing));
-  return static_cast<std::uint64_t>(length) | flag | step << 8 | place << 16 | shift << 24 |
-         std::uint64_t{static_cast<std::uint16_t>(first.value)} << 32 | std::uint64_t{rest} << 48;
+  const std::uint64_t turn = ends || is_dc ? HuffmanTable::kSwitch : 0;
+  const std::uint64_t end = ends ? HuffmanTable::kEndOfBlock : 0;
+  const auto rest = static_cast<std::uint16_t>(static_cast<std::uint32_t>(ends ? 0 : last.value) -
+                                               known_bits(index, static_cast<int>(length)));
+  const std::uint64_t check = is_dc || advance == 0 ? 0 : advance + 1;
+  return length | turn | (ends ? 0 : advance) << 8 | place << 16 | end << 24 |
+         std::uint64_t{static_cast<std::uint8_t>(first.value)} << 32 | check << 40 | std::uint64_t{rest} << 48;
 }
 
 }  // namespace
 
-bool build(const HuffmanSpec& spec, AcTable& table) {
+bool build_ac(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;
-  std::array<Single, 1 << kAcBits> singles;
-  make_singles(spec, {kAcBits, kMostEntryBits}, singles.data(), ac_advance, [](int symbol) { return symbol & 15; });
-  constexpr std::uint32_t kMask = (1U << kAcBits) - 1;
+  std::array<Single, 1 << kIndexBits> singles;
+  make_singles(spec, singles.data(), ac_advance, [](int symbol) { return symbol & 15; });
+  constexpr std::uint32_t kMask = (1U << kIndexBits) - 1;
   for (std::uint32_t i = 0; i <= kMask; ++i) {
     const Single& first = singles[i];
     const Single& second = singles[(i << first.length) & kMask];
-    table.entries[i] = pack(i, first, makes_pair(first, second) ? &second : nullptr);
+    table.entries[i] = pack(i, first, makes_pair(first, second) ? &second : nullptr, false);
   }
   return true;
 }
 
-bool build(const HuffmanSpec& spec, DcTable& table) {
+bool build_dc(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;
   if (std::any_of(spec.symbols.begin(), spec.symbols.end(), [](int size) { return size > 15; })) return false;
-  std::array<Single, 1 << kDcBits> singles;
+  std::array<Single, 1 << kIndexBits> singles;
   make_singles(
-      spec, {kDcBits, 25}, singles.data(), [](int) { return 1; }, [](int symbol) { return symbol; });
-  std::transform(singles.begin(), singles.end(), table.entries.begin(), [](const Single& single) {
-    const auto missing = static_cast<std::uint32_t>(std::max(0, single.length - kDcBits));
-    return single.length | missing << 8 | static_cast<std::uint32_t>(std::uint16_t(single.value)) << 16;
-  });
+      spec, singles.data(), [](int) { return 1; }, [](int symbol) { return symbol; });
+  for (std::uint32_t i = 0; i < singles.size(); ++i) table.entries[i] = pack(i, singles[i], nullptr, true);
   return true;
 }
 

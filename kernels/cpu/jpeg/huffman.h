@@ -9,9 +9,8 @@
 
 namespace millrace::kernels::jpeg {
 
-inline constexpr int kAcBits = 10;         // index of an AC table
-inline constexpr int kDcBits = 9;          // index of a DC table
-inline constexpr int kMostEntryBits = 18;  // that an AC entry may consume: three of them fit into one refill
+inline constexpr int kIndexBits = 10;      // index of a table
+inline constexpr int kMostEntryBits = 18;  // that an entry may consume: three of them fit into one refill
 
 // The canonical codes, for what the packed entries leave out. A code of `length` bits is below limit[length - 1] when
 // both are aligned to 16 bits; symbol = symbols[offset[length] + code].
@@ -21,31 +20,29 @@ struct CanonicalCode {
   std::array<std::uint8_t, 256> symbols;
 };
 
-// An AC entry, 8 bytes from the low one:
-//   0  bits consumed (bits 0-5); bit 7: ends with EOB
-//   1  bytes that the output advances by, 2 a coefficient; kLeave: EOB, or not in the table
-//   2  offset in bytes of the first value
-//   3  right shift of the bit buffer that leaves the index and, behind it, the value bits that the index lacks
-//   4  first value (16 bits)
-//   6  last value - (index << lacking bits), mod 65536: the last value is this + (buffer >> shift), without a mask or a
-//      branch for the sign
-// With one symbol both values have one place, and the last is stored over the first.
-struct AcTable {
-  static constexpr std::uint8_t kLeave = 128;
-  static constexpr std::uint8_t kEndOfBlock = 128;
-  std::array<std::uint64_t, 1 << kAcBits> entries;
-  CanonicalCode code;
-};
-
-// A DC entry: bits consumed (8 bits; 0: not in the table), value bits that the index lacks (8), the value without them
-// (16, signed).
-struct DcTable {
-  std::array<std::uint32_t, 1 << kDcBits> entries;
+// A look-up's result, 8 bytes from the low one. Positions are bytes of a block, 2 a coefficient.
+//   0  bits consumed (bits 0-5); kSwitch: the next look-up takes the other table: behind a DC coefficient, or EOB
+//   1  added to the position
+//   2  offset of the first value
+//   3  bits set in the position of the last byte written: 127 with EOB, which ends the block; otherwise 0
+//   4  first value (8 bits, signed), where there are two
+//   5  the entry applies as long as this plus the position of the last byte written stays below 128: it does not where
+//   the
+//      code is not in the table, or the block would be full without EOB or before it
+//   6  last value - (all consumed bits that the index has, shifted to their place), mod 65536: the last value is this +
+//      the consumed bits, without a mask or a branch for the sign
+// With one symbol both values have one place, and the last is stored over the first. With EOB the last value is 0, at
+// the block's end.
+struct HuffmanTable {
+  static constexpr std::uint8_t kSwitch = 64;
+  static constexpr std::uint8_t kLeave = 255;
+  static constexpr std::uint8_t kEndOfBlock = 127;
+  alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
   CanonicalCode code;
 };
 
 // false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, DC sizes above 15).
-bool build(const HuffmanSpec& spec, AcTable& table);
-bool build(const HuffmanSpec& spec, DcTable& table);
+bool build_ac(const HuffmanSpec& spec, HuffmanTable& table);
+bool build_dc(const HuffmanSpec& spec, HuffmanTable& table);
 
 }  // namespace millrace::kernels::jpeg

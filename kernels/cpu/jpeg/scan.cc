@@ -7,10 +7,10 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr int kWindow = 64;               // chunks between two deliveries, of at most one block's end each
+constexpr int kWindow = 64;               // chunks between two deliveries, of at most two blocks' ends each
 constexpr int kFewestChunks = 4;          // near the end of the data
 constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
-constexpr std::size_t kMemory = (kCapacity + kWindow + 2) * kBlockBytes;
+constexpr std::size_t kMemory = (kCapacity + 2 * kWindow + 3) * kBlockBytes;
 constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
 constexpr int kMostSteps = 3000;                             // blocks until streams are said not to meet
@@ -64,14 +64,20 @@ bool ScanDecoder::prepare(Stream& stream) {
 void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
   stream.index = index;
   stream.before_last_run = {};
-  kernels_.start(scan_.data, bit, scan_.mcu.data(), stream.base(), stream.cursor);
+  const McuBlock& first = scan_.mcu.front();
+  stream.cursor = {.bits = peek(scan_.data, bit),
+                   .used = 7 + static_cast<std::uint64_t>(bit & 7),
+                   .next = scan_.data + (bit >> 3) + 7,
+                   .table = first.dc,
+                   .then = &first.behind_dc,
+                   .last = reinterpret_cast<std::uintptr_t>(stream.base()) - 1};
 }
 
 // All blocks zero again, as the decoder needs them.
 void ScanDecoder::clear(Stream& stream) {
-  if (stream.cursor.limit == nullptr) return;
-  std::memset(stream.base(), 0, static_cast<std::size_t>(stream.cursor.limit - stream.base()));
-  stream.cursor.limit = nullptr;
+  if (stream.cursor.last == 0) return;
+  std::memset(stream.base(), 0, static_cast<std::size_t>(stream.extent()));
+  stream.cursor.last = 0;
 }
 
 int ScanDecoder::chunks_before_end(const Stream& stream) const {
@@ -81,10 +87,10 @@ int ScanDecoder::chunks_before_end(const Stream& stream) const {
 
 ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
   const Cursor& cursor = stream.cursor;
-  const McuBlock* block = cursor.following;  // the one before it, in a circle
-  while (block->next != cursor.following) block = block->next;
-  const auto left = static_cast<int>((cursor.limit - cursor.out) / 2);
-  return {position(stream), block, kCoefficients - left, stream.index + stream.complete()};
+  const McuBlock* block = scan_.mcu.data();
+  while (cursor.then != &block->behind_dc && cursor.then != &block->behind_block) block = block->next;
+  const auto coefficient = static_cast<int>((cursor.last + 1) % kBlockBytes / 2);
+  return {position(stream), block, coefficient, stream.index + stream.complete()};
 }
 
 void ScanDecoder::run(Stream& stream) {
@@ -106,10 +112,7 @@ void ScanDecoder::run_both(Stream& first, Stream& second) {
 ScanEnd ScanDecoder::deliver(Stream& stream, std::int64_t skipped, std::int64_t end) {
   Cursor& cursor = stream.cursor;
   char* const base = stream.base();
-  if (cursor.bad != nullptr) {
-    const std::int64_t block = stream.index + (cursor.bad - base) / kBlockBytes - 1;
-    if (block < scan_.blocks) return ScanEnd::kOdd;
-  }
+  if (cursor.bad != 0 && stream.index + stream.bad_block() < scan_.blocks) return ScanEnd::kOdd;
   const std::int64_t count = std::min(stream.complete(), end - stream.index);
   if (count == 0) return ScanEnd::kDone;
   std::memset(base, 0, static_cast<std::size_t>(skipped * kBlockBytes));
@@ -117,14 +120,12 @@ ScanEnd ScanDecoder::deliver(Stream& stream, std::int64_t skipped, std::int64_t 
   if (count > skipped && !consumer_->take(reinterpret_cast<std::int16_t*>(first), count - skipped))
     return ScanEnd::kStopped;
   stream.index += count;
-  const auto moved = count * kBlockBytes;
-  const auto kept = static_cast<std::size_t>(cursor.limit - base - moved);
-  std::memmove(base, base + moved, kept);
-  const auto overlap = std::max<std::int64_t>(moved, static_cast<std::int64_t>(kept));
-  std::memset(base + overlap, 0, static_cast<std::size_t>(cursor.limit - base - overlap));
-  cursor.out -= moved;
-  cursor.limit -= moved;
-  if (cursor.bad != nullptr) cursor.bad -= moved;
+  const std::int64_t moved = count * kBlockBytes, kept = stream.extent() - moved;
+  std::memmove(base, base + moved, static_cast<std::size_t>(kept));
+  const std::int64_t stale = std::max(moved, kept);
+  std::memset(base + stale, 0, static_cast<std::size_t>(moved + kept - stale));
+  cursor.last -= static_cast<std::uintptr_t>(moved);
+  if (cursor.bad != 0) cursor.bad -= static_cast<std::uintptr_t>(moved);
   return ScanEnd::kDone;
 }
 
@@ -143,7 +144,7 @@ ScanEnd ScanDecoder::speculate() {
   const std::int64_t guess = (here + std::min(left / 2, kMostAhead)) & ~std::int64_t{7};
   start(*guess_, guess, 0);
   while (sure_->index < scan_.blocks && position(*sure_) < guess) {
-    const bool room = guess_->complete() + kWindow <= kCapacity && position(*guess_) < end_bit_;
+    const bool room = guess_->complete() + 2 * kWindow <= kCapacity && position(*guess_) < end_bit_;
     if (room)
       run_both(*sure_, *guess_);
     else
@@ -168,9 +169,8 @@ ScanEnd ScanDecoder::join(std::int64_t guess) {
     }
     return ScanEnd::kDone;
   }
-  while (guess_->complete() < other.index && guess_->cursor.bad == nullptr) run(*guess_);
-  const char* const bad = guess_->cursor.bad;
-  if (bad != nullptr && (bad - guess_->base()) / kBlockBytes <= other.index) {  // it lost its way before
+  while (guess_->complete() < other.index && guess_->cursor.bad == 0) run(*guess_);
+  if (guess_->cursor.bad != 0 && guess_->bad_block() < other.index) {  // it lost its way before
     clear(*guess_);
     return ScanEnd::kDone;
   }

@@ -59,8 +59,15 @@ class ScanDecoder {
     std::int64_t index = 0;  // of the block at the memory's beginning
     Place before_last_run;   // kept near the end of the data only
 
-    char* base() { return reinterpret_cast<char*>(memory.data()); }
-    std::int64_t complete() { return (cursor.limit - base()) / kBlockBytes - 1; }
+    // The first block; the one before it is never used.
+    char* base() { return reinterpret_cast<char*>(memory.data()) + kBlockBytes; }
+    std::int64_t offset_of(std::uintptr_t address) {
+      return static_cast<std::int64_t>(address - reinterpret_cast<std::uintptr_t>(base()));
+    }
+    std::int64_t complete() { return offset_of(cursor.last + 1) / kBlockBytes; }
+    // Bytes up to the end of the block that is being decoded.
+    std::int64_t extent() { return offset_of(cursor.last | (kBlockBytes - 1)) + 1; }
+    std::int64_t bad_block() { return offset_of(cursor.bad) / kBlockBytes; }
   };
 
   bool prepare(Stream& stream);
