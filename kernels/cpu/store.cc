@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/plane_kernels.h"
 #include "kernels/cpu/row_kernels.h"
 #include "kernels/cpu/store_kernels.h"
 #include "kernels/cpu/workspace.h"
@@ -76,6 +77,30 @@ void ImageStore::operator()(int y, const std::uint8_t* row) {
   if (table_.channels() == 1) return store_grey_planes(y, row);
   if (table_.spec().layout == Layout::kNhwc) return store_pixels(y, row);
   source_channels_ == 1 ? store_grey_planes(y, row) : store_colour_planes(y, row);
+}
+
+void ImageStore::store_planes(int y, const std::uint8_t* const* rows) {
+  flip_ = Flip::kNone;
+  const bool as_pixels = !table_.spec().patches && table_.spec().layout == Layout::kNhwc;
+  if (source_channels_ == 1) return (*this)(y, rows[0]);
+  if (as_pixels || table_.channels() == 1) {
+    std::uint8_t* const pixels = workspace_.pixel_row(3 * (row_bytes(size_.width) + 64));
+    plane_kernels(workspace_.target()).to_pixels(rows, size_.width, pixels);
+    return (*this)(y, pixels);
+  }
+  const std::uint8_t* planes[3];
+  for (int c = 0; c < 3; ++c) planes[c] = rows[colour_of(table_.spec().channels, c)];
+  if (table_.spec().patches)
+    scatter_split(y, planes, reinterpret_cast<std::byte*>(workspace_.store_rows(4 * row_bytes(size_.width))));
+  else
+    store_split(y, planes);
+}
+
+// One row of every plane, from rows in the tensor's order.
+void ImageStore::store_split(int y, const std::uint8_t* const planes[3]) {
+  const std::size_t row_size = static_cast<std::size_t>(size_.width) * table_.element_bytes();
+  std::byte* const out = tensor_ + y * row_size;
+  for (int c = 0; c < 3; ++c) widen(table_.plane(c), planes[c], size_.width, out + c * row_size * size_.height);
 }
 
 void ImageStore::widen(const StorePlane& plane, const std::uint8_t* in, int count, std::byte* out) const {
@@ -161,10 +186,13 @@ void ImageStore::store_patches(int y, const std::uint8_t* row) {
     kernels_.split(row, size_.width, flip_, colours);
     for (int c = 0; c < 3; ++c) planes[c] = colours[colour_of(table_.spec().channels, c)];
   }
-  std::byte* widened = reinterpret_cast<std::byte*>(scratch + 3 * pitch);
+  scatter_split(y, planes, reinterpret_cast<std::byte*>(scratch + 3 * pitch));
+}
+
+void ImageStore::scatter_split(int y, const std::uint8_t* const planes[3], std::byte* scratch) {
   for (int c = 0; c < table_.channels(); ++c) {
-    widen(table_.plane(c), planes[c], size_.width, widened);
-    scatter(y, c, widened);
+    widen(table_.plane(c), planes[c], size_.width, scratch);
+    scatter(y, c, scratch);
   }
 }
 

@@ -102,11 +102,17 @@ class ImageStore {
   // REQUIRES: 0 <= y < size.height; `row` has size.width * source_channels bytes. Rows may come in any order.
   void operator()(int y, const std::uint8_t* row);
 
+  // The same from a row of each channel (three of RGB, or one of grey), flipped already: `flip` counts for nothing.
+  // The rows have kPlaneSlack (plane_kernels.h) bytes of room behind them.
+  void store_planes(int y, const std::uint8_t* const* rows);
+
  private:
   void store_colour_planes(int y, const std::uint8_t* row);
   void store_grey_planes(int y, const std::uint8_t* row);
   void store_pixels(int y, const std::uint8_t* row);
   void store_patches(int y, const std::uint8_t* row);
+  void store_split(int y, const std::uint8_t* const planes[3]);
+  void scatter_split(int y, const std::uint8_t* const planes[3], std::byte* scratch);
   void scatter(int y, int channel, const std::byte* row);
   void widen(const StorePlane& plane, const std::uint8_t* in, int count, std::byte* out) const;
   const std::uint8_t* in_tensor_channels(const std::uint8_t* row);

@@ -63,5 +63,8 @@ std::uint8_t* Workspace::ring(std::size_t bytes) {
 std::uint8_t* Workspace::store_rows(std::size_t bytes) {
   return sized(store_rows_, bytes);
 }
+std::uint8_t* Workspace::pixel_row(std::size_t bytes) {
+  return sized(pixel_row_, bytes);
+}
 
 }  // namespace millrace::kernels

@@ -32,10 +32,11 @@ class Workspace {
   ResamplePlan plan(const ResampleSpec& spec);
 
   // Scratch for the kernels themselves, 64-byte aligned and zeroed when new; it keeps its contents until the same
-  // scratch is asked for again. The ring belongs to resample_rows(), the rows to ImageStore. Both grow as needed (the
+  // scratch is asked for again. The ring belongs to resample_rows(), the others to ImageStore. They grow as needed (the
   // ring to a source picture's bytes at most, for the steepest shrinking) and fall back below 8 MiB afterwards.
   std::uint8_t* ring(std::size_t bytes);
   std::uint8_t* store_rows(std::size_t bytes);
+  std::uint8_t* pixel_row(std::size_t bytes);
   std::vector<const std::uint8_t*>& quads() { return quads_; }
 
   std::size_t cached_tables() const { return tables_.size(); }
@@ -56,6 +57,7 @@ class Workspace {
   std::map<AxisSpec, Cached> tables_;
   std::vector<Line> ring_;
   std::vector<Line> store_rows_;
+  std::vector<Line> pixel_row_;
   std::vector<const std::uint8_t*> quads_;
 };
 

@@ -6,7 +6,7 @@
 
 namespace millrace::bench {
 
-// jpeg.entropy, jpeg.decode.exact, train.exact.first.
+// jpeg.entropy, jpeg.decode.exact, train.exact.first, train.fast.first.
 void run_engine(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

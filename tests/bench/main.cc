@@ -20,7 +20,7 @@ constexpr Group kGroups[] = {
     {"handover.p50 handover.p99 handover.x10.p50", run_handover},
     {"service.efficiency.1 service.efficiency.2", run_efficiency},
     {"daemon.rss daemon.rss.growth", run_memory},
-    {"jpeg.entropy jpeg.decode.exact train.exact.first", run_engine},
+    {"jpeg.entropy jpeg.decode.exact train.exact.first train.fast.first", run_engine},
 };
 
 std::string default_data() {

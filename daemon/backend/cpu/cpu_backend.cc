@@ -115,7 +115,7 @@ void CpuBackend::run(QueuedDecode queued, ImageWorkspace& workspace) {
 
 SampleOutcome CpuBackend::make(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace) const {
   if (queue_.closed() || (job.stop && job.stop->stopped())) return {.index = task.index, .error = cancelled_error()};
-  return make_image(task, *job.recipe, limits_, workspace);
+  return make_image(task, *job.recipe, limits_, workspace, job.fidelity);
 }
 
 }  // namespace millrace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "daemon/backend/cpu/fused_jpeg.h"
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "daemon/backend/cpu/png_decoder.h"
@@ -138,37 +139,82 @@ kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe
           .filter = static_cast<kernels::Filter>(recipe.filter)};
 }
 
+bool has_fast_form(const kernels::ResampleSpec& spec) {
+  return spec.filter != kernels::Filter::kNearest;
+}
+
 // The part of the oriented picture that the window depends on.
 kernels::Box needed_box(const SampleGeometry& geometry, const Recipe& recipe, kernels::Workspace& workspace) {
   const kernels::Box needed = kernels::needed_source(workspace.plan(resample_spec(geometry, recipe, 3)));
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
 
+kernels::Flip flip_of(const SampleGeometry& geometry) {
+  return geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone;
+}
+
 void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
-                        const kernels::Box& place, ImageWorkspace& workspace) {
+                        const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
   const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
-  const kernels::Flip flip = geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone;
-  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels, flip,
-                            workspace.arithmetic());
-  const kernels::ResamplePlan plan = workspace.arithmetic().plan(resample_spec(geometry, recipe, part.channels));
-  kernels::resample(plan, crop, workspace.arithmetic(), store);
+  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels,
+                            flip_of(geometry), workspace.arithmetic());
+  const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
+  if (fidelity == Fidelity::kFast && has_fast_form(spec)) {
+    const auto store_row = [&](int y, std::uint8_t* const* rows) { store.store_planes(y, rows); };
+    workspace.planes().run({spec, 0, 0, kernels::plain_layout(crop.size(), part.channels), flip_of(geometry)}, crop,
+                           kernels::plane_row_sink(store_row));
+    return;
+  }
+  kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
+}
+
+// --- fast ---
+
+// nullopt: not for the fused path.
+std::optional<Result<void>> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
+                                       ImageWorkspace& workspace) {
+  const SourceInfo& info = task.image.info;
+  const SampleGeometry& geometry = task.geometry;
+  const kernels::ResampleSpec spec = resample_spec(geometry, recipe, 3);
+  if (workspace.jpeg() == nullptr || info.format != ImageFormat::kJpeg || !has_fast_form(spec)) return std::nullopt;
+  if (kernels::orientation_of(info.orientation) != kernels::Orientation::kUpright) return std::nullopt;
+  return make_from_jpeg({task.image.bytes.view(), to_kernels(info.stored), {}, deadline},
+                        {.resample = spec,
+                         .left = geometry.crop.left,
+                         .top = geometry.crop.top,
+                         .flip = flip_of(geometry),
+                         .table = workspace.store_table(recipe),
+                         .tensor = task.out},
+                        {*workspace.jpeg(), workspace.planes(), workspace.arithmetic()});
+}
+
+std::chrono::microseconds since(Clock::time_point begun) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
 }
 
 Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                      ImageWorkspace& workspace, SampleOutcome& outcome) {
+                      ImageWorkspace& workspace, Fidelity fidelity, SampleOutcome& outcome) {
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
   MILLRACE_TRY_VOID(check_task(task, recipe));
+  if (fidelity == Fidelity::kFast) {
+    const auto made = make_fused(task, recipe, begun + limits.time, workspace);
+    outcome.decode = since(begun);
+    if (made) {
+      workspace.trim(0);
+      return *made;
+    }
+  }
   const kernels::Box needed = needed_box(task.geometry, recipe, workspace.arithmetic());
   const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace);
   const Clock::time_point decoded = Clock::now();
-  outcome.decode = std::chrono::duration_cast<std::chrono::microseconds>(decoded - begun);
+  outcome.decode = since(begun);
   if (!part) return part.error();
   if (decoded > begun + limits.time) return deadline_error();
-  resample_and_store(task, recipe, *part, needed, workspace);
-  outcome.transform = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded);
+  resample_and_store(task, recipe, *part, needed, workspace, fidelity);
+  outcome.transform = since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   return {};
 }
@@ -195,13 +241,14 @@ void ImageWorkspace::trim(std::size_t pixel_bytes) {
   decoded_.trim();
   turned_.trim();
   if (jpeg_) jpeg_->trim(PixelBuffer::kKept);
+  planes_.trim(PixelBuffer::kKept);
   if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace();
 }
 
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                         ImageWorkspace& workspace) {
+                         ImageWorkspace& workspace, Fidelity fidelity) {
   SampleOutcome outcome{.index = task.index};
-  const Result<void> made = try_make(task, recipe, limits, workspace, outcome);
+  const Result<void> made = try_make(task, recipe, limits, workspace, fidelity, outcome);
   if (!made) {
     outcome.error = made.error();
     workspace.trim(0);

@@ -13,6 +13,7 @@
 #include "daemon/backend/cpu/pixel_buffer.h"
 #include "daemon/model/limits.h"
 #include "kernels/cpu/jpeg/decoder.h"
+#include "kernels/cpu/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 
@@ -35,6 +36,7 @@ class ImageWorkspace {
   kernels::Workspace& arithmetic() { return *kernels_; }
   // nullptr: libjpeg-turbo decodes everything.
   kernels::jpeg::Decoder* jpeg() { return jpeg_ ? &*jpeg_ : nullptr; }
+  kernels::PlaneResampler& planes() { return planes_; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);
   // Gives back what a giant image of `pixel_bytes` left behind.
@@ -45,14 +47,15 @@ class ImageWorkspace {
   PixelBuffer turned_;
   std::optional<kernels::Workspace> kernels_{std::in_place};
   std::optional<kernels::jpeg::Decoder> jpeg_;
+  kernels::PlaneResampler planes_;
   std::list<kernels::StoreTable> tables_;  // the last used first
 };
 
-// Fills task.out. The outcome has the task's index, decode and transform times, and the reason when it failed:
-// kInvalid, kUnsupported, kDeadline, kExhausted; kInternal when the task contradicts itself. Never reads or writes
-// outside the task's bytes, whatever is in them. Steady state allocates only what the decoding libraries allocate for
-// themselves.
+// Fills task.out. `fast`: within the bound that README.md states, exact where it has no way of its own. The outcome has
+// the task's index, decode and transform times, and the reason when it failed: kInvalid, kUnsupported, kDeadline,
+// kExhausted; kInternal when the task contradicts itself. Never reads or writes outside the task's bytes, whatever is
+// in them. Steady state allocates only what the decoding libraries allocate for themselves.
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                         ImageWorkspace& workspace);
+                         ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact);
 
 }  // namespace millrace

@@ -125,7 +125,7 @@ std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const Sample
   }
   if (options_.fail_every != 0 && samples_ % options_.fail_every == 0) return Error{Code::kInternal, "made to fail"};
   if (options_.instant) return std::nullopt;
-  outcome = make_image(task, *job.recipe, limits_, workspace);
+  outcome = make_image(task, *job.recipe, limits_, workspace, job.fidelity);
   return std::exchange(outcome.error, std::nullopt);
 }
 

@@ -29,13 +29,27 @@ std::ptrdiff_t round_up(std::ptrdiff_t value) {
 
 bool Assembler::begin(const Header& header, const Box& box, const MutableU8View& out,
                       std::chrono::steady_clock::time_point deadline) {
+  out_ = out;
+  consumer_ = nullptr;
+  lines_held_ = 2;
+  return begin(header, box, deadline);
+}
+
+bool Assembler::begin(const Header& header, const PlaneRequest& request,
+                      std::chrono::steady_clock::time_point deadline) {
+  consumer_ = &request.consumer;
+  lines_held_ = 2;
+  while (lines_held_ * kBlock < request.rows_held + 3 * kBlock) lines_held_ *= 2;
+  return begin(header, request.box, deadline);
+}
+
+bool Assembler::begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline) {
   size_ = header.size;
   components_ = header.components;
   h_ = header.component[0].h;
   v_ = header.component[0].v;
   mcus_ = {divide_up(size_.width, kBlock * h_), divide_up(size_.height, kBlock * v_)};
   box_ = box;
-  out_ = out;
   deadline_ = deadline;
   for (int i = 0; i < components_; ++i)
     dequantisers_[i] = make_dequantiser(*header.quant[header.component[static_cast<std::size_t>(i)].quant]);
@@ -62,14 +76,15 @@ bool Assembler::reserve_planes() {
   const int mcus = columns_.end - columns_.begin;
   const auto stride_of = [&](int h) { return round_up(std::ptrdiff_t{kBlock} * h * mcus) + 2 * kRowSlack; };
   const std::ptrdiff_t luma = stride_of(h_), chroma = stride_of(1), row = stride_of(2);
-  const std::ptrdiff_t luma_bytes = luma * 2 * kBlock * v_, chroma_bytes = chroma * 2 * kBlock;
+  const std::ptrdiff_t luma_bytes = luma * lines_held_ * kBlock * v_;
+  const std::ptrdiff_t chroma_bytes = chroma * lines_held_ * kBlock;
   const std::ptrdiff_t total = luma_bytes + 2 * chroma_bytes + 4 * row + 2 * kRowSlack;
   std::uint8_t* at = memory_.reserve(static_cast<std::size_t>(total));
   if (at == nullptr) return false;
   at += kRowSlack;
-  planes_[0] = {at, luma, 2 * kBlock * v_};
+  planes_[0] = {at, luma, lines_held_ * kBlock * v_};
   at += luma_bytes;
-  for (int i = 1; i < 3; ++i, at += chroma_bytes) planes_[i] = {at, chroma, 2 * kBlock};
+  for (int i = 1; i < 3; ++i, at += chroma_bytes) planes_[i] = {at, chroma, lines_held_ * kBlock};
   for (std::uint8_t*& upsampled : upsampled_) {
     upsampled = at;
     at += row;
@@ -101,7 +116,8 @@ std::int64_t Assembler::blocks_of_image() const {
 void Assembler::begin_mcu_row() {
   for (int i = 0; i < blocks_in_mcu_; ++i) {
     const Plane& plane = planes_[places_[i].component];
-    places_[i].out = plane.samples + (line_ & 1) * (plane.rows / 2) * plane.stride + places_[i].offset;
+    places_[i].out =
+        plane.samples + (line_ & (lines_held_ - 1)) * (plane.rows / lines_held_) * plane.stride + places_[i].offset;
   }
 }
 
@@ -145,7 +161,7 @@ bool Assembler::end_mcu_row() {
   if (!flush()) return false;
   late_ = std::chrono::steady_clock::now() > deadline_;
   if (late_) return false;
-  if (line_ >= lines_.begin) make_rows();
+  if (line_ >= lines_.begin) consumer_ == nullptr ? make_rows() : hand_over_planes();
   column_ = 0;
   ++line_;
   begin_mcu_row();
@@ -158,6 +174,19 @@ void Assembler::make_rows() {
   const int known = kBlock * v_ * (line_ + 1) - (v_ == 2 ? 1 : 0);
   const int ready = line_ + 1 == lines_.end ? end : std::min(end, known);
   for (; next_row_ < ready; ++next_row_) make_row(next_row_);
+}
+
+void Assembler::hand_over_planes() {
+  SamplePlane planes[3];
+  int ready[3];
+  for (int i = 0; i < components_; ++i) {
+    const Plane& plane = planes_[i];
+    const int h = i == 0 ? h_ : 1, below = i == 0 ? 1 : v_, rows = plane.rows / lines_held_;
+    planes[i] = {plane.samples, plane.stride, columns_.begin * kBlock * h, static_cast<unsigned>(plane.rows - 1)};
+    ready[i] = std::min(rows * (line_ + 1), divide_up(size_.height, below));
+  }
+  if (line_ + 1 == lines_.end) next_row_ = box_.top + box_.height;
+  consumer_->take(planes, ready);
 }
 
 void Assembler::make_row(int y) {

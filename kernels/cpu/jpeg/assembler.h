@@ -1,7 +1,7 @@
 // From a scan's blocks, in order, to the pixels of a box: DC prediction, inverse DCT, chroma upsampling and colour, MCU
 // row by MCU row. Only blocks that the box depends on pass through more than DC prediction. Samples live in planes of
 // two MCU rows, which stay in the caches; pixels go where the caller wants them.
-// Thread-bound(the lane that owns it).
+// Whoever wants no pixels gets the planes themselves, as `fast` does. Thread-bound(the lane that owns it).
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,26 @@
 #include "kernels/cpu/jpeg/inverse_dct.h"
 #include "kernels/cpu/jpeg/rows.h"
 #include "kernels/cpu/jpeg/scan.h"
+#include "kernels/cpu/sample_plane.h"
 
 namespace millrace::kernels::jpeg {
+
+// Takes samples before chroma is smoothed and colours are converted.
+class PlaneConsumer {
+ public:
+  virtual ~PlaneConsumer() = default;
+  // Of each of the image's planes, the first ready[i] rows have been decoded as far as the box needs them, and of these
+  // the last ones are there: those that came since the last call and as many before as were asked for. Rows are
+  // readable 64 bytes beyond their samples.
+  virtual void take(const SamplePlane* planes, const int* ready) = 0;
+};
+
+// What of the image is wanted: the pixels of `box` with the samples beside it that chroma smoothing looks at.
+struct PlaneRequest {
+  Box box;
+  int rows_held = 0;  // of each plane, see PlaneConsumer
+  PlaneConsumer& consumer;
+};
 
 class Assembler final : public BlockConsumer {
  public:
@@ -21,6 +39,8 @@ class Assembler final : public BlockConsumer {
   // size and header.components channels.
   bool begin(const Header& header, const Box& box, const MutableU8View& out,
              std::chrono::steady_clock::time_point deadline);
+  // The same for planes.
+  bool begin(const Header& header, const PlaneRequest& request, std::chrono::steady_clock::time_point deadline);
 
   // The blocks that `box` needs, from the first of the scan.
   std::int64_t blocks_needed() const;
@@ -38,7 +58,7 @@ class Assembler final : public BlockConsumer {
   struct Plane {
     std::uint8_t* samples = nullptr;  // the first needed column
     std::ptrdiff_t stride = 0;
-    int rows = 0;  // a power of two
+    int rows = 0;  // a power of two; kBlock * v for each MCU row held
 
     std::uint8_t* row(int y) const { return samples + (y & (rows - 1)) * stride; }
   };
@@ -53,6 +73,7 @@ class Assembler final : public BlockConsumer {
     int begin = 0, end = 0;
   };
 
+  bool begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline);
   void choose_range();
   bool reserve_planes();
   void place_blocks();
@@ -62,6 +83,7 @@ class Assembler final : public BlockConsumer {
   bool end_mcu();
   bool end_mcu_row();
   void make_rows();
+  void hand_over_planes();
   void make_row(int y);
   const std::uint8_t* full_chroma(const Plane& plane, int y, std::uint8_t* row);
   void extend(std::uint8_t* row) const;
@@ -76,6 +98,8 @@ class Assembler final : public BlockConsumer {
   Range mcus_;         // of the image, end: how many columns and rows there are
   Box box_;
   MutableU8View out_;
+  PlaneConsumer* consumer_ = nullptr;  // none: pixels are wanted
+  int lines_held_ = 2;                 // MCU rows in the planes, a power of two
   std::chrono::steady_clock::time_point deadline_;
   Dequantiser dequantisers_[3];
 

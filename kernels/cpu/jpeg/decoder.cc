@@ -31,7 +31,15 @@ Decoder::Decoder(Target target, Streams streams)
 
 Outcome Decoder::decode(const Header& header, const Box& box, const MutableU8View& out,
                         std::chrono::steady_clock::time_point deadline) {
-  if (!assembler_.begin(header, box, out, deadline)) return Outcome::kNotHere;
+  return assembler_.begin(header, box, out, deadline) ? assemble(header) : Outcome::kNotHere;
+}
+
+Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request,
+                               std::chrono::steady_clock::time_point deadline) {
+  return assembler_.begin(header, request, deadline) ? assemble(header) : Outcome::kNotHere;
+}
+
+Outcome Decoder::assemble(const Header& header) {
   const Outcome outcome = decode_blocks(header, assembler_.blocks_needed(), assembler_.blocks_of_image(), assembler_);
   if (assembler_.is_late()) return Outcome::kLate;
   return assembler_.is_complete() ? outcome : Outcome::kNotHere;

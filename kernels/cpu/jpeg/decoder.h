@@ -40,6 +40,10 @@ class Decoder {
   Outcome decode(const Header& header, const Box& box, const MutableU8View& out,
                  std::chrono::steady_clock::time_point deadline);
 
+  // The planes of a box to a consumer, MCU row by MCU row. It has all of them when the outcome is kDecoded.
+  Outcome decode_planes(const Header& header, const PlaneRequest& request,
+                        std::chrono::steady_clock::time_point deadline);
+
   // The entropy decoding alone: all of the image's blocks go to `consumer`.
   Outcome decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer);
 
@@ -52,6 +56,7 @@ class Decoder {
     std::optional<HuffmanSpec> ac_specs[kMostTables], dc_specs[kMostTables];  // what they were built from
   };
 
+  Outcome assemble(const Header& header);
   bool build_tables(const Header& header);
   void link_mcu(const Header& header);
   bool unstuff_scan(const Header& header);

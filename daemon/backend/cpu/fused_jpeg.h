@@ -1,0 +1,38 @@
+// `fast` for JPEG: from a file to a tensor without a picture in between. Blocks become samples of the crop only, MCU
+// row by MCU row; as soon as there are enough of them each component is resampled from its own grid, colours are
+// converted at the output's size, and rows are stored. Nothing larger than the caches is written but the tensor.
+//
+// For upright files that our own decoder takes. Others are decoded to pixels and resampled from there.
+#pragma once
+
+#include <optional>
+
+#include "daemon/backend/cpu/decode.h"
+#include "kernels/cpu/jpeg/decoder.h"
+#include "kernels/cpu/plane_resample.h"
+#include "kernels/cpu/store.h"
+
+namespace millrace {
+
+// What becomes of the picture: `crop` of it, resampled to `resample.target`, of which the window is stored.
+struct FusedOutput {
+  kernels::ResampleSpec resample;  // source: the crop's size
+  int left = 0, top = 0;           // of the crop
+  kernels::Flip flip = kernels::Flip::kNone;
+  const kernels::StoreTable& table;
+  MutableByteView tensor;
+};
+
+// What a lane keeps for it. Thread-bound(the lane that owns it).
+struct FusedTools {
+  kernels::jpeg::Decoder& decoder;
+  kernels::PlaneResampler& resampler;
+  kernels::Workspace& workspace;
+};
+
+// nullopt: not for it; what is in the tensor then means nothing. Errors: kDeadline. REQUIRES: output.resample is valid,
+// with a filter other than kNearest; the crop lies inside request.stored. request.box counts for nothing.
+std::optional<Result<void>> make_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
+                                           const FusedTools& tools);
+
+}  // namespace millrace

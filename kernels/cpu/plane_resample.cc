@@ -1,0 +1,146 @@
+#include "kernels/cpu/plane_resample.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/store_kernels.h"
+
+namespace millrace::kernels {
+namespace {
+
+std::size_t padded(int samples) {
+  return (static_cast<std::size_t>(samples) + 63) / 64 * 64 + kPlaneSlack;
+}
+
+}  // namespace
+
+PlaneLayout plain_layout(Size image, int planes) {
+  PlaneLayout layout;
+  layout.planes = planes;
+  for (int i = 0; i < planes; ++i) {
+    layout.columns[i] = {.count = image.width};
+    layout.rows[i] = {.count = image.height};
+  }
+  return layout;
+}
+
+PlaneResampler::PlaneResampler(Target target) : target_(target), kernels_(plane_kernels(target)) {}
+
+void PlaneResampler::begin(const PlaneResampleSpec& spec) {
+  spec_ = spec;
+  const ResampleSpec& resample = spec.resample;
+  const AxisSpec across{
+      Axis::kColumns, 1, resample.source.width, resample.target.width, resample.window.left, resample.window.width,
+      resample.filter};
+  const AxisSpec down{
+      Axis::kRows,    1, resample.source.height, resample.target.height, resample.window.top, resample.window.height,
+      resample.filter};
+  prepare(columns_, across, spec.left, spec.layout.columns, spec.flip, Packed::kYes);
+  prepare(rows_, down, spec.top, spec.layout.rows, Flip::kNone, Packed::kNo);
+  next_ = 0;
+}
+
+// What was made for an equal side is kept: pictures of one size, planes of one grid.
+void PlaneResampler::prepare(Side& side, const AxisSpec& spec, int offset, const PlaneGrid* grids, Flip flip,
+                             Packed packed) {
+  if (side.weights.start.empty() || side.spec != spec) {
+    side.spec = spec;
+    side.weights = axis_weights(spec);
+  }
+  side.others = spec_.layout.planes == 1 || grids[1] == grids[0] ? 0 : 1;
+  for (int i = 0; i <= side.others; ++i) {
+    const PlaneAxisSpec wanted{spec, offset, grids[i], flip};
+    PlaneAxis& axis = side.axes[i];
+    if (side.specs[i] == wanted && axis.count() > 0) continue;
+    side.specs[i] = wanted;
+    make_plane_axis(wanted, side.weights, axis);
+    if (packed == Packed::kYes && kernels_.shape != nullptr) pack_windows(*kernels_.shape, axis);
+  }
+}
+
+Box PlaneResampler::needed() const {
+  const PlaneAxis &across = columns(0), &down = rows(0);
+  const int x = spec_.layout.columns[0].step, y = spec_.layout.rows[0].step;
+  const int left = std::max(across.begin * x, spec_.left), top = std::max(down.begin * y, spec_.top);
+  const int right = std::min(across.end * x, spec_.left + spec_.resample.source.width);
+  const int bottom = std::min(down.end * y, spec_.top + spec_.resample.source.height);
+  return {left, top, right - left, bottom - top};
+}
+
+int PlaneResampler::rows_held(int plane) const {
+  return rows(plane).taps;
+}
+
+void PlaneResampler::reserve(int channels) {
+  int samples = 0;
+  for (int i = 0; i < spec_.layout.planes; ++i) samples = std::max(samples, columns(i).end - columns(i).begin);
+  const std::size_t row = padded(samples * channels), part = padded(samples);
+  const std::size_t output = padded(spec_.resample.window.width);
+  const std::size_t bytes = row + kMostPlanes * (part + output);
+  memory_.resize(std::max(memory_.size(), bytes / sizeof(Line)));
+  std::uint8_t* at = memory_.front().bytes;
+  filtered_ = at;
+  at += row;
+  for (int i = 0; i < kMostPlanes; ++i, at += part + output) {
+    split_[i] = at;
+    finished_[i] = at + part;
+  }
+}
+
+bool PlaneResampler::has_rows(const int* ready) const {
+  for (int i = 0; i < spec_.layout.planes; ++i) {
+    if (rows(i).last[static_cast<std::size_t>(next_)] >= ready[i]) return false;
+  }
+  return true;
+}
+
+void PlaneResampler::take(const SamplePlane* planes, const int* ready, PlaneRowSink sink) {
+  reserve(1);
+  for (; !is_complete() && has_rows(ready); ++next_) {
+    for (int i = 0; i < spec_.layout.planes; ++i) filter_plane(i, planes[i]);
+    finish_row(sink);
+  }
+}
+
+void PlaneResampler::filter_plane(int plane, const SamplePlane& in) {
+  const PlaneAxis &across = columns(plane), &down = rows(plane);
+  const std::size_t y = static_cast<std::size_t>(next_), taps = static_cast<std::size_t>(down.taps);
+  taps_.resize(taps);
+  for (std::size_t t = 0; t < taps; ++t)
+    taps_[t] = in.at(across.begin, std::min(down.start[y] + static_cast<int>(t), down.last[y]));
+  kernels_.vertical(taps_.data(), &down.weight[y * taps], down.taps, across.end - across.begin, filtered_);
+  kernels_.horizontal(across, filtered_, finished_[plane]);
+}
+
+void PlaneResampler::run(const PlaneResampleSpec& spec, const U8View& image, PlaneRowSink sink) {
+  begin(spec);
+  reserve(image.channels);
+  for (; !is_complete(); ++next_) {
+    filter_pixels(image);
+    finish_row(sink);
+  }
+}
+
+void PlaneResampler::filter_pixels(const U8View& image) {
+  const PlaneAxis &across = columns(0), &down = rows(0);
+  const std::size_t y = static_cast<std::size_t>(next_), taps = static_cast<std::size_t>(down.taps);
+  const std::ptrdiff_t offset = std::ptrdiff_t{across.begin} * image.channels;
+  taps_.resize(taps);
+  for (std::size_t t = 0; t < taps; ++t)
+    taps_[t] = image.row(std::min(down.start[y] + static_cast<int>(t), down.last[y])) + offset;
+  const int pixels = across.end - across.begin;
+  kernels_.vertical(taps_.data(), &down.weight[y * taps], down.taps, pixels * image.channels, filtered_);
+  if (image.channels == 1) return kernels_.horizontal(across, filtered_, finished_[0]);
+  store_kernels(target_).split(filtered_, pixels, Flip::kNone, split_);
+  for (int i = 0; i < kMostPlanes; ++i) kernels_.horizontal(across, split_[i], finished_[i]);
+}
+
+void PlaneResampler::finish_row(PlaneRowSink sink) {
+  if (spec_.layout.colour == PlaneLayout::Colour::kYcc) kernels_.to_rgb(finished_, spec_.resample.window.width);
+  sink.take(sink.context, next_, finished_);
+}
+
+void PlaneResampler::trim(std::size_t bytes) {
+  if (memory_.size() * sizeof(Line) > bytes) memory_ = std::vector<Line>();
+}
+
+}  // namespace millrace::kernels
