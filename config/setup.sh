@@ -14,6 +14,7 @@ build_packages=(
 )
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
+peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
 usage() {
   cat <<TEXT
@@ -30,10 +31,13 @@ usage: $me COMMAND [ARGUMENTS]
                     deps and build, then the benchmarks
   bench --python [--json] [--only client,throughput,steady] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
+  bench --peers [--only PEERS] [--rounds N] [--seconds S] [--data FOLDER] [--resume]
+                    Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 6 GB to fetch,
+                    12 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets the daemon and the command line
-  deps [--dry-run] [build|test|check]...
-                    install the Debian packages that are missing, with sudo when you are not root; without a set, all of them
+  deps [--dry-run] [build|test|check|peers]...
+                    install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'
   help              this text
 TEXT
 }
@@ -86,6 +90,7 @@ packages_of() {  # SET
     build) printf '%s\n' "${build_packages[@]}" ;;
     test) printf '%s\n' "${test_packages[@]}" ;;
     check) printf '%s\n' "${check_packages[@]}" ;;
+    peers) printf '%s\n' "${peers_packages[@]}" ;;
     *) misused "deps: no set of packages is called $1" ;;
   esac
 }
@@ -298,11 +303,40 @@ bench_python() {
   exec "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
 }
 
+# One that cannot be made leaves its reason beside it, for the table; the other peers run. PACKAGE comes after what it needs, without looking.
+peer_environment() {  # ENVIRONMENT REQUIREMENTS [PACKAGE]
+  local venv=$top/build/$1
+  rm -f "$venv.failed"
+  (
+    python_with "$1" "$2"
+    [ -z "${3:-}" ] || [ -e "$venv/$3" ] || logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-deps --no-build-isolation "$3"
+    [ -z "${3:-}" ] || touch "$venv/$3"
+  ) && return 0
+  { grep -i error "$venv.log" || cat "$venv.log"; } | tail -n 2 | tr '\n' ' ' >"$venv.failed"
+  rm -rf "$venv"
+}
+
+bench_peers() {
+  deps build test
+  (deps peers) || say "going on without some of the peers"
+  build_programs release bin/millraced bin/millrace
+  python_with venv-peers tests/bench/peers/requirements.txt
+  python_wheel venv-peers
+  install_wheel venv-peers
+  CC="cc -mavx2" peer_environment venv-peers-simd tests/bench/peers/requirements-simd.txt
+  peer_environment venv-peers-tf tests/bench/peers/requirements-tf.txt
+  peer_environment venv-peers-ffcv tests/bench/peers/requirements-ffcv.txt ffcv==1.0.2
+  find_test_data
+  export MILLRACE_DAEMON=$top/build/release/bin/millraced
+  cd "$top"
+  exec "$(python_of venv-peers)" "$top/tests/bench/peers/bench.py" "$@"
+}
+
 bench() {
-  if [ "${1:-}" = --python ]; then
-    shift
-    bench_python "$@"
-  fi
+  case ${1:-} in
+    --python) shift; bench_python "$@" ;;
+    --peers) shift; bench_peers "$@" ;;
+  esac
   deps build test
   configure release -DMILLRACE_BUILD_TESTS=ON
   compile release bin/millrace_bench bin/millraced

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""mypy --strict over the Python package, ruff over it, its tests and its benchmark. Exits 77 where they are not installed."""
+"""mypy --strict over the Python package, ruff over it, its tests and benchmarks; mypy over what the peers' bench does by itself.
+
+Exits 77 where they are not installed.
+"""
 
 import importlib.util
 import subprocess
@@ -9,7 +12,9 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "client" / "python"
-FOLDERS = [str(PACKAGE), str(TOP / "tests" / "python"), str(TOP / "tests" / "hf"), str(TOP / "tests" / "bench" / "python")]
+PEERS = TOP / "tests" / "bench" / "peers"
+FOLDERS = [str(PACKAGE), str(TOP / "tests" / "python"), str(TOP / "tests" / "hf"), str(TOP / "tests" / "bench" / "python"), str(PEERS)]
+PEERS_LOGIC = ("drive", "figures", "plot", "processes", "report", "roster", "work")  # what needs no package
 
 
 def main() -> int:
@@ -21,6 +26,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         commands = [
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(PACKAGE / "src")],
+            ["mypy", "--cache-dir", cache, "--config-file", str(settings), *(str(PEERS / f"{name}.py") for name in PEERS_LOGIC)],
             ["ruff", "check", "--no-cache", *FOLDERS],
             ["ruff", "format", "--no-cache", "--check", "--config", str(settings), *FOLDERS],
         ]

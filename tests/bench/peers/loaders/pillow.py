@@ -1,0 +1,34 @@
+"""Pillow, and Pillow-SIMD, which is Pillow to its caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from PIL import Image, features
+from PIL import __version__ as version
+
+from loaders.base import ThreadedPeer
+from work import SIDE, Sample, centre, resized
+
+
+class Loader(ThreadedPeer):
+    antialias = "yes"
+    tuned = "a thread a core; crop, then resize, as torchvision's transforms of PIL images call it"
+
+    def versions(self) -> str:
+        return f"{version}, libjpeg-turbo {features.version('libjpeg_turbo')}"
+
+    def image(self, recipe: str, sample: Sample) -> Any:
+        with Image.open(sample.path) as opened:
+            picture = opened if opened.mode == "RGB" else opened.convert("RGB")
+            if recipe == "train":
+                left, top, width, height = sample.box
+                made = picture.crop((left, top, left + width, top + height)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+                if sample.flip:
+                    made = made.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+            else:
+                size = resized(sample.width, sample.height)
+                left, top = centre(*size)
+                made = picture.resize(size, Image.Resampling.BILINEAR).crop((left, top, left + SIDE, top + SIDE))
+        return np.asarray(made)

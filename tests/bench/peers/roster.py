@@ -1,0 +1,49 @@
+"""The peers and the virtual environment that each lives in; config/setup.sh makes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Entry:
+    """``name`` is the module in loaders/; ``environment`` a folder, and requirements-*.txt says what is in it."""
+
+    name: str
+    title: str
+    environment: str
+    settings: tuple[tuple[str, str], ...] = ()  # environment variables
+
+
+# What glibc frees stays with the process: arrays of a batch's size are not mapped and zeroed anew each time, which helps all of them.
+_KEEP = (("MALLOC_MMAP_THRESHOLD_", str(1 << 30)), ("MALLOC_TRIM_THRESHOLD_", str(1 << 31)))
+
+ROSTER = (
+    Entry("millrace", "Millrace, exact", "venv-peers"),
+    Entry("millrace_fast", "Millrace, fast", "venv-peers"),
+    Entry("torchvision", "torchvision, tensors", "venv-peers", _KEEP),
+    Entry("torchvision_pil", "torchvision, PIL images", "venv-peers", _KEEP),
+    Entry("pillow_simd", "Pillow-SIMD", "venv-peers-simd", _KEEP),
+    Entry("pillow", "Pillow", "venv-peers", _KEEP),
+    Entry("opencv", "OpenCV, linear", "venv-peers", _KEEP),
+    Entry("opencv_area", "OpenCV, area", "venv-peers", _KEEP),
+    Entry("simplejpeg", "simplejpeg + OpenCV", "venv-peers", _KEEP),
+    Entry("pyvips", "pyvips", "venv-peers", (*_KEEP, ("VIPS_CONCURRENCY", "1"))),
+    Entry("spdl", "SPDL", "venv-peers", _KEEP),
+    Entry("dali", "DALI (CPU)", "venv-peers", _KEEP),
+    Entry("ffcv", "FFCV", "venv-peers-ffcv", _KEEP),
+    Entry("tfdata", "tf.data", "venv-peers-tf", (*_KEEP, ("TF_CPP_MIN_LOG_LEVEL", "3"), ("CUDA_VISIBLE_DEVICES", ""))),
+)
+
+
+def interpreter(entry: Entry, environments: Path) -> Path:
+    return environments / entry.environment / "bin" / "python"
+
+
+def why_missing(entry: Entry, environments: Path) -> str | None:
+    """Why this peer cannot run here; None: it can, as far as one can tell without starting it."""
+    if interpreter(entry, environments).exists():
+        return None
+    note = environments / f"{entry.environment}.failed"
+    return note.read_text().strip() if note.exists() else f"there is no {entry.environment}; config/setup.sh bench --peers makes it"
