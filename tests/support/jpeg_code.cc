@@ -92,6 +92,12 @@ const JpegCode& default_ac_code() {
   return kCode;
 }
 
+JpegCode flat_code(int length, std::vector<std::uint8_t> symbols) {
+  JpegCode code{.symbols = std::move(symbols)};
+  code.counts[static_cast<std::size_t>(length - 1)] = static_cast<std::uint8_t>(code.symbols.size());
+  return code;
+}
+
 JpegCode optimal_code(const JpegFrequencies& frequencies) {
   std::vector<Symbol> symbols;
   std::vector<std::uint64_t> weights;

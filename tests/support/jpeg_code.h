@@ -21,6 +21,9 @@ using JpegFrequencies = std::array<std::uint32_t, 256>;
 const JpegCode& default_dc_code();
 const JpegCode& default_ac_code();
 
+// Symbols of one length, in their order.
+JpegCode flat_code(int length, std::vector<std::uint8_t> symbols);
+
 // The shortest code, at most 16 bits, without the code of all ones (T.81 K.2). At least one symbol.
 JpegCode optimal_code(const JpegFrequencies& frequencies);
 

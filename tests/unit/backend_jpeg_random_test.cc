@@ -67,6 +67,28 @@ TEST_CASE("coefficients that no image of 8-bit samples has are libjpeg-turbo's a
   }
 }
 
+TEST_CASE("DC coefficients that leave sixteen bits are libjpeg-turbo's affair", "[backend]") {
+  for (const std::vector<int>& differences : {std::vector{-32767, -1, 32767},
+                                              {32767, 1, -32767},
+                                              {32767, 32767, 2, 5},
+                                              {-32767, -32767, -2, -5},
+                                              {16384, 16384}}) {
+    JpegStream stream{.width = 64, .height = 64, .components = {{}}};
+    stream.quant[0].emplace().values.fill(1);
+    stream.blocks.resize(64);
+    for (std::size_t i = 0; i < differences.size(); ++i)
+      stream.blocks[20 + i][0] = static_cast<std::int16_t>(differences[i]);
+    const JpegHistogram histogram = count_symbols(stream);
+    stream.dc[0] = optimal_code(histogram.dc[0]);
+    stream.ac[0] = optimal_code(histogram.ac[0]);
+    const JpegFile file = write_jpeg(stream);
+    CAPTURE(differences);
+    REQUIRE(check_all(file.bytes, size_of(stream), whole(size_of(stream))) == 0);
+    REQUIRE(check_all(file.bytes, size_of(stream), {0, 0, 64, 16}) > 0);
+    check_outcome(file.bytes, size_of(stream), whole(size_of(stream)));
+  }
+}
+
 TEST_CASE("streams with any factors, components and restarts have libjpeg-turbo's outcome", "[backend]") {
   std::mt19937 random(34);
   int taken = 0;

@@ -12,13 +12,6 @@ using kernels::Target;
 using kernels::jpeg::Decoder;
 using kernels::jpeg::Streams;
 
-// A code of symbols of one length.
-JpegCode flat_code(int length, std::vector<std::uint8_t> symbols) {
-  JpegCode code{.symbols = std::move(symbols)};
-  code.counts[static_cast<std::size_t>(length - 1)] = static_cast<std::uint8_t>(code.symbols.size());
-  return code;
-}
-
 JpegStream plain_stream(int width, int height, int components) {
   JpegStream stream{.width = width, .height = height};
   for (int i = 0; i < components; ++i) stream.components.push_back({.id = static_cast<std::uint8_t>(i + 1)});
@@ -115,6 +108,31 @@ TEST_CASE("full blocks, of which few fit between two streams, are decoded by two
   for (int i = 0; i < rounds(4); ++i)
     check_taken(draw_jpeg({.range = JpegDraw::Range::kWild, .width = 260, .height = 200, .density = 1000}, random),
                 random);
+}
+
+TEST_CASE("blocks asked for that end where two streams meet are handed over, and none behind them", "[kernels]") {
+  std::mt19937 random(57);
+  JpegStream stream = plain_stream(1600, 1280, 1);
+  stream.dc[0] = flat_code(3, {0, 1, 2, 3, 4});
+  stream.ac[0] = flat_code(4, {0, 1, 2, 3, 4, 5});
+  const std::size_t half = stream.blocks.size() / 2;
+  for (std::size_t i = 0; i < stream.blocks.size(); ++i) {  // three times the bits in the second half
+    JpegBlock& block = stream.blocks[i];
+    block[0] = static_cast<std::int16_t>(below(random, 31) - 15);
+    for (std::size_t k = 1 + random() % (i < half ? 4 : 12); k > 0; --k)
+      block[k] = static_cast<std::int16_t>(1 + below(random, 31));
+  }
+  const JpegFile file = write_jpeg(stream);
+  for (int i = 0; i < rounds(150); ++i) {
+    const std::size_t count = half / 2 + random() % (half / 2);
+    for (const auto& decoder : decoders()) {
+      const auto blocks = decode_blocks(*decoder, file.bytes, count);
+      CAPTURE(count);
+      REQUIRE(blocks);
+      REQUIRE(std::equal(blocks->begin(), blocks->end(), stream.blocks.begin(),
+                         stream.blocks.begin() + static_cast<std::ptrdiff_t>(count)));
+    }
+  }
 }
 
 TEST_CASE("damage behind the blocks asked for costs neither them nor the fast path", "[kernels]") {
