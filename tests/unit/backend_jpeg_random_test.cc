@@ -89,6 +89,24 @@ TEST_CASE("DC coefficients that leave sixteen bits are libjpeg-turbo's affair", 
   }
 }
 
+TEST_CASE("quantisation factors that leave sixteen bits with a sign are libjpeg-turbo's affair", "[backend]") {
+  for (const int factor : {32767, 32768, 40000, 65000, 65535}) {
+    JpegStream stream{.width = 64, .height = 64, .components = {{}}};
+    stream.quant[0].emplace().wide = true;
+    stream.quant[0]->values.fill(static_cast<std::uint16_t>(factor));
+    stream.blocks.resize(64);
+    for (std::size_t i = 1; i < 64; ++i) stream.blocks[i][i] = static_cast<std::int16_t>(i % 2 == 0 ? 1 : -1);
+    stream.dc[0] = default_dc_code();
+    stream.ac[0] = default_ac_code();
+    const JpegFile file = write_jpeg(stream);
+    CAPTURE(factor);
+    for (int y = 0; y < 64; y += 8) {
+      for (int x = y == 0 ? 8 : 0; x < 64; x += 8) REQUIRE(check_all(file.bytes, size_of(stream), {x, y, 8, 8}) == 0);
+    }
+    REQUIRE(check_all(file.bytes, size_of(stream), {0, 0, 8, 8}) > 0);
+  }
+}
+
 TEST_CASE("streams with any factors, components and restarts have libjpeg-turbo's outcome", "[backend]") {
   std::mt19937 random(34);
   int taken = 0;

@@ -209,6 +209,7 @@ TEST_CASE("JPEG frames of another kind or size are refused", "[kernels]") {
   for (const int factors : {0x00, 0x12, 0x21, 0x22, 0x44, 0x50}) refuse_byte(kSof, 10, factors);
   for (const int table : {1, 3, 4, 255}) refuse_byte(kSof, 8, table);
   refuse_byte(kSof, 9, 1);  // two components of one name
+  check_refused([](Parts& parts) { parts.find(kSof).body.push_back(0); });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kSof).body.begin() + 1, 2, std::uint8_t{0}); });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kSof).body.begin() + 3, 2, std::uint8_t{0}); });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kSof).body.begin() + 1, 4, std::uint8_t{0xFF}); });
@@ -236,6 +237,7 @@ TEST_CASE("JPEG scans of another kind are refused", "[kernels]") {
   for (const int approximation : {0x01, 0x10, 0xFF}) refuse_byte(9, approximation);
   check_refused([](Parts& parts) { std::swap(parts.find(kSos).body[1], parts.find(kSos).body[3]); });
   check_refused([](Parts& parts) { parts.find(kSos).body = {1, 1, 0, 0, 63, 0}; });
+  check_refused([](Parts& parts) { parts.find(kSos).body.push_back(0); });
 }
 
 TEST_CASE("JPEG tables that cannot be are refused", "[kernels]") {
@@ -249,6 +251,12 @@ TEST_CASE("JPEG tables that cannot be are refused", "[kernels]") {
   check_refused([](Parts& parts) { parts.find(kDht).body[0] = 0x20; });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kDht).body.begin() + 1, 16, std::uint8_t{0}); });
   check_refused([](Parts& parts) { std::fill_n(parts.find(kDht).body.begin() + 1, 16, std::uint8_t{0xFF}); });
+  check_refused([](Parts& parts) {  // more symbols than there are
+    Bytes8 table(1 + 16 + 272, 17);
+    table[0] = 3;
+    parts.add_first({kDht, table});
+  });
+  check_refused([](Parts& parts) { parts.add_first({kDht, Bytes8(1 + 16, 0)}); });
   check_refused([](Parts& parts) { parts.find(kDht).body.pop_back(); });
   check_refused([](Parts& parts) { parts.find(kDht).body.push_back(0); });
 }
@@ -300,6 +308,10 @@ TEST_CASE("the colours of a JPEG are read as libjpeg-turbo reads them", "[kernel
   check_read([&](Parts& parts) { parts.find(kApp0) = adobe(1); });
   check_read([&](Parts& parts) { parts.remove(kApp0); });
   check_read([&](Parts& parts) { rename(parts, "RGB"); });  // likewise
+  for (const char* const names : {"AAB", "ABA", "ABB"}) {
+    CAPTURE(names);
+    check_refused([&](Parts& parts) { rename(parts, names); });
+  }
   check_refused([&](Parts& parts) { parts.find(kApp0) = adobe(0); });
   check_refused([&](Parts& parts) { parts.find(kApp0) = adobe(2); });
   check_refused([&](Parts& parts) { parts.remove(kApp0), rename(parts, "RGB"); });

@@ -54,7 +54,7 @@ TEST_CASE("a second stream that never comes into step leaves the image to the fi
 
 TEST_CASE("a second stream that comes into step late, or for a moment only, gives the same blocks", "[kernels]") {
   std::mt19937 random(52);
-  for (int i = 0; i < rounds(12); ++i) {
+  for (int i = 0; i < rounds(6); ++i) {
     JpegStream stream = plain_stream(1400 + below(random, 300), 800 + below(random, 200), i % 3 == 0 ? 1 : 3);
     const int length = 3 + i % 4;
     stream.dc[0] = flat_code(length, {0, 1, 2, 3, 4});
@@ -70,7 +70,7 @@ TEST_CASE("a second stream that comes into step late, or for a moment only, give
 
 TEST_CASE("a second stream that meets codes which do not exist does not cost the image", "[kernels]") {
   std::mt19937 random(53);
-  for (int i = 0; i < rounds(20); ++i) {
+  for (int i = 0; i < rounds(10); ++i) {
     JpegStream stream = draw_jpeg({.range = JpegDraw::Range::kWild,
                                    .width = 300 + below(random, 100),
                                    .height = 300,
@@ -123,7 +123,7 @@ TEST_CASE("blocks asked for that end where two streams meet are handed over, and
       block[k] = static_cast<std::int16_t>(1 + below(random, 31));
   }
   const JpegFile file = write_jpeg(stream);
-  for (int i = 0; i < rounds(150); ++i) {
+  for (int i = 0; i < rounds(50); ++i) {
     const std::size_t count = half / 2 + random() % (half / 2);
     for (const auto& decoder : decoders()) {
       const auto blocks = decode_blocks(*decoder, file.bytes, count);
