@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "kernels/cpu/jpeg/huffman.h"
@@ -55,6 +56,18 @@ struct Cursor {
   std::uintptr_t bad = 0;   // the same when the first impossible code or run was seen; 0: none yet
 };
 
+// Before the block `first` at bit `bit` of `data`; `out` is where it goes. REQUIRES: `out` is aligned to kBlockBytes.
+inline Cursor cursor_at(const std::uint8_t* data, std::int64_t bit, const McuBlock& first, const char* out) {
+  std::uint64_t word;
+  std::memcpy(&word, data + (bit >> 3), sizeof word);
+  return {.bits = __builtin_bswap64(word) << (bit & 7),
+          .used = 7 + static_cast<std::uint64_t>(bit & 7),
+          .next = data + (bit >> 3) + 7,
+          .table = first.dc,
+          .then = &first.behind_dc,
+          .last = reinterpret_cast<std::uintptr_t>(out) - 1};
+}
+
 // The bit that comes next, counted from `data`.
 inline std::int64_t bit_position(const Cursor& cursor, const std::uint8_t* data) {
   return (cursor.next - data) * 8 - (63 - static_cast<std::int64_t>(cursor.used & 63));
@@ -64,6 +77,8 @@ struct EntropyKernels {
   // `chunks` times up to three table look-ups. Two streams take turns.
   void (*run_one)(Cursor& cursor, int chunks);
   void (*run_two)(Cursor& first, Cursor& second, int chunks);
+  // One symbol, whatever it is.
+  void (*take_one)(Cursor& cursor);
 };
 
 const EntropyKernels& entropy_kernels(Target target);

@@ -6,7 +6,9 @@
 
 #if defined(__x86_64__)
 
-#define MILLRACE_JPEG_TARGET __attribute__((target("avx2,bmi,bmi2")))
+#include <immintrin.h>
+
+#define MILLRACE_JPEG_TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 
 namespace millrace::kernels::jpeg {
 namespace {
@@ -18,6 +20,17 @@ MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) void switch_if(std::u
       : [head] "r"(head), [flag] "i"(HuffmanTable::kSwitch), [table_at] "i"(offsetof(TableSwitch, table)),
         [next_at] "i"(offsetof(TableSwitch, next))
       : "cc", "memory");
+}
+
+// 17: there is no such code.
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) int code_length(const CanonicalCode& code,
+                                                                           std::uint32_t top) {
+  const __m256i beyond = _mm256_set1_epi32(static_cast<int>(top + 1));
+  const auto* const limits = reinterpret_cast<const __m256i*>(code.limit.data());
+  const __m256i low = _mm256_cmpgt_epi32(beyond, _mm256_loadu_si256(limits));
+  const __m256i high = _mm256_cmpgt_epi32(beyond, _mm256_loadu_si256(limits + 1));
+  const int both = _mm256_movemask_epi8(_mm256_packs_epi32(low, high));
+  return 1 + __builtin_popcount(static_cast<unsigned>(both)) / 2;
 }
 
 #include "kernels/cpu/jpeg/entropy_loop.h"

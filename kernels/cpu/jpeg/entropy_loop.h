@@ -1,5 +1,5 @@
 // The entropy decoder's inner loop, for a file that has defined MILLRACE_JPEG_TARGET, the attribute of the instruction
-// set, and switch_if(). Included once by each such file, in its anonymous namespace.
+// set, switch_if() and code_length(). Included once by each such file, in its anonymous namespace.
 //
 // A look-up has no branch but the one that leaves for the rare way: where a block ends cannot be foreseen, and a
 // mispredicted branch costs as much as two or three look-ups. So DC coefficients come from tables of the same kind as
@@ -36,8 +36,7 @@ struct Symbol {
 // The rare way for any code. REQUIRES: 31 valid bits.
 MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, const CanonicalCode& code, bool is_dc) {
   const auto top = static_cast<std::uint32_t>(cursor.bits >> 48);
-  int length = 1;
-  for (const std::uint32_t limit : code.limit) length += top >= limit;
+  int length = code_length(code, top);
   if (length > 16) {
     length = 16;
     if (cursor.bad == 0) cursor.bad = cursor.last + (is_dc ? 1 : 0);
@@ -155,4 +154,4 @@ MILLRACE_JPEG_TARGET void run_two(Cursor& first, Cursor& second, int chunks) {
   second = b;
 }
 
-constexpr EntropyKernels kKernels{run_one, run_two};
+constexpr EntropyKernels kKernels{run_one, run_two, take_one};

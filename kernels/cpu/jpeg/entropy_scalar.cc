@@ -14,6 +14,13 @@ inline __attribute__((always_inline)) void switch_if(std::uint32_t head, Cursor&
   cursor.then = head & HuffmanTable::kSwitch ? then.next : cursor.then;
 }
 
+// 17: there is no such code.
+int code_length(const CanonicalCode& code, std::uint32_t top) {
+  int length = 1;
+  for (const std::uint32_t limit : code.limit) length += top >= limit;
+  return length;
+}
+
 #include "kernels/cpu/jpeg/entropy_loop.h"
 
 }  // namespace

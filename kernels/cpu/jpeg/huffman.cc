@@ -67,9 +67,10 @@ int ac_advance(int symbol) {
   return (symbol >> 4) + 1;
 }
 
-// A look-up gives both where the index holds them whole.
+// A look-up gives both where the index holds them whole, and where both fit into 8 bytes from the first on.
 bool makes_pair(const Single& first, const Single& second) {
-  return first.length != 0 && first.advance != 0 && second.length != 0 && first.length + second.length <= kIndexBits;
+  return first.length != 0 && first.advance != 0 && second.length != 0 && second.advance <= 3 &&
+         first.length + second.length <= kIndexBits;
 }
 
 // The consumed bits that the index has, where they stand in all the consumed ones.
@@ -90,7 +91,8 @@ std::uint64_t pack(std::uint32_t index, const Single& first, const Single* secon
                                                known_bits(index, static_cast<int>(length)));
   const std::uint64_t check = is_dc || advance == 0 ? 0 : advance + 1;
   return length | turn | (ends ? 0 : advance) << 8 | place << 16 | end << 24 |
-         std::uint64_t{static_cast<std::uint8_t>(first.value)} << 32 | check << 40 | std::uint64_t{rest} << 48;
+         std::uint64_t{static_cast<std::uint8_t>(second ? first.value : 0)} << 32 | check << 40 |
+         std::uint64_t{rest} << 48;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct CanonicalCode {
 //   1  added to the position
 //   2  offset of the first value
 //   3  bits set in the position of the last byte written: 127 with EOB, which ends the block; otherwise 0
-//   4  first value (8 bits, signed), where there are two
+//   4  first value (8 bits, signed) where there are two, at most 6 bytes apart; otherwise 0
 //   5  the entry applies as long as this plus the position of the last byte written stays below 128: it does not where
 //   the
 //      code is not in the table, or the block would be full without EOB or before it

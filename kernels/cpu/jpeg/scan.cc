@@ -64,13 +64,7 @@ bool ScanDecoder::prepare(Stream& stream) {
 void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
   stream.index = index;
   stream.before_last_run = {};
-  const McuBlock& first = scan_.mcu.front();
-  stream.cursor = {.bits = peek(scan_.data, bit),
-                   .used = 7 + static_cast<std::uint64_t>(bit & 7),
-                   .next = scan_.data + (bit >> 3) + 7,
-                   .table = first.dc,
-                   .then = &first.behind_dc,
-                   .last = reinterpret_cast<std::uintptr_t>(stream.base()) - 1};
+  stream.cursor = cursor_at(scan_.data, bit, scan_.mcu.front(), stream.base());
 }
 
 // All blocks zero again, as the decoder needs them.
