@@ -1,78 +1,89 @@
 // What the service costs: images a second through daemon and client with N lanes, against a plain loop of the same
-// kernels in one process with N threads. Rounds alternate, so that a noisy minute meets both.
+// kernels in one process with N threads; and the processor time that both take, which others on the machine disturb
+// less. Rounds alternate, so that a noisy minute meets both.
+#include <unistd.h>
+
 #include <string>
 
+#include "tests/bench/cores.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/plain_loop.h"
-#include "tests/bench/rig.h"
+#include "tests/bench/service.h"
 
 namespace millrace::bench {
 namespace {
 
-constexpr std::uint32_t kBatch = 64;
-
 constexpr std::uint32_t kCopies = 10;
 
-// The photographs `copies` times, in a folder that goes with its owner.
-class RepeatedFolder {
- public:
-  RepeatedFolder(const std::vector<std::string>& files, std::uint32_t copies) {
-    for (std::uint32_t copy = 0; copy < copies; ++copy) {
-      for (const std::string& file : files) {
-        const std::string name = std::to_string(copy) + "_" + std::filesystem::path(file).filename().string();
-        std::filesystem::copy_file(file, folder_ / name, std::filesystem::copy_options::overwrite_existing);
-      }
-    }
-  }
-  const std::string& path() const { return folder_.path(); }
-
- private:
-  TempFolder folder_;
+struct Side {
+  std::vector<double> rates;    // images a second
+  std::vector<double> seconds;  // of processor time
 };
 
-// Images a second of one epoch, as a training loop sees them.
-double serve_epoch(Session& session, const Dataset& dataset, std::uint64_t number) {
-  const auto begin = std::chrono::steady_clock::now();
-  std::uint64_t images = 0;
-  Epoch epoch = session.epoch(dataset, {.seed = 1, .epoch = number, .shuffle = true});
-  for (const Batch& batch : epoch) images += batch.tensor.samples();
-  if (!epoch.result()) give_up("an epoch failed: " + epoch.result().error().message);
-  return static_cast<double>(images) / seconds_since(begin);
-}
-
-void measure(const BenchOptions& options, const Report& report, std::uint32_t lanes) {
-  const RepeatedFolder folder(files_in(options.data), options.quick ? 1 : kCopies);
-  const std::vector<std::string> files = files_in(folder.path());
-  const std::uint32_t rounds = options.quick ? 1 : 9;
-  report.progress("service against a plain loop, " + std::to_string(lanes) + " lanes, " + std::to_string(rounds) +
-                  " rounds of " + std::to_string(files.size()) + " images");
-  Rig rig = Rig::start(folder.path(), lanes);
-  Session session =
-      must(rig.client.open_session({.name = "efficiency", .slots = 4, .batch = kBatch, .recipe = Recipe::train(224)}),
-           "opening a session");
-  const Dataset dataset = must(session.open_dataset(folder.path()), "opening the dataset");
-  serve_epoch(session, dataset, 1000);
-  plain_loop(files, lanes, 1000);
-
-  std::vector<double> served, plain, ratios;
-  for (std::uint32_t round = 0; round < rounds; ++round) {
-    served.push_back(serve_epoch(session, dataset, round));
-    plain.push_back(plain_loop(files, lanes, round));
-    ratios.push_back(served.back() / plain.back());
+class Comparison {
+ public:
+  Comparison(const BenchOptions& options, std::uint32_t lanes)
+      : folder_(files_in(options.data), options.quick ? 1 : kCopies),
+        files_(files_in(folder_.path())),
+        lanes_(lanes),
+        service_(folder_.path(), lanes) {
+    service_.epoch(1000);
+    plain_loop(files_, lanes, 1000);
   }
-  report.add({.name = "service.efficiency." + std::to_string(lanes),
-              .value = median(served),
-              .unit = "images/s",
-              .rounds = rounds,
-              .baseline = Baseline{"plain loop", median(plain), median(ratios)}});
-}
+
+  void round(std::uint32_t number) {
+    add(served_, [&] { return service_.epoch(number); });
+    add(plain_, [&] { return plain_loop(files_, lanes_, number); });
+  }
+
+  void report(const Report& report, const std::string& suffix) const {
+    add_figure(report, "service.efficiency." + suffix, "images/s", served_.rates, plain_.rates);
+    std::vector<double> served, plain;
+    for (const double seconds : served_.seconds) served.push_back(microseconds_an_image(seconds));
+    for (const double seconds : plain_.seconds) plain.push_back(microseconds_an_image(seconds));
+    add_figure(report, "service.cpu." + suffix, "us/image", served, plain);
+  }
+
+ private:
+  template <class Run>
+  void add(Side& side, Run run) {
+    const double before = processor_seconds(::getpid()) + processor_seconds(service_.daemon_pid());
+    side.rates.push_back(run());
+    side.seconds.push_back(processor_seconds(::getpid()) + processor_seconds(service_.daemon_pid()) - before);
+  }
+
+  double microseconds_an_image(double seconds) const { return seconds * 1e6 / static_cast<double>(files_.size()); }
+
+  static void add_figure(const Report& report, const std::string& name, const std::string& unit,
+                         const std::vector<double>& served, const std::vector<double>& plain) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < served.size(); ++i) ratios.push_back(served[i] / plain[i]);
+    report.add({.name = name,
+                .value = median(served),
+                .unit = unit,
+                .rounds = static_cast<std::uint32_t>(served.size()),
+                .baseline = Baseline{"plain loop", median(plain), median(ratios)}});
+  }
+
+  const RepeatedFolder folder_;
+  const std::vector<std::string> files_;
+  const std::uint32_t lanes_;
+  Service service_;
+  Side served_, plain_;
+};
 
 }  // namespace
 
 void run_efficiency(const BenchOptions& options, const Report& report) {
   for (const std::uint32_t lanes : {1U, 2U}) {
-    if (("service.efficiency." + std::to_string(lanes)).find(options.filter) != std::string::npos)
-      measure(options, report, lanes);
+    const std::string suffix = std::to_string(lanes);
+    const std::string names = "service.efficiency." + suffix + " service.cpu." + suffix;
+    if (names.find(options.filter) == std::string::npos) continue;
+    const std::uint32_t rounds = options.quick ? 1 : 9;
+    report.progress("service against a plain loop, " + suffix + " lanes, " + std::to_string(rounds) + " rounds");
+    Comparison comparison(options, lanes);
+    for (std::uint32_t round = 0; round < rounds; ++round) comparison.round(round);
+    comparison.report(report, suffix);
   }
 }
 

@@ -18,7 +18,8 @@ struct Group {
 };
 constexpr Group kGroups[] = {
     {"handover.p50 handover.p99 handover.x10.p50", run_handover},
-    {"service.efficiency.1 service.efficiency.2", run_efficiency},
+    {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
+    {"daemon.scaling", run_scaling},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"jpeg.entropy jpeg.decode.exact train.exact.first train.fast.first", run_engine},
 };
