@@ -7,6 +7,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -49,16 +50,38 @@ Result<Settings> settings_of(const CommandLine& line) {
   return settings;
 }
 
+LanePin pin_of(const std::string& word) {
+  if (word == "auto") return LanePin::kAuto;
+  if (word == "node") return LanePin::kNode;
+  return word == "core" ? LanePin::kCore : LanePin::kNone;
+}
+
+CpuWish wish_of(const Settings& settings) {
+  CpuWish wish;
+  for (const kernels::Target target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
+    if (settings.target == kernels::name_of(target)) wish.target = target;
+  }
+  if (settings.streams == "1") wish.streams = kernels::jpeg::Streams::kOne;
+  if (settings.streams == "2") wish.streams = kernels::jpeg::Streams::kTwo;
+  return wish;
+}
+
+BackendOptions backend_options(const Settings& settings) {
+  return {.lanes = settings.cpu_lanes,
+          .cores = settings.cores,
+          .pin = pin_of(settings.pin),
+          .calibration = CalibrationOptions{wish_of(settings), settings.state_dir, MILLRACE_VERSION},
+          .limits = settings.limits.sample,
+          .fake = settings.fake_backend};
+}
+
 Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings) {
   std::vector<Pipeline::NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     const bool fake = row.name == "fake";
     const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
     if (!wanted || !row.available()) continue;
-    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(BackendOptions{.lanes = settings.cpu_lanes,
-                                                                             .cores = settings.cores,
-                                                                             .limits = settings.limits.sample,
-                                                                             .fake = settings.fake_backend}));
+    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(backend_options(settings)));
     backends.push_back({std::string(row.name), std::move(backend), fake});
   }
   if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
@@ -68,8 +91,9 @@ Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settin
 // Everything that runs, in the order in which it is made; it goes in the opposite one.
 class Daemon {
  public:
-  static Result<std::unique_ptr<Daemon>> create(Settings settings) {
-    std::unique_ptr<Daemon> daemon(new Daemon(std::move(settings)));
+  // `settings_file`: where they come from; empty: none.
+  static Result<std::unique_ptr<Daemon>> create(Settings settings, std::string settings_file) {
+    std::unique_ptr<Daemon> daemon(new Daemon(std::move(settings), std::move(settings_file)));
     MILLRACE_TRY_VOID(daemon->assemble());
     return daemon;
   }
@@ -83,8 +107,11 @@ class Daemon {
   const Settings& settings() const { return settings_; }
 
  private:
-  explicit Daemon(Settings settings)
-      : settings_(std::move(settings)), budget_(settings_.segment_budget), encoded_(settings_.encoded_in_flight) {}
+  Daemon(Settings settings, std::string settings_file)
+      : settings_(std::move(settings)),
+        settings_file_(std::move(settings_file)),
+        budget_(settings_.segment_budget),
+        encoded_(settings_.encoded_in_flight) {}
 
   Result<void> assemble() {
     MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
@@ -102,7 +129,11 @@ class Daemon {
     sessions_->use(*handoff_);
     MILLRACE_TRY(grpc_,
                  GrpcServer::create(
-                     {.socket = settings_.socket, .version = MILLRACE_VERSION, .limits = settings_.limits},
+                     {.socket = settings_.socket,
+                      .version = MILLRACE_VERSION,
+                      .settings_file = settings_file_,
+                      .roots = settings_.roots,
+                      .limits = settings_.limits},
                      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
     return {};
   }
@@ -139,6 +170,7 @@ class Daemon {
   }
 
   const Settings settings_;
+  const std::string settings_file_;
   Counters counters_;
   SegmentBudget budget_;
   EncodedPool encoded_;                  // outlives the event loop's last handlers, which hold images
@@ -154,6 +186,11 @@ class Daemon {
   bool stopping_ = false;
 };
 
+// As other processes can find it; empty: none.
+std::string absolute_path(const std::string& file) {
+  return file.empty() ? "" : std::filesystem::absolute(file).string();
+}
+
 int fail(const Error& error, int status) {
   std::fprintf(stderr, "millraced: %s\n", error.message.c_str());
   return status;
@@ -167,7 +204,7 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--socket", line.socket,
                  "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
   app.add_option("--root", line.roots, "Folder that clients may read from, beside files.roots; may be repeated");
-  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a core");
+  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor");
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
   app.footer(
@@ -204,7 +241,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   ::pthread_setname_np(::pthread_self(), "mr-control");
 
-  Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings));
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings), absolute_path(line.config));
   if (!daemon) return fail(daemon.error(), 1);
   std::printf("listening on %s\n", (*daemon)->settings().socket.c_str());
   std::fflush(stdout);

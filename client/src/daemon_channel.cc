@@ -49,12 +49,14 @@ SessionStatistics to_session(const v1::SessionStatistics& session) {
 }
 
 Device to_device(const v1::Device& device) {
-  return {.backend = device.backend(),
-          .name = device.name(),
-          .ready = device.state() == v1::DEVICE_STATE_READY,
-          .lanes = device.lanes(),
-          .formats = {device.formats().begin(), device.formats().end()},
-          .detail = device.detail()};
+  Device found{.backend = device.backend(),
+               .name = device.name(),
+               .ready = device.state() == v1::DEVICE_STATE_READY,
+               .lanes = device.lanes(),
+               .formats = {device.formats().begin(), device.formats().end()},
+               .detail = device.detail()};
+  for (const auto& property : device.properties()) found.properties.push_back({property.name(), property.value()});
+  return found;
 }
 
 }  // namespace
@@ -119,6 +121,8 @@ Result<Statistics> DaemonChannel::statistics(Deadline deadline) const {
                         .uptime = std::chrono::duration<double>(reply.uptime_seconds())};
   for (const auto& metric : reply.metrics()) statistics.metrics.push_back(to_metric(metric));
   for (const auto& session : reply.sessions()) statistics.sessions.push_back(to_session(session));
+  statistics.settings_file = reply.settings_file();
+  statistics.roots.assign(reply.roots().begin(), reply.roots().end());
   return statistics;
 }
 

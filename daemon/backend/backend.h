@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/model/encoded_image.h"
@@ -74,6 +75,7 @@ struct BackendInfo {
   std::string detail;  // instruction sets, driver
   std::uint32_t lanes = 0;
   std::vector<ImageFormat> formats;
+  std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
 };
 
 class Backend {

@@ -2,18 +2,30 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/cpu/calibration.h"
 #include "daemon/model/limits.h"
 #include "proto/base/result.h"
 
 namespace millrace {
 
+// What CPU lanes are tied to, unless cores are named.
+enum class LanePin : std::uint8_t {
+  kNone,  // nothing: the kernel moves them
+  kAuto,  // kNode where there are several NUMA nodes, else kNone
+  kNode,  // a NUMA node each, in turns
+  kCore,  // a core each, with its siblings
+};
+
 struct BackendOptions {
-  std::uint32_t lanes = 0;  // CPU lanes; 0: one a core that the process may use
-  std::vector<int> cores;   // to pin lanes to, in order; empty: no pinning
+  std::uint32_t lanes = 0;  // CPU lanes; 0: one for each processor that the process may use and is granted the time of
+  std::vector<int> cores;   // to pin lanes to, in order; empty: as `pin` says
+  LanePin pin = LanePin::kNone;
+  std::optional<CalibrationOptions> calibration;  // of the CPU; nullopt: the best target, unmeasured
   SampleLimits limits;
   std::string fake;  // settings of the fake backend, "delay_us=100,fail_every=7,lose_after=20"; only tests set it
 };

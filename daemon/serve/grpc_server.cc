@@ -17,6 +17,7 @@
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/base/printable.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/unix_address.h"
 
@@ -116,6 +117,11 @@ class DevicesService final : public v1::Devices::CallbackService {
         device.set_lanes(backends[i].lanes);
         device.set_state(pipeline_.backend_lost(i) ? v1::DEVICE_STATE_LOST : v1::DEVICE_STATE_READY);
         for (const ImageFormat format : backends[i].formats) device.add_formats(format_name(format));
+        for (const auto& [name, value] : backends[i].properties) {
+          v1::DeviceProperty& property = *device.add_properties();
+          property.set_name(name);
+          property.set_value(printable(value));
+        }
       }
       return grpc::Status::OK;
     });
@@ -128,13 +134,15 @@ class DevicesService final : public v1::Devices::CallbackService {
 
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
-  StatisticsService(const GrpcServer::Parts& parts, std::string version)
-      : parts_(parts), version_(std::move(version)) {}
+  StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options)
+      : parts_(parts), options_(options) {}
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest*,
                                 v1::GetStatisticsReply* reply) override {
     return answer(*call, parts_.control, [this, reply] {
-      reply->set_daemon_version(version_);
+      reply->set_daemon_version(options_.version);
+      reply->set_settings_file(printable(options_.settings_file));
+      for (const std::string& root : options_.roots) reply->add_roots(printable(root));
       reply->set_pid(::getpid());
       reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
       for (const MetricRow& row : metric_table()) {
@@ -152,7 +160,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
 
  private:
   const GrpcServer::Parts parts_;
-  const std::string version_;
+  const GrpcServer::Options& options_;
   const Clock::time_point since_ = Clock::now();
 };
 
@@ -166,7 +174,7 @@ class GrpcServer::Impl {
         around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
-        statistics_(parts, options_.version) {}
+        statistics_(parts, options_) {}
 
   Result<void> listen() {
     MILLRACE_TRY_VOID(claim_socket_path(options_.socket));

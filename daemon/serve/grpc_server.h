@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
@@ -21,8 +22,10 @@ namespace millrace {
 class GrpcServer {
  public:
   struct Options {
-    std::string socket;   // absolute path; the socket's mode is 0660
-    std::string version;  // the daemon's, for clients
+    std::string socket;              // absolute path; the socket's mode is 0660
+    std::string version;             // the daemon's, for clients
+    std::string settings_file;       // for clients, who ask what is in force; empty: none
+    std::vector<std::string> roots;  // the same
     Limits limits;
     std::chrono::milliseconds attach_within{10'000};  // a stream without Attach ends
   };

@@ -33,6 +33,9 @@ struct BoundsOf {
     }
   }
   std::string operator()(const AutomaticSize& size) const { return (*this)(size.number); }
+  std::string operator()(const Choice& choice) const {
+    return out_of_words(choice.place.in_const(settings), choice.words);
+  }
 };
 
 std::string absolute_path(const std::string& path) {
@@ -65,6 +68,11 @@ std::string out_of_bounds(Bytes size, Bytes least, Bytes most) {
   return {};
 }
 
+std::string out_of_words(const std::string& word, std::span<const std::string_view> words) {
+  if (std::find(words.begin(), words.end(), word) != words.end()) return {};
+  return "must be " + words_text(words) + ", is \"" + printable(word) + '"';
+}
+
 std::vector<Complaint> complaints_about(const Settings& settings) {
   std::vector<Complaint> complaints;
   const auto complain = [&](std::string_view key, std::string text) {
@@ -72,6 +80,7 @@ std::vector<Complaint> complaints_about(const Settings& settings) {
   };
   for (const Key& key : key_table()) complain(key.name, std::visit(BoundsOf{settings}, key.field));
   complain("daemon.socket", socket_path(settings.socket));
+  if (!settings.state_dir.empty()) complain("daemon.state_dir", absolute_path(settings.state_dir));
   for (const std::string& root : settings.roots) complain("files.roots", absolute_path(root));
   for (const int core : settings.cores) {
     if (core < 0 || core >= kMostCores)

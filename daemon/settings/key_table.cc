@@ -21,11 +21,16 @@ constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
   return Number<T>{place(f), least, most};
 }
 
+constexpr std::string_view kPins[] = {"none", "auto", "node", "core"};
+constexpr std::string_view kTargets[] = {"auto", "scalar", "avx2", "avx512"};
+constexpr std::string_view kStreams[] = {"auto", "1", "2"};
+
 #define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
 const KeyGroup kGroups[] = {
     {"daemon", "The daemon itself."},
     {"lanes", "Threads."},
+    {"cpu", "How the CPU's lanes decode. Pixels do not depend on it."},
     {"memory",
      "Budgets for memory. Sizes are bytes, or text with a unit: \"4 GiB\", \"500 MB\" (B, kB, MB, GB, TB, KiB, MiB, "
      "GiB, TiB)."},
@@ -39,10 +44,15 @@ const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
     {"daemon.log_level", place(AT(log_level)), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
+    {"daemon.state_dir", place(AT(state_dir)), "Folder for what is remembered from start to start, so far what calibration measured. Empty, or no such folder: nothing is."},
 
-    {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each core that the daemon may use."},
+    {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
     {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
+    {"lanes.pin", Choice{place(AT(pin)), kPins}, "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
+
+    {"cpu.target", Choice{place(AT(target)), kTargets}, "Instruction set. \"auto\": the one that decodes fastest here, measured at the first start on a processor model."},
+    {"cpu.streams", Choice{place(AT(streams)), kStreams}, "Bit streams of one JPEG file that a lane decodes in turns: \"1\", \"2\", or \"auto\", measured as well."},
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
@@ -72,6 +82,16 @@ const Key kKeys[] = {
 #undef AT
 
 }  // namespace
+
+std::string words_text(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    const bool last = word.data() == words.back().data();
+    if (!text.empty()) text += last ? " or " : ", ";
+    text += '"' + std::string(word) + '"';
+  }
+  return text;
+}
 
 std::span<const Key> key_table() {
   return kKeys;

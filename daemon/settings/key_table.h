@@ -35,10 +35,18 @@ struct AutomaticSize {
   Bytes (*automatic)();
 };
 
+// One of a few words.
+struct Choice {
+  Place<std::string> place;
+  std::span<const std::string_view> words;
+};
+// "\"none\", \"auto\" or \"core\"".
+std::string words_text(std::span<const std::string_view> words);
+
 using Field =
     std::variant<Place<std::string>, Place<bool>, Place<LogLevel>, Place<std::vector<std::string>>,
                  Place<std::vector<int>>, Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
-                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize>;
+                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, Choice>;
 
 struct Key {
   std::string_view name;  // "limits.pixels": table and key
@@ -68,5 +76,7 @@ std::vector<Complaint> complaints_about(const Settings& settings);
 // "must be at least 1, is 0", or nothing when it is within. Sizes are shown with units.
 std::string out_of_bounds(std::uint64_t number, std::uint64_t least, std::uint64_t most);
 std::string out_of_bounds(Bytes size, Bytes least, Bytes most);
+// "must be "auto" or "avx2", is "sse"", or nothing when it is one of them.
+std::string out_of_words(const std::string& word, std::span<const std::string_view> words);
 
 }  // namespace millrace

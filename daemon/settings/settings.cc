@@ -96,6 +96,7 @@ struct ValueText {
   std::string operator()(const Number<T>& number) const {
     return (*this)(number.place);
   }
+  std::string operator()(const Choice& choice) const { return (*this)(choice.place); }
   std::string operator()(const AutomaticSize& size) const {
     return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
   }

@@ -25,12 +25,18 @@ struct Settings {
   // [daemon]
   std::string socket = "/run/millrace/millrace.sock";  // gRPC; the hand-off socket is beside it
   LogLevel log_level = LogLevel::kInfo;
-  std::chrono::seconds drain{30};  // after SIGTERM
+  std::chrono::seconds drain{30};               // after SIGTERM
+  std::string state_dir = "/var/lib/millrace";  // what is remembered from start to start; empty: nothing
 
   // [lanes]
   std::uint32_t cpu_lanes = 0;  // 0: one for each of `cores`, or each core that the process may use
   std::vector<int> cores;       // to pin lanes to, in order; empty: no pinning
+  std::string pin = "none";     // "none", "auto", "node", "core"; where `cores` is empty
   std::uint32_t fetch_threads = 4;
+
+  // [cpu]
+  std::string target = "auto";   // "auto", "scalar", "avx2", "avx512"
+  std::string streams = "auto";  // "auto", "1", "2"
 
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together

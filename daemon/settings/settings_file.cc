@@ -83,6 +83,15 @@ struct ValueReader {
     return {};
   }
 
+  // A number stands for the word of its digits.
+  std::string operator()(const Choice& choice) const {
+    const std::string wanted = words_text(choice.words);
+    if (!node.is_string() && !node.is_integer()) return wrong_kind(wanted, node);
+    const std::string word = node.is_string() ? node.as_string()->get() : std::to_string(node.as_integer()->get());
+    choice.place.in(settings) = word;
+    return out_of_words(word, choice.words);
+  }
+
   std::string operator()(const Place<std::vector<std::string>>& place) const {
     const toml::array* const list = node.as_array();
     if (list == nullptr) return wrong_kind("a list of texts in quotes", node);

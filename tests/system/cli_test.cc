@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/property_tree/json_parser.hpp>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -199,12 +200,81 @@ TEST_CASE("--help teaches with examples", "[system]") {
                                                   {"millrace", "stats", "--help"},
                                                   {"millrace", "ping", "--help"},
                                                   {"millrace", "devices", "--help"},
+                                                  {"millrace", "doctor", "--help"},
                                                   {"millraced", "--help"}}) {
     const Ran ran = run(command);
     CAPTURE(command, ran.output, ran.errors);
     REQUIRE(ran.status == 0);
     REQUIRE_THAT(ran.output, Catch::Contains("xample"));
   }
+}
+
+std::string value_of(const boost::property_tree::ptree& findings, const std::string& name) {
+  for (const auto& [ignored, finding] : findings.get_child("findings")) {
+    if (finding.get<std::string>("name") == name) return finding.get<std::string>("value");
+  }
+  return "not there";
+}
+
+TEST_CASE("the doctor says what is in force in a daemon that works", "[system]") {
+  const TempFolder folder, state;
+  Daemon daemon({.roots = {folder.path()}, .daemon = "state_dir = \"" + state.path() + "\"\n"});
+
+  const Ran ran = run({"millrace", "doctor", "--socket", daemon.socket(), "--json"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  const auto findings = parsed(ran.output);
+  REQUIRE(findings.get<bool>("healthy"));
+  REQUIRE(value_of(findings, "settings") == daemon.settings());
+  REQUIRE(value_of(findings, "files") == folder.path() + ": you may list and read it");
+  REQUIRE_THAT(value_of(findings, "daemon"), Catch::Contains("pid " + std::to_string(daemon.pid())));
+  REQUIRE_THAT(value_of(findings, "hand-over"), Catch::Contains("mapped"));
+  REQUIRE(value_of(findings, "  placement") == "not pinned");
+  const std::string calibration = value_of(findings, "  calibration");
+  if (calibration == "there is nothing to choose from")
+    return skip_loudly("remembering: this processor has one target");
+  REQUIRE_THAT(calibration, Catch::StartsWith("measured at start, kept in " + state.path()));
+  REQUIRE_THAT(value_of(findings, "  timings"), Catch::Contains(" us"));
+
+  daemon.kill(SIGTERM);
+  REQUIRE(daemon.wait() == 0);
+  daemon.start();
+
+  const Ran again = run({"millrace", "doctor", "--socket", daemon.socket(), "--json"});
+  REQUIRE_THAT(value_of(parsed(again.output), "  calibration"), Catch::StartsWith("measured before"));
+}
+
+TEST_CASE("the settings choose how lanes decode and where they stay, and the doctor says so", "[system]") {
+  Daemon daemon({.lanes = 1, .lane_settings = "pin = \"core\"\n", .cpu = "target = \"scalar\"\nstreams = 1\n"});
+
+  const Ran ran = run({"millrace", "doctor", "--socket", daemon.socket()});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);  // that it reads no files is but a note
+  REQUIRE_THAT(ran.output, Catch::Contains("decoding") && Catch::Contains("scalar"));
+  REQUIRE_THAT(ran.output, Catch::Contains("lane 0: core 0 of node 0, processors "));
+  REQUIRE_THAT(ran.output, Catch::Contains("Nothing is in the way."));
+}
+
+TEST_CASE("without a daemon the doctor looks at the host, says that none is there, and ends with 1", "[system]") {
+  const TempFolder folder;
+
+  const Ran ran = run({"millrace", "doctor", "--socket", folder / "nobody.sock"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 1);
+  REQUIRE_THAT(ran.output, Catch::Contains("processor") && Catch::Contains("/dev/shm"));
+  REQUIRE_THAT(ran.output,
+               Catch::Contains("PROBLEM: ") && Catch::Contains("nobody.sock") && Catch::Contains("--private"));
+}
+
+TEST_CASE("the doctor looks at a daemon of its own, too", "[system]") {
+  const Ran ran = run({"millrace", "doctor", "--private", "--lanes", "1"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE_THAT(ran.output, Catch::Contains("no file: defaults"));
 }
 
 TEST_CASE("--check-config prints the settings that a good file amounts to", "[system]") {

@@ -26,6 +26,8 @@ namespace millrace {
 struct DaemonSpec {
   std::vector<std::string> roots;
   std::uint32_t lanes = 2;
+  std::string lane_settings;   // further lines of the [lanes] table
+  std::string cpu;             // the lines of the [cpu] table
   std::string memory;          // further lines of the settings' [memory] table
   std::string limits;          // the lines of the [limits] table
   std::string fake;            // options of the fake backend, which is then there, by pin only

@@ -4,11 +4,14 @@
 #include <catch2/catch.hpp>
 
 #include "daemon/backend/cpu/cpu_backend.h"
+#include "daemon/backend/cpu/topology.h"
 #include "tests/conformance/bench_of_backend.h"
 
 namespace millrace {
 
-TEST_CASE("the CPU backend has a lane a usable core unless told otherwise", "[backend]") {
+TEST_CASE(
+    "the CPU backend has a lane a usable processor, as far as its control group grants time, unless told otherwise",
+    "[backend]") {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
@@ -16,7 +19,9 @@ TEST_CASE("the CPU backend has a lane a usable core unless told otherwise", "[ba
   const std::uint32_t by_default = (*CpuBackend::create({}))->info().lanes;
   const std::uint32_t told = (*CpuBackend::create({.lanes = 5}))->info().lanes;
 
-  REQUIRE(by_default == static_cast<std::uint32_t>(CPU_COUNT(&cores)));
+  const std::uint32_t granted = granted_processors("/sys/fs/cgroup", "/proc/self/cgroup");
+  const auto usable = static_cast<std::uint32_t>(CPU_COUNT(&cores));
+  REQUIRE(by_default == (granted == 0 ? usable : std::min(usable, granted)));
   REQUIRE(told == 5);
 }
 
@@ -41,6 +46,27 @@ TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
   collector.wait_for(1);
   REQUIRE(ran_on == last);
   REQUIRE(backend->info().lanes == 1);
+}
+
+TEST_CASE("a lane tied to a core stays there", "[backend]") {
+  const std::vector<Processor> usable = *usable_processors();
+  const std::unique_ptr<Backend> backend = *CpuBackend::create({.lanes = 1, .pin = LanePin::kCore});
+  JobOnTheBench bench = std::move(small_jobs(1, 1)[0]);
+  Collector collector;
+  int ran_on = -1;
+  DecodeJob job = bench.job(collector);
+  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    ran_on = sched_getcpu();
+    keep(std::move(tasks), std::move(outcomes));
+  };
+
+  REQUIRE(backend->try_submit(std::move(job)));
+
+  collector.wait_for(1);
+  const auto on = std::find_if(usable.begin(), usable.end(),
+                               [&](const Processor& processor) { return processor.number == ran_on; });
+  REQUIRE(on != usable.end());
+  REQUIRE(on->core == usable.front().core);
 }
 
 TEST_CASE("a core that cannot be used is an error that names it", "[backend]") {

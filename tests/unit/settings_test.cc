@@ -49,10 +49,15 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
     socket = "/tmp/m.sock"
     log_level = "debug"
     drain_seconds = 5
+    state_dir = "/var/tmp/m"
     [lanes]
     cpu = 2
     cores = [3, 1]
+    pin = "core"
     fetch_threads = 7
+    [cpu]
+    target = "avx2"
+    streams = 1
     [memory]
     segments = "2 GiB"
     encoded_in_flight = 1048577
@@ -85,6 +90,10 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->cpu_lanes == 2);
   REQUIRE(settings->cores == std::vector{3, 1});
   REQUIRE(settings->fetch_threads == 7);
+  REQUIRE(settings->state_dir == "/var/tmp/m");
+  REQUIRE(settings->pin == "core");
+  REQUIRE(settings->target == "avx2");
+  REQUIRE(settings->streams == "1");
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
   REQUIRE(settings->roots == std::vector<std::string>{"/data", "/more data"});
@@ -144,6 +153,18 @@ TEST_CASE("a value of the wrong kind is told what it must be and what it is", "[
   REQUIRE(complaint("[daemon]\nlog_level = \"loud\"") ==
           "millrace.toml:2: daemon.log_level: must be \"error\", \"warning\", \"info\" or \"debug\", is \"loud\"");
   REQUIRE(complaint("limits = 3") == "millrace.toml:1: limits: must be a table, [limits], is a whole number");
+}
+
+TEST_CASE("a word that is none of those possible is told them", "[settings]") {
+  REQUIRE(complaint("[cpu]\ntarget = \"sse\"") ==
+          "millrace.toml:2: cpu.target: must be \"auto\", \"scalar\", \"avx2\" or \"avx512\", is \"sse\"");
+  REQUIRE(complaint("[cpu]\nstreams = 3") ==
+          "millrace.toml:2: cpu.streams: must be \"auto\", \"1\" or \"2\", is \"3\"");
+  REQUIRE(complaint("[lanes]\npin = true") ==
+          "millrace.toml:2: lanes.pin: must be \"none\", \"auto\", \"node\" or \"core\", is true or false");
+  REQUIRE(complaint("[daemon]\nstate_dir = \"var\"") ==
+          "millrace.toml:2: daemon.state_dir: must be absolute (begin with /), is var");
+  REQUIRE(complaint("[daemon]\nstate_dir = \"\"") == "accepted");
 }
 
 TEST_CASE("an unknown key is an error, with what may have been meant", "[settings]") {

@@ -38,6 +38,13 @@ struct Statistics {
   std::chrono::duration<double> uptime{};
   std::vector<Metric> metrics{};
   std::vector<SessionStatistics> sessions{};
+  std::string settings_file{};       // the daemon's; empty: it was started without one
+  std::vector<std::string> roots{};  // folders beneath which it reads
+};
+
+struct DeviceProperty {
+  std::string name{};   // "decoding", "placement"
+  std::string value{};  // for people
 };
 
 struct Device {
@@ -47,6 +54,7 @@ struct Device {
   std::uint32_t lanes = 0;
   std::vector<std::string> formats{};  // "jpeg", "png", "webp"
   std::string detail{};
+  std::vector<DeviceProperty> properties{};  // how it is set up
 };
 
 }  // namespace client

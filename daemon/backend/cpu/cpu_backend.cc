@@ -3,40 +3,62 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "daemon/backend/cpu/repair.h"
+#include "daemon/backend/cpu/topology.h"
 #include "kernels/cpu/target.h"
 
 namespace millrace {
 namespace {
 
-std::uint32_t usable_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&cores)));
+// One for each processor, but no more than the control group lets compute at once.
+std::uint32_t lanes_by_default() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  const bool known = sched_getaffinity(0, sizeof usable, &usable) == 0;
+  const std::uint32_t all =
+      known ? static_cast<std::uint32_t>(CPU_COUNT(&usable)) : std::thread::hardware_concurrency();
+  const std::uint32_t granted = granted_processors("/sys/fs/cgroup", "/proc/self/cgroup");
+  return std::max(1U, granted == 0 ? all : std::min(all, granted));
 }
 
 Result<std::uint32_t> lanes_of(const BackendOptions& options) {
   std::uint32_t lanes = options.lanes;
-  if (lanes == 0) lanes = options.cores.empty() ? usable_cores() : static_cast<std::uint32_t>(options.cores.size());
+  if (lanes == 0) lanes = options.cores.empty() ? lanes_by_default() : static_cast<std::uint32_t>(options.cores.size());
   if (lanes <= CpuBackend::kMaxLanes) return lanes;
   return Error{Code::kInvalid, std::to_string(lanes) + " CPU lanes: at most " + std::to_string(CpuBackend::kMaxLanes) +
                                    " are possible"};
 }
 
-Result<void> pin(std::thread& thread, int core) {
+Result<std::vector<LanePlace>> places_of(const BackendOptions& options, std::uint32_t lanes) {
+  std::vector<LanePlace> places(lanes);
+  if (!options.cores.empty()) {
+    for (std::uint32_t i = 0; i < lanes; ++i) places[i].processors = {options.cores[i % options.cores.size()]};
+  } else if (options.pin != LanePin::kNone) {
+    MILLRACE_TRY(const std::vector<Processor> usable, usable_processors());
+    places = lane_places(usable, lanes, options.pin);
+  }
+  return places;
+}
+
+Result<void> pin(std::thread& thread, const LanePlace& place) {
+  if (place.processors.empty()) return {};
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  const bool possible = core >= 0 && core < CPU_SETSIZE;
-  if (possible) CPU_SET(static_cast<unsigned>(core), &cores);
-  if (possible && pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores) == 0) return {};
-  return Error{Code::kInvalid,
-               "a CPU lane cannot be pinned to core " + std::to_string(core) + ": this process may not use it"};
+  for (const int core : place.processors) {
+    const bool possible = core >= 0 && core < CPU_SETSIZE;
+    if (possible) CPU_SET(static_cast<unsigned>(core), &cores);
+    if (!possible || pthread_setaffinity_np(thread.native_handle(), sizeof cores, &cores) != 0)
+      return Error{Code::kInvalid,
+                   "a CPU lane cannot be pinned to core " + std::to_string(core) + ": this process may not use it"};
+  }
+  return {};
 }
 
 // The processor's name as the kernel says it.
@@ -50,6 +72,27 @@ std::string processor_name() {
   return "unknown processor";
 }
 
+std::string text_of(const std::vector<Timing>& timings) {
+  std::string text;
+  for (const Timing& timing : timings)
+    text += (text.empty() ? "" : ", ") + name_of(timing.variant) + ' ' +
+            std::to_string(std::lround(timing.microseconds)) + " us";
+  return text;
+}
+
+BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::span<const LanePlace> places) {
+  BackendInfo info{.name = "cpu",
+                   .device = processor_name(),
+                   .detail = std::string(kernels::name_of(calibration.variant.target)),
+                   .lanes = lanes,
+                   .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp},
+                   .properties = {{"decoding", name_of(calibration.variant)},
+                                  {"calibration", calibration.source},
+                                  {"placement", describe(places)}}};
+  if (!calibration.timings.empty()) info.properties.emplace_back("timings", text_of(calibration.timings));
+  return info;
+}
+
 Error cancelled_error() {
   return {Code::kCancelled, "stopped before it began"};
 }
@@ -58,29 +101,29 @@ Error cancelled_error() {
 
 Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& options) {
   MILLRACE_TRY(const std::uint32_t lanes, lanes_of(options));
-  std::unique_ptr<CpuBackend> backend(new CpuBackend(lanes, options.limits));
-  MILLRACE_TRY_VOID(backend->start(options.cores));
+  MILLRACE_TRY(const std::vector<LanePlace> places, places_of(options, lanes));
+  Calibration calibration{.variant = {}, .timings = {}, .source = "not calibrated"};
+  if (options.calibration) {
+    MILLRACE_TRY(calibration, calibrate(*options.calibration));
+  }
+  std::unique_ptr<CpuBackend> backend(
+      new CpuBackend(info_of(lanes, calibration, places), calibration.variant, options.limits));
+  MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-CpuBackend::CpuBackend(std::uint32_t lanes, const SampleLimits& limits)
-    : lanes_(lanes), limits_(limits), queue_(2 * lanes) {}
+CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits)
+    : info_(std::move(info)), variant_(variant), limits_(limits), queue_(2 * info_.lanes) {}
 
-Result<void> CpuBackend::start(const std::vector<int>& cores) {
-  for (std::uint32_t i = 0; i < lanes_; ++i) {
+Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
+  Result<void> pinned;
+  for (std::uint32_t i = 0; i < info_.lanes && pinned; ++i) {
     std::thread& lane = threads_.emplace_back([this] { run_lane(); });
     pthread_setname_np(lane.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
-    if (!cores.empty()) MILLRACE_TRY_VOID(pin(lane, cores[i % cores.size()]));
+    pinned = pin(lane, places[i]);
   }
-  return {};
-}
-
-BackendInfo CpuBackend::info() const {
-  return {.name = "cpu",
-          .device = processor_name(),
-          .detail = std::string(kernels::name_of(kernels::best_target())),
-          .lanes = lanes_,
-          .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
+  placed_.count_down();
+  return pinned;
 }
 
 void CpuBackend::shutdown() {
@@ -91,7 +134,8 @@ void CpuBackend::shutdown() {
 }
 
 void CpuBackend::run_lane() {
-  ImageWorkspace workspace;
+  placed_.wait();
+  ImageWorkspace workspace(JpegPath::kFastest, variant_);
   while (std::optional<QueuedJob> next = queue_.pop()) {
     if (QueuedDecode* const decode = std::get_if<QueuedDecode>(&*next))
       run(std::move(*decode), workspace);

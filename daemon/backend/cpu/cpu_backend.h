@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -17,36 +18,40 @@
 #include "daemon/backend/backend_table.h"
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/backend/cpu/job_queue.h"
+#include "daemon/backend/cpu/placement.h"
 
 namespace millrace {
 
 class CpuBackend final : public Backend {
  public:
-  // Lanes from the options; by default one a core in `cores`, else one a core that the process may use. kInvalid: a
-  // core that the lanes cannot be pinned to, more lanes than kMaxLanes.
+  // Lanes from the options; by default one a core in `cores`, else one for each processor that the process may use, but
+  // no more than its control group is granted the time of. kInvalid: a core that the lanes cannot be pinned to, more
+  // lanes than kMaxLanes, a target that the processor lacks.
   static constexpr std::uint32_t kMaxLanes = 1024;
   static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
   ~CpuBackend() override { shutdown(); }
 
-  BackendInfo info() const override;
+  BackendInfo info() const override { return info_; }
   bool lost() const override { return false; }
-  std::uint32_t depth() const override { return 2 * lanes_; }
+  std::uint32_t depth() const override { return 2 * info_.lanes; }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
   [[nodiscard]] bool try_repair(RepairJob&& job) override { return queue_.try_push(std::move(job)); }
   void shutdown() override;
 
  private:
-  CpuBackend(std::uint32_t lanes, const SampleLimits& limits);
-  Result<void> start(const std::vector<int>& cores);
+  CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits);
+  Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();
   void run(QueuedDecode queued, ImageWorkspace& workspace);
   SampleOutcome make(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace) const;
 
-  const std::uint32_t lanes_;
+  const BackendInfo info_;
+  const CpuVariant variant_;
   const SampleLimits limits_;
   JobQueue queue_;
   std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()
+  std::latch placed_{1};              // a lane touches its memory where it is going to stay
   std::once_flag shut_down_;
 };
 

@@ -221,8 +221,10 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 }  // namespace
 
-ImageWorkspace::ImageWorkspace(JpegPath path) {
-  if (path == JpegPath::kFastest && kernels::best_target() != kernels::Target::kScalar) jpeg_.emplace();
+ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant)
+    : variant_(variant), kernels_(std::in_place, variant.target) {
+  const bool ours = path == JpegPath::kFastest && variant.target != kernels::Target::kScalar;
+  if (ours) jpeg_.emplace(variant.target, variant.streams);
 }
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
@@ -242,7 +244,7 @@ void ImageWorkspace::trim(std::size_t pixel_bytes) {
   turned_.trim();
   if (jpeg_) jpeg_->trim(PixelBuffer::kKept);
   planes_.trim(PixelBuffer::kKept);
-  if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace();
+  if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace(variant_.target);
 }
 
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/cpu/cpu_variant.h"
 #include "daemon/backend/cpu/pixel_buffer.h"
 #include "daemon/model/limits.h"
 #include "kernels/cpu/jpeg/decoder.h"
@@ -29,7 +30,8 @@ enum class JpegPath : std::uint8_t {
 // do not depend on it. Thread-bound(the lane that owns it).
 class ImageWorkspace {
  public:
-  explicit ImageWorkspace(JpegPath path = JpegPath::kFastest);
+  // REQUIRES: the processor has the variant's target.
+  explicit ImageWorkspace(JpegPath path = JpegPath::kFastest, const CpuVariant& variant = {});
 
   PixelBuffer& decoded() { return decoded_; }
   PixelBuffer& turned() { return turned_; }
@@ -43,9 +45,10 @@ class ImageWorkspace {
   void trim(std::size_t pixel_bytes);
 
  private:
+  const CpuVariant variant_;
   PixelBuffer decoded_;
   PixelBuffer turned_;
-  std::optional<kernels::Workspace> kernels_{std::in_place};
+  std::optional<kernels::Workspace> kernels_;
   std::optional<kernels::jpeg::Decoder> jpeg_;
   kernels::PlaneResampler planes_;
   std::list<kernels::StoreTable> tables_;  // the last used first

@@ -1,0 +1,122 @@
+// millrace doctor: does everything that Millrace needs work here, and what is in force? With a daemon or without.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "client/cli/connection.h"
+#include "client/cli/findings.h"
+#include "client/cli/host_checks.h"
+#include "client/cli/progress.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Options {
+  ConnectionOptions connection;
+  bool json = false;
+};
+
+Finding daemon_itself(const Statistics& statistics, const Client& client) {
+  const auto up = std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime);
+  Finding finding{"daemon", "millraced " + statistics.daemon_version + ", pid " + std::to_string(statistics.pid) +
+                                ", up " + clock_text(up) + ", at unix:" + client.socket()};
+  if (statistics.daemon_version == library_version()) return finding;
+  finding.verdict = Verdict::kNote;
+  finding.advice = "this program is " + library_version() + ": install the same version of both";
+  return finding;
+}
+
+Finding settings_of(const Statistics& statistics) {
+  if (statistics.settings_file.empty()) return {"settings", "no file: defaults, and the daemon's command line"};
+  return {"settings", statistics.settings_file};
+}
+
+void add_roots(const Statistics& statistics, Findings& findings) {
+  if (statistics.roots.empty()) {
+    findings.push_back({"files", "the daemon reads none", Verdict::kNote,
+                        "set files.roots in its settings, or send it the images' bytes"});
+  }
+  for (const std::string& root : statistics.roots) {
+    if (::access(root.c_str(), R_OK | X_OK) == 0) {
+      findings.push_back({"files", root + ": you may list and read it"});
+    } else {
+      findings.push_back({"files", root + ": you may not list it, so neither does the daemon for you", Verdict::kNote,
+                          "ask for read and search permission on the folder"});
+    }
+  }
+}
+
+void add_devices(const std::vector<Device>& devices, Findings& findings) {
+  for (const Device& device : devices) {
+    Finding finding{"backend " + device.backend, device.name + ", " + std::to_string(device.lanes) + " lanes" +
+                                                     (device.detail.empty() ? "" : ", " + device.detail)};
+    if (!device.ready) {
+      finding.verdict = Verdict::kProblem;
+      finding.advice = "its device is lost: restart the daemon";
+    }
+    findings.push_back(std::move(finding));
+    for (const DeviceProperty& property : device.properties) findings.push_back({"  " + property.name, property.value});
+  }
+}
+
+// The way of every tensor: descriptors over the hand-off socket, memory of both processes.
+Finding hand_over(Client& client) {
+  const Result<Session> session =
+      client.open_session({.name = "doctor", .slots = 1, .batch = 1, .recipe = Recipe::train(224)});
+  if (session) return {"hand-over", "a session opens, its memory is mapped"};
+  return {"hand-over", session.error().message, Verdict::kProblem,
+          "no session can be opened, so nothing can be made: see the message"};
+}
+
+void check_daemon(const ConnectionOptions& options, Findings& findings) {
+  auto connection = open_connection(options);
+  if (!connection) {
+    findings.push_back({"daemon", connection.error().message, Verdict::kProblem,
+                        "start it (systemctl start millraced), name its --socket, or try --private"});
+    return;
+  }
+  Client& client = connection->client;
+  const auto statistics = client.statistics();
+  const auto devices = client.devices();
+  if (!statistics || !devices) {
+    const Error& error = statistics ? devices.error() : statistics.error();
+    findings.push_back({"daemon", error.message, Verdict::kProblem, "it listens but does not answer: look at its log"});
+    return;
+  }
+  findings.push_back(daemon_itself(*statistics, client));
+  findings.push_back(settings_of(*statistics));
+  add_devices(*devices, findings);
+  add_roots(*statistics, findings);
+  findings.push_back(hand_over(client));
+}
+
+int doctor(const Options& options) {
+  Findings findings = check_host();
+  check_daemon(options.connection, findings);
+  if (options.json) {
+    std::printf("%s\n", findings_json(findings).c_str());
+  } else {
+    std::printf("%s", findings_text(findings).c_str());
+    std::printf("\n%s\n", healthy(findings) ? "Nothing is in the way." : "There are problems, see above.");
+  }
+  return healthy(findings) ? kFine : kFailed;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
+  CLI::App* command = app.add_subcommand("doctor", "Does everything that Millrace needs work here?");
+  command->add_flag("--json", options->json, "print one JSON object");
+  add_connection_options(*command, options->connection);
+  command->footer(
+      "Looks at the host first, which needs no daemon, then at the daemon: settings, backends and how they were\n"
+      "calibrated and placed, folders, hand-over. Exit status: 0 no problem (notes are none), 1 a problem.\n\n"
+      "Examples:\n  millrace doctor\n  millrace doctor --private       what this machine offers, without a running "
+      "service\n  millrace doctor --json | jq '.findings[] | select(.verdict != \"fine\")'");
+  command->callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });
+}
+
+}  // namespace millrace::cli
