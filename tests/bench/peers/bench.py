@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Millrace beside other ways from JPEG files to normalised tensors, on the same files, boxes and cores.
 
-    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--seconds 1.2] [--data FOLDER] [--out FOLDER] [--resume]
+    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--seconds 0.9] [--data FOLDER] [--out FOLDER] [--resume]
 
 train   RandomResizedCrop 224, flip, normalise; boxes and flips are those that Millrace draws, given to every peer that takes them
 infer   resize 256, centre crop 224, normalise
@@ -36,11 +36,14 @@ from roster import ROSTER, Entry, why_missing
 from work import RECIPES, Work, read_work
 
 
+PIXELS = 64  # photographs whose pixels are compared
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="peers, with commas between: " + ", ".join(entry.name for entry in ROSTER))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=1.2, help="about so long is a pass")
+    parser.add_argument("--seconds", type=float, default=0.9, help="about so long is a pass")
     parser.add_argument("--cores", default="1,2", help="how many, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--out", type=Path, default=Path("build/bench-peers"), help="where results and the copies of the photographs go")
@@ -155,7 +158,7 @@ class Bench:
                     continue
                 folder.mkdir()
                 with self._surviving(name):
-                    worker.ask("pixels", folder=str(folder))
+                    worker.ask("pixels", folder=str(folder), count=min(PIXELS, self._work.distinct))
                     self._compare(name, folder, reference)
         self.say("pixels done")
 
@@ -167,7 +170,7 @@ class Bench:
                 error = np.abs(np.load(made) - np.load(expected))
                 self._results.differences[name, row, recipe] = (float(error.mean()), float(error.max()))
             if folder != reference:
-                made.unlink()
+                made.unlink()  # the next one needs the room
 
     def close(self) -> None:
         for worker in self._workers.values():

@@ -12,7 +12,7 @@ from PIL import Image
 
 from work import BATCH, SIDE
 
-COPIES = 12
+COPIES = 8
 EPOCHS = 3
 _JPEG = b"\xff\xd8\xff"
 
@@ -22,7 +22,7 @@ def prepare(source: Path, place: Path) -> Path:
     photographs = [path for path in sorted(source.rglob("*")) if path.is_file() and _starts_with(path, _JPEG)]
     if not photographs:
         raise SystemExit(f"no JPEG files in {source}")
-    description = {"source": str(source), "photographs": [[path.name, path.stat().st_size] for path in photographs], "epochs": EPOCHS}
+    description = {"source": str(source), "photographs": [[path.name, path.stat().st_size] for path in photographs], "copies": COPIES, "epochs": EPOCHS}
     made = place / "work.json"
     if made.exists() and json.loads(made.read_text())["description"] == description:
         return made

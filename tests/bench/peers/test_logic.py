@@ -37,7 +37,7 @@ def some_work(copies: int = 3, distinct: int = 2) -> Work:
     return Work("all", "warm", distinct, tuple(sample.path for sample in samples), (samples, samples[::-1]))
 
 
-@pytest.mark.parametrize(("images", "expected"), [(0.1, 2), (2, 2), (2.5, 2), (3.5, 4), (100, 6)])
+@pytest.mark.parametrize(("images", "expected"), [(0.1, 2), (2, 2), (2.5, 2), (3.5, 4), (4.9, 4), (100, 6)])
 def test_a_pass_takes_each_photograph_equally_often(images: float, expected: int) -> None:
     assert some_work().whole_rounds(images) == expected
 

@@ -52,9 +52,8 @@ class Work:
         return self.epochs[epoch % len(self.epochs)][:count]
 
     def whole_rounds(self, images: float) -> int:
-        """So many images or a few more: every photograph as often as every other, and no more than there are."""
-        times = max(1, -(-int(images) // self.distinct))
-        return min(times * self.distinct, len(self.files))
+        """About so many: every photograph as often as every other, each once at least, and no more than there are."""
+        return min(max(1, round(images / self.distinct)) * self.distinct, len(self.files))
 
 
 def batches(samples: Sequence[Sample], size: int = BATCH) -> list[Sequence[Sample]]:

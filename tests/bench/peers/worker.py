@@ -6,6 +6,7 @@ worker.py PEER CORES WORK     CORES as 0 or 0,1; then one JSON object a line on 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -52,9 +53,11 @@ def timed(peer: Any, recipe: str, number: int, count: int) -> dict[str, Any]:
     """Each pass from nothing to the last batch."""
     found = []
     for made in peer.passes(recipe, number, count):
+        gc.collect()  # not in the middle, and nothing of the pass before is left
         cpu, began, images = processor_seconds(os.getpid()), time.monotonic(), 0
         for batch in made.run():
             images += len(batch)
+            del batch
         seconds = time.monotonic() - began
         time.sleep(SETTLE)
         cpu = processor_seconds(os.getpid()) - cpu
@@ -64,10 +67,9 @@ def timed(peer: Any, recipe: str, number: int, count: int) -> dict[str, Any]:
     return {"passes": found}
 
 
-def pixels(peer: Any, folder: str) -> dict[str, Any]:
-    """The first pass over each photograph, as float32 in 0 ... 255 before normalisation, to FOLDER/RECIPE.ROW.npy."""
+def pixels(peer: Any, folder: str, count: int) -> dict[str, Any]:
+    """The first ``count`` images, as float32 in 0 ... 255 before normalisation, to FOLDER/RECIPE.ROW.npy."""
     scale, shift = 255 * np.array(STD, np.float32), 255 * np.array(MEAN, np.float32)
-    count = peer.work.distinct
     rows = []
     for recipe in RECIPES:
         for made in peer.passes(recipe, 0, count):
@@ -79,6 +81,8 @@ def pixels(peer: Any, folder: str) -> dict[str, Any]:
                     raise ValueError(f"{recipe}: shape {array.shape}")
                 out[done : done + len(array)] = array * scale[:, None, None] + shift[:, None, None]
                 done += len(array)
+                if done == count < made.images:
+                    break
             np.save(Path(folder, f"{recipe}.{made.row}.npy"), out)
             rows.append(made.row)
     return {"rows": sorted(set(rows))}

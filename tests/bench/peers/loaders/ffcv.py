@@ -18,7 +18,7 @@ from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, ToTensor, ToTo
 from ffcv.writer import DatasetWriter
 
 from loaders.base import Peer
-from work import BATCH, MEAN, SHORTER, SIDE, STD, Sample, Work
+from work import BATCH, MEAN, RECIPES, SHORTER, SIDE, STD, Sample, Work
 
 _MEAN = np.array(MEAN) * 255
 _STD = np.array(STD) * 255
@@ -70,6 +70,9 @@ class Loader(Peer):
         torch.set_num_threads(cores)
         self._file = written(work)
         self._loaders: dict[str, Any] = {}
+        for recipe in RECIPES:  # compiles it
+            for _ in self.epoch(recipe, work.samples(0, 1))():
+                pass
 
     def versions(self) -> str:
         return f"{importlib.metadata.version('ffcv')}, OpenCV and libjpeg-turbo of Debian"
