@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Millrace beside other ways from JPEG files to normalised tensors, on the same files, boxes and cores.
 
-    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--seconds 0.9] [--data FOLDER] [--out FOLDER] [--resume]
+    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--seconds 0.9] [--data FOLDER] [--out FOLDER] [--resume] [--publish]
 
 train   RandomResizedCrop 224, flip, normalise; boxes and flips are those that Millrace draws, given to every peer that takes them
 infer   resize 256, centre crop 224, normalise
@@ -31,10 +31,9 @@ from draw import prepare
 from drive import Failed, Worker
 from plot import draw_plot
 from processes import PeakMemory
-from report import Results, write_markdown
+from report import Results, published, write_markdown
 from roster import ROSTER, Entry, why_missing
 from work import RECIPES, Work, read_work
-
 
 PIXELS = 64  # photographs whose pixels are compared
 
@@ -49,6 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("build/bench-peers"), help="where results and the copies of the photographs go")
     parser.add_argument("--environments", type=Path, default=Path("build"), help="where the virtual environments are")
     parser.add_argument("--resume", action="store_true", help="go on with a run that was interrupted, with the same options")
+    parser.add_argument("--publish", action="store_true", help="also put the results into tests/bench/README.md")
     return parser.parse_args()
 
 
@@ -212,10 +212,15 @@ def main() -> None:
         bench.differences()
     finally:
         bench.close()
-    (given.out / "results.json").write_text(json.dumps(results.summary(), indent=1))
-    (given.out / "results.md").write_text(write_markdown(results.summary()))
-    (given.out / "results.svg").write_text(draw_plot(results.summary()))
-    print((given.out / "results.md").read_text())
+    summary = results.summary()
+    (given.out / "results.json").write_text(json.dumps(summary, indent=1))
+    (given.out / "results.md").write_text(write_markdown(summary))
+    (given.out / "results.svg").write_text(draw_plot(summary))
+    if given.publish:
+        page = Path(__file__).parents[1] / "README.md"
+        page.write_text(published(page.read_text(), write_markdown(summary)))
+        Path(__file__).with_name("results.svg").write_text(draw_plot(summary))
+    print(write_markdown(summary))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ def prepare(source: Path, place: Path) -> Path:
     photographs = [path for path in sorted(source.rglob("*")) if path.is_file() and _starts_with(path, _JPEG)]
     if not photographs:
         raise SystemExit(f"no JPEG files in {source}")
-    description = {"source": str(source), "photographs": [[path.name, path.stat().st_size] for path in photographs], "copies": COPIES, "epochs": EPOCHS}
+    taken = [[path.name, path.stat().st_size] for path in photographs]
+    description = {"source": str(source), "photographs": taken, "copies": COPIES, "epochs": EPOCHS}
     made = place / "work.json"
     if made.exists() and json.loads(made.read_text())["description"] == description:
         return made

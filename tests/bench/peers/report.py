@@ -68,6 +68,7 @@ class Results:
                 "cpu_seconds_per_1000": processor.median if processor else None,
                 "peak_pss_bytes": self.memory.get((name, count)),
             }
+        made["note"] = next((p["note"] for p in reversed(self.passes) if (p["peer"], p["row"], p["recipe"]) == (name, row, recipe)), "")
         difference = self.differences.get((name, row, recipe))
         made["difference"] = {"mean": difference[0], "max": difference[1]} if difference else None
         return made
@@ -98,6 +99,15 @@ class Results:
                     item = {"figure": figure, "fidelity": "fast" if name.endswith("fast") else "exact", "cores": cores}
                     found.append({**item, "against": _TITLES[baseline], "ratio": vars(ratio), "at_least": aims[0] if aims else None})
         return found
+
+
+_BEGIN, _END = "<!-- peers: written by bench.py --publish from here -->", "<!-- to here -->"
+
+
+def published(page: str, markdown: str) -> str:
+    """The page with this run in the place of the one that it shows."""
+    before, rest = page.split(_BEGIN)
+    return f"{before}{_BEGIN}\n\n{markdown.rstrip()}\n\n{_END}{rest.split(_END)[1]}"
 
 
 def write_markdown(summary: dict[str, Any]) -> str:
@@ -146,6 +156,8 @@ def _table(recipe: str, rows: list[dict[str, Any]]) -> str:
         error = row["difference"]
         shown = f"{error['mean']:.2f}, {error['max']:.1f}" if error else "own boxes"
         cells = [row["title"], row["antialias"], row["output"], _rate(row, 1), _rate(row, 2), f"{cpu:.2f}" if cpu else ""]
+        if row["note"]:
+            cells[0] += f" ({row['note']})"
         lines.append("| " + " | ".join([*cells, ", ".join(filter(None, (_memory(row, 1), _memory(row, 2)))), shown]) + " |")
     return "\n".join([*lines, ""])
 

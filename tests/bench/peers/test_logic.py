@@ -15,7 +15,7 @@ from drive import Failed, Worker
 from figures import Spread, best, ratio_in_rounds, spread
 from plot import draw_plot
 from processes import parse_pss, parse_stat, processor_seconds, proportional_set_size, tree
-from report import Results, write_markdown
+from report import Results, published, write_markdown
 from roster import Entry
 from work import Sample, Work, batches, centre, read_work, resized
 
@@ -144,6 +144,12 @@ def test_a_run_goes_on_where_it_stopped(results: Results, tmp_path: Path) -> Non
     assert again.has(1, "pillow", 1, "train")
     assert not again.has(2, "pillow", 1, "train")
     assert Results(tmp_path / "passes.jsonl", results.conditions, resume=False).passes == []
+
+
+def test_a_page_shows_the_run_that_was_published_last() -> None:
+    page = "Before\n<!-- peers: written by bench.py --publish from here -->\n\nold\n\n<!-- to here -->\nafter\n"
+
+    assert published(published(page, "new\n"), "newer\n") == page.replace("old", "newer")
 
 
 def test_the_plot_is_well_formed(results: Results) -> None:

@@ -53,7 +53,7 @@ class Loader(Peer):
             if before is None:
                 return
             loader.set_epoch((number + 1) % len(self.work.epochs))
-            yield Pass("indexed", len(self.work.files), lambda: _images(loader), lambda: f"{self._index_hits() or 0 - before} index hits")
+            yield Pass("indexed", len(self.work.files), lambda: _images(loader), lambda: self._hits_since(before))
         finally:
             loader.close()
             self.close()
@@ -70,9 +70,12 @@ class Loader(Peer):
         hits = [metric.value for name, metric in metrics.items() if "index" in name and "hit" in name]
         return hits[0] if hits else None
 
+    def _hits_since(self, before: float) -> str:
+        return f"{(self._index_hits() or 0) - before:.0f} index hits in {len(self.work.files)} images"
+
     def _start_daemon(self) -> None:
         self._state = tempfile.mkdtemp(prefix="millrace-bench-state-")
-        os.environ["XDG_STATE_HOME"] = self._state
+        os.environ["XDG_STATE_HOME"] = os.environ["STATE_DIRECTORY"] = self._state
         self._daemon = millrace.serve([self.work.folder, self.work.warm_folder], lanes=self.cores, timeout=60)
 
     def close(self) -> None:
