@@ -33,8 +33,8 @@ usage: $me COMMAND [ARGUMENTS]
   bench --python [--json] [--only client,throughput,steady] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   bench --peers [--only PEERS] [--rounds N] [--seconds S] [--data FOLDER] [--resume]
-                    Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 6 GB to fetch,
-                    12 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
+                    Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
+                    8 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets the daemon and the command line
   deps [--dry-run] [build|test|check|peers]...
@@ -304,17 +304,20 @@ bench_python() {
   exec "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
 }
 
-# One that cannot be made leaves its reason beside it, for the table; the other peers run. PACKAGE comes after what it needs, without looking.
-peer_environment() {  # ENVIRONMENT REQUIREMENTS [PACKAGE]
+# Runs a step that makes a peer. If it fails, its reason stays beside the environments, for the table; the other peers run.
+peer_step() {  # PEER LOG COMMAND...
+  local failed=$top/build/peers.$1.failed log=$top/build/$2
+  rm -f "$failed"
+  ("${@:3}") && return 0
+  { grep -i error "$log" || cat "$log"; } | tail -n 2 | tr '\n' ' ' >"$failed"
+}
+
+# Compiles a package into an environment that has what it needs.
+compile_package() {  # ENVIRONMENT PACKAGE
   local venv=$top/build/$1
-  rm -f "$venv.failed"
-  (
-    python_with "$1" "$2"
-    [ -z "${3:-}" ] || [ -e "$venv/$3" ] || logged "$venv.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-deps --no-build-isolation "$3"
-    [ -z "${3:-}" ] || touch "$venv/$3"
-  ) && return 0
-  { grep -i error "$venv.log" || cat "$venv.log"; } | tail -n 2 | tr '\n' ' ' >"$venv.failed"
-  rm -rf "$venv"
+  [ ! -e "$venv/$2" ] || return 0
+  logged "$venv.$2.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-deps --no-build-isolation "$2"
+  touch "$venv/$2"
 }
 
 bench_peers() {
@@ -324,9 +327,9 @@ bench_peers() {
   python_with venv-peers tests/bench/peers/requirements.txt
   python_wheel venv-peers
   install_wheel venv-peers
-  CC="cc -mavx2" peer_environment venv-peers-simd tests/bench/peers/requirements-simd.txt
-  peer_environment venv-peers-tf tests/bench/peers/requirements-tf.txt
-  peer_environment venv-peers-ffcv tests/bench/peers/requirements-ffcv.txt ffcv==1.0.2
+  peer_step ffcv venv-peers.ffcv==1.0.2.log compile_package venv-peers ffcv==1.0.2
+  CC="cc -mavx2" peer_step pillow_simd venv-peers-simd.log python_with venv-peers-simd tests/bench/peers/requirements-simd.txt
+  peer_step tfdata venv-peers-tf.log python_with venv-peers-tf tests/bench/peers/requirements-tf.txt
   find_test_data
   export MILLRACE_DAEMON=$top/build/release/bin/millraced
   cd "$top"

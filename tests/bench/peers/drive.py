@@ -45,7 +45,7 @@ class Worker:
             self._answers.put(line)
         self._answers.put("")
 
-    def wait_ready(self, patience: float = 180) -> None:
+    def wait_ready(self, patience: float = 300) -> None:
         self.about = self._take(patience)
 
     def ask(self, action: str, patience: float = 120, **what: Any) -> Any:

@@ -32,7 +32,7 @@ ROSTER = (
     Entry("pyvips", "pyvips", "venv-peers", (*_KEEP, ("VIPS_CONCURRENCY", "1"))),
     Entry("spdl", "SPDL", "venv-peers", _KEEP),
     Entry("dali", "DALI (CPU)", "venv-peers", _KEEP),
-    Entry("ffcv", "FFCV", "venv-peers-ffcv", _KEEP),
+    Entry("ffcv", "FFCV", "venv-peers", _KEEP),
     Entry("tfdata", "tf.data", "venv-peers-tf", (*_KEEP, ("TF_CPP_MIN_LOG_LEVEL", "3"), ("CUDA_VISIBLE_DEVICES", ""))),
 )
 
@@ -43,7 +43,9 @@ def interpreter(entry: Entry, environments: Path) -> Path:
 
 def why_missing(entry: Entry, environments: Path) -> str | None:
     """Why this peer cannot run here; None: it can, as far as one can tell without starting it."""
+    note = environments / f"peers.{entry.name}.failed"
+    if note.exists():
+        return note.read_text().strip()
     if interpreter(entry, environments).exists():
         return None
-    note = environments / f"{entry.environment}.failed"
-    return note.read_text().strip() if note.exists() else f"there is no {entry.environment}; config/setup.sh bench --peers makes it"
+    return f"there is no {entry.environment}; config/setup.sh bench --peers makes it"
