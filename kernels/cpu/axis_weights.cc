@@ -61,6 +61,11 @@ void append_padded(AxisWeights& result, int i, const Window& window, const std::
   result.start[i] = start;
 }
 
+double triangle(double x) {
+  const double d = std::fabs(x);
+  return d < 1 ? 1 - d : 0;
+}
+
 }  // namespace
 
 double filter_support(Filter filter) {
@@ -86,7 +91,7 @@ double filter_value(Filter filter, double x) {
     case Filter::kBox:
       return x > -0.5 && x <= 0.5 ? 1 : 0;
     case Filter::kBilinear:
-      return d < 1 ? 1 - d : 0;
+      return triangle(x);
     case Filter::kHamming:  // its two constants are single precision in Pillow
       if (d == 0) return 1;
       return d < 1 ? sinc(d) * (0.54F + 0.46F * std::cos(d * std::numbers::pi)) : 0;
@@ -99,9 +104,11 @@ double filter_value(Filter filter, double x) {
   return 0;
 }
 
-AxisWeights axis_weights(const AxisSpec& spec) {
-  if (spec.in == spec.out) return copied(spec);
-  if (spec.filter == Filter::kNearest) return nearest(spec);
+namespace {
+
+// `value(x)`: filter_value() of spec.filter, known to the compiler so that it comes into the loop.
+template <class Value>
+AxisWeights filtered(const AxisSpec& spec, Value&& value) {
   const double scale = static_cast<double>(spec.in) / spec.out;
   const double filter_scale = std::max(scale, 1.0);
   const double support = filter_support(spec.filter) * filter_scale;
@@ -119,12 +126,21 @@ AxisWeights axis_weights(const AxisSpec& spec) {
     const Window window = window_around(centre, support, spec.in);
     double sum = 0;
     for (int t = 0; t < window.count; ++t) {
-      weights[t] = filter_value(spec.filter, (t + window.start - centre + 0.5) * unscale);
+      weights[t] = value((t + window.start - centre + 0.5) * unscale);
       sum += weights[t];
     }
     append_padded(result, i, window, weights, sum, spec.in);
   }
   return result;
+}
+
+}  // namespace
+
+AxisWeights axis_weights(const AxisSpec& spec) {
+  if (spec.in == spec.out) return copied(spec);
+  if (spec.filter == Filter::kNearest) return nearest(spec);
+  if (spec.filter == Filter::kBilinear) return filtered(spec, triangle);
+  return filtered(spec, [&](double x) { return filter_value(spec.filter, x); });
 }
 
 }  // namespace millrace::kernels

@@ -12,23 +12,39 @@ struct Taps {
   std::vector<std::int32_t> weight;
 };
 
-// Rounds the running sum instead of each weight, so that all together are exact.
+bool is_narrow(const AxisSpec& side) {
+  const bool positive = side.filter == Filter::kBilinear || side.filter == Filter::kHamming;
+  return positive && side.in != side.out;
+}
+
+// 128 is no signed byte.
+void limit(std::int16_t* weight, int taps) {
+  for (int t = 0; t < taps; ++t) {
+    const int rest = std::max(weight[t] - 127, 0);
+    weight[t] = static_cast<std::int16_t>(weight[t] - rest);
+    weight[t + 1 < taps ? t + 1 : t - 1] = static_cast<std::int16_t>(weight[t + 1 < taps ? t + 1 : t - 1] + rest);
+  }
+}
+
+// Rounds the running sum instead of each weight.
 void append(const Taps& taps, int bits, PlaneAxis& axis) {
   std::int64_t sum = 0;
   std::int32_t before = 0;
-  const std::int64_t half = std::int64_t{1} << (bits - kPlaneWeightBits - 1);
+  const int shift = bits - axis.bits;
+  const std::int64_t half = std::int64_t{1} << (shift - 1);
   const std::size_t at = axis.weight.size();
   axis.weight.resize(at + static_cast<std::size_t>(axis.taps), 0);
   axis.start.push_back(taps.start);
   int last = taps.start;
   for (std::size_t t = 0; t < taps.weight.size(); ++t) {
     sum += taps.weight[t];
-    const auto rounded = static_cast<std::int32_t>((sum + half) >> (bits - kPlaneWeightBits));
+    const auto rounded = static_cast<std::int32_t>((sum + half) >> shift);
     axis.weight[at + t] = static_cast<std::int16_t>(rounded - before);
     if (rounded != before) last = taps.start + static_cast<int>(t);
     before = rounded;
   }
   axis.last.push_back(last);
+  if (axis.bits == kNarrowBits) limit(&axis.weight[at], axis.taps);
 }
 
 // Taps that the filter left at 0 do not count, wherever they stand.
@@ -154,6 +170,10 @@ void pack_lane(const PlaneAxis& axis, int output, int base, std::uint8_t* at, in
   for (int t = 0; t < 4; ++t) at[t] = static_cast<std::uint8_t>(axis.start[i] - base + t);
   for (int t = 0; t < axis.taps; ++t) {
     const int weight = axis.weight[i * static_cast<std::size_t>(axis.taps) + static_cast<std::size_t>(t)];
+    if (axis.bits == kNarrowBits) {
+      at[(1 + t / 4) * vector_bytes + t % 4] = static_cast<std::uint8_t>(weight);
+      continue;
+    }
     const int upper = (weight + 64) >> 7;
     std::uint8_t* const block = at + (1 + 2 * (t / 4)) * vector_bytes + t % 4;
     block[0] = static_cast<std::uint8_t>(upper);
@@ -166,6 +186,7 @@ void pack_lane(const PlaneAxis& axis, int output, int base, std::uint8_t* at, in
 void make_plane_axis(const PlaneAxisSpec& spec, const AxisWeights& weights, PlaneAxis& axis) {
   clear(axis);
   axis.taps = (most_taps(spec, weights) + 1) / 2 * 2;
+  axis.bits = is_narrow(spec.side) ? kNarrowBits : kWideBits;
   Taps taps;
   for (int i = 0; i < spec.side.count; ++i) {
     const int output = spec.flip == Flip::kHorizontal ? spec.side.count - 1 - i : i;
@@ -184,7 +205,7 @@ void make_plane_axis(const PlaneAxisSpec& spec, const AxisWeights& weights, Plan
 void pack_windows(const WindowShape& shape, PlaneAxis& axis) {
   const int vector_bytes = shape.vector_bytes();
   axis.blocks = (axis.taps + 3) / 4;
-  const std::size_t unit = static_cast<std::size_t>((1 + 2 * axis.blocks) * vector_bytes);
+  const std::size_t unit = static_cast<std::size_t>(axis.vectors() * vector_bytes);
   for (int output = 0; output < axis.count();) {
     const Lanes lanes = lanes_from(axis, shape, output);
     const bool full = lanes.count == shape.lanes;

@@ -1,5 +1,5 @@
-// One side of the fast resampling: which samples of a plane make each output, with 13-bit weights, and the same packed
-// for a target. Internal to kernels/cpu. Immutable once made; its memory is kept for the next one.
+// One side of the fast resampling: which samples of a plane make each output, with weights of 7 or 13 bits, and the
+// same packed for a target. Internal to kernels/cpu. Immutable once made; its memory is kept for the next one.
 //
 // A plane need not have a sample a pixel. Chroma of half size gets the weights of libjpeg's smoothing and of the filter
 // multiplied out, so that it is resampled from its own grid to what smoothing it first would give, but for rounding. A
@@ -33,11 +33,15 @@ struct PlaneAxisSpec {
   friend bool operator==(const PlaneAxisSpec&, const PlaneAxisSpec&) = default;
 };
 
-inline constexpr int kPlaneWeightBits = 13;  // weights add up to 2^13
+// Weights add up to 2^bits. Not each of them is rounded but their running sum, so an output is off by at most 1/256 of
+// what its samples go up and down in 7 bits. Those are for filters without negative weights where the size changes.
+inline constexpr int kNarrowBits = 7, kWideBits = 13;
 
 struct PlaneAxis {
   // Output i is sum(weight[i * taps + t] * sample[start[i] + t]). Samples are counted in the image. Taps with a weight
-  // of 0 pad, and may lie behind the last sample.
+  // of 0 pad, and may lie behind the last sample. A narrow weight is at most 127, of which the rest is in the next one:
+  // sample `end` is read as what comes before it.
+  int bits = kWideBits;
   int taps = 0;            // even
   int begin = 0, end = 0;  // all samples that count
   std::vector<std::int32_t> start, last;
@@ -53,6 +57,7 @@ struct PlaneAxis {
   int blocks = 0;        // of four taps
   std::vector<Line> lines;
 
+  int vectors() const { return 1 + (bits == kNarrowBits ? 1 : 2) * blocks; }  // of a vector of windows
   int count() const { return static_cast<int>(start.size()); }
 };
 
@@ -68,9 +73,9 @@ struct WindowShape {
   int vector_bytes() const { return 4 * lanes * together; }
 };
 
-// Cuts the outputs into windows, a multiple of shape.together. For each vector of them `lines` has a vector of shuffle
-// indices, then for each block one of the weights' upper parts and one of their lower parts: signed bytes, weight = 128
-// * upper + lower.
+// Cuts the outputs into windows. For each vector of them `lines` has a vector of shuffle indices, then for each block
+// one of narrow weights; or one of wide weights' upper parts and one of their lower parts: weight = 128 * upper +
+// lower. All are signed bytes.
 void pack_windows(const WindowShape& shape, PlaneAxis& axis);
 
 }  // namespace millrace::kernels

@@ -16,10 +16,12 @@ inline constexpr int kPlaneSlack = 128;
 struct PlaneKernels {
   // nullptr: the horizontal pass needs no windows.
   const WindowShape* shape;
-  // out[x] = sum(weights[t] * rows[t][x]) / 2^13, rounded and clamped. `taps` is even. Up to 63 bytes behind a row's
-  // last sample are read, and written to `out`.
+  // out[x] = sum(weights[t] * rows[t][x]) / 2^bits, rounded and clamped: wide weights, and narrow ones. `taps` is even.
+  // Up to 63 bytes behind a row's last sample are read, and written to `out`.
   void (*vertical)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
                    std::uint8_t* out);
+  void (*vertical_narrow)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
+                          std::uint8_t* out);
   // axis.count() outputs from a row that begins at sample axis.begin.
   void (*horizontal)(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out);
   // Y, Cb, Cr to R, G, B in place; libjpeg's rounding.

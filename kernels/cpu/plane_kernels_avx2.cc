@@ -14,7 +14,7 @@ namespace millrace::kernels {
 namespace {
 
 constexpr int kStep = 32;
-constexpr std::int32_t kHalf = 1 << (kPlaneWeightBits - 1);
+constexpr std::int32_t kWideHalf = 1 << (kWideBits - 1), kNarrowHalf = 1 << (kNarrowBits - 1);
 constexpr WindowShape kShape{4, 16, 2};
 
 MILLRACE_AVX2_INLINE __m256i load(const std::uint8_t* in) {
@@ -50,7 +50,7 @@ MILLRACE_AVX2_INLINE __m256i to_bytes(const __m256i values[4]) {
 
 MILLRACE_AVX2_INLINE __m256i finish(const __m256i sums[4]) {
   __m256i shifted[4];
-  for (int i = 0; i < 4; ++i) shifted[i] = _mm256_srai_epi32(sums[i], kPlaneWeightBits);
+  for (int i = 0; i < 4; ++i) shifted[i] = _mm256_srai_epi32(sums[i], kWideBits);
   return to_bytes(shifted);
 }
 
@@ -61,7 +61,7 @@ MILLRACE_AVX2 void vertical_pairs(const std::uint8_t* const* rows, const std::in
   for (int p = 0; p < kPairs; ++p) pairs[p] = pair_of(weights + 2 * p);
   for (int x = 0; x < samples; x += kStep) {
     __m256i sums[4];
-    for (__m256i& sum : sums) sum = _mm256_set1_epi32(kHalf);
+    for (__m256i& sum : sums) sum = _mm256_set1_epi32(kWideHalf);
     for (int p = 0; p < kPairs; ++p) add_pair(rows[2 * p] + x, rows[2 * p + 1] + x, pairs[p], sums);
     store(out + x, finish(sums));
   }
@@ -71,7 +71,7 @@ MILLRACE_AVX2 void vertical_many(const std::uint8_t* const* rows, const std::int
                                  std::uint8_t* out) {
   for (int x = 0; x < samples; x += kStep) {
     __m256i sums[4];
-    for (__m256i& sum : sums) sum = _mm256_set1_epi32(kHalf);
+    for (__m256i& sum : sums) sum = _mm256_set1_epi32(kWideHalf);
     for (int t = 0; t < taps; t += 2) add_pair(rows[t] + x, rows[t + 1] + x, pair_of(weights + t), sums);
     store(out + x, finish(sums));
   }
@@ -88,6 +88,52 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weights, int 
   }
 }
 
+// Two rows' samples byte by byte, times both weights. No sum leaves 16 bits: all weights are positive and add up to
+// 128.
+MILLRACE_AVX2_INLINE void add_narrow_pair(const std::uint8_t* first, const std::uint8_t* second, __m256i weights,
+                                          __m256i sums[2]) {
+  const __m256i a = load(first), b = load(second);
+  sums[0] = _mm256_add_epi16(sums[0], _mm256_maddubs_epi16(_mm256_unpacklo_epi8(a, b), weights));
+  sums[1] = _mm256_add_epi16(sums[1], _mm256_maddubs_epi16(_mm256_unpackhi_epi8(a, b), weights));
+}
+
+MILLRACE_AVX2_INLINE __m256i narrow_pair_of(const std::int16_t* weights) {
+  return _mm256_set1_epi16(static_cast<std::int16_t>(weights[0] | weights[1] * 256));
+}
+
+// kPairs 0: any number.
+template <int kPairs>
+MILLRACE_AVX2 void vertical_narrow_pairs(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                                         int samples, std::uint8_t* out) {
+  constexpr int kKnown = kPairs > 0 ? kPairs : 1;
+  __m256i known[kKnown];
+  for (int p = 0; p < kKnown; ++p) known[p] = narrow_pair_of(weights + 2 * p);
+  const int pairs = kPairs > 0 ? kPairs : taps / 2;
+  for (int x = 0; x < samples; x += kStep) {
+    __m256i sums[2] = {_mm256_set1_epi16(kNarrowHalf), _mm256_set1_epi16(kNarrowHalf)};
+    for (int p = 0; p < pairs; ++p) {
+      const __m256i both = kPairs > 0 ? known[p % kKnown] : narrow_pair_of(weights + 2 * p);
+      add_narrow_pair(rows[2 * p] + x, rows[2 * p + 1] + x, both, sums);
+    }
+    const __m256i low = _mm256_srli_epi16(sums[0], kNarrowBits), high = _mm256_srli_epi16(sums[1], kNarrowBits);
+    store(out + x, _mm256_packus_epi16(low, high));
+  }
+}
+
+void vertical_narrow(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
+                     std::uint8_t* out) {
+  switch (taps) {
+    case 2:
+      return vertical_narrow_pairs<1>(rows, weights, taps, samples, out);
+    case 4:
+      return vertical_narrow_pairs<2>(rows, weights, taps, samples, out);
+    case 6:
+      return vertical_narrow_pairs<3>(rows, weights, taps, samples, out);
+    default:
+      return vertical_narrow_pairs<0>(rows, weights, taps, samples, out);
+  }
+}
+
 // --- the horizontal pass ---
 
 MILLRACE_AVX2_INLINE __m256i load_two(const std::uint8_t* low, const std::uint8_t* high) {
@@ -96,22 +142,24 @@ MILLRACE_AVX2_INLINE __m256i load_two(const std::uint8_t* low, const std::uint8_
                                  1);
 }
 
-// The finished values of two windows' outputs. No sum of two products leaves 16 bits: the upper parts of neighbouring
-// weights add up to less than 128, and the lower parts are at most 64 each.
-template <int kBlocks>
+// The finished values of two windows' outputs. No sum of two products leaves 16 bits: narrow weights are positive and
+// add up to 128; of wide ones the upper parts of neighbours add up to less than 128, the lower parts are at most 64.
+template <int kBits, int kBlocks>
 MILLRACE_AVX2_INLINE __m256i filter_two(const std::uint8_t* packed, int blocks, const std::uint8_t* low,
                                         const std::uint8_t* high) {
   const __m256i indices = load(packed);
   const __m256i times_128 = _mm256_set1_epi16(128), ones = _mm256_set1_epi16(1);
-  __m256i sum = _mm256_set1_epi32(kHalf);
-  for (int b = 0; b < (kBlocks > 0 ? kBlocks : blocks); ++b, packed += 64) {
+  __m256i sum = _mm256_set1_epi32(1 << (kBits - 1));
+  for (int b = 0; b < (kBlocks > 0 ? kBlocks : blocks); ++b) {
     const __m256i samples = _mm256_shuffle_epi8(load_two(low + 4 * b, high + 4 * b), indices);
-    const __m256i upper = _mm256_maddubs_epi16(samples, load(packed + 32));
-    const __m256i lower = _mm256_maddubs_epi16(samples, load(packed + 64));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(upper, times_128));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(lower, ones));
+    if constexpr (kBits != kNarrowBits) {
+      const __m256i upper = _mm256_maddubs_epi16(samples, load(packed += 32));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(upper, times_128));
+    }
+    const __m256i products = _mm256_maddubs_epi16(samples, load(packed += 32));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
   }
-  return _mm256_srai_epi32(sum, kPlaneWeightBits);
+  return _mm256_srai_epi32(sum, kBits);
 }
 
 MILLRACE_AVX2_INLINE void store_dword(std::uint8_t* out, std::int32_t value) {
@@ -119,9 +167,9 @@ MILLRACE_AVX2_INLINE void store_dword(std::uint8_t* out, std::int32_t value) {
 }
 
 // Windows with all lanes go out in eights; what is left of lanes is overwritten by the next window.
-template <int kBlocks>
+template <int kBits, int kBlocks>
 MILLRACE_AVX2 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
-  const int stride = 32 * (1 + 2 * axis.blocks), count = static_cast<int>(axis.windows.size());
+  const int stride = 32 * axis.vectors(), count = static_cast<int>(axis.windows.size());
   const std::uint8_t* packed = axis.lines.front().bytes;
   const PlaneAxis::Window* window = axis.windows.data();
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -129,29 +177,34 @@ MILLRACE_AVX2 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, st
   for (; i + 8 <= axis.full_windows; i += 8, window += 8, packed += 4 * stride) {
     __m256i values[4];
     for (int w = 0; w < 4; ++w) {
-      values[w] = filter_two<kBlocks>(packed + w * stride, axis.blocks, row + window[2 * w].source,
-                                      row + window[2 * w + 1].source);
+      values[w] = filter_two<kBits, kBlocks>(packed + w * stride, axis.blocks, row + window[2 * w].source,
+                                             row + window[2 * w + 1].source);
     }
     store(out + window->output, _mm256_permutevar8x32_epi32(to_bytes(values), order));
   }
   for (; i < count; i += 2, window += 2, packed += stride) {
     const PlaneAxis::Window& second = window[i + 1 < count ? 1 : 0];
-    const __m256i values = filter_two<kBlocks>(packed, axis.blocks, row + window->source, row + second.source);
+    const __m256i values = filter_two<kBits, kBlocks>(packed, axis.blocks, row + window->source, row + second.source);
     const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(values, values), values);
     store_dword(out + window->output, _mm256_extract_epi32(bytes, 0));
     if (i + 1 < count) store_dword(out + second.output, _mm256_extract_epi32(bytes, 4));
   }
 }
 
-void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
+template <int kBits>
+void filter_row(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
   switch (axis.blocks) {
     case 1:
-      return filter_row<1>(axis, row, out);
+      return filter_row<kBits, 1>(axis, row, out);
     case 2:
-      return filter_row<2>(axis, row, out);
+      return filter_row<kBits, 2>(axis, row, out);
     default:
-      return filter_row<0>(axis, row, out);
+      return filter_row<kBits, 0>(axis, row, out);
   }
+}
+
+void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
+  axis.bits == kNarrowBits ? filter_row<kNarrowBits>(axis, row, out) : filter_row<kWideBits>(axis, row, out);
 }
 
 // --- colour ---
@@ -225,7 +278,7 @@ MILLRACE_AVX2 void to_pixels(const std::uint8_t* const planes[3], int count, std
 }  // namespace
 
 const PlaneKernels& avx2_plane_kernels() {
-  static constexpr PlaneKernels kKernels{&kShape, vertical, horizontal, to_rgb, to_pixels};
+  static constexpr PlaneKernels kKernels{&kShape, vertical, vertical_narrow, horizontal, to_rgb, to_pixels};
   return kKernels;
 }
 

@@ -14,7 +14,7 @@ namespace millrace::kernels {
 namespace {
 
 constexpr int kStep = 64;
-constexpr std::int32_t kHalf = 1 << (kPlaneWeightBits - 1);
+constexpr std::int32_t kWideHalf = 1 << (kWideBits - 1), kNarrowHalf = 1 << (kNarrowBits - 1);
 constexpr WindowShape kShape{16, 64, 1};
 
 // --- the vertical pass ---
@@ -40,7 +40,7 @@ MILLRACE_AVX512_INLINE __m512i pair_of(const std::int16_t* weights) {
 
 MILLRACE_AVX512_INLINE __m512i finish(const __m512i sums[4]) {
   __m512i shifted[4];
-  for (int i = 0; i < 4; ++i) shifted[i] = _mm512_srai_epi32(sums[i], kPlaneWeightBits);
+  for (int i = 0; i < 4; ++i) shifted[i] = _mm512_srai_epi32(sums[i], kWideBits);
   return _mm512_packus_epi16(_mm512_packs_epi32(shifted[0], shifted[1]), _mm512_packs_epi32(shifted[2], shifted[3]));
 }
 
@@ -51,7 +51,7 @@ MILLRACE_AVX512 void vertical_pairs(const std::uint8_t* const* rows, const std::
   for (int p = 0; p < kPairs; ++p) pairs[p] = pair_of(weights + 2 * p);
   for (int x = 0; x < samples; x += kStep) {
     __m512i sums[4];
-    for (__m512i& sum : sums) sum = _mm512_set1_epi32(kHalf);
+    for (__m512i& sum : sums) sum = _mm512_set1_epi32(kWideHalf);
     for (int p = 0; p < kPairs; ++p) add_pair(rows[2 * p] + x, rows[2 * p + 1] + x, pairs[p], sums);
     _mm512_storeu_si512(out + x, finish(sums));
   }
@@ -61,7 +61,7 @@ MILLRACE_AVX512 void vertical_many(const std::uint8_t* const* rows, const std::i
                                    std::uint8_t* out) {
   for (int x = 0; x < samples; x += kStep) {
     __m512i sums[4];
-    for (__m512i& sum : sums) sum = _mm512_set1_epi32(kHalf);
+    for (__m512i& sum : sums) sum = _mm512_set1_epi32(kWideHalf);
     for (int t = 0; t < taps; t += 2) add_pair(rows[t] + x, rows[t + 1] + x, pair_of(weights + t), sums);
     _mm512_storeu_si512(out + x, finish(sums));
   }
@@ -80,19 +80,70 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weights, int 
   }
 }
 
+// Two rows' samples byte by byte, times both weights. No sum leaves 16 bits: all weights are positive and add up to
+// 128.
+MILLRACE_AVX512_INLINE void add_narrow_pair(const std::uint8_t* first, const std::uint8_t* second, __m512i weights,
+                                            __m512i sums[2]) {
+  const __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
+  sums[0] = _mm512_add_epi16(sums[0], _mm512_maddubs_epi16(_mm512_unpacklo_epi8(a, b), weights));
+  sums[1] = _mm512_add_epi16(sums[1], _mm512_maddubs_epi16(_mm512_unpackhi_epi8(a, b), weights));
+}
+
+MILLRACE_AVX512_INLINE __m512i narrow_pair_of(const std::int16_t* weights) {
+  return _mm512_set1_epi16(static_cast<std::int16_t>(weights[0] | weights[1] * 256));
+}
+
+// kPairs 0: any number.
+template <int kPairs>
+MILLRACE_AVX512 void vertical_narrow_pairs(const std::uint8_t* const* rows, const std::int16_t* weights, int taps,
+                                           int samples, std::uint8_t* out) {
+  constexpr int kKnown = kPairs > 0 ? kPairs : 1;
+  __m512i known[kKnown];
+  for (int p = 0; p < kKnown; ++p) known[p] = narrow_pair_of(weights + 2 * p);
+  const int pairs = kPairs > 0 ? kPairs : taps / 2;
+  for (int x = 0; x < samples; x += kStep) {
+    __m512i sums[2] = {_mm512_set1_epi16(kNarrowHalf), _mm512_set1_epi16(kNarrowHalf)};
+    for (int p = 0; p < pairs; ++p) {
+      const __m512i both = kPairs > 0 ? known[p % kKnown] : narrow_pair_of(weights + 2 * p);
+      add_narrow_pair(rows[2 * p] + x, rows[2 * p + 1] + x, both, sums);
+    }
+    const __m512i low = _mm512_srli_epi16(sums[0], kNarrowBits), high = _mm512_srli_epi16(sums[1], kNarrowBits);
+    _mm512_storeu_si512(out + x, _mm512_packus_epi16(low, high));
+  }
+}
+
+void vertical_narrow(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
+                     std::uint8_t* out) {
+  switch (taps) {
+    case 2:
+      return vertical_narrow_pairs<1>(rows, weights, taps, samples, out);
+    case 4:
+      return vertical_narrow_pairs<2>(rows, weights, taps, samples, out);
+    case 6:
+      return vertical_narrow_pairs<3>(rows, weights, taps, samples, out);
+    default:
+      return vertical_narrow_pairs<0>(rows, weights, taps, samples, out);
+  }
+}
+
 // --- the horizontal pass ---
 
 // The finished values of a window's sixteen outputs.
-template <int kBlocks>
+template <int kBits, int kBlocks>
 MILLRACE_AVX512_INLINE __m512i filter_window(const Line* lines, int blocks, const std::uint8_t* row) {
   const __m512i indices = _mm512_load_si512(lines);
-  __m512i upper = _mm512_setzero_si512(), lower = _mm512_set1_epi32(kHalf);
+  __m512i upper = _mm512_setzero_si512(), sum = _mm512_set1_epi32(1 << (kBits - 1));
   for (int b = 0; b < (kBlocks > 0 ? kBlocks : blocks); ++b) {
     const __m512i samples = _mm512_permutexvar_epi8(indices, _mm512_loadu_si512(row + 4 * b));
-    upper = _mm512_dpbusd_epi32(upper, samples, _mm512_load_si512(lines + 1 + 2 * b));
-    lower = _mm512_dpbusd_epi32(lower, samples, _mm512_load_si512(lines + 2 + 2 * b));
+    if constexpr (kBits == kNarrowBits) {
+      sum = _mm512_dpbusd_epi32(sum, samples, _mm512_load_si512(lines + 1 + b));
+    } else {
+      upper = _mm512_dpbusd_epi32(upper, samples, _mm512_load_si512(lines + 1 + 2 * b));
+      sum = _mm512_dpbusd_epi32(sum, samples, _mm512_load_si512(lines + 2 + 2 * b));
+    }
   }
-  return _mm512_srai_epi32(_mm512_add_epi32(_mm512_slli_epi32(upper, 7), lower), kPlaneWeightBits);
+  if constexpr (kBits != kNarrowBits) sum = _mm512_add_epi32(_mm512_slli_epi32(upper, 7), sum);
+  return _mm512_srai_epi32(sum, kBits);
 }
 
 MILLRACE_AVX512_INLINE void store_four(const __m512i values[4], std::uint8_t* out) {
@@ -103,34 +154,39 @@ MILLRACE_AVX512_INLINE void store_four(const __m512i values[4], std::uint8_t* ou
 }
 
 // Windows with all lanes go out in fours; what is left of lanes is overwritten by the next window.
-template <int kBlocks>
+template <int kBits, int kBlocks>
 MILLRACE_AVX512 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
   const Line* lines = axis.lines.data();
-  const int stride = 1 + 2 * axis.blocks, count = static_cast<int>(axis.windows.size());
+  const int stride = axis.vectors(), count = static_cast<int>(axis.windows.size());
   const PlaneAxis::Window* window = axis.windows.data();
   int i = 0;
   for (; i + 4 <= axis.full_windows; i += 4, window += 4, lines += 4 * stride) {
     __m512i values[4];
     for (int w = 0; w < 4; ++w)
-      values[w] = filter_window<kBlocks>(lines + w * stride, axis.blocks, row + window[w].source);
+      values[w] = filter_window<kBits, kBlocks>(lines + w * stride, axis.blocks, row + window[w].source);
     store_four(values, out + window->output);
   }
   for (; i < count; ++i, ++window, lines += stride) {
-    const __m512i values = filter_window<kBlocks>(lines, axis.blocks, row + window->source);
+    const __m512i values = filter_window<kBits, kBlocks>(lines, axis.blocks, row + window->source);
     const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_max_epi32(values, _mm512_setzero_si512()));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + window->output), bytes);
   }
 }
 
-void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
+template <int kBits>
+void filter_row(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
   switch (axis.blocks) {
     case 1:
-      return filter_row<1>(axis, row, out);
+      return filter_row<kBits, 1>(axis, row, out);
     case 2:
-      return filter_row<2>(axis, row, out);
+      return filter_row<kBits, 2>(axis, row, out);
     default:
-      return filter_row<0>(axis, row, out);
+      return filter_row<kBits, 0>(axis, row, out);
   }
+}
+
+void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
+  axis.bits == kNarrowBits ? filter_row<kNarrowBits>(axis, row, out) : filter_row<kWideBits>(axis, row, out);
 }
 
 // --- colour ---
@@ -205,7 +261,7 @@ MILLRACE_AVX512 void to_pixels(const std::uint8_t* const planes[3], int count, s
 }  // namespace
 
 const PlaneKernels& avx512_plane_kernels() {
-  static constexpr PlaneKernels kKernels{&kShape, vertical, horizontal, to_rgb, to_pixels};
+  static constexpr PlaneKernels kKernels{&kShape, vertical, vertical_narrow, horizontal, to_rgb, to_pixels};
   return kKernels;
 }
 

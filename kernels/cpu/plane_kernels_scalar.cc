@@ -6,26 +6,25 @@
 namespace millrace::kernels {
 namespace {
 
-constexpr std::int32_t kHalf = 1 << (kPlaneWeightBits - 1);
-
 std::uint8_t clamp(std::int32_t value) {
   return static_cast<std::uint8_t>(std::clamp(value, 0, 255));
 }
 
+template <int kBits>
 void vertical(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples, std::uint8_t* out) {
   for (int x = 0; x < samples; ++x) {
-    std::int32_t sum = kHalf;
+    std::int32_t sum = 1 << (kBits - 1);
     for (int t = 0; t < taps; ++t) sum += weights[t] * rows[t][x];
-    out[x] = clamp(sum >> kPlaneWeightBits);
+    out[x] = clamp(sum >> kBits);
   }
 }
 
 void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
   const std::int16_t* weight = axis.weight.data();
   for (const std::int32_t start : axis.start) {
-    std::int32_t sum = kHalf;
+    std::int32_t sum = 1 << (axis.bits - 1);
     for (int t = 0; t < axis.taps; ++t) sum += weight[t] * row[start - axis.begin + t];
-    *out++ = clamp(sum >> kPlaneWeightBits);
+    *out++ = clamp(sum >> axis.bits);
     weight += axis.taps;
   }
 }
@@ -50,7 +49,8 @@ void to_pixels(const std::uint8_t* const planes[3], int count, std::uint8_t* pix
 }  // namespace
 
 const PlaneKernels& scalar_plane_kernels() {
-  static constexpr PlaneKernels kKernels{nullptr, vertical, horizontal, to_rgb, to_pixels};
+  static constexpr PlaneKernels kKernels{nullptr,  vertical<kWideBits>, vertical<kNarrowBits>, horizontal, to_rgb,
+                                         to_pixels};
   return kKernels;
 }
 

@@ -107,7 +107,9 @@ void PlaneResampler::filter_plane(int plane, const SamplePlane& in) {
   taps_.resize(taps);
   for (std::size_t t = 0; t < taps; ++t)
     taps_[t] = in.at(across.begin, std::min(down.start[y] + static_cast<int>(t), down.last[y]));
-  kernels_.vertical(taps_.data(), &down.weight[y * taps], down.taps, across.end - across.begin, filtered_);
+  const int samples = across.end - across.begin;
+  filter_taps(down, samples);
+  filtered_[samples] = filtered_[samples - 1];
   kernels_.horizontal(across, filtered_, finished_[plane]);
 }
 
@@ -128,10 +130,21 @@ void PlaneResampler::filter_pixels(const U8View& image) {
   for (std::size_t t = 0; t < taps; ++t)
     taps_[t] = image.row(std::min(down.start[y] + static_cast<int>(t), down.last[y])) + offset;
   const int pixels = across.end - across.begin;
-  kernels_.vertical(taps_.data(), &down.weight[y * taps], down.taps, pixels * image.channels, filtered_);
-  if (image.channels == 1) return kernels_.horizontal(across, filtered_, finished_[0]);
-  store_kernels(target_).split(filtered_, pixels, Flip::kNone, split_);
-  for (int i = 0; i < kMostPlanes; ++i) kernels_.horizontal(across, split_[i], finished_[i]);
+  filter_taps(down, pixels * image.channels);
+  std::uint8_t* alone[1] = {filtered_};
+  std::uint8_t* const* const planes = image.channels == 1 ? alone : split_;
+  if (image.channels != 1) store_kernels(target_).split(filtered_, pixels, Flip::kNone, split_);
+  for (int i = 0; i < image.channels; ++i) {
+    planes[i][pixels] = planes[i][pixels - 1];
+    kernels_.horizontal(across, planes[i], finished_[i]);
+  }
+}
+
+// The rows in taps_ to one in filtered_.
+void PlaneResampler::filter_taps(const PlaneAxis& down, int samples) {
+  const auto vertical = down.bits == kNarrowBits ? kernels_.vertical_narrow : kernels_.vertical;
+  const std::int16_t* const weights = &down.weight[static_cast<std::size_t>(next_) * taps_.size()];
+  vertical(taps_.data(), weights, down.taps, samples, filtered_);
 }
 
 void PlaneResampler::finish_row(PlaneRowSink sink) {

@@ -1,6 +1,7 @@
 // Antialiased resampling for `fast`: a picture's planes, each from its own grid, to rows of R, G and B (or grey) of the
 // output's size. Colours are converted last, where there are fewest of them. The weights are Pillow's (resample.h),
-// rounded to 13 bits; columns are filtered after rows, and rounded to 8 bits between. All targets give the same bytes.
+// rounded to 7 bits (13 where filters have negative weights); columns are filtered after rows, and rounded to 8 bits
+// between. All targets give the same bytes.
 //
 //   PlaneResampler resampler(target);                                     // one a thread
 //   resampler.begin({.resample = spec, .left = 17, .top = 4, .layout = layout_of(header), .flip = flip});
@@ -93,6 +94,7 @@ class PlaneResampler {
   bool has_rows(const int* ready) const;
   void filter_plane(int plane, const SamplePlane& in);
   void filter_pixels(const U8View& image);
+  void filter_taps(const PlaneAxis& down, int samples);
   void finish_row(PlaneRowSink sink);
 
   Target target_;

@@ -2,7 +2,8 @@
 // rows.
 //
 // Tables are kept a side (in, out, window, filter), not a picture, because random crops repeat their sides far more
-// often than their sizes; the least recently used go when they outgrow the budget. Thread-bound(the lane that owns it).
+// often than their sizes; the half of them that was not used for longest goes when
+// they outgrow the budget. Thread-bound(the lane that owns it).
 #pragma once
 
 #include <cstddef>

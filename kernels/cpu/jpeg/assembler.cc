@@ -12,13 +12,9 @@ int divide_up(int value, int by) {
   return (value + by - 1) / by;
 }
 
-// Compilers make a slow string instruction of a memset() of this size.
-void zero(std::int16_t* block) {
-  using Line = std::uint64_t __attribute__((vector_size(64), may_alias));
-  static_assert(2 * sizeof(Line) == kBlockBytes);
-  auto* const lines = reinterpret_cast<Line*>(block);
-  lines[0] = Line{};
-  lines[1] = Line{};
+// A level that leaves 16 bits.
+bool is_beyond(int level) {
+  return static_cast<unsigned>(level + INT16_MAX) > 2U * INT16_MAX;
 }
 
 std::ptrdiff_t round_up(std::ptrdiff_t value) {
@@ -100,7 +96,8 @@ void Assembler::place_blocks() {
     const int across = component == 0 ? h_ : 1, down = component == 0 ? v_ : 1;
     for (int i = 0; i < across * down; ++i) {
       const std::ptrdiff_t offset = kBlock * (i / across) * planes_[component].stride + kBlock * (i % across);
-      places_[blocks_in_mcu_++] = {component, offset, nullptr};
+      places_[blocks_in_mcu_++] = {component, kBlock * across,          offset, planes_[component].stride,
+                                   nullptr,   &dequantisers_[component]};
     }
   }
 }
@@ -122,39 +119,66 @@ void Assembler::begin_mcu_row() {
 }
 
 bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i, blocks += kCoefficients) {
-    if (!add_block(blocks)) return false;
-    if (++at_ == blocks_in_mcu_ && !end_mcu()) return false;
+  while (count > 0) {
+    const std::int64_t run = std::min(count, blocks_to_border());
+    if (!(is_wanted() ? add_blocks(blocks, run) : skip_blocks(blocks, run))) return false;
+    blocks += run * kCoefficients;
+    count -= run;
+    at_ += static_cast<int>(run % blocks_in_mcu_);
+    column_ += static_cast<int>(run / blocks_in_mcu_) + at_ / blocks_in_mcu_;
+    at_ %= blocks_in_mcu_;
+    const bool last = line_ + 1 == lines_.end && column_ == columns_.end && at_ == 0;
+    if ((last || column_ == mcus_.begin) && !end_mcu_row()) return false;
   }
   return flush();
 }
 
-inline bool Assembler::add_block(std::int16_t* block) {
-  Place& place = places_[at_];
-  const int level = predictors_[place.component] += block[0];
-  if (static_cast<unsigned>(level + INT16_MAX) > 2U * INT16_MAX) return false;
-  if (line_ < lines_.begin || column_ < columns_.begin || column_ >= columns_.end) {
-    zero(block);
-    return true;
+bool Assembler::is_wanted() const {
+  return line_ >= lines_.begin && column_ >= columns_.begin && column_ < columns_.end;
+}
+
+// How many blocks of this MCU row come before the next MCU that is wanted where this one is not, or the other way
+// round.
+std::int64_t Assembler::blocks_to_border() const {
+  int end = mcus_.begin;
+  if (line_ >= lines_.begin && column_ < columns_.begin) end = columns_.begin;
+  if (is_wanted()) end = columns_.end;
+  return std::int64_t{end - column_} * blocks_in_mcu_ - at_;
+}
+
+// DC prediction alone.
+bool Assembler::skip_blocks(std::int16_t* blocks, std::int64_t count) {
+  int levels[3] = {predictors_[0], predictors_[1], predictors_[2]};
+  bool odd = false;
+  int at = at_;
+  for (std::int64_t i = 0; i < count; ++i) {
+    odd |= is_beyond(levels[places_[at].component] += blocks[i * kCoefficients]);
+    if (++at == blocks_in_mcu_) at = 0;
   }
-  block[0] = static_cast<std::int16_t>(level);
-  const Plane& plane = planes_[place.component];
-  jobs_[job_count_] = {block, &dequantisers_[place.component], place.out, plane.stride};
-  place.out += place.component == 0 ? kBlock * h_ : kBlock;
-  return ++job_count_ < kJobs || flush();
+  std::copy(levels, levels + 3, predictors_);
+  std::memset(blocks, 0, static_cast<std::size_t>(count) * kBlockBytes);
+  return !odd;
+}
+
+bool Assembler::add_blocks(std::int16_t* blocks, std::int64_t count) {
+  int at = at_;
+  for (std::int64_t i = 0; i < count; ++i, blocks += kCoefficients) {
+    Place& place = places_[at];
+    const int level = predictors_[place.component] += blocks[0];
+    if (is_beyond(level)) return false;
+    blocks[0] = static_cast<std::int16_t>(level);
+    jobs_[job_count_] = {blocks, place.dequantiser, place.out, place.stride};
+    place.out += place.step;
+    if (++job_count_ == kJobs && !flush()) return false;
+    if (++at == blocks_in_mcu_) at = 0;
+  }
+  return true;
 }
 
 bool Assembler::flush() {
   const int count = job_count_;
   job_count_ = 0;
   return count == 0 || transform_.transform(jobs_, count);
-}
-
-bool Assembler::end_mcu() {
-  at_ = 0;
-  ++column_;
-  const bool last = line_ + 1 == lines_.end && column_ == columns_.end;
-  return (!last && column_ < mcus_.begin) || end_mcu_row();
 }
 
 bool Assembler::end_mcu_row() {

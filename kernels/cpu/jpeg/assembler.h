@@ -65,8 +65,11 @@ class Assembler final : public BlockConsumer {
   // A block of an MCU: where its samples go next.
   struct Place {
     int component = 0;
+    int step = 0;               // samples from MCU to MCU
     std::ptrdiff_t offset = 0;  // from the MCU's first sample in the plane
+    std::ptrdiff_t stride = 0;
     std::uint8_t* out = nullptr;
+    const Dequantiser* dequantiser = nullptr;
   };
   // MCUs.
   struct Range {
@@ -78,9 +81,11 @@ class Assembler final : public BlockConsumer {
   bool reserve_planes();
   void place_blocks();
   void begin_mcu_row();
-  bool add_block(std::int16_t* block);
+  bool is_wanted() const;
+  std::int64_t blocks_to_border() const;
+  bool skip_blocks(std::int16_t* blocks, std::int64_t count);
+  bool add_blocks(std::int16_t* blocks, std::int64_t count);
   bool flush();
-  bool end_mcu();
   bool end_mcu_row();
   void make_rows();
   void hand_over_planes();
