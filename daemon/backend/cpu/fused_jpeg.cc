@@ -1,21 +1,43 @@
 #include "daemon/backend/cpu/fused_jpeg.h"
 
 #include <algorithm>
+#include <array>
 
 namespace millrace {
 namespace {
 
-kernels::PlaneGrid grid_of(int pixels, int step) {
-  return {.step = step, .count = (pixels + step - 1) / step, .smoothed = step == 2};
+// A component's blocks are transformed to so many times fewer samples a side.
+using Reductions = std::array<int, 3>;
+
+kernels::PlaneGrid grid_of(int pixels, int sampling, int reduction) {
+  const int step = sampling * reduction;
+  return {.step = step, .count = (pixels + step - 1) / step, .smoothed = sampling == 2 && reduction == 1};
 }
 
-kernels::PlaneLayout layout_of(const kernels::jpeg::Header& header) {
+// A picture that is shrunk kMargin times as much as its blocks are is far from showing it. Chroma of half size is
+// reduced half as much.
+Reductions reductions_of(const kernels::jpeg::Header& header, const kernels::ResampleSpec& spec) {
+  constexpr int kMargin = 2;
+  int luma = 1;
+  for (const int by : {2, 4, 8}) {
+    const int least = kMargin * by;
+    const bool shrinks =
+        spec.source.width >= least * spec.target.width && spec.source.height >= least * spec.target.height;
+    if (shrinks) luma = by;
+  }
+  const int sampling = std::max(header.component[0].h, header.component[0].v);
+  const int chroma = header.components == 1 ? luma : std::max(1, luma / sampling);
+  return {luma, chroma, chroma};
+}
+
+kernels::PlaneLayout layout_of(const kernels::jpeg::Header& header, const Reductions& reductions) {
   kernels::PlaneLayout layout;
   layout.planes = header.components;
   layout.colour = header.components == 3 ? kernels::PlaneLayout::Colour::kYcc : kernels::PlaneLayout::Colour::kAsIs;
   for (int i = 0; i < header.components; ++i) {
-    layout.columns[i] = grid_of(header.size.width, i == 0 ? 1 : header.component[0].h);
-    layout.rows[i] = grid_of(header.size.height, i == 0 ? 1 : header.component[0].v);
+    const int reduction = reductions[static_cast<std::size_t>(i)];
+    layout.columns[i] = grid_of(header.size.width, i == 0 ? 1 : header.component[0].h, reduction);
+    layout.rows[i] = grid_of(header.size.height, i == 0 ? 1 : header.component[0].v, reduction);
   }
   return layout;
 }
@@ -51,10 +73,13 @@ std::optional<Result<void>> make_from_jpeg(const DecodeRequest& request, const F
   const kernels::Box& window = output.resample.window;
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, header->components,
                             kernels::Flip::kNone, tools.workspace);
-  tools.resampler.begin({output.resample, output.left, output.top, layout_of(*header), output.flip});
+  const Reductions by = reductions_of(*header, output.resample);
+  tools.resampler.begin({output.resample, output.left, output.top, layout_of(*header, by), output.flip});
   Tap tap(tools.resampler, store);
-  const kernels::jpeg::PlaneRequest planes{tools.resampler.needed(), rows_held(tools.resampler, header->components),
-                                           tap};
+  const kernels::jpeg::PlaneRequest planes{.box = tools.resampler.needed(),
+                                           .rows_held = rows_held(tools.resampler, header->components),
+                                           .sides = {8 / by[0], 8 / by[1], 8 / by[2]},
+                                           .consumer = tap};
   switch (tools.decoder.decode_planes(*header, planes, request.deadline)) {
     case kernels::jpeg::Outcome::kDecoded:
       if (tools.resampler.is_complete()) return Result<void>();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/jpeg/scaled_dct.h"
+
 namespace millrace::kernels::jpeg {
 namespace {
 
@@ -28,14 +30,17 @@ bool Assembler::begin(const Header& header, const Box& box, const MutableU8View&
   out_ = out;
   consumer_ = nullptr;
   lines_held_ = 2;
+  sides_ = {kBlock, kBlock, kBlock};
   return begin(header, box, deadline);
 }
 
 bool Assembler::begin(const Header& header, const PlaneRequest& request,
                       std::chrono::steady_clock::time_point deadline) {
   consumer_ = &request.consumer;
-  lines_held_ = 2;
-  while (lines_held_ * kBlock < request.rows_held + 3 * kBlock) lines_held_ *= 2;
+  sides_ = request.sides;
+  lines_held_ = 4;
+  const int side = *std::min_element(sides_.begin(), sides_.end());
+  while ((lines_held_ - 3) * side < request.rows_held) lines_held_ *= 2;
   return begin(header, request.box, deadline);
 }
 
@@ -70,20 +75,27 @@ void Assembler::choose_range() {
 
 bool Assembler::reserve_planes() {
   const int mcus = columns_.end - columns_.begin;
-  const auto stride_of = [&](int h) { return round_up(std::ptrdiff_t{kBlock} * h * mcus) + 2 * kRowSlack; };
-  const std::ptrdiff_t luma = stride_of(h_), chroma = stride_of(1), row = stride_of(2);
-  const std::ptrdiff_t luma_bytes = luma * lines_held_ * kBlock * v_;
-  const std::ptrdiff_t chroma_bytes = chroma * lines_held_ * kBlock;
-  const std::ptrdiff_t total = luma_bytes + 2 * chroma_bytes + 4 * row + 2 * kRowSlack;
+  const auto stride_of = [&](int samples) { return round_up(std::ptrdiff_t{samples} * mcus) + 2 * kRowSlack; };
+  std::ptrdiff_t total = 4 * stride_of(2 * kBlock) + 2 * kRowSlack;
+  for (int i = 0; i < 3; ++i) {
+    Plane& plane = planes_[i];
+    const int across = i == 0 ? h_ : 1, down = i == 0 ? v_ : 1;
+    plane.side = sides_[static_cast<std::size_t>(i)];
+    plane.stride = stride_of(plane.side * across);
+    plane.rows = lines_held_ * plane.side * down;
+    plane.first = columns_.begin * plane.side * across;
+    total += plane.stride * plane.rows;
+  }
   std::uint8_t* at = memory_.reserve(static_cast<std::size_t>(total));
   if (at == nullptr) return false;
   at += kRowSlack;
-  planes_[0] = {at, luma, lines_held_ * kBlock * v_};
-  at += luma_bytes;
-  for (int i = 1; i < 3; ++i, at += chroma_bytes) planes_[i] = {at, chroma, lines_held_ * kBlock};
+  for (Plane& plane : planes_) {
+    plane.samples = at;
+    at += plane.stride * plane.rows;
+  }
   for (std::uint8_t*& upsampled : upsampled_) {
     upsampled = at;
-    at += row;
+    at += stride_of(2 * kBlock);
   }
   sums_ = reinterpret_cast<std::int16_t*>(at);
   return true;
@@ -93,11 +105,16 @@ bool Assembler::reserve_planes() {
 void Assembler::place_blocks() {
   blocks_in_mcu_ = 0;
   for (int component = 0; component < components_; ++component) {
+    const Plane& plane = planes_[component];
     const int across = component == 0 ? h_ : 1, down = component == 0 ? v_ : 1;
     for (int i = 0; i < across * down; ++i) {
-      const std::ptrdiff_t offset = kBlock * (i / across) * planes_[component].stride + kBlock * (i % across);
-      places_[blocks_in_mcu_++] = {component, kBlock * across,          offset, planes_[component].stride,
-                                   nullptr,   &dequantisers_[component]};
+      Place& place = places_[blocks_in_mcu_++];
+      place.component = component;
+      place.side = plane.side;
+      place.step = plane.side * across;
+      place.offset = plane.side * (i / across * plane.stride + i % across);
+      place.stride = plane.stride;
+      place.dequantiser = &dequantisers_[component];
     }
   }
 }
@@ -167,12 +184,18 @@ bool Assembler::add_blocks(std::int16_t* blocks, std::int64_t count) {
     const int level = predictors_[place.component] += blocks[0];
     if (is_beyond(level)) return false;
     blocks[0] = static_cast<std::int16_t>(level);
-    jobs_[job_count_] = {blocks, place.dequantiser, place.out, place.stride};
+    if (!add_job(place, blocks)) return false;
     place.out += place.step;
-    if (++job_count_ == kJobs && !flush()) return false;
     if (++at == blocks_in_mcu_) at = 0;
   }
   return true;
+}
+
+inline bool Assembler::add_job(const Place& place, std::int16_t* block) {
+  const BlockJob job{block, place.dequantiser, place.out, place.stride};
+  if (place.side != kBlock) return transform_scaled(job, place.side);
+  jobs_[job_count_] = job;
+  return ++job_count_ < kJobs || flush();
 }
 
 bool Assembler::flush() {
@@ -205,9 +228,9 @@ void Assembler::hand_over_planes() {
   int ready[3];
   for (int i = 0; i < components_; ++i) {
     const Plane& plane = planes_[i];
-    const int h = i == 0 ? h_ : 1, below = i == 0 ? 1 : v_, rows = plane.rows / lines_held_;
-    planes[i] = {plane.samples, plane.stride, columns_.begin * kBlock * h, static_cast<unsigned>(plane.rows - 1)};
-    ready[i] = std::min(rows * (line_ + 1), divide_up(size_.height, below));
+    const int step = kBlock / plane.side * (i == 0 ? 1 : v_);  // pixels
+    planes[i] = {plane.samples, plane.stride, plane.first, static_cast<unsigned>(plane.rows - 1)};
+    ready[i] = std::min(plane.rows / lines_held_ * (line_ + 1), divide_up(size_.height, step));
   }
   if (line_ + 1 == lines_.end) next_row_ = box_.top + box_.height;
   consumer_->take(planes, ready);

@@ -4,6 +4,7 @@
 // Whoever wants no pixels gets the planes themselves, as `fast` does. Thread-bound(the lane that owns it).
 #pragma once
 
+#include <array>
 #include <chrono>
 
 #include "kernels/cpu/jpeg/aligned.h"
@@ -28,6 +29,8 @@ class PlaneConsumer {
 struct PlaneRequest {
   Box box;
   int rows_held = 0;  // of each plane, see PlaneConsumer
+  std::array<int, 3> sides{8, 8,
+                           8};  // of each component's blocks, samples: fewer than 8 come from a scaled inverse DCT
   PlaneConsumer& consumer;
 };
 
@@ -58,13 +61,16 @@ class Assembler final : public BlockConsumer {
   struct Plane {
     std::uint8_t* samples = nullptr;  // the first needed column
     std::ptrdiff_t stride = 0;
-    int rows = 0;  // a power of two; kBlock * v for each MCU row held
+    int rows = 0;       // a power of two; side * v for each MCU row held
+    int side = kBlock;  // samples of a block
+    int first = 0;      // of the needed columns
 
     std::uint8_t* row(int y) const { return samples + (y & (rows - 1)) * stride; }
   };
   // A block of an MCU: where its samples go next.
   struct Place {
     int component = 0;
+    int side = kBlock;
     int step = 0;               // samples from MCU to MCU
     std::ptrdiff_t offset = 0;  // from the MCU's first sample in the plane
     std::ptrdiff_t stride = 0;
@@ -85,6 +91,7 @@ class Assembler final : public BlockConsumer {
   std::int64_t blocks_to_border() const;
   bool skip_blocks(std::int16_t* blocks, std::int64_t count);
   bool add_blocks(std::int16_t* blocks, std::int64_t count);
+  bool add_job(const Place& place, std::int16_t* block);
   bool flush();
   bool end_mcu_row();
   void make_rows();
@@ -105,6 +112,7 @@ class Assembler final : public BlockConsumer {
   MutableU8View out_;
   PlaneConsumer* consumer_ = nullptr;  // none: pixels are wanted
   int lines_held_ = 2;                 // MCU rows in the planes, a power of two
+  std::array<int, 3> sides_{kBlock, kBlock, kBlock};
   std::chrono::steady_clock::time_point deadline_;
   Dequantiser dequantisers_[3];
 
