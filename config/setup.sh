@@ -32,6 +32,8 @@ usage: $me COMMAND [ARGUMENTS]
                     deps and build, then the benchmarks
   bench --python [--json] [--only client,throughput,steady] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
+  bench --resample [--rounds N] [--target avx2]
+                    our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own
   bench --peers [--only PEERS] [--rounds N] [--seconds S] [--data FOLDER] [--resume]
                     Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
                     8 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
@@ -304,6 +306,15 @@ bench_python() {
   exec "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
 }
 
+bench_resample() {
+  deps build test peers
+  configure release -DMILLRACE_BUILD_TESTS=ON
+  compile release bin/millrace_bench_resample
+  CC="cc -mavx2" python_with venv-peers-simd tests/bench/peers/requirements-simd.txt
+  export MILLRACE_BENCH_RESAMPLE=$top/build/release/bin/millrace_bench_resample
+  exec "$(python_of venv-peers-simd)" "$top/tests/bench/python/resample.py" "$@"
+}
+
 # Runs a step that makes a peer. If it fails, its reason stays beside the environments, for the table; the other peers run.
 peer_step() {  # PEER LOG COMMAND...
   local failed=$top/build/peers.$1.failed log=$top/build/$2
@@ -339,6 +350,7 @@ bench_peers() {
 bench() {
   case ${1:-} in
     --python) shift; bench_python "$@" ;;
+    --resample) shift; bench_resample "$@" ;;
     --peers) shift; bench_peers "$@" ;;
   esac
   deps build test

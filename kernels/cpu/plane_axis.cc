@@ -6,10 +6,10 @@
 namespace millrace::kernels {
 namespace {
 
-// What one output takes: weights of neighbouring samples, the first at `start`, in 1 / 2^bits.
+// What one output takes: weights of neighbouring samples, the first at `start`. They add up to 2^24 at most.
 struct Taps {
-  int start = 0;
-  std::vector<std::int32_t> weight;
+  int start = 0, count = 0;
+  const std::int32_t* weight = nullptr;
 };
 
 bool is_narrow(const AxisSpec& side) {
@@ -20,31 +20,28 @@ bool is_narrow(const AxisSpec& side) {
 // 128 is no signed byte.
 void limit(std::int16_t* weight, int taps) {
   for (int t = 0; t < taps; ++t) {
-    const int rest = std::max(weight[t] - 127, 0);
-    weight[t] = static_cast<std::int16_t>(weight[t] - rest);
-    weight[t + 1 < taps ? t + 1 : t - 1] = static_cast<std::int16_t>(weight[t + 1 < taps ? t + 1 : t - 1] + rest);
+    if (weight[t] <= 127) continue;
+    weight[t + 1 < taps ? t + 1 : t - 1] += static_cast<std::int16_t>(weight[t] - 127);
+    weight[t] = 127;
   }
 }
 
 // Rounds the running sum instead of each weight.
 void append(const Taps& taps, int bits, PlaneAxis& axis) {
-  std::int64_t sum = 0;
-  std::int32_t before = 0;
   const int shift = bits - axis.bits;
-  const std::int64_t half = std::int64_t{1} << (shift - 1);
-  const std::size_t at = axis.weight.size();
-  axis.weight.resize(at + static_cast<std::size_t>(axis.taps), 0);
-  axis.start.push_back(taps.start);
-  int last = taps.start;
-  for (std::size_t t = 0; t < taps.weight.size(); ++t) {
+  std::int32_t sum = 1 << (shift - 1), before = 0;
+  std::int16_t* const weight = &axis.weight[axis.start.size() * static_cast<std::size_t>(axis.taps)];
+  int last = 0;
+  for (int t = 0; t < taps.count; ++t) {
     sum += taps.weight[t];
-    const auto rounded = static_cast<std::int32_t>((sum + half) >> shift);
-    axis.weight[at + t] = static_cast<std::int16_t>(rounded - before);
-    if (rounded != before) last = taps.start + static_cast<int>(t);
+    const std::int32_t rounded = sum >> shift;
+    weight[t] = static_cast<std::int16_t>(rounded - before);
+    if (rounded != before) last = t;
     before = rounded;
   }
-  axis.last.push_back(last);
-  if (axis.bits == kNarrowBits) limit(&axis.weight[at], axis.taps);
+  axis.start.push_back(taps.start);
+  axis.last.push_back(taps.start + last);
+  if (axis.bits == kNarrowBits) limit(weight, axis.taps);
 }
 
 // Taps that the filter left at 0 do not count, wherever they stand.
@@ -57,13 +54,12 @@ void trim(const std::int32_t* weight, int count, int& first, int& last) {
 
 // --- a sample a pixel ---
 
-void plain_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int output, Taps& taps) {
+Taps plain_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int output) {
   const std::size_t i = static_cast<std::size_t>(output);
   const std::int32_t* const weight = &weights.weight[i * static_cast<std::size_t>(weights.taps)];
   int first, last;
   trim(weight, weights.taps, first, last);
-  taps.start = spec.offset + weights.start[i] + first;
-  taps.weight.assign(weight + first, weight + last + 1);
+  return {spec.offset + weights.start[i] + first, last - first + 1, weight + first};
 }
 
 // --- chroma of half size ---
@@ -77,7 +73,8 @@ Smoothing smoothing_of(int pixel, int count) {
   return {near, std::clamp(pixel % 2 == 0 ? near - 1 : near + 1, 0, count - 1)};
 }
 
-void smoothed_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int output, Taps& taps) {
+Taps smoothed_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int output,
+                   std::vector<std::int32_t>& memory) {
   const std::size_t i = static_cast<std::size_t>(output);
   const std::int32_t* const weight = &weights.weight[i * static_cast<std::size_t>(weights.taps)];
   int first, last;
@@ -85,13 +82,14 @@ void smoothed_taps(const PlaneAxisSpec& spec, const AxisWeights& weights, int ou
   const int pixel = spec.offset + weights.start[i];
   const int count = spec.grid.count;
   const Smoothing left = smoothing_of(pixel + first, count), right = smoothing_of(pixel + last, count);
-  taps.start = std::min(left.near, left.far);
-  taps.weight.assign(static_cast<std::size_t>(std::max(right.near, right.far) - taps.start + 1), 0);
+  const int start = std::min(left.near, left.far), samples = std::max(right.near, right.far) - start + 1;
+  memory.assign(static_cast<std::size_t>(samples), 0);
   for (int t = first; t <= last; ++t) {
-    const Smoothing samples = smoothing_of(pixel + t, count);
-    taps.weight[static_cast<std::size_t>(samples.near - taps.start)] += 3 * weight[t];
-    taps.weight[static_cast<std::size_t>(samples.far - taps.start)] += weight[t];
+    const Smoothing smoothing = smoothing_of(pixel + t, count);
+    memory[static_cast<std::size_t>(smoothing.near - start)] += 3 * weight[t];
+    memory[static_cast<std::size_t>(smoothing.far - start)] += weight[t];
   }
+  return {start, samples, memory.data()};
 }
 
 // --- samples of several pixels ---
@@ -103,7 +101,7 @@ double overlap(const PlaneAxisSpec& spec, int i) {
   return static_cast<double>(std::max(0, to - from)) / step;
 }
 
-void coarse_taps(const PlaneAxisSpec& spec, int output, Taps& taps) {
+Taps coarse_taps(const PlaneAxisSpec& spec, int output, std::vector<std::int32_t>& memory) {
   const AxisSpec& side = spec.side;
   const int step = spec.grid.step;
   const double scale = static_cast<double>(side.in) / side.out;
@@ -120,13 +118,17 @@ void coarse_taps(const PlaneAxisSpec& spec, int output, Taps& taps) {
     weight.push_back(overlap(spec, i) * filter_value(side.filter, ((i + 0.5) * step - centre) / widening));
     sum += weight.back();
   }
-  std::vector<std::int32_t> rounded;
+  memory.clear();
   for (const double one : weight)
-    rounded.push_back(static_cast<std::int32_t>(std::lround(one / sum * (1 << kPrecisionBits))));
+    memory.push_back(static_cast<std::int32_t>(std::lround(one / sum * (1 << kPrecisionBits))));
   int first, last;
-  trim(rounded.data(), static_cast<int>(rounded.size()), first, last);
-  taps.start = from + first;
-  taps.weight.assign(rounded.begin() + first, rounded.begin() + last + 1);
+  trim(memory.data(), static_cast<int>(memory.size()), first, last);
+  return {from + first, last - first + 1, memory.data() + first};
+}
+
+Taps taps_of(const PlaneAxisSpec& spec, const AxisWeights& weights, int output, std::vector<std::int32_t>& memory) {
+  if (spec.grid.smoothed) return smoothed_taps(spec, weights, output, memory);
+  return spec.grid.step == 1 ? plain_taps(spec, weights, output) : coarse_taps(spec, output, memory);
 }
 
 int most_taps(const PlaneAxisSpec& spec, const AxisWeights& weights) {
@@ -187,16 +189,12 @@ void make_plane_axis(const PlaneAxisSpec& spec, const AxisWeights& weights, Plan
   clear(axis);
   axis.taps = (most_taps(spec, weights) + 1) / 2 * 2;
   axis.bits = is_narrow(spec.side) ? kNarrowBits : kWideBits;
-  Taps taps;
+  axis.weight.resize(static_cast<std::size_t>(axis.taps) * static_cast<std::size_t>(spec.side.count), 0);
+  const int bits = spec.grid.smoothed ? kPrecisionBits + 2 : kPrecisionBits;
+  std::vector<std::int32_t> memory;
   for (int i = 0; i < spec.side.count; ++i) {
     const int output = spec.flip == Flip::kHorizontal ? spec.side.count - 1 - i : i;
-    if (spec.grid.smoothed)
-      smoothed_taps(spec, weights, output, taps);
-    else if (spec.grid.step == 1)
-      plain_taps(spec, weights, output, taps);
-    else
-      coarse_taps(spec, output, taps);
-    append(taps, spec.grid.smoothed ? kPrecisionBits + 2 : kPrecisionBits, axis);
+    append(taps_of(spec, weights, output, memory), bits, axis);
   }
   axis.begin = *std::min_element(axis.start.begin(), axis.start.end());
   axis.end = *std::max_element(axis.last.begin(), axis.last.end()) + 1;

@@ -141,8 +141,8 @@ bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
     if (!(is_wanted() ? add_blocks(blocks, run) : skip_blocks(blocks, run))) return false;
     blocks += run * kCoefficients;
     count -= run;
-    at_ += static_cast<int>(run % blocks_in_mcu_);
-    column_ += static_cast<int>(run / blocks_in_mcu_) + at_ / blocks_in_mcu_;
+    at_ += static_cast<int>(run);
+    column_ += at_ / blocks_in_mcu_;
     at_ %= blocks_in_mcu_;
     const bool last = line_ + 1 == lines_.end && column_ == columns_.end && at_ == 0;
     if ((last || column_ == mcus_.begin) && !end_mcu_row()) return false;
@@ -192,9 +192,12 @@ bool Assembler::add_blocks(std::int16_t* blocks, std::int64_t count) {
 }
 
 inline bool Assembler::add_job(const Place& place, std::int16_t* block) {
-  const BlockJob job{block, place.dequantiser, place.out, place.stride};
+  BlockJob& job = jobs_[job_count_];  // filled in place: a copy would wait for its parts to be stored
+  job.coefficients = block;
+  job.dequantiser = place.dequantiser;
+  job.out = place.out;
+  job.stride = place.stride;
   if (place.side != kBlock) return transform_scaled(job, place.side);
-  jobs_[job_count_] = job;
   return ++job_count_ < kJobs || flush();
 }
 
