@@ -1,12 +1,14 @@
 // Our JPEG decoder against libjpeg-turbo: whatever the bytes are, what it decodes has the same header, coefficients and
-// pixels, and what libjpeg-turbo calls an error it does not decode. Each instruction set, one stream and two. The first
-// eight bytes choose the box.
+// pixels, and what libjpeg-turbo calls an error it does not decode, in `fast` neither. Each instruction set, one stream
+// and two. The first eight bytes choose the box, and what `fast` makes of it.
 #include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "daemon/backend/cpu/fused_jpeg.h"
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
+#include "kernels/cpu/workspace.h"
 #include "tests/fuzz/fuzz_pixels.h"
 #include "tests/support/block_collector.h"
 #include "tests/support/jpeg_coefficients.h"
@@ -63,14 +65,56 @@ void check_coefficients(ByteView file, const Header& header, Decoder& decoder) {
   require(collector.all == in_scan_order(*expected));
 }
 
-void check_pixels(const DecodeRequest& request) {
+// False: libjpeg-turbo calls it an error.
+bool check_pixels(const DecodeRequest& request) {
   PixelBuffer expected_buffer, buffer;
   const Result<kernels::U8View> expected = decode_jpeg(request, expected_buffer);
-  if (!expected && expected.error().code == Code::kDeadline) return;
+  if (!expected && expected.error().code == Code::kDeadline) return true;
   for (const auto& decoder : decoders()) {
     const auto decoded = decode_jpeg_fast(request, buffer, *decoder);
     if (!decoded || (!*decoded && decoded->error().code == Code::kDeadline)) continue;
     require(expected && *decoded && same_pixels(*expected, **decoded));
+  }
+  return expected.has_value();
+}
+
+// What `fast` keeps, for one instruction set.
+struct FastLane {
+  explicit FastLane(kernels::Target target) : decoder(target), resampler(target), workspace(target) {}
+  Decoder decoder;
+  kernels::PlaneResampler resampler;
+  kernels::Workspace workspace;
+};
+
+std::vector<std::unique_ptr<FastLane>>& fast_lanes() {
+  static std::vector<std::unique_ptr<FastLane>> all = [] {
+    std::vector<std::unique_ptr<FastLane>> made;
+    for (const kernels::Target target : kernels::available_targets())
+      made.push_back(std::make_unique<FastLane>(target));
+    return made;
+  }();
+  return all;
+}
+
+// The same tensor with every instruction set, and none of a file that is an error.
+void check_fast(const DecodeRequest& request, const std::uint8_t* choice, bool is_good) {
+  static const kernels::StoreTable table({.dtype = kernels::DType::kUint8});
+  kernels::ResampleSpec spec{.source = {request.box.width, request.box.height},
+                             .target = {1 + choice[0] % 80, 1 + choice[4] % 80}};
+  spec.window = any_box_of(choice, spec.target);
+  constexpr kernels::Filter kFilters[] = {kernels::Filter::kBox, kernels::Filter::kBilinear, kernels::Filter::kBicubic,
+                                          kernels::Filter::kLanczos};
+  spec.filter = kFilters[choice[1] % 4];
+  std::vector<std::byte> first;
+  for (const auto& lane : fast_lanes()) {
+    std::vector<std::byte> tensor(table.image_bytes({spec.window.width, spec.window.height}));
+    const auto flip = choice[3] % 2 == 0 ? kernels::Flip::kNone : kernels::Flip::kHorizontal;
+    const FusedOutput output{spec, request.box.left, request.box.top, flip, table, tensor};
+    const auto made = make_from_jpeg(request, output, {lane->decoder, lane->resampler, lane->workspace});
+    if (!made || !*made) continue;
+    require(is_good);
+    if (first.empty()) first = tensor;
+    require(tensor == first);
   }
 }
 
@@ -82,6 +126,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto header = kernels::jpeg::read_header({data + kBoxBytes, size - kBoxBytes});
   if (!header || std::int64_t{header->size.width} * header->size.height > kMostPixels) return 0;
   check_coefficients(file, *header, *decoders()[data[0] % decoders().size()]);
-  check_pixels({file, header->size, any_box_of(data, header->size), Clock::now() + std::chrono::seconds(20)});
+  const DecodeRequest request{file, header->size, any_box_of(data, header->size),
+                              Clock::now() + std::chrono::seconds(20)};
+  check_fast(request, data, check_pixels(request));
   return 0;
 }
