@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSavePositionEvery{5};
 
+const std::map<std::string, Fidelity> kFidelity{{"exact", Fidelity::kExact}, {"fast", Fidelity::kFast}};
 const std::map<std::string, OnError> kOnError{
     {"skip", OnError::kSkip}, {"fail", OnError::kFail}, {"zero", OnError::kZero}, {"substitute", OnError::kSubstitute}};
 
@@ -36,6 +37,7 @@ struct Options {
   std::uint64_t epochs = 1;
   std::uint64_t limit = 0;
   std::string on_error = "skip";
+  std::string fidelity = "exact";
   std::string backend;
   std::string position;
   std::uint64_t slot_bytes = 0;
@@ -115,6 +117,7 @@ Result<void> Run::run_epoch(Session& session, const Dataset& dataset, const RunP
   order.epoch = from.epoch;
   order.position = from.token;
   order.on_error = kOnError.at(options_.on_error);
+  order.fidelity = kFidelity.at(options_.fidelity);
   order.backend = options_.backend;
   order.batches = (options_.limit + options_.batch - 1) / options_.batch;
   Epoch epoch = session.epoch(dataset, order);
@@ -217,6 +220,10 @@ void add_run(CLI::App& app, Chosen& chosen) {
                    "what becomes of a bad sample: skip, zero, substitute, or fail the run")
       ->check(CLI::IsMember(kOnError).description(""))
       ->type_name("skip|fail|zero|substitute")
+      ->capture_default_str();
+  command->add_option("--fidelity", options->fidelity, "Pillow's pixels bit by bit, or nearly those in less time")
+      ->check(CLI::IsMember(kFidelity).description(""))
+      ->type_name("exact|fast")
       ->capture_default_str();
   command->add_option("--extension", options->extensions, "only files with this ending (jpg); may be repeated");
   command->add_flag("--json", options->json, "print one JSON object at the end");

@@ -152,26 +152,35 @@ void clear(PlaneAxis& axis) {
 
 struct Lanes {
   int base = 0;   // the first sample
-  int count = 0;  // outputs
+  int count = 0;  // output samples
 };
 
-// As many outputs from `first` on as fit: four taps of each within shape.bytes of each other.
+// The first sample of an output sample.
+int first_of(const PlaneAxis& axis, int sample) {
+  const int output = sample / axis.channels;
+  return (axis.start[static_cast<std::size_t>(output)] - axis.begin) * axis.channels + sample % axis.channels;
+}
+
+// As many output samples from `first` on as fit: four taps of each within shape.bytes of each other.
 Lanes lanes_from(const PlaneAxis& axis, const WindowShape& shape, int first) {
-  int low = axis.start[static_cast<std::size_t>(first)], high = low, count = 1;
-  for (; count < shape.lanes && first + count < axis.count(); ++count) {
-    const int start = axis.start[static_cast<std::size_t>(first + count)];
-    if (std::max(high, start) - std::min(low, start) + 4 > shape.bytes) break;
+  int low = first_of(axis, first), high = low, count = 1;
+  for (; count < shape.lanes && first + count < axis.count() * axis.channels; ++count) {
+    const int start = first_of(axis, first + count);
+    if (std::max(high, start) - std::min(low, start) + 3 * axis.channels + 1 > shape.bytes) break;
     low = std::min(low, start);
     high = std::max(high, start);
   }
   return {low, count};
 }
 
-void pack_lane(const PlaneAxis& axis, int output, int base, std::uint8_t* at, int vector_bytes) {
-  const std::size_t i = static_cast<std::size_t>(output);
-  for (int t = 0; t < 4; ++t) at[t] = static_cast<std::uint8_t>(axis.start[i] - base + t);
+void pack_lane(const PlaneAxis& axis, int sample, int base, std::uint8_t* at, int vector_bytes) {
+  const int first = first_of(axis, sample) - base;
+  for (int t = 0; t < 4; ++t) at[t] = static_cast<std::uint8_t>(first + t * axis.channels);
+  const std::size_t taps = static_cast<std::size_t>(axis.taps),
+                    output = static_cast<std::size_t>(sample / axis.channels);
+  const std::int16_t* const weights = &axis.weight[output * taps];
   for (int t = 0; t < axis.taps; ++t) {
-    const int weight = axis.weight[i * static_cast<std::size_t>(axis.taps) + static_cast<std::size_t>(t)];
+    const int weight = weights[t];
     if (axis.bits == kNarrowBits) {
       at[(1 + t / 4) * vector_bytes + t % 4] = static_cast<std::uint8_t>(weight);
       continue;
@@ -189,6 +198,7 @@ void make_plane_axis(const PlaneAxisSpec& spec, const AxisWeights& weights, Plan
   clear(axis);
   axis.taps = (most_taps(spec, weights) + 1) / 2 * 2;
   axis.bits = is_narrow(spec.side) ? kNarrowBits : kWideBits;
+  axis.channels = spec.side.channels;
   axis.weight.resize(static_cast<std::size_t>(axis.taps) * static_cast<std::size_t>(spec.side.count), 0);
   const int bits = spec.grid.smoothed ? kPrecisionBits + 2 : kPrecisionBits;
   std::vector<std::int32_t> memory;
@@ -204,18 +214,19 @@ void pack_windows(const WindowShape& shape, PlaneAxis& axis) {
   const int vector_bytes = shape.vector_bytes();
   axis.blocks = (axis.taps + 3) / 4;
   const std::size_t unit = static_cast<std::size_t>(axis.vectors() * vector_bytes);
-  for (int output = 0; output < axis.count();) {
-    const Lanes lanes = lanes_from(axis, shape, output);
+  const std::size_t together = static_cast<std::size_t>(shape.together);
+  for (int sample = 0; sample < axis.count() * axis.channels;) {
+    const Lanes lanes = lanes_from(axis, shape, sample);
     const bool full = lanes.count == shape.lanes;
     if (full && axis.full_windows == static_cast<int>(axis.windows.size())) ++axis.full_windows;
-    const std::size_t index = axis.windows.size(), together = static_cast<std::size_t>(shape.together);
-    axis.windows.push_back({lanes.base - axis.begin, output});
+    const std::size_t index = axis.windows.size();
+    axis.windows.push_back({lanes.base, sample});
     axis.lines.resize(((index / together + 1) * unit + sizeof(Line) - 1) / sizeof(Line));
     std::uint8_t* at = axis.lines.front().bytes + index / together * unit +
                        index % together * static_cast<std::size_t>(4 * shape.lanes);
     for (int lane = 0; lane < lanes.count; ++lane, at += 4)
-      pack_lane(axis, output + lane, lanes.base, at, vector_bytes);
-    output += lanes.count;
+      pack_lane(axis, sample + lane, lanes.base, at, vector_bytes);
+    sample += lanes.count;
   }
 }
 

@@ -26,7 +26,7 @@ struct PlaneGrid {
 };
 
 struct PlaneAxisSpec {
-  AxisSpec side;   // crop to target; channels count for nothing
+  AxisSpec side;   // crop to target; channels: of the pixels that windows are packed for
   int offset = 0;  // where the crop begins in the image, pixels
   PlaneGrid grid;
   Flip flip = Flip::kNone;  // of the outputs
@@ -49,12 +49,13 @@ struct PlaneAxis {
 
   // For targets that shuffle; see pack_windows().
   struct Window {
-    std::int32_t source;  // from `begin`
-    std::int32_t output;
+    std::int32_t source;  // sample, from the first of `begin`
+    std::int32_t output;  // sample
   };
   std::vector<Window> windows;
   int full_windows = 0;  // so many from the first have all their lanes
   int blocks = 0;        // of four taps
+  int channels = 1;      // samples of an output; those of a tap are as far apart
   std::vector<Line> lines;
 
   int vectors() const { return 1 + (bits == kNarrowBits ? 1 : 2) * blocks; }  // of a vector of windows
@@ -64,8 +65,8 @@ struct PlaneAxis {
 // `weights`: axis_weights(spec.side). REQUIRES: a filter other than kNearest; offset + side.in lies within the image.
 void make_plane_axis(const PlaneAxisSpec& spec, const AxisWeights& weights, PlaneAxis& axis);
 
-// How a target shuffles: a load of `bytes` holds four taps of each of up to `lanes` neighbouring outputs; `together` of
-// them make a vector.
+// How a target shuffles: a load of `bytes` holds four taps of each of up to `lanes` neighbouring output samples;
+// `together` of them make a vector.
 struct WindowShape {
   int lanes;
   int bytes;

@@ -22,11 +22,11 @@ struct PlaneKernels {
                    std::uint8_t* out);
   void (*vertical_narrow)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
                           std::uint8_t* out);
-  // axis.count() outputs from a row that begins at sample axis.begin.
+  // axis.count() outputs of axis.channels samples, from a row that begins with those of axis.begin.
   void (*horizontal)(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out);
   // Y, Cb, Cr to R, G, B in place; libjpeg's rounding.
   void (*to_rgb)(std::uint8_t* const planes[3], int count);
-  // Three planes to pixels of three bytes.
+  // Three planes to pixels of three bytes, whose row has room for 192 more.
   void (*to_pixels)(const std::uint8_t* const planes[3], int count, std::uint8_t* pixels);
 };
 

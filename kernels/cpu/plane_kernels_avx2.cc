@@ -145,13 +145,14 @@ MILLRACE_AVX2_INLINE __m256i load_two(const std::uint8_t* low, const std::uint8_
 // The finished values of two windows' outputs. No sum of two products leaves 16 bits: narrow weights are positive and
 // add up to 128; of wide ones the upper parts of neighbours add up to less than 128, the lower parts are at most 64.
 template <int kBits, int kBlocks>
-MILLRACE_AVX2_INLINE __m256i filter_two(const std::uint8_t* packed, int blocks, const std::uint8_t* low,
+MILLRACE_AVX2_INLINE __m256i filter_two(const std::uint8_t* packed, const PlaneAxis& axis, const std::uint8_t* low,
                                         const std::uint8_t* high) {
   const __m256i indices = load(packed);
   const __m256i times_128 = _mm256_set1_epi16(128), ones = _mm256_set1_epi16(1);
   __m256i sum = _mm256_set1_epi32(1 << (kBits - 1));
-  for (int b = 0; b < (kBlocks > 0 ? kBlocks : blocks); ++b) {
-    const __m256i samples = _mm256_shuffle_epi8(load_two(low + 4 * b, high + 4 * b), indices);
+  const int blocks = kBlocks > 0 ? kBlocks : axis.blocks;
+  for (int b = 0; b < blocks; ++b, low += 4 * axis.channels, high += 4 * axis.channels) {
+    const __m256i samples = _mm256_shuffle_epi8(load_two(low, high), indices);
     if constexpr (kBits != kNarrowBits) {
       const __m256i upper = _mm256_maddubs_epi16(samples, load(packed += 32));
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(upper, times_128));
@@ -177,14 +178,14 @@ MILLRACE_AVX2 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, st
   for (; i + 8 <= axis.full_windows; i += 8, window += 8, packed += 4 * stride) {
     __m256i values[4];
     for (int w = 0; w < 4; ++w) {
-      values[w] = filter_two<kBits, kBlocks>(packed + w * stride, axis.blocks, row + window[2 * w].source,
+      values[w] = filter_two<kBits, kBlocks>(packed + w * stride, axis, row + window[2 * w].source,
                                              row + window[2 * w + 1].source);
     }
     store(out + window->output, _mm256_permutevar8x32_epi32(to_bytes(values), order));
   }
   for (; i < count; i += 2, window += 2, packed += stride) {
     const PlaneAxis::Window& second = window[i + 1 < count ? 1 : 0];
-    const __m256i values = filter_two<kBits, kBlocks>(packed, axis.blocks, row + window->source, row + second.source);
+    const __m256i values = filter_two<kBits, kBlocks>(packed, axis, row + window->source, row + second.source);
     const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(values, values), values);
     store_dword(out + window->output, _mm256_extract_epi32(bytes, 0));
     if (i + 1 < count) store_dword(out + second.output, _mm256_extract_epi32(bytes, 4));

@@ -130,11 +130,12 @@ void vertical_narrow(const std::uint8_t* const* rows, const std::int16_t* weight
 
 // The finished values of a window's sixteen outputs.
 template <int kBits, int kBlocks>
-MILLRACE_AVX512_INLINE __m512i filter_window(const Line* lines, int blocks, const std::uint8_t* row) {
+MILLRACE_AVX512_INLINE __m512i filter_window(const Line* lines, const PlaneAxis& axis, const std::uint8_t* row) {
   const __m512i indices = _mm512_load_si512(lines);
   __m512i upper = _mm512_setzero_si512(), sum = _mm512_set1_epi32(1 << (kBits - 1));
-  for (int b = 0; b < (kBlocks > 0 ? kBlocks : blocks); ++b) {
-    const __m512i samples = _mm512_permutexvar_epi8(indices, _mm512_loadu_si512(row + 4 * b));
+  const int blocks = kBlocks > 0 ? kBlocks : axis.blocks;
+  for (int b = 0; b < blocks; ++b, row += 4 * axis.channels) {
+    const __m512i samples = _mm512_permutexvar_epi8(indices, _mm512_loadu_si512(row));
     if constexpr (kBits == kNarrowBits) {
       sum = _mm512_dpbusd_epi32(sum, samples, _mm512_load_si512(lines + 1 + b));
     } else {
@@ -163,11 +164,11 @@ MILLRACE_AVX512 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, 
   for (; i + 4 <= axis.full_windows; i += 4, window += 4, lines += 4 * stride) {
     __m512i values[4];
     for (int w = 0; w < 4; ++w)
-      values[w] = filter_window<kBits, kBlocks>(lines + w * stride, axis.blocks, row + window[w].source);
+      values[w] = filter_window<kBits, kBlocks>(lines + w * stride, axis, row + window[w].source);
     store_four(values, out + window->output);
   }
   for (; i < count; ++i, ++window, lines += stride) {
-    const __m512i values = filter_window<kBits, kBlocks>(lines, axis.blocks, row + window->source);
+    const __m512i values = filter_window<kBits, kBlocks>(lines, axis, row + window->source);
     const __m128i bytes = _mm512_cvtusepi32_epi8(_mm512_max_epi32(values, _mm512_setzero_si512()));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + window->output), bytes);
   }

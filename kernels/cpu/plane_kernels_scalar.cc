@@ -22,9 +22,12 @@ void vertical(const std::uint8_t* const* rows, const std::int16_t* weights, int 
 void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* out) {
   const std::int16_t* weight = axis.weight.data();
   for (const std::int32_t start : axis.start) {
-    std::int32_t sum = 1 << (axis.bits - 1);
-    for (int t = 0; t < axis.taps; ++t) sum += weight[t] * row[start - axis.begin + t];
-    *out++ = clamp(sum >> axis.bits);
+    const std::uint8_t* in = row + std::ptrdiff_t{start - axis.begin} * axis.channels;
+    for (int c = 0; c < axis.channels; ++c, ++in) {
+      std::int32_t sum = 1 << (axis.bits - 1);
+      for (int t = 0; t < axis.taps; ++t) sum += weight[t] * in[t * axis.channels];
+      *out++ = clamp(sum >> axis.bits);
+    }
     weight += axis.taps;
   }
 }

@@ -11,26 +11,24 @@ std::size_t padded(int samples) {
   return (static_cast<std::size_t>(samples) + 63) / 64 * 64 + kPlaneSlack;
 }
 
-}  // namespace
-
-PlaneLayout plain_layout(Size image, int planes) {
+// Of full size, without colours to convert.
+PlaneLayout plain_layout(Size image) {
   PlaneLayout layout;
-  layout.planes = planes;
-  for (int i = 0; i < planes; ++i) {
-    layout.columns[i] = {.count = image.width};
-    layout.rows[i] = {.count = image.height};
-  }
+  layout.columns[0].count = image.width;
+  layout.rows[0].count = image.height;
   return layout;
 }
 
+}  // namespace
+
 PlaneResampler::PlaneResampler(Target target) : target_(target), kernels_(plane_kernels(target)) {}
 
-void PlaneResampler::begin(const PlaneResampleSpec& spec) {
+void PlaneResampler::begin(const PlaneResampleSpec& spec, int channels) {
   spec_ = spec;
   const ResampleSpec& resample = spec.resample;
   const AxisSpec across{
-      Axis::kColumns, 1, resample.source.width, resample.target.width, resample.window.left, resample.window.width,
-      resample.filter};
+      Axis::kColumns,        channels,       resample.source.width, resample.target.width, resample.window.left,
+      resample.window.width, resample.filter};
   const AxisSpec down{
       Axis::kRows,    1, resample.source.height, resample.target.height, resample.window.top, resample.window.height,
       resample.filter};
@@ -74,12 +72,14 @@ void PlaneResampler::reserve(int channels) {
   int samples = 0;
   for (int i = 0; i < spec_.layout.planes; ++i) samples = std::max(samples, columns(i).end - columns(i).begin);
   const std::size_t row = padded(samples * channels), part = padded(samples);
-  const std::size_t output = padded(spec_.resample.window.width);
-  const std::size_t bytes = row + kMostPlanes * (part + output);
+  const int width = spec_.resample.window.width;
+  const std::size_t output = padded(width), pixels = padded(3 * width) + kPlaneSlack;
+  const std::size_t bytes = row + pixels + kMostPlanes * (part + output);
   memory_.resize(std::max(memory_.size(), bytes / sizeof(Line)));
   std::uint8_t* at = memory_.front().bytes;
   filtered_ = at;
-  at += row;
+  pixels_ = at + row;
+  at += row + pixels;
   for (int i = 0; i < kMostPlanes; ++i, at += part + output) {
     split_[i] = at;
     finished_[i] = at + part;
@@ -113,31 +113,38 @@ void PlaneResampler::filter_plane(int plane, const SamplePlane& in) {
   kernels_.horizontal(across, filtered_, finished_[plane]);
 }
 
-void PlaneResampler::run(const PlaneResampleSpec& spec, const U8View& image, PlaneRowSink sink) {
-  begin(spec);
+void PlaneResampler::run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink) {
+  const bool together = kernels_.shape == nullptr || kernels_.shape->bytes == sizeof(Line);
+  begin({resample, 0, 0, plain_layout(image.size()), flip}, together ? image.channels : 1);
   reserve(image.channels);
   for (; !is_complete(); ++next_) {
     filter_pixels(image);
-    finish_row(sink);
+    sink.take(sink.context, next_, pixels_);
   }
 }
 
 void PlaneResampler::filter_pixels(const U8View& image) {
   const PlaneAxis &across = columns(0), &down = rows(0);
   const std::size_t y = static_cast<std::size_t>(next_), taps = static_cast<std::size_t>(down.taps);
-  const std::ptrdiff_t offset = std::ptrdiff_t{across.begin} * image.channels;
+  const int channels = image.channels, pixels = across.end - across.begin;
+  const std::ptrdiff_t offset = std::ptrdiff_t{across.begin} * channels;
   taps_.resize(taps);
   for (std::size_t t = 0; t < taps; ++t)
     taps_[t] = image.row(std::min(down.start[y] + static_cast<int>(t), down.last[y])) + offset;
-  const int pixels = across.end - across.begin;
-  filter_taps(down, pixels * image.channels);
-  std::uint8_t* alone[1] = {filtered_};
-  std::uint8_t* const* const planes = image.channels == 1 ? alone : split_;
-  if (image.channels != 1) store_kernels(target_).split(filtered_, pixels, Flip::kNone, split_);
-  for (int i = 0; i < image.channels; ++i) {
-    planes[i][pixels] = planes[i][pixels - 1];
-    kernels_.horizontal(across, planes[i], finished_[i]);
+  filter_taps(down, pixels * channels);
+  if (across.channels != channels) return filter_pixel_planes(pixels);
+  for (int c = 0; c < channels; ++c) filtered_[pixels * channels + c] = filtered_[(pixels - 1) * channels + c];
+  kernels_.horizontal(across, filtered_, pixels_);
+}
+
+// For targets whose windows are too narrow for pixels.
+void PlaneResampler::filter_pixel_planes(int pixels) {
+  store_kernels(target_).split(filtered_, pixels, Flip::kNone, split_);
+  for (int i = 0; i < kMostPlanes; ++i) {
+    split_[i][pixels] = split_[i][pixels - 1];
+    kernels_.horizontal(columns(0), split_[i], finished_[i]);
   }
+  kernels_.to_pixels(finished_, spec_.resample.window.width, pixels_);
 }
 
 // The rows in taps_ to one in filtered_.

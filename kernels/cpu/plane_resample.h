@@ -33,7 +33,7 @@ struct PlaneLayout {
   PlaneGrid columns[kMostPlanes], rows[kMostPlanes];
 };
 
-// `resample.source` is the crop's size; `channels` and `order` count for nothing.
+// `resample.source` is the crop's size; its channels and order count for nothing.
 struct PlaneResampleSpec {
   ResampleSpec resample;
   int left = 0, top = 0;  // of the crop in the image, pixels
@@ -55,13 +55,13 @@ class PlaneResampler {
 
   // Starts a picture; a few microseconds a side. REQUIRES: is_valid(spec.resample); a filter other than kNearest; the
   // crop lies inside the image.
-  void begin(const PlaneResampleSpec& spec);
+  void begin(const PlaneResampleSpec& spec) { begin(spec, 1); }
 
   // The part of the image, in pixels, that the window depends on, but for the chroma samples beside it that smoothing
   // looks at: one a side.
   Box needed() const;
-  // How many of the latest rows of plane `i` have to be in memory when take() is called, beside those that came since
-  // the last call. At most 2 of them may be missing at the image's ends.
+  // How many of the latest rows of a plane have to be in memory when take() is called, beside those that came since the
+  // last call.
   int rows_held(int plane) const;
 
   // Makes the output rows for which the first `ready[i]` rows of each plane suffice. Reads rows as far as needed(), and
@@ -69,10 +69,9 @@ class PlaneResampler {
   void take(const SamplePlane* planes, const int* ready, PlaneRowSink sink);
   bool is_complete() const { return next_ == spec_.resample.window.height; }
 
-  // A picture of interleaved pixels at once, of 1 or 3 channels: begin(), take(), to the end. `image` is the whole
-  // image of which only needed() is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); layout
-  // is_plain().
-  void run(const PlaneResampleSpec& spec, const U8View& image, PlaneRowSink sink);
+  // A picture of interleaved pixels at once, to rows of such pixels: resample.channels of them, 1 or 3. Only needed() of
+  // `image` is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); the crop is the whole image.
+  void run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
 
   // Gives back memory beyond `bytes`.
   void trim(std::size_t bytes);
@@ -87,6 +86,7 @@ class PlaneResampler {
   };
   enum class Packed : std::uint8_t { kNo, kYes };
 
+  void begin(const PlaneResampleSpec& spec, int channels);
   void prepare(Side& side, const AxisSpec& spec, int offset, const PlaneGrid* grids, Flip flip, Packed packed);
   void reserve(int channels);
   const PlaneAxis& columns(int plane) const { return columns_.axes[plane == 0 ? 0 : columns_.others]; }
@@ -94,6 +94,7 @@ class PlaneResampler {
   bool has_rows(const int* ready) const;
   void filter_plane(int plane, const SamplePlane& in);
   void filter_pixels(const U8View& image);
+  void filter_pixel_planes(int pixels);
   void filter_taps(const PlaneAxis& down, int samples);
   void finish_row(PlaneRowSink sink);
 
@@ -105,12 +106,10 @@ class PlaneResampler {
   std::vector<const std::uint8_t*> taps_;
   std::vector<Line> memory_;
   std::uint8_t* filtered_ = nullptr;          // a row of samples or pixels between the passes
+  std::uint8_t* pixels_ = nullptr;            // a row of finished pixels
   std::uint8_t* split_[kMostPlanes] = {};     // such pixels' channels
   std::uint8_t* finished_[kMostPlanes] = {};  // a row of outputs
 };
-
-// The layout of interleaved pixels, and of planes of full size without colours to convert.
-PlaneLayout plain_layout(Size image, int planes);
 
 // A sink for any callable (int y, std::uint8_t* const planes[]). It keeps a reference to `callable`.
 template <class Callable>

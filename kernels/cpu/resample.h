@@ -83,13 +83,17 @@ struct RowSink {
 // has not yet seen such sizes. Cost: see README.md.
 void resample_rows(const ResamplePlan& plan, const U8View& source, Workspace& workspace, RowSink sink);
 
-// The same for any callable sink(int y, const std::uint8_t* row).
+// A sink for any callable (int y, const std::uint8_t* row), to which it keeps a reference.
+template <class Callable>
+RowSink row_sink(Callable& callable) {
+  const auto take = [](void* context, int y, const std::uint8_t* row) { (*static_cast<Callable*>(context))(y, row); };
+  return {const_cast<std::remove_const_t<Callable>*>(std::addressof(callable)), take};
+}
+
+// The same into such a callable.
 template <class Sink>
 void resample(const ResamplePlan& plan, const U8View& source, Workspace& workspace, Sink&& sink) {
-  using Callable = std::remove_reference_t<Sink>;
-  const auto take = [](void* context, int y, const std::uint8_t* row) { (*static_cast<Callable*>(context))(y, row); };
-  resample_rows(plan, source, workspace,
-                RowSink{const_cast<std::remove_const_t<Callable>*>(std::addressof(sink)), take});
+  resample_rows(plan, source, workspace, row_sink(sink));
 }
 
 // Into a picture of the window's size. REQUIRES: `out` does not overlap `source`.

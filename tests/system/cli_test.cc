@@ -93,8 +93,8 @@ TEST_CASE("run with a daemon that is there", "[system]") {
   write_image_folder(folder.path(), {.images = 12, .classes = 2});
   const Daemon daemon({.roots = {folder.path()}});
 
-  const Ran ran = run(
-      {"millrace", "run", "--socket", daemon.socket(), "--dataset", folder.path(), "--size", "64", "--epochs", "2"});
+  const Ran ran = run({"millrace", "run", "--socket", daemon.socket(), "--dataset", folder.path(), "--size", "64",
+                       "--epochs", "2", "--fidelity", "fast"});
 
   CAPTURE(ran.output, ran.errors);
   REQUIRE(ran.status == 0);
@@ -179,6 +179,7 @@ TEST_CASE("wrong usage: status 2", "[system]") {
   REQUIRE(run({"millrace"}).status == 2);
   REQUIRE(run({"millrace", "run", "--no-such-option"}).status == 2);
   REQUIRE(run({"millrace", "run", "--private"}).status == 2);
+  REQUIRE(run({"millrace", "run", "--private", "--dataset", "/tmp", "--fidelity", "best"}).status == 2);
   REQUIRE(run({"millraced", "--no-such-option"}).status == 2);
 }
 

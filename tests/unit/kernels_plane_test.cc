@@ -252,15 +252,13 @@ TEST_CASE("pictures of pixels come out as Pillow's to within three levels, whose
     const U8View image{bytes.data(), one.image.width, one.image.height, channels, stride};
 
     Rows made, expected;
-    const auto sink = collect(made, channels, one.resample.window.width);
-    resampler.run({one.resample, 0, 0, plain_layout(one.image, channels), Flip::kNone}, image, plane_row_sink(sink));
-    resample(workspace.plan(one.resample), image, workspace, [&](int, const std::uint8_t* row) {
-      std::vector<std::uint8_t> planes;
-      for (int c = 0; c < channels; ++c) {
-        for (int x = 0; x < one.resample.window.width; ++x) planes.push_back(row[x * channels + c]);
-      }
-      expected.push_back(std::move(planes));
-    });
+    const auto width = static_cast<std::size_t>(one.resample.window.width * channels);
+    const auto keep = [width](Rows& rows) {
+      return [&rows, width](int, const std::uint8_t* row) { rows.emplace_back(row, row + width); };
+    };
+    const auto sink = keep(made);
+    resampler.run(one.resample, Flip::kNone, image, row_sink(sink));
+    resample(workspace.plan(one.resample), image, workspace, keep(expected));
 
     INFO(describe(one) << " channels " << channels);
     REQUIRE(largest_difference(made, expected) <= 3);
@@ -288,6 +286,32 @@ TEST_CASE("every instruction set resamples planes to the same bytes", "[plane]")
 
       INFO(name_of(target) << " " << describe(one) << " step " << columns.step << " " << rows.step);
       REQUIRE(made == resampled(plain, one, plane, columns, rows));
+    }
+  }
+}
+
+TEST_CASE("every instruction set resamples pixels to the same bytes", "[plane]") {
+  PlaneResampler plain(Target::kScalar);
+  for (const Target target : targets_beside_scalar()) {
+    std::mt19937 random(9);
+    PlaneResampler resampler(target);
+    for (int i = 0; i < 600; ++i) {
+      Case one = random_case(random, i % 50 == 0 ? 900 : 120);
+      one.resample.source = one.image;
+      const int channels = one.resample.channels = random() % 4 == 0 ? 1 : 3;
+      const std::ptrdiff_t stride = std::ptrdiff_t{one.image.width} * channels;
+      const auto bytes = random_bytes(random, static_cast<std::size_t>(stride * one.image.height + 64));
+      const U8View image{bytes.data(), one.image.width, one.image.height, channels, stride};
+      const auto width = static_cast<std::size_t>(one.resample.window.width * channels);
+      Rows made, expected;
+      const auto take = [&](int, const std::uint8_t* row) { made.emplace_back(row, row + width); };
+      const auto take_plain = [&](int, const std::uint8_t* row) { expected.emplace_back(row, row + width); };
+
+      resampler.run(one.resample, one.flip, image, row_sink(take));
+      plain.run(one.resample, one.flip, image, row_sink(take_plain));
+
+      INFO(name_of(target) << " " << describe(one) << " channels " << channels);
+      REQUIRE(made == expected);
     }
   }
 }

@@ -2,7 +2,7 @@
 // job is one lane's; two jobs a lane are enough to keep all busy. Pixels do not depend on the number of lanes, on their
 // order, or on what they made before.
 //
-// Fidelity `fast` is made as `exact`: its error bound is 0.
+// Fidelity `fast` has the bound that README.md states, and does not depend on those either.
 //
 // Thread-safe. `done` is called on lanes; shutdown() must not be called from there.
 #pragma once

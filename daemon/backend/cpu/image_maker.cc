@@ -158,15 +158,12 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
-  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels,
-                            flip_of(geometry), workspace.arithmetic());
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
-  if (fidelity == Fidelity::kFast && has_fast_form(spec)) {
-    const auto store_row = [&](int y, std::uint8_t* const* rows) { store.store_planes(y, rows); };
-    workspace.planes().run({spec, 0, 0, kernels::plain_layout(crop.size(), part.channels), flip_of(geometry)}, crop,
-                           kernels::plane_row_sink(store_row));
-    return;
-  }
+  const bool fast = fidelity == Fidelity::kFast && has_fast_form(spec);
+  const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
+  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels,
+                            fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
+  if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
 }
 

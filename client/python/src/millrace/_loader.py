@@ -100,7 +100,7 @@ class BaseLoader(Generic[Item]):
             dtype: of the images, instead of the transform's: ``uint8``, ``float16``, ``bfloat16`` or ``float32``.
             on_error: what a bad image does: ``fail`` raises ``SampleFailed`` and ends the loop, ``skip`` leaves it out, ``zero`` blanks it,
                 ``substitute`` another.
-            fidelity: ``exact``, or ``fast``.
+            fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
             slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
             address: of the daemon; None: as ``millrace.connect``.
             resume: when the daemon goes away in the middle of an epoch, connect again and go on after the last batch.
