@@ -222,7 +222,7 @@ void pack_windows(const WindowShape& shape, PlaneAxis& axis) {
     const std::size_t index = axis.windows.size();
     axis.windows.push_back({lanes.base, sample});
     axis.lines.resize(((index / together + 1) * unit + sizeof(Line) - 1) / sizeof(Line));
-    std::uint8_t* at = axis.lines.front().bytes + index / together * unit +
+    std::uint8_t* at = reinterpret_cast<std::uint8_t*>(axis.lines.data()) + index / together * unit +
                        index % together * static_cast<std::size_t>(4 * shape.lanes);
     for (int lane = 0; lane < lanes.count; ++lane, at += 4)
       pack_lane(axis, sample + lane, lanes.base, at, vector_bytes);
