@@ -27,7 +27,9 @@ void print_json(const std::vector<Device>& devices) {
     json.begin_object().member("backend", device.backend).member("name", device.name).member("ready", device.ready);
     json.member("lanes", std::uint64_t{device.lanes}).key("formats").begin_array();
     for (const std::string& format : device.formats) json.value(format);
-    json.end_array().member("detail", device.detail).end_object();
+    json.end_array().member("detail", device.detail).key("properties").begin_object();
+    for (const DeviceProperty& property : device.properties) json.member(property.name, property.value);
+    json.end_object().end_object();
   }
   std::printf("%s\n", json.end_array().text().c_str());
 }

@@ -74,7 +74,7 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   auto connection = open_connection(options);
   if (!connection) {
     findings.push_back({"daemon", connection.error().message, Verdict::kProblem,
-                        "start it (systemctl start millraced), name its --socket, or try --private"});
+                        "what is said of the host above needs none; `millrace doctor --private` tries one of its own"});
     return;
   }
   Client& client = connection->client;

@@ -30,7 +30,9 @@ constexpr std::string_view kStreams[] = {"auto", "1", "2"};
 const KeyGroup kGroups[] = {
     {"daemon", "The daemon itself."},
     {"lanes", "Threads."},
-    {"cpu", "How the CPU's lanes decode. Pixels do not depend on it."},
+    {"cpu",
+     "How the CPU's lanes decode. Pixels do not depend on it, but that \"scalar\" is exact where a request is content "
+     "with fidelity fast."},
     {"memory",
      "Budgets for memory. Sizes are bytes, or text with a unit: \"4 GiB\", \"500 MB\" (B, kB, MB, GB, TB, KiB, MiB, "
      "GiB, TiB)."},

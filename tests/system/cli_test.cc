@@ -1,4 +1,5 @@
 // The command line and the daemon's own: exit codes, messages, JSON, pictures.
+#include <signal.h>
 #include <spng.h>
 
 #include <algorithm>

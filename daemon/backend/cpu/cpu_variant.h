@@ -1,5 +1,5 @@
 // The ways in which a lane can decode: instruction set, and bit streams that work on an image. All give the same
-// pixels. Values.
+// pixels, but that kScalar is exact where a request is content with Fidelity::kFast. Values.
 #pragma once
 
 #include <string>

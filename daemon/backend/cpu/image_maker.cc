@@ -219,7 +219,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 }  // namespace
 
 ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant)
-    : variant_(variant), kernels_(std::in_place, variant.target) {
+    : variant_(variant), kernels_(std::in_place, variant.target), planes_(variant.target) {
   const bool ours = path == JpegPath::kFastest && variant.target != kernels::Target::kScalar;
   if (ours) jpeg_.emplace(variant.target, variant.streams);
 }
