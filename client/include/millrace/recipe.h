@@ -29,7 +29,7 @@ enum class Filter : std::uint8_t { kNearest, kBox, kBilinear, kHamming, kBicubic
 enum class ValueRange : std::uint8_t { kUnit, kRaw };     // of floats that are not normalised: [0, 1] or [0, 255]
 enum class Packing : std::uint8_t { kOneSize, kPacked };  // one tensor N x ..., or each image in its own size
 enum class CentreRounding : std::uint8_t { kHalfToEven, kDown };  // as torchvision, or as transformers
-enum class Fidelity : std::uint8_t { kExact, kFast };             // bit-equal to Pillow, or near it: recipe.proto says how near
+enum class Fidelity : std::uint8_t { kExact, kFast };  // bit-equal to Pillow, or near it: recipe.proto says how near
 enum class OnError : std::uint8_t { kFail, kSkip, kZero, kSubstitute };
 enum class Priority : std::uint8_t { kLow, kNormal, kHigh };
 
