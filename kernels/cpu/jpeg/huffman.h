@@ -1,5 +1,5 @@
-// Huffman tables packed for decoding: an AC entry gives up to two symbols with their values, small enough that two AC
-// and two DC tables (24 KiB) stay in a first-level cache. Values.
+// Huffman tables packed for decoding: an AC entry gives up to two symbols with their values; small enough that two AC
+// tables and what is used of two DC tables (8 KiB each) stay in a first-level cache. Values.
 #pragma once
 
 #include <array>
