@@ -218,7 +218,7 @@ def main() -> None:
     (given.out / "results.svg").write_text(draw_plot(summary))
     if given.publish:
         page = Path(__file__).parents[1] / "README.md"
-        page.write_text(published(page.read_text(), write_markdown(summary)))
+        page.write_text(published(page.read_text(), f"![images per second of each peer](peers/results.svg)\n\n{write_markdown(summary)}"))
         Path(__file__).with_name("results.svg").write_text(draw_plot(summary))
     print(write_markdown(summary))
 
