@@ -69,8 +69,8 @@ class PlaneResampler {
   void take(const SamplePlane* planes, const int* ready, PlaneRowSink sink);
   bool is_complete() const { return next_ == spec_.resample.window.height; }
 
-  // A picture of interleaved pixels at once, to rows of such pixels: resample.channels of them, 1 or 3. Only needed() of
-  // `image` is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); the crop is the whole image.
+  // A picture of interleaved pixels at once, to rows of such pixels: resample.channels of them, 1 or 3. Only needed()
+  // of `image` is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); the crop is the whole image.
   void run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
 
   // Gives back memory beyond `bytes`.

@@ -3,8 +3,8 @@
 
     config/setup.sh bench --resample [--rounds 31] [--target avx2]
 
-Each round takes Pillow-SIMD's time and asks `millrace_bench_resample` for ours: the thread's processor time for 20 pictures, tables at hand on
-either side. Prints medians, and the medians of the rounds' ratios.
+Each round takes Pillow-SIMD's time and asks `millrace_bench_resample` for ours: the thread's processor time for 20 pictures, tables at hand
+on either side. Prints medians, and the medians of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def main() -> None:
         raise SystemExit(f"Pillow {PIL.__version__} is no Pillow-SIMD, whose versions end with .postN")
     program = os.environ["MILLRACE_BENCH_RESAMPLE"]
     ours = subprocess.Popen([program, *([given.target] if given.target else [])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert ours.stdin and ours.stdout
+    assert ours.stdin
+    assert ours.stdout
     picture = Image.frombytes("RGB", SOURCE, os.urandom(3 * SOURCE[0] * SOURCE[1]))
     times: dict[str, list[float]] = {"Pillow-SIMD": [], "exact": [], "fast": []}
     for round_number in range(given.rounds + 1):
@@ -66,9 +67,10 @@ def main() -> None:
         times["fast"].append(float(answer[3]))
     ours.stdin.close()
     ours.wait()
-    print(f"{processor()}, Pillow-SIMD {PIL.__version__}, {given.rounds} rounds of {PICTURES} pictures, ours {given.target or 'with the best instruction set'}")
+    target = given.target or "the best instruction set"
+    print(f"{processor()}, Pillow-SIMD {PIL.__version__}, {given.rounds} rounds of {PICTURES} pictures, ours with {target}")
     for name, values in times.items():
-        ratio = statistics.median(theirs / own for theirs, own in zip(times["Pillow-SIMD"], values))
+        ratio = statistics.median(theirs / own for theirs, own in zip(times["Pillow-SIMD"], values, strict=True))
         print(f"resample {name:12} {statistics.median(values):8.1f} us {ratio:6.2f} x")
 
 
