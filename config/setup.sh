@@ -12,6 +12,7 @@ build_packages=(
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libwebp-dev                              # decoders
   libhwloc-dev                                                            # which cores share what
+  liblmdb-dev libxxhash-dev                                                # seek index
 )
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further

@@ -30,6 +30,7 @@ constexpr Size kOutput{224, 224};
 struct Photo {
   EncodedImage image;
   kernels::jpeg::Header header;
+  std::vector<std::uint8_t> index;  // of the whole image
 };
 
 [[noreturn]] void broken(const std::string& why) {
@@ -54,6 +55,22 @@ DecodeRequest whole_request(const Photo& photo) {
   return {photo.image.bytes.view(), size, {0, 0, size.width, size.height}, Clock::now() + std::chrono::hours(1)};
 }
 
+kernels::jpeg::Header read_header(const Photo& photo) {
+  const ByteView bytes = photo.image.bytes.view();
+  return *kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+std::vector<std::uint8_t> index_of(const Photo& photo, Decoder& decoder) {
+  const auto [width, height] = stored(photo);
+  const int channels = photo.header.components;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width) * height * channels);
+  kernels::jpeg::Seeking seeking;
+  decoder.decode(read_header(photo), {0, 0, width, height},
+                 {pixels.data(), width, height, channels, std::ptrdiff_t{width} * channels}, Clock::time_point::max(),
+                 &seeking);
+  return seeking.made;
+}
+
 // The photographs that our decoder is for; the others take libjpeg-turbo's time on either path.
 std::vector<Photo> load(const std::string& folder, const Report& report) {
   std::vector<Photo> photos;
@@ -72,7 +89,10 @@ std::vector<Photo> load(const std::string& folder, const Report& report) {
     }
     photos.push_back({EncodedImage{std::move(bytes), *info}, *header});
     photos.back().header.scan = {};  // the bytes may have moved
-    if (decode_jpeg_fast(whole_request(photos.back()), buffer, decoder)) continue;
+    if (decode_jpeg_fast(whole_request(photos.back()), buffer, decoder)) {
+      photos.back().index = index_of(photos.back(), decoder);
+      continue;
+    }
     photos.pop_back();
     ++others;
   }
@@ -85,33 +105,48 @@ std::vector<Photo> load(const std::string& folder, const Report& report) {
 // --- entropy decoding ---
 
 // Takes blocks as the head of an inverse DCT would: looks at them, zeroes them.
-class Consumer : public kernels::jpeg::BlockConsumer {
+class Consumer : public kernels::jpeg::SeekConsumer {
  public:
+  explicit Consumer(const kernels::jpeg::SeekGrid& grid)
+      : in_mcu_(grid.blocks_in_mcu), luma_(std::max(1, in_mcu_ - 2)) {}
   bool take(std::int16_t* blocks, std::int64_t count) override {
-    for (std::int64_t i = 0; i < count; ++i) sum_ += static_cast<std::uint16_t>(blocks[i * DCTSIZE2]);
+    for (std::int64_t i = 0; i < count; ++i, at_ = at_ + 1 == in_mcu_ ? 0 : at_ + 1)
+      predictors_[static_cast<std::size_t>(std::max(0, at_ - luma_ + 1))] += blocks[i * DCTSIZE2];
     std::memset(blocks, 0, static_cast<std::size_t>(count) * kernels::jpeg::kBlockBytes);
     return true;
   }
-  std::uint64_t sum() const { return sum_; }
+  bool seek(int, int, const kernels::jpeg::DcPredictors& predictors) override {
+    predictors_ = predictors;
+    return true;
+  }
+  kernels::jpeg::DcPredictors predictors() const override { return predictors_; }
+  void watch(std::span<kernels::jpeg::SeekPlace>) override {}
 
  private:
-  std::uint64_t sum_ = 0;
+  int in_mcu_, luma_, at_ = 0;
+  kernels::jpeg::DcPredictors predictors_{};
 };
 
-std::int64_t blocks_of(const kernels::jpeg::Header& header) {
-  const int h = header.component[0].h * 8, v = header.component[0].v * 8;
-  const std::int64_t mcus = std::int64_t{(header.size.width + h - 1) / h} * ((header.size.height + v - 1) / v);
-  return mcus * (header.components == 1 ? 1 : h * v / 64 + 2);
+void decode_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
+  for (const Photo& photo : photos) {
+    const kernels::jpeg::Header header = read_header(photo);
+    const kernels::jpeg::SeekGrid grid = kernels::jpeg::seek_grid(header);
+    Consumer consumer(grid);
+    const std::int64_t blocks = grid.mcus() * grid.blocks_in_mcu;
+    if (decoder.decode_blocks(header, blocks, blocks, consumer) != kernels::jpeg::Outcome::kDecoded)
+      broken("a photograph was not decoded");
+  }
 }
 
-void decode_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
-  Consumer consumer;
+void decode_indexed_blocks(const std::vector<Photo>& photos, Decoder& decoder) {
+  kernels::jpeg::SeekIndex index;
   for (const Photo& photo : photos) {
-    const ByteView bytes = photo.image.bytes.view();
-    const auto header = kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-    const std::int64_t blocks = blocks_of(*header);
-    if (decoder.decode_blocks(*header, blocks, blocks, consumer) != kernels::jpeg::Outcome::kDecoded)
-      broken("a photograph was not decoded");
+    const kernels::jpeg::Header header = read_header(photo);
+    if (!index.read(photo.index, header, 0)) broken("a photograph has no index");
+    const kernels::jpeg::SeekGrid& grid = index.grid();
+    Consumer consumer(grid);
+    const auto outcome = decoder.decode_blocks(header, index, {{0, grid.rows}, {0, grid.columns}}, consumer);
+    if (outcome != kernels::jpeg::Outcome::kDecoded) broken("a photograph was not decoded by its index");
   }
 }
 
@@ -222,6 +257,10 @@ void run_engine(const BenchOptions& options, const Report& report) {
   PixelBuffer buffer;
   run({"jpeg.entropy", "libjpeg-turbo, coefficients", "unstuffing and tables included",
        [&](std::uint32_t) { decode_blocks(photos, decoder); }, [&](std::uint32_t) { read_coefficients(photos); }},
+      photos.size(), options, report);
+  run({"jpeg.entropy.indexed", "libjpeg-turbo, coefficients", "all blocks, by a seek index made before",
+       [&](std::uint32_t) { decode_indexed_blocks(photos, decoder); },
+       [&](std::uint32_t) { read_coefficients(photos); }},
       photos.size(), options, report);
   run({"jpeg.decode.exact", "libjpeg-turbo", "whole images to RGB",
        [&](std::uint32_t) { decode_whole(photos, buffer, &decoder); },

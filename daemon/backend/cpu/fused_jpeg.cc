@@ -45,8 +45,10 @@ kernels::PlaneLayout layout_of(const kernels::jpeg::Header& header, const Reduct
 // From the decoder to the resampler, and from there to the store.
 class Tap final : public kernels::jpeg::PlaneConsumer {
  public:
-  Tap(kernels::PlaneResampler& resampler, kernels::ImageStore& store) : resampler_(resampler), store_(store) {}
+  Tap(kernels::PlaneResampler& resampler, const kernels::PlaneResampleSpec& job, kernels::ImageStore& store)
+      : resampler_(resampler), job_(job), store_(store) {}
 
+  void begin() override { resampler_.begin(job_); }
   void take(const kernels::SamplePlane* planes, const int* ready) override {
     const auto store_row = [this](int y, std::uint8_t* const* rows) { store_.store_planes(y, rows); };
     resampler_.take(planes, ready, kernels::plane_row_sink(store_row));
@@ -54,6 +56,7 @@ class Tap final : public kernels::jpeg::PlaneConsumer {
 
  private:
   kernels::PlaneResampler& resampler_;
+  const kernels::PlaneResampleSpec& job_;
   kernels::ImageStore& store_;
 };
 
@@ -74,8 +77,9 @@ std::optional<Result<void>> make_from_jpeg(const DecodeRequest& request, const F
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, header->components,
                             kernels::Flip::kNone, tools.workspace);
   const Reductions by = reductions_of(*header, output.resample);
-  tools.resampler.begin({output.resample, output.left, output.top, layout_of(*header, by), output.flip});
-  Tap tap(tools.resampler, store);
+  const kernels::PlaneResampleSpec job{output.resample, output.left, output.top, layout_of(*header, by), output.flip};
+  tools.resampler.begin(job);
+  Tap tap(tools.resampler, job, store);
   const kernels::jpeg::PlaneRequest planes{.box = tools.resampler.needed(),
                                            .rows_held = rows_held(tools.resampler, header->components),
                                            .sides = {8 / by[0], 8 / by[1], 8 / by[2]},

@@ -57,7 +57,8 @@ bool Assembler::begin(const Header& header, const Box& box, std::chrono::steady_
   choose_range();
   if (!reserve_planes()) return false;
   place_blocks();
-  std::fill(predictors_, predictors_ + 3, 0);
+  predictors_ = {};
+  watched_ = {};
   at_ = column_ = line_ = job_count_ = 0;
   next_row_ = box_.top;
   late_ = false;
@@ -137,13 +138,14 @@ void Assembler::begin_mcu_row() {
 
 bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
   while (count > 0) {
-    const std::int64_t run = std::min(count, blocks_to_border());
+    const std::int64_t run = std::min({count, blocks_to_border(), blocks_to_watched()});
     if (!(is_wanted() ? add_blocks(blocks, run) : skip_blocks(blocks, run))) return false;
     blocks += run * kCoefficients;
     count -= run;
     at_ += static_cast<int>(run);
     column_ += at_ / blocks_in_mcu_;
     at_ %= blocks_in_mcu_;
+    if (blocks_to_watched() == 0) fill_watched();
     const bool last = line_ + 1 == lines_.end && column_ == columns_.end && at_ == 0;
     if ((last || column_ == mcus_.begin) && !end_mcu_row()) return false;
   }
@@ -172,7 +174,7 @@ bool Assembler::skip_blocks(std::int16_t* blocks, std::int64_t count) {
     odd |= is_beyond(levels[places_[at].component] += blocks[i * kCoefficients]);
     if (++at == blocks_in_mcu_) at = 0;
   }
-  std::copy(levels, levels + 3, predictors_);
+  std::copy(levels, levels + 3, predictors_.begin());
   std::memset(blocks, 0, static_cast<std::size_t>(count) * kBlockBytes);
   return !odd;
 }
@@ -181,7 +183,7 @@ bool Assembler::add_blocks(std::int16_t* blocks, std::int64_t count) {
   int at = at_;
   for (std::int64_t i = 0; i < count; ++i, blocks += kCoefficients) {
     Place& place = places_[at];
-    const int level = predictors_[place.component] += blocks[0];
+    const int level = predictors_[static_cast<std::size_t>(place.component)] += blocks[0];
     if (is_beyond(level)) return false;
     blocks[0] = static_cast<std::int16_t>(level);
     if (!add_job(place, blocks)) return false;
@@ -199,6 +201,36 @@ inline bool Assembler::add_job(const Place& place, std::int16_t* block) {
   job.stride = place.stride;
   if (place.side != kBlock) return transform_scaled(job, place.side);
   return ++job_count_ < kJobs || flush();
+}
+
+void Assembler::watch(std::span<SeekPlace> places) {
+  watched_ = places;
+  if (blocks_to_watched() == 0) fill_watched();
+}
+
+std::int64_t Assembler::blocks_to_watched() const {
+  if (watched_.empty()) return INT64_MAX;
+  const std::int64_t here = std::int64_t{line_} * mcus_.begin + column_;
+  return (watched_.front().mcu - here) * blocks_in_mcu_ - at_;
+}
+
+void Assembler::fill_watched() {
+  watched_.front().predictors = predictors_;
+  watched_ = watched_.subspan(1);
+}
+
+// Rows left behind are complete as far as the box needs them.
+bool Assembler::seek(int line, int column, const DcPredictors& predictors) {
+  while (line_ < line && line_ >= lines_.begin) {
+    if (!end_mcu_row()) return false;
+  }
+  if (line_ < line) {
+    line_ = line;
+    begin_mcu_row();
+  }
+  column_ = column;
+  predictors_ = predictors;
+  return true;
 }
 
 bool Assembler::flush() {

@@ -10,7 +10,7 @@
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/inverse_dct.h"
 #include "kernels/cpu/jpeg/rows.h"
-#include "kernels/cpu/jpeg/scan.h"
+#include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/sample_plane.h"
 
 namespace millrace::kernels::jpeg {
@@ -19,6 +19,8 @@ namespace millrace::kernels::jpeg {
 class PlaneConsumer {
  public:
   virtual ~PlaneConsumer() = default;
+  // Planes come from the first row on: before the first take(), and again where decoding starts over.
+  virtual void begin() = 0;
   // Of each of the image's planes, the first ready[i] rows have been decoded as far as the box needs them, and of these
   // the last ones are there: those that came since the last call and as many before as were asked for. Rows are
   // readable 64 bytes beyond their samples.
@@ -34,7 +36,7 @@ struct PlaneRequest {
   PlaneConsumer& consumer;
 };
 
-class Assembler final : public BlockConsumer {
+class Assembler final : public SeekConsumer {
  public:
   explicit Assembler(Target target) : transform_(inverse_dct(target)), rows_(pixel_row_kernels(target)) {}
 
@@ -48,9 +50,13 @@ class Assembler final : public BlockConsumer {
   // The blocks that `box` needs, from the first of the scan.
   std::int64_t blocks_needed() const;
   std::int64_t blocks_of_image() const;
+  McuWindow window() const { return {lines_, columns_}; }
 
   // False: is_late(), or a block is out of the ordinary.
   bool take(std::int16_t* blocks, std::int64_t count) override;
+  bool seek(int line, int column, const DcPredictors& predictors) override;
+  DcPredictors predictors() const override { return predictors_; }
+  void watch(std::span<SeekPlace> places) override;
 
   bool is_complete() const { return next_row_ == box_.top + box_.height; }
   bool is_late() const { return late_; }
@@ -77,11 +83,6 @@ class Assembler final : public BlockConsumer {
     std::uint8_t* out = nullptr;
     const Dequantiser* dequantiser = nullptr;
   };
-  // MCUs.
-  struct Range {
-    int begin = 0, end = 0;
-  };
-
   bool begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline);
   void choose_range();
   bool reserve_planes();
@@ -93,6 +94,8 @@ class Assembler final : public BlockConsumer {
   bool add_blocks(std::int16_t* blocks, std::int64_t count);
   bool add_job(const Place& place, std::int16_t* block);
   bool flush();
+  void fill_watched();
+  std::int64_t blocks_to_watched() const;
   bool end_mcu_row();
   void make_rows();
   void hand_over_planes();
@@ -107,7 +110,7 @@ class Assembler final : public BlockConsumer {
   Size size_;
   int components_ = 0;
   int h_ = 1, v_ = 1;  // luma samples a chroma sample stands for
-  Range mcus_;         // of the image, end: how many columns and rows there are
+  McuRange mcus_;      // of the image, end: how many columns and rows there are
   Box box_;
   MutableU8View out_;
   PlaneConsumer* consumer_ = nullptr;  // none: pixels are wanted
@@ -117,7 +120,7 @@ class Assembler final : public BlockConsumer {
   Dequantiser dequantisers_[3];
 
   // What the box needs.
-  Range columns_, lines_;
+  McuRange columns_, lines_;
   Plane planes_[3];
   AlignedBuffer memory_;
   std::uint8_t* upsampled_[2] = {};
@@ -126,7 +129,8 @@ class Assembler final : public BlockConsumer {
   // Where we are.
   Place places_[kMostBlocks];
   int blocks_in_mcu_ = 0, at_ = 0, column_ = 0, line_ = 0;
-  int predictors_[3] = {};
+  DcPredictors predictors_{};
+  std::span<SeekPlace> watched_;
   int next_row_ = 0;
   bool late_ = false;
   static constexpr int kJobs = 64;

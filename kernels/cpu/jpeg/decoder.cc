@@ -1,6 +1,7 @@
 #include "kernels/cpu/jpeg/decoder.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cpu/jpeg/unstuff.h"
@@ -26,36 +27,131 @@ bool is_plain_end(int marker) {
 
 }  // namespace
 
-Decoder::Decoder(Target target, Streams streams)
-    : target_(target), streams_(streams), scan_(target), assembler_(target) {}
+Decoder::Decoder(Target target, Streams streams, SegmentPath segments)
+    : target_(target),
+      streams_(streams),
+      scan_(target),
+      seek_(target, segments),
+      recorder_(target),
+      assembler_(target) {}
 
 Outcome Decoder::decode(const Header& header, const Box& box, const MutableU8View& out,
-                        std::chrono::steady_clock::time_point deadline) {
-  return assembler_.begin(header, box, out, deadline) ? assemble(header) : Outcome::kNotHere;
+                        std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+  const auto begin = [&] { return assembler_.begin(header, box, out, deadline); };
+  return assemble(header, begin, seeking);
 }
 
 Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request,
-                               std::chrono::steady_clock::time_point deadline) {
-  return assembler_.begin(header, request, deadline) ? assemble(header) : Outcome::kNotHere;
+                               std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+  const auto begin = [&] {
+    request.consumer.begin();
+    return assembler_.begin(header, request, deadline);
+  };
+  return assemble(header, begin, seeking);
 }
 
-Outcome Decoder::assemble(const Header& header) {
-  const Outcome outcome = decode_blocks(header, assembler_.blocks_needed(), assembler_.blocks_of_image(), assembler_);
-  if (assembler_.is_late()) return Outcome::kLate;
-  return assembler_.is_complete() ? outcome : Outcome::kNotHere;
+template <typename Begin>
+Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
+  if (seeking != nullptr) {
+    seeking->made.clear();
+    seeking->use = seeking->index_untrusted.empty() ? SeekUse::kNone : SeekUse::kRejected;
+  }
+  if (!build_tables(header) || !begin()) return Outcome::kNotHere;
+  link_mcu(header);
+  if (seeking != nullptr && index_.read(seeking->index_untrusted, header, seeking->owner)) {
+    const Outcome indexed = outcome(decode_by_index(header, *seeking));
+    if (indexed != Outcome::kNotHere) return indexed;
+    seeking->use = SeekUse::kRejected;
+    seeking->made.clear();
+    if (!begin()) return Outcome::kNotHere;
+  }
+  return outcome(decode_from_start(header, seeking));
 }
 
 Outcome Decoder::decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer) {
-  if (!build_tables(header) || !unstuff_scan(header)) return Outcome::kNotHere;
+  if (!build_tables(header)) return Outcome::kNotHere;
   link_mcu(header);
+  const std::optional<int> marker = unstuff_into_data(header.scan);
+  if (!marker || !is_plain_end(*marker)) return Outcome::kNotHere;
   const double share = static_cast<double>(blocks) / static_cast<double>(of);
-  const ScanData scan{.data = data_.data(),
-                      .size = data_size_,
-                      .mcu = {mcu_, static_cast<std::size_t>(blocks_in_mcu_)},
-                      .blocks = blocks,
-                      .expected = static_cast<std::size_t>(share * static_cast<double>(data_size_))};
-  const ScanEnd end = streams_ == Streams::kTwo ? scan_.decode(scan, consumer) : scan_.decode_alone(scan, consumer);
+  return run({.blocks = blocks}, share, consumer) == ScanEnd::kOdd ? Outcome::kNotHere : Outcome::kDecoded;
+}
+
+Outcome Decoder::decode_blocks(const Header& header, const SeekIndex& index, const McuWindow& window,
+                               SeekConsumer& consumer) {
+  if (!build_tables(header)) return Outcome::kNotHere;
+  link_mcu(header);
+  const ScanEnd end = seek_.decode(index, header.scan, mcu(), window, consumer);
   return end == ScanEnd::kOdd ? Outcome::kNotHere : Outcome::kDecoded;
+}
+
+// What the assembler and the end of decoding amount to.
+Outcome Decoder::outcome(ScanEnd end) const {
+  if (assembler_.is_late()) return Outcome::kLate;
+  return end == ScanEnd::kDone && assembler_.is_complete() ? Outcome::kDecoded : Outcome::kNotHere;
+}
+
+// `share`: of the data, that the blocks probably take.
+ScanEnd Decoder::run(ScanData scan, double share, BlockConsumer& consumer) {
+  scan.data = data_.data();
+  scan.size = data_size_;
+  scan.mcu = mcu();
+  scan.expected = static_cast<std::size_t>(share * static_cast<double>(data_size_));
+  return streams_ == Streams::kTwo ? scan_.decode(scan, consumer) : scan_.decode_alone(scan, consumer);
+}
+
+ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
+  const std::optional<int> marker = unstuff_into_data(header.scan);
+  if (!marker || !is_plain_end(*marker)) return ScanEnd::kOdd;
+  const std::int64_t blocks = assembler_.blocks_needed();
+  if (seeking == nullptr) {
+    const double share = static_cast<double>(blocks) / static_cast<double>(assembler_.blocks_of_image());
+    return run({.blocks = blocks}, share, assembler_);
+  }
+  const ScanEnd end = run_recorded(header, {});
+  if (end == ScanEnd::kDone && !recorder_.write({}, data_.data(), 0, scan_bytes_, seeking->owner, seeking->made))
+    seeking->made.clear();
+  return end;
+}
+
+ScanEnd Decoder::decode_by_index(const Header& header, Seeking& seeking) {
+  const auto data_bytes = static_cast<std::size_t>(index_.data_bytes());
+  if (header.scan[data_bytes] != 0xFF || !is_plain_end(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
+  const ScanEnd end = seek_.decode(index_, header.scan, mcu(), assembler_.window(), assembler_);
+  const std::int64_t covered = index_.places().back().mcu * static_cast<std::int64_t>(mcu().size());
+  const bool reaches = assembler_.blocks_needed() <= covered;
+  seeking.use = reaches ? SeekUse::kUsed : SeekUse::kExtended;
+  return reaches || end != ScanEnd::kDone ? end : decode_on(header, seeking);
+}
+
+// What the index does not cover, by one scan from where it ends.
+ScanEnd Decoder::decode_on(const Header& header, Seeking& seeking) {
+  const SeekPlace& place = index_.places().back();
+  const auto first_byte = static_cast<std::size_t>(place.bit >> 3);
+  const auto data_bytes = static_cast<std::size_t>(index_.data_bytes());
+  if (unstuff_into_data(header.scan.subspan(first_byte, data_bytes - first_byte)) != -1) return ScanEnd::kOdd;
+  const int columns = index_.grid().columns;
+  const auto line = static_cast<int>(place.mcu / columns), column = static_cast<int>(place.mcu % columns);
+  if (!assembler_.seek(line, column, place.predictors)) return ScanEnd::kStopped;
+  const ScanEnd end = run_recorded(header, {place.mcu, place.bit & 7, place.predictors});
+  if (end == ScanEnd::kDone &&
+      !recorder_.write(seeking.index_untrusted, data_.data(), first_byte, data_bytes, seeking.owner, seeking.made))
+    seeking.made.clear();
+  return end;
+}
+
+// What the assembler needs from `start` on. Places are noted every few MCUs.
+ScanEnd Decoder::run_recorded(const Header& header, const SeekPlace& start) {
+  const std::span<McuBlock> exit(exit_, mcu().size());
+  std::copy(mcu().begin(), mcu().end(), exit.begin());
+  make_gate(Gate::kNote, *mcu().front().dc, note_);
+  link(exit);
+  exit.back().behind_block = {&note_, &mcu().front().behind_dc};
+  recorder_.begin(seek_grid(header), start);
+  const Recording recording{recorder_, assembler_, exit};
+  const std::int64_t first = start.mcu * static_cast<std::int64_t>(mcu().size()), blocks = assembler_.blocks_needed();
+  const double share = static_cast<double>(blocks - first) / static_cast<double>(assembler_.blocks_of_image() - first);
+  return run({.first_bit = start.bit, .first = first, .blocks = blocks, .recording = &recording}, share, assembler_);
 }
 
 bool Decoder::build_tables(const Header& header) {
@@ -78,18 +174,20 @@ void Decoder::link_mcu(const Header& header) {
   link({mcu_, static_cast<std::size_t>(blocks_in_mcu_)});
 }
 
-bool Decoder::unstuff_scan(const Header& header) {
-  std::uint8_t* const data = data_.reserve(header.scan.size() + std::max(kUnstuffSlack, kDataPadding));
-  if (data == nullptr) return false;
-  const Unstuffed unstuffed = unstuff(header.scan, data, target_);
+// Into data_, with padding. The marker that ended it, -1: none; nullopt: no memory.
+std::optional<int> Decoder::unstuff_into_data(FileBytes scan) {
+  std::uint8_t* const data = data_.reserve(scan.size() + std::max(kUnstuffSlack, kDataPadding));
+  if (data == nullptr) return std::nullopt;
+  const Unstuffed unstuffed = unstuff(scan, data, target_);
   data_size_ = unstuffed.size;
-  if (!is_plain_end(unstuffed.marker)) return false;
+  scan_bytes_ = unstuffed.consumed;
   std::memset(data + data_size_, 0, kDataPadding);
-  return true;
+  return unstuffed.marker;
 }
 
 void Decoder::trim(std::size_t bytes) {
   data_.trim(bytes);
+  seek_.trim(bytes);
   assembler_.trim(bytes);
 }
 

@@ -14,11 +14,14 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "kernels/cpu/jpeg/assembler.h"
 #include "kernels/cpu/jpeg/header.h"
 #include "kernels/cpu/jpeg/huffman.h"
 #include "kernels/cpu/jpeg/scan.h"
+#include "kernels/cpu/jpeg/seek_decoder.h"
+#include "kernels/cpu/jpeg/seek_recorder.h"
 
 namespace millrace::kernels::jpeg {
 
@@ -31,21 +34,43 @@ enum class Outcome : std::uint8_t {
 // How many bit streams work on an image.
 enum class Streams : std::uint8_t { kOne, kTwo };
 
+enum class SeekUse : std::uint8_t {
+  kNone,      // there was no index
+  kUsed,      // it gave all that the box needs
+  kExtended,  // it ended above the box's end; decoding went on from there
+  kRejected,  // it was wrong, and must be forgotten; decoded from the start
+};
+
+// What is known of a file before it is decoded, and what decoding finds out. The pixels do not depend on it.
+struct Seeking {
+  IndexBytes index_untrusted;  // as an earlier decoding made it; empty: none
+  std::uint64_t owner = 0;     // see SeekIndex
+  SeekUse use = SeekUse::kNone;
+  std::vector<std::uint8_t> made;  // an index that knows more; empty: nothing new
+};
+
 // Tables, buffers of about 1.2 MiB and, for each byte of the file, one byte. Thread-bound(the lane that owns it).
 class Decoder {
  public:
-  explicit Decoder(Target target = best_target(), Streams streams = Streams::kTwo);
+  explicit Decoder(Target target = best_target(), Streams streams = Streams::kTwo)
+      : Decoder(target, streams, usual_segment_path(target)) {}
+  // REQUIRES: kVectors only with Target::kAvx512.
+  Decoder(Target target, Streams streams, SegmentPath segments);
 
   // The pixels of `box` into `out`: header.components channels. REQUIRES: as for Assembler::begin().
+  // With `seeking`: decodes only what the box needs where there is a good index, and makes one where there is none or
+  // too short a one. An index reaches as far as boxes did.
   Outcome decode(const Header& header, const Box& box, const MutableU8View& out,
-                 std::chrono::steady_clock::time_point deadline);
+                 std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
 
   // The planes of a box to a consumer, MCU row by MCU row. It has all of them when the outcome is kDecoded.
   Outcome decode_planes(const Header& header, const PlaneRequest& request,
-                        std::chrono::steady_clock::time_point deadline);
+                        std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
 
   // The entropy decoding alone: all of the image's blocks go to `consumer`.
   Outcome decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer);
+  // With an index, of the MCUs of `window` that it covers.
+  Outcome decode_blocks(const Header& header, const SeekIndex& index, const McuWindow& window, SeekConsumer& consumer);
 
   // Gives back buffers of more than `bytes`.
   void trim(std::size_t bytes);
@@ -56,19 +81,32 @@ class Decoder {
     std::optional<HuffmanSpec> ac_specs[kMostTables], dc_specs[kMostTables];  // what they were built from
   };
 
-  Outcome assemble(const Header& header);
+  template <typename Begin>
+  Outcome assemble(const Header& header, Begin begin, Seeking* seeking);
   bool build_tables(const Header& header);
   void link_mcu(const Header& header);
-  bool unstuff_scan(const Header& header);
+  std::span<const McuBlock> mcu() const { return {mcu_, static_cast<std::size_t>(blocks_in_mcu_)}; }
+  std::optional<int> unstuff_into_data(FileBytes scan);
+  ScanEnd run(ScanData scan, double share, BlockConsumer& consumer);
+  Outcome outcome(ScanEnd end) const;
+  ScanEnd decode_from_start(const Header& header, Seeking* seeking);
+  ScanEnd decode_by_index(const Header& header, Seeking& seeking);
+  ScanEnd decode_on(const Header& header, Seeking& seeking);
+  ScanEnd run_recorded(const Header& header, const SeekPlace& start);
 
   Target target_;
   Streams streams_;
   std::unique_ptr<Tables> tables_ = std::make_unique<Tables>();
   AlignedBuffer data_;
-  std::size_t data_size_ = 0;
+  std::size_t data_size_ = 0, scan_bytes_ = 0;  // unstuffed; stuffed
   McuBlock mcu_[kMostBlocks];
   int blocks_in_mcu_ = 0;
   ScanDecoder scan_;
+  SeekDecoder seek_;
+  SeekIndex index_;
+  SeekRecorder recorder_;
+  McuBlock exit_[kMostBlocks];  // see Recording
+  HuffmanTable note_;
   Assembler assembler_;
 };
 

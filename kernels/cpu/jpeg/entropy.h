@@ -45,6 +45,17 @@ inline void link(std::span<McuBlock> mcu) {
   }
 }
 
+// What a gate notes: where a block begins, in memory (the byte before it) and in the data (as bit_of() reads it).
+struct Note {
+  std::uintptr_t last = 0;
+  std::uint64_t place = 0;
+};
+
+// The bit that `place` stands for, counted from `data`.
+inline std::int64_t bit_of(std::uint64_t place, const std::uint8_t* data) {
+  return static_cast<std::int64_t>(place - 8 * reinterpret_cast<std::uintptr_t>(data)) - 63;
+}
+
 // The state between chunks, anywhere between two symbols.
 struct Cursor {
   std::uint64_t bits = 0;              // the next ones, from the top
@@ -54,9 +65,11 @@ struct Cursor {
   const TableSwitch* then = nullptr;
   std::uintptr_t last = 0;  // address of the last byte written: 127 modulo 128 before a block
   std::uintptr_t bad = 0;   // the same when the first impossible code or run was seen; 0: none yet
+  Note* notes = nullptr;    // where the next note goes; there must be room for those of all blocks
 };
 
-// Before the block `first` at bit `bit` of `data`; `out` is where it goes. REQUIRES: `out` is aligned to kBlockBytes.
+// Before the block `first` at bit `bit` of `data`; `out` is where it goes. Looks at 8 bytes of data. REQUIRES: `out` is
+// aligned to kBlockBytes.
 inline Cursor cursor_at(const std::uint8_t* data, std::int64_t bit, const McuBlock& first, const char* out) {
   std::uint64_t word;
   std::memcpy(&word, data + (bit >> 3), sizeof word);
@@ -74,11 +87,11 @@ inline std::int64_t bit_position(const Cursor& cursor, const std::uint8_t* data)
 }
 
 struct EntropyKernels {
-  // `chunks` times up to three table look-ups. Two streams take turns.
+  // `chunks` times up to three table look-ups, or until a stream is at a stopping gate. Two streams take turns.
   void (*run_one)(Cursor& cursor, int chunks);
   void (*run_two)(Cursor& first, Cursor& second, int chunks);
-  // One symbol, whatever it is.
-  void (*take_one)(Cursor& cursor);
+  // One symbol, whatever it is, or a gate. True: a stopping gate.
+  bool (*take_one)(Cursor& cursor);
 };
 
 const EntropyKernels& entropy_kernels(Target target);

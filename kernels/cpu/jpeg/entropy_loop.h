@@ -61,8 +61,17 @@ MILLRACE_JPEG_INLINE void turn(Cursor& cursor) {
   cursor.then = cursor.then->next;
 }
 
-// One symbol of any kind, the rare way.
-__attribute__((noinline)) MILLRACE_JPEG_TARGET void take_one(Cursor& state) {
+// True: stop.
+MILLRACE_JPEG_INLINE bool pass_gate(Cursor& cursor) {
+  if (cursor.table->gate == Gate::kStop) return true;
+  *cursor.notes++ = {cursor.last, 8 * reinterpret_cast<std::uintptr_t>(cursor.next) + (cursor.used & 63)};
+  cursor.table = cursor.table->behind;
+  return false;
+}
+
+// One symbol of any kind, the rare way, or a gate. True: stop.
+__attribute__((noinline)) MILLRACE_JPEG_TARGET bool take_one(Cursor& state) {
+  if (state.table->gate != Gate::kNone) return pass_gate(state);
   Cursor cursor = state;
   refill(cursor);
   const std::uintptr_t end = cursor.last | (kBlockBytes - 1);
@@ -87,6 +96,7 @@ __attribute__((noinline)) MILLRACE_JPEG_TARGET void take_one(Cursor& state) {
     if (cursor.last == end) turn(cursor);
   }
   state = cursor;
+  return false;
 }
 
 // One table entry, of one or two symbols. False: nothing done, the rare way has to.
@@ -112,12 +122,15 @@ MILLRACE_JPEG_INLINE bool look_up(Cursor& cursor) {
 }
 
 // The rare way works on a state in memory, so that the state itself stays in registers.
-MILLRACE_JPEG_INLINE void take_rare(Cursor& cursor, Cursor& memory) {
+MILLRACE_JPEG_INLINE bool take_rare(Cursor& cursor, Cursor& memory) {
   const std::uintptr_t bad = memory.bad;
+  Note* const notes = memory.notes;
   memory = cursor;
   memory.bad = bad;
-  take_one(memory);
+  memory.notes = notes;
+  const bool stops = take_one(memory);
   cursor = memory;
+  return stops;
 }
 
 MILLRACE_JPEG_TARGET void run_one(Cursor& cursor, int chunks) {
@@ -125,9 +138,10 @@ MILLRACE_JPEG_TARGET void run_one(Cursor& cursor, int chunks) {
   for (int i = 0; i < chunks; ++i) {
     refill(state);
     if (__builtin_expect(look_up(state) && look_up(state) && look_up(state), 1)) continue;
-    take_rare(state, cursor);
+    if (take_rare(state, cursor)) break;
   }
   state.bad = cursor.bad;
+  state.notes = cursor.notes;
   cursor = state;
 }
 
@@ -139,17 +153,19 @@ MILLRACE_JPEG_TARGET void run_two(Cursor& first, Cursor& second, int chunks) {
     refill(b);
     for (int k = 0; k < 3; ++k) {
       if (!look_up(a)) {
-        take_rare(a, first);
+        if (take_rare(a, first)) i = chunks;
         break;
       }
       if (!look_up(b)) {
-        take_rare(b, second);
+        if (take_rare(b, second)) i = chunks;
         break;
       }
     }
   }
   a.bad = first.bad;
   b.bad = second.bad;
+  a.notes = first.notes;
+  b.notes = second.notes;
   first = a;
   second = b;
 }

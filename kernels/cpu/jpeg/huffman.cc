@@ -100,6 +100,12 @@ void add_pairs(Entries& entries) {
 
 }  // namespace
 
+void make_gate(Gate gate, const HuffmanTable& behind, HuffmanTable& table) {
+  if (table.gate == Gate::kNone) table.entries.fill(std::uint64_t{HuffmanTable::kLeave} << 40);
+  table.gate = gate;
+  table.behind = &behind;
+}
+
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;
   add_symbols(spec, table.entries, ac_entry, [](int symbol) { return symbol & 15; });

@@ -33,13 +33,25 @@ struct CanonicalCode {
 //      the consumed bits, without a mask or a branch for the sign
 // With one symbol both values have one place, and the last is stored over the first. With EOB the last value is 0, at
 // the block's end.
+// A gate stands before a block's DC table and consumes nothing: all of its look-ups go the rare way, which does what
+// the gate is for and goes on with the table behind it. So places in the data are found without a cost elsewhere.
+enum class Gate : std::uint8_t {
+  kNone,
+  kNote,  // notes the position
+  kStop,  // ends decoding
+};
+
 struct HuffmanTable {
   static constexpr std::uint8_t kSwitch = 64;
   static constexpr std::uint8_t kLeave = 255;
   static constexpr std::uint8_t kEndOfBlock = 127;
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
   CanonicalCode code;
+  Gate gate = Gate::kNone;
+  const HuffmanTable* behind = nullptr;  // a gate
 };
+
+void make_gate(Gate gate, const HuffmanTable& behind, HuffmanTable& table);
 
 // false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, DC sizes above 15).
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table);

@@ -13,6 +13,7 @@ constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
 constexpr std::size_t kMemory = (kCapacity + 2 * kWindow + 3) * kBlockBytes;
 constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
+constexpr int kWindowsPerNote = 2;                           // some 30 blocks
 constexpr int kMostSteps = 3000;                             // blocks until streams are said not to meet
 
 std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
@@ -42,12 +43,13 @@ ScanEnd ScanDecoder::decode(const ScanData& scan, BlockConsumer& consumer) {
   consumer_ = &consumer;
   end_bit_ = static_cast<std::int64_t>(scan.size) * 8;
   if (!prepare(*sure_) || !prepare(*guess_)) return ScanEnd::kOdd;
-  start(*sure_, 0, 0);
+  start(*sure_, scan.first_bit, scan.first);
   ScanEnd end = ScanEnd::kDone;
   while (end == ScanEnd::kDone && sure_->index < scan_.blocks) end = speculate();
   clear(*sure_);
   clear(*guess_);
-  return end == ScanEnd::kDone && !ends_inside_data() ? ScanEnd::kOdd : end;
+  if (end == ScanEnd::kDone && !ends_inside_data()) return ScanEnd::kOdd;
+  return end == ScanEnd::kDone && scan_.recording != nullptr && !note_end() ? ScanEnd::kOdd : end;
 }
 
 ScanEnd ScanDecoder::decode_alone(const ScanData& scan, BlockConsumer& consumer) {
@@ -58,6 +60,7 @@ ScanEnd ScanDecoder::decode_alone(const ScanData& scan, BlockConsumer& consumer)
 
 bool ScanDecoder::prepare(Stream& stream) {
   stream.cursor = {};
+  if (scan_.recording != nullptr) stream.notes.resize(kMemory / kBlockBytes);
   return stream.memory.reserve(kMemory) != nullptr;
 }
 
@@ -65,6 +68,7 @@ void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
   stream.index = index;
   stream.before_last_run = {};
   stream.cursor = cursor_at(scan_.data, bit, scan_.mcu.front(), stream.base());
+  stream.cursor.notes = stream.notes.data();
 }
 
 // All blocks zero again, as the decoder needs them.
@@ -82,18 +86,42 @@ int ScanDecoder::chunks_before_end(const Stream& stream) const {
 ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
   const Cursor& cursor = stream.cursor;
   const McuBlock* block = scan_.mcu.data();
-  while (cursor.then != &block->behind_dc && cursor.then != &block->behind_block) block = block->next;
+  const TableSwitch* const then = in_circle(cursor.then);
+  while (then != &block->behind_dc && then != &block->behind_block) block = block->next;
   const auto coefficient = static_cast<int>((cursor.last + 1) % kBlockBytes / 2);
   return {position(stream), block, coefficient, stream.index + stream.complete()};
 }
 
+// From where it is in the circle to the same place in the exit.
+void ScanDecoder::send_through_gate(Stream& stream) const {
+  if (++stream.windows < kWindowsPerNote) return;
+  const auto* const circle = reinterpret_cast<const char*>(scan_.mcu.data());
+  const std::ptrdiff_t offset = reinterpret_cast<const char*>(in_circle(stream.cursor.then)) - circle;
+  const auto* const exit = reinterpret_cast<const char*>(scan_.recording->exit.data());
+  stream.cursor.then = reinterpret_cast<const TableSwitch*>(exit + offset);
+  stream.windows = 0;
+}
+
+const TableSwitch* ScanDecoder::in_circle(const TableSwitch* then) const {
+  if (scan_.recording == nullptr) return then;
+  const auto exit = reinterpret_cast<std::uintptr_t>(scan_.recording->exit.data());
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(then) - exit;
+  if (offset >= scan_.recording->exit.size_bytes()) return then;
+  return reinterpret_cast<const TableSwitch*>(reinterpret_cast<const char*>(scan_.mcu.data()) + offset);
+}
+
 void ScanDecoder::run(Stream& stream) {
+  if (scan_.recording != nullptr) send_through_gate(stream);
   const int chunks = chunks_before_end(stream);
   if (chunks < kFewestChunks) stream.before_last_run = place_of(stream);
   kernels_.run_one(stream.cursor, std::max(chunks, kFewestChunks));
 }
 
 void ScanDecoder::run_both(Stream& first, Stream& second) {
+  if (scan_.recording != nullptr) {
+    send_through_gate(first);
+    send_through_gate(second);
+  }
   const int chunks = std::min(chunks_before_end(first), chunks_before_end(second));
   if (chunks < kFewestChunks) {
     first.before_last_run = place_of(first);
@@ -104,23 +132,49 @@ void ScanDecoder::run_both(Stream& first, Stream& second) {
 
 // Hands over complete blocks below `end`, without the first `skipped`, and moves the unfinished one to the front.
 ScanEnd ScanDecoder::deliver(Stream& stream, std::int64_t skipped, std::int64_t end) {
-  Cursor& cursor = stream.cursor;
-  char* const base = stream.base();
-  if (cursor.bad != 0 && stream.index + stream.bad_block() < scan_.blocks) return ScanEnd::kOdd;
+  if (stream.cursor.bad != 0 && stream.index + stream.bad_block() < scan_.blocks) return ScanEnd::kOdd;
   const std::int64_t count = std::min(stream.complete(), end - stream.index);
   if (count == 0) return ScanEnd::kDone;
-  std::memset(base, 0, static_cast<std::size_t>(skipped * kBlockBytes));
-  char* const first = base + skipped * kBlockBytes;
-  if (count > skipped && !consumer_->take(reinterpret_cast<std::int16_t*>(first), count - skipped))
-    return ScanEnd::kStopped;
-  stream.index += count;
+  std::memset(stream.base(), 0, static_cast<std::size_t>(skipped * kBlockBytes));
+  if (!hand_over(stream, skipped, count)) return ScanEnd::kStopped;
+  drop(stream, count);
+  return ScanEnd::kDone;
+}
+
+// Blocks of the memory to the consumer, which zeroes them. False: no more.
+bool ScanDecoder::hand_over(Stream& stream, std::int64_t begin, std::int64_t end) {
+  if (begin == end) return true;
+  if (scan_.recording != nullptr) note_places(stream, begin, end);
+  return consumer_->take(reinterpret_cast<std::int16_t*>(stream.base() + begin * kBlockBytes), end - begin);
+}
+
+void ScanDecoder::note_places(Stream& stream, std::int64_t begin, std::int64_t end) {
+  SeekRecorder& recorder = scan_.recording->recorder;
+  const std::size_t known = recorder.places().size();
+  for (const Note* note = stream.notes.data(); note != stream.cursor.notes; ++note) {
+    const std::int64_t block = stream.offset_of(note->last + 1) / kBlockBytes;
+    if (block >= begin && block < end) recorder.add(stream.index + block, bit_of(note->place, scan_.data));
+  }
+  scan_.recording->consumer.watch(recorder.places().subspan(known));
+}
+
+// Forgets the first blocks, which were handed over.
+void ScanDecoder::drop(Stream& stream, std::int64_t count) {
+  Cursor& cursor = stream.cursor;
+  char* const base = stream.base();
   const std::int64_t moved = count * kBlockBytes, kept = stream.extent() - moved;
   std::memmove(base, base + moved, static_cast<std::size_t>(kept));
   const std::int64_t stale = std::max(moved, kept);
   std::memset(base + stale, 0, static_cast<std::size_t>(moved + kept - stale));
+  stream.index += count;
+  Note* left = stream.notes.data();
+  for (const Note* note = left; note != cursor.notes; ++note) {
+    if (stream.offset_of(note->last + 1) > moved)
+      *left++ = {note->last - static_cast<std::uintptr_t>(moved), note->place};
+  }
+  cursor.notes = left;
   cursor.last -= static_cast<std::uintptr_t>(moved);
   if (cursor.bad != 0) cursor.bad -= static_cast<std::uintptr_t>(moved);
-  return ScanEnd::kDone;
 }
 
 ScanEnd ScanDecoder::advance(Stream& stream, std::int64_t end) {
@@ -221,6 +275,18 @@ bool ScanDecoder::ends_inside_data() const {
     if (!step(place)) return false;
   }
   return place.bit <= end_bit_;
+}
+
+// The place behind the last block, walked to from the last gate.
+bool ScanDecoder::note_end() {
+  SeekRecorder& recorder = scan_.recording->recorder;
+  const SeekPlace known = recorder.places().back();
+  Place place{known.bit, scan_.mcu.data(), 0, known.mcu * static_cast<std::int64_t>(scan_.mcu.size())};
+  while (place.index < scan_.blocks) {
+    if (!step(place)) return false;
+  }
+  recorder.add(place.index, place.bit, scan_.recording->consumer.predictors());
+  return true;
 }
 
 }  // namespace millrace::kernels::jpeg

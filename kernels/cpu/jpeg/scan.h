@@ -11,9 +11,11 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/entropy.h"
+#include "kernels/cpu/jpeg/seek_recorder.h"
 
 namespace millrace::kernels::jpeg {
 
@@ -24,12 +26,34 @@ class BlockConsumer {
   virtual bool take(std::int16_t* blocks, std::int64_t count) = 0;
 };
 
+// Takes blocks from anywhere in the image, in rising order.
+class SeekConsumer : public BlockConsumer {
+ public:
+  // The blocks that come next begin with this MCU.
+  virtual bool seek(int line, int column, const DcPredictors& predictors) = 0;
+  // Behind the last block taken.
+  virtual DcPredictors predictors() const = 0;
+  // Fills in the predictors of `places`, in rising order, when it comes by them in what it takes next.
+  virtual void watch(std::span<SeekPlace> places) = 0;
+};
+
+// Makes an index. `exit`: one MCU as in the circle, from which a noting gate leads into the circle. A stream is sent
+// through it once in a while, so that other look-ups cost nothing.
+struct Recording {
+  SeekRecorder& recorder;
+  SeekConsumer& consumer;
+  std::span<const McuBlock> exit;
+};
+
 struct ScanData {
   const std::uint8_t* data = nullptr;  // unstuffed; kDataPadding zeroed bytes follow
   std::size_t size = 0;
-  std::span<const McuBlock> mcu;  // circular
-  std::int64_t blocks = 0;        // to decode, from the first
-  std::size_t expected = 0;       // bytes that they probably take, for dividing the work
+  std::span<const McuBlock> mcu;         // circular
+  std::int64_t first_bit = 0;            // where the first block begins: an MCU's
+  std::int64_t first = 0;                // its number
+  std::int64_t blocks = 0;               // to decode up to, counted from the image's first
+  std::size_t expected = 0;              // bytes that they probably take, for dividing the work
+  const Recording* recording = nullptr;  // nullptr: no index is wanted
 };
 
 enum class ScanEnd { kDone, kStopped, kOdd };
@@ -55,7 +79,9 @@ class ScanDecoder {
   };
   struct Stream {
     AlignedBuffer memory;
+    std::vector<Note> notes;  // of gates passed, whose blocks are in memory
     Cursor cursor;
+    int windows = 0;         // since it was last sent through a gate
     std::int64_t index = 0;  // of the block at the memory's beginning
     Place before_last_run;   // kept near the end of the data only
 
@@ -78,10 +104,16 @@ class ScanDecoder {
   void run(Stream& stream);
   void run_both(Stream& first, Stream& second);
   ScanEnd deliver(Stream& stream, std::int64_t skipped, std::int64_t end);
+  bool hand_over(Stream& stream, std::int64_t begin, std::int64_t end);
+  void note_places(Stream& stream, std::int64_t begin, std::int64_t end);
+  static void drop(Stream& stream, std::int64_t count);
+  bool note_end();
   ScanEnd advance(Stream& stream, std::int64_t end);
   ScanEnd speculate();
   ScanEnd join(std::int64_t guess);
   bool meet(Place& first, Place& second) const;
+  void send_through_gate(Stream& stream) const;
+  const TableSwitch* in_circle(const TableSwitch* then) const;
   bool step(Place& place) const;
   Place place_of(Stream& stream) const;
   std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }

@@ -15,17 +15,17 @@ Unstuffed finish(FileBytes scan, std::size_t at, std::uint8_t* out, std::size_t 
     const void* const found = std::memchr(scan.data() + at, 0xFF, scan.size() - at);
     if (found == nullptr) {
       std::memcpy(out + size, scan.data() + at, scan.size() - at);
-      return {size + scan.size() - at, -1};
+      return {size + scan.size() - at, -1, scan.size()};
     }
     const auto stop = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - scan.data());
     std::memcpy(out + size, scan.data() + at, stop - at);
     size += stop - at;
-    if (stop + 1 == scan.size()) return {size, -1};
-    if (scan[stop + 1] != 0) return {size, scan[stop + 1]};
+    if (stop + 1 == scan.size()) return {size, -1, stop};
+    if (scan[stop + 1] != 0) return {size, scan[stop + 1], stop};
     out[size++] = 0xFF;
     at = stop + 2;
   }
-  return {size, -1};
+  return {size, -1, scan.size()};
 }
 
 #if defined(__x86_64__)
@@ -45,7 +45,7 @@ __attribute__((target("avx2,bmi"))) Unstuffed unstuff_avx2(FileBytes scan, std::
     }
     const auto stop = static_cast<std::size_t>(__builtin_ctz(found));
     const int behind = scan[at + stop + 1];
-    if (behind != 0) return {size + stop, behind};
+    if (behind != 0) return {size + stop, behind, at + stop};
     at += stop + 2;
     size += stop + 1;
   }
@@ -69,11 +69,13 @@ Unstuffed reference::unstuff(FileBytes scan_untrusted, std::uint8_t* out) {
   for (std::size_t i = 0; i < scan_untrusted.size(); ++i) {
     out[result.size] = scan_untrusted[i];
     if (scan_untrusted[i] == 0xFF) {
+      result.consumed = i;
       if (i + 1 == scan_untrusted.size()) return result;
-      if (scan_untrusted[++i] != 0) return {result.size, scan_untrusted[i]};
+      if (scan_untrusted[++i] != 0) return {result.size, scan_untrusted[i], result.consumed};
     }
     ++result.size;
   }
+  result.consumed = scan_untrusted.size();
   return result;
 }
 

@@ -15,7 +15,8 @@ inline constexpr std::size_t kUnstuffSlack = 32;
 
 struct Unstuffed {
   std::size_t size = 0;
-  int marker = -1;  // the code behind the 0xFF that ended the data; -1: the bytes ended first
+  int marker = -1;           // the code behind the 0xFF that ended the data; -1: the bytes ended first
+  std::size_t consumed = 0;  // bytes of the scan that were looked at, up to the marker
 };
 
 // REQUIRES: `out` has room for scan.size() + kUnstuffSlack bytes.

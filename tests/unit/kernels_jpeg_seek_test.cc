@@ -1,0 +1,301 @@
+// The seek index: decoding with one gives the same pixels as without, whatever the index is.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+
+#include "kernels/cpu/jpeg/decoder.h"
+#include "tests/support/test_data.h"
+#include "tests/support/test_images.h"
+
+namespace millrace::kernels::jpeg {
+namespace {
+
+using File = std::vector<std::uint8_t>;
+constexpr std::uint64_t kOwner = 42;
+constexpr auto kNoDeadline = std::chrono::steady_clock::time_point::max();
+
+int below(std::mt19937& random, int bound) {
+  return static_cast<int>(random() % static_cast<unsigned>(bound));
+}
+
+Box random_box(std::mt19937& random, Size size) {
+  const int left = below(random, size.width), top = below(random, size.height);
+  return {left, top, 1 + below(random, size.width - left), 1 + below(random, size.height - top)};
+}
+
+struct Sampling {
+  int channels, h, v;
+};
+constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+
+File make_file(const Sampling& sampling, std::uint32_t width, std::uint32_t height, std::uint32_t seed = 7) {
+  const auto channels = static_cast<std::uint32_t>(sampling.channels);
+  const auto jpeg = make_jpeg({.pixels = make_pixels(width, height, channels, seed),
+                               .quality = 85,
+                               .h_samp = sampling.h,
+                               .v_samp = sampling.v});
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(jpeg.data());
+  return {bytes, bytes + jpeg.size()};
+}
+
+struct Decoded {
+  Outcome outcome;
+  std::vector<std::uint8_t> pixels;
+  friend bool operator==(const Decoded& a, const Decoded& b) {
+    return a.outcome == b.outcome && (a.outcome != Outcome::kDecoded || a.pixels == b.pixels);
+  }
+};
+
+Decoded decode(Decoder& decoder, const File& file, const Box& box, Seeking* seeking) {
+  const auto header = read_header(file);
+  if (!header) return {Outcome::kNotHere, {}};
+  Decoded decoded{Outcome::kNotHere,
+                  std::vector<std::uint8_t>(static_cast<std::size_t>(box.width) * box.height * header->components)};
+  const MutableU8View out{decoded.pixels.data(), box.width, box.height, header->components,
+                          std::ptrdiff_t{box.width} * header->components};
+  decoded.outcome = decoder.decode(*header, box, out, kNoDeadline, seeking);
+  return decoded;
+}
+
+Size size_of(const File& file) {
+  return read_header(file)->size;
+}
+
+File index_of(Decoder& decoder, const File& file) {
+  const Size size = size_of(file);
+  Seeking seeking{.owner = kOwner};
+  REQUIRE(decode(decoder, file, {0, 0, size.width, size.height}, &seeking).outcome == Outcome::kDecoded);
+  REQUIRE_FALSE(seeking.made.empty());
+  return seeking.made;
+}
+
+std::int64_t covered(const File& file, const File& index_bytes) {
+  SeekIndex index;
+  REQUIRE(index.read(index_bytes, *read_header(file), kOwner));
+  return index.places().back().mcu;
+}
+
+// The checksum made right again: what a damaged disk can hardly do.
+void sign(File& index) {
+  const std::uint64_t sum = seek_format::checksum(index, kOwner);
+  std::memcpy(index.data(), &sum, sizeof sum);
+}
+
+std::vector<std::unique_ptr<Decoder>> all_decoders() {
+  std::vector<std::unique_ptr<Decoder>> made;
+  for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
+    if (!is_available(target)) {
+      WARN("this processor lacks " << name_of(target) << ": not tested");
+      continue;
+    }
+    for (const Streams streams : {Streams::kOne, Streams::kTwo})
+      made.push_back(std::make_unique<Decoder>(target, streams));
+    if (target == Target::kAvx512)
+      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kTurns));
+  }
+  return made;
+}
+
+// Files of MILLRACE_TEST_DATA that our decoder takes.
+std::vector<File> test_files(const char* folder, std::size_t most) {
+  std::vector<File> files;
+  const auto path = test_data(folder);
+  if (!path) return files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*path)) {
+    if (!entry.is_regular_file() || files.size() == most) continue;
+    std::ifstream stream(entry.path(), std::ios::binary);
+    File file((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    if (read_header(file)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("boxes are the same with a seek index, for every sampling and instruction set", "[kernels][seek]") {
+  std::mt19937 random(1);
+  for (const auto& decoder : all_decoders()) {
+    for (const Sampling& sampling : kSamplings) {
+      const File file = make_file(sampling, 333, 211);
+      const File index = index_of(*decoder, file);
+      for (int i = 0; i < 12; ++i) {
+        const Box box = random_box(random, size_of(file));
+        Seeking seeking{.index_untrusted = index, .owner = kOwner};
+
+        const Decoded expected = decode(*decoder, file, box, nullptr);
+        const Decoded indexed = decode(*decoder, file, box, &seeking);
+
+        CAPTURE(sampling.channels, sampling.h, sampling.v, box.left, box.top, box.width, box.height);
+        REQUIRE(expected.outcome == Outcome::kDecoded);
+        REQUIRE(indexed == expected);
+        REQUIRE(seeking.use == SeekUse::kUsed);
+        REQUIRE(seeking.made.empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("boxes of photographs and unusual files are the same with a seek index", "[kernels][seek]") {
+  std::mt19937 random(2);
+  Decoder decoder;
+  for (const char* const folder : {"photos", "jpeg-variants"}) {
+    for (const File& file : test_files(folder, 60)) {
+      std::vector<std::uint8_t> index;
+      for (int i = 0; i < 6; ++i) {
+        const Box box = random_box(random, size_of(file));
+        Seeking seeking{.index_untrusted = index, .owner = kOwner};
+
+        const Decoded expected = decode(decoder, file, box, nullptr);
+        const Decoded indexed = decode(decoder, file, box, &seeking);
+
+        REQUIRE(indexed == expected);
+        REQUIRE(seeking.use != SeekUse::kRejected);
+        if (!seeking.made.empty()) index = seeking.made;
+      }
+    }
+  }
+}
+
+TEST_CASE("a seek index has the bytes of the worked example", "[kernels][seek]") {
+  const std::uint8_t data[64] = {0x12, 0x34, 0x56};
+  SeekRecorder recorder(Target::kScalar);
+  recorder.begin({.columns = 2, .rows = 2, .blocks_in_mcu = 1, .components = 1}, {});
+  recorder.add(2, 11, {5, 0, 0});
+  recorder.add(4, 21, {-1, 0, 0});
+  File index;
+
+  REQUIRE(recorder.write({}, data, 0, 3, kOwner, index));
+
+  const File expected = {1, 1,  1, 0,    2, 0, 2, 0, 2, 0,  0, 0,    0,    0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,  //
+                         2, 11, 0, 0x50, 0, 0, 0, 0, 2, 10, 0, 0xF0, 0xFF, 0, 0, 0};
+  REQUIRE(File(index.begin() + 8, index.end()) == expected);
+}
+
+TEST_CASE("a seek index reaches as far as boxes did, and grows", "[kernels][seek]") {
+  const File file = make_file({3, 2, 2}, 300, 400);
+  Decoder decoder;
+  Seeking first{.owner = kOwner};
+  decode(decoder, file, {0, 0, 50, 100}, &first);
+  Seeking inside{.index_untrusted = first.made, .owner = kOwner};
+  Seeking below{.index_untrusted = first.made, .owner = kOwner};
+
+  const Decoded upper = decode(decoder, file, {100, 10, 50, 40}, &inside);
+  const Decoded lower = decode(decoder, file, {30, 80, 200, 250}, &below);
+
+  REQUIRE(inside.use == SeekUse::kUsed);
+  REQUIRE(upper == decode(decoder, file, {100, 10, 50, 40}, nullptr));
+  REQUIRE(below.use == SeekUse::kExtended);
+  REQUIRE(lower == decode(decoder, file, {30, 80, 200, 250}, nullptr));
+  REQUIRE(covered(file, below.made) > covered(file, first.made));
+}
+
+TEST_CASE("an index that grew covers the image, and serves it", "[kernels][seek]") {
+  for (const Sampling& sampling : kSamplings) {
+    const File file = make_file(sampling, 250, 260);
+    Decoder decoder;
+    std::vector<std::uint8_t> index;
+    for (const int bottom : {3, 90, 91, 170, 260}) {
+      const Box box{bottom % 20, 0, 40, bottom};
+      Seeking seeking{.index_untrusted = index, .owner = kOwner};
+      REQUIRE(decode(decoder, file, box, &seeking) == decode(decoder, file, box, nullptr));
+      if (!seeking.made.empty()) index = seeking.made;
+    }
+    const Box whole{0, 0, 250, 260};
+    Seeking rest{.index_untrusted = index, .owner = kOwner};
+
+    REQUIRE(decode(decoder, file, whole, &rest) == decode(decoder, file, whole, nullptr));
+
+    if (!rest.made.empty()) index = rest.made;
+    REQUIRE(covered(file, index) == seek_grid(*read_header(file)).mcus());
+  }
+}
+
+TEST_CASE("a damaged, truncated or foreign seek index is rejected and changes nothing", "[kernels][seek]") {
+  std::mt19937 random(3);
+  const File file = make_file({3, 1, 1}, 200, 150), other = make_file({3, 1, 1}, 200, 150, 8);
+  Decoder decoder;
+  const File good = index_of(decoder, file);
+  const Box box{50, 60, 70, 80};
+  const Decoded expected = decode(decoder, file, box, nullptr);
+  const auto check = [&](const File& index, std::uint64_t owner) {
+    Seeking seeking{.index_untrusted = index, .owner = owner};
+    REQUIRE(decode(decoder, file, box, &seeking) == expected);
+    REQUIRE(seeking.use == SeekUse::kRejected);
+    REQUIRE_FALSE(seeking.made.empty());
+  };
+
+  check(index_of(decoder, other), kOwner);  // of another file with the same shape
+  check(good, kOwner + 1);
+  for (int i = 0; i < 300; ++i) {
+    File damaged = good;
+    damaged[random() % damaged.size()] ^= static_cast<std::uint8_t>(1U << random() % 8);
+    check(damaged, kOwner);
+  }
+  for (std::size_t size = 1; size < good.size(); size += 97) check(File(good.begin(), good.begin() + size), kOwner);
+}
+
+TEST_CASE("a seek index that lies under a good checksum is harmless", "[kernels][seek]") {
+  std::mt19937 random(4);
+  const File file = make_file({3, 2, 2}, 200, 150);
+  int wrong = 0, rejected = 0;
+  for (const auto& decoder : all_decoders()) {
+    const File good = index_of(*decoder, file);
+    for (int i = 0; i < 400; ++i) {
+      File lying = good;
+      for (int flips = 1 + below(random, 3); flips > 0; --flips)
+        lying[8 + random() % (lying.size() - 8)] ^= static_cast<std::uint8_t>(1U << random() % 8);
+      if (i % 4 == 0) std::fill_n(lying.end() - 48 - below(random, 100), 40, static_cast<std::uint8_t>(random()));
+      sign(lying);
+      const Box box = random_box(random, size_of(file));
+      Seeking seeking{.index_untrusted = lying, .owner = kOwner};
+
+      const Decoded expected = decode(*decoder, file, box, nullptr);
+      const Decoded decoded = decode(*decoder, file, box, &seeking);
+
+      REQUIRE(decoded.outcome == Outcome::kDecoded);
+      wrong += !(decoded == expected);
+      rejected += seeking.use == SeekUse::kRejected;
+      if (seeking.use == SeekUse::kRejected) REQUIRE(decoded == expected);
+    }
+  }
+  REQUIRE(rejected > 100);
+  REQUIRE(wrong <= rejected / 20);  // what no end position and no predictor contradicts
+}
+
+TEST_CASE("a file that changed under its seek index is decoded as without one where that shows", "[kernels][seek]") {
+  std::mt19937 random(5);
+  const File file = make_file({3, 1, 1}, 300, 300);
+  Decoder decoder;
+  const File index = index_of(decoder, file);
+  const auto scan = static_cast<std::size_t>(read_header(file)->scan.data() - file.data());
+  int same = 0;
+  constexpr int kRounds = 200;
+  for (int i = 0; i < kRounds; ++i) {
+    File changed = file;
+    changed[scan + random() % (file.size() - scan)] ^= static_cast<std::uint8_t>(1U << random() % 8);
+    Seeking seeking{.index_untrusted = index, .owner = kOwner};
+    const Box whole{0, 0, 300, 300};
+
+    same += decode(decoder, changed, whole, &seeking) == decode(decoder, changed, whole, nullptr);
+  }
+  REQUIRE(same == kRounds);  // a box over everything checks every end
+}
+
+TEST_CASE("a scan cut off behind its index is not decoded", "[kernels][seek]") {
+  const File file = make_file({3, 2, 1}, 160, 160);
+  Decoder decoder;
+  const File index = index_of(decoder, file);
+  for (std::size_t cut = 1; cut < 400; cut += 7) {
+    const File shorter(file.begin(), file.end() - static_cast<std::ptrdiff_t>(cut));
+    Seeking seeking{.index_untrusted = index, .owner = kOwner};
+    const Box box{10, 10, 30, 30};
+    REQUIRE(decode(decoder, shorter, box, &seeking) == decode(decoder, shorter, box, nullptr));
+  }
+}
+
+}  // namespace millrace::kernels::jpeg
