@@ -56,7 +56,7 @@ void Pipeline::State::feed_backend(std::size_t index) {
 DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch) {
   ReadySamples& ready = batch->ready[index];
   const std::uint32_t waiting = ready.size() + batch->count() - batch->fetched;
-  return DecodeJob{.tasks = ready.take(samples_a_job(waiting, lanes)),
+  return DecodeJob{.tasks = ready.take(samples_a_job(batch->count(), waiting, lanes)),
                    .recipe = batch->request.recipe,
                    .fidelity = batch->request.fidelity,
                    .stop = batch->stop,

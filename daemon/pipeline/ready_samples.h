@@ -45,12 +45,14 @@ class ReadySamples {
   std::vector<Waiting> heap_;
 };
 
-// How many samples a lane is given at once while `waiting` of the batch have not been given to any: fewer and fewer, so
-// that hand-overs are rare at first and no lane has much left when another has nothing.
-constexpr std::uint32_t samples_a_job(std::uint32_t waiting, std::uint32_t lanes) {
+// How many samples of a batch of `count` a lane is given at once while `waiting` of them have not been given to any:
+// fewer and fewer, so that hand-overs are rare at first and no lane has much left when another has nothing; but not so
+// few that lanes run dry before the next job comes where others keep this host's cores busy.
+constexpr std::uint32_t samples_a_job(std::uint32_t count, std::uint32_t waiting, std::uint32_t lanes) {
   constexpr std::uint32_t kShares = 3;  // of what is left, a lane; 2 lets the costliest come together on many lanes
-  constexpr std::uint32_t kMost = 16;
-  return std::clamp(waiting / (lanes * kShares), 1U, kMost);
+  constexpr std::uint32_t kMost = 16, kFew = 4;
+  const std::uint32_t least = std::clamp(count / (lanes * 8), 1U, kFew);
+  return std::clamp(waiting / (lanes * kShares), least, kMost);
 }
 
 }  // namespace millrace

@@ -14,9 +14,9 @@
 //
 //     batch                                                       8     32     64    256
 //     in the order of the request, an eighth of the batch at once 1.095  1.070  1.057  1.028
-//     the costliest first, a sixth of what is left at once        1.032  1.007  1.003  1.001
+//     the costliest first, a sixth of what is left at once        1.032  1.008  1.006  1.001
 //
-// With eight lanes, batches of 32 and 256: 1.259 and 1.133, against 1.056 and 1.005.
+// With eight lanes, batches of 32 and 256: 1.259 and 1.133, against 1.056 and 1.012.
 #pragma once
 
 #include <cstdint>

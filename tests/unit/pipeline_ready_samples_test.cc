@@ -36,12 +36,18 @@ TEST_CASE("the costliest samples are taken first, whenever they came", "[pipelin
 }
 
 TEST_CASE("a job has fewer samples the less of the batch is left, and at least one", "[pipeline]") {
-  REQUIRE(samples_a_job(1000, 2) == 16);
-  REQUIRE(samples_a_job(64, 2) == 10);
-  REQUIRE(samples_a_job(12, 2) == 2);
-  REQUIRE(samples_a_job(11, 2) == 1);
-  REQUIRE(samples_a_job(1, 2) == 1);
-  REQUIRE(samples_a_job(64, 64) == 1);
+  REQUIRE(samples_a_job(1000, 1000, 2) == 16);
+  REQUIRE(samples_a_job(64, 64, 2) == 10);
+  REQUIRE(samples_a_job(32, 13, 2) == 2);
+  REQUIRE(samples_a_job(8, 8, 2) == 1);
+  REQUIRE(samples_a_job(1, 1, 2) == 1);
+  REQUIRE(samples_a_job(64, 64, 64) == 1);
+}
+
+TEST_CASE("a large batch's last jobs still keep a lane busy for a while", "[pipeline]") {
+  REQUIRE(samples_a_job(64, 1, 2) == 4);
+  REQUIRE(samples_a_job(32, 1, 2) == 2);
+  REQUIRE(samples_a_job(256, 1, 8) == 4);
 }
 
 TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG as much as the rest", "[place]") {
