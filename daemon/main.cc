@@ -12,6 +12,8 @@
 #include <string>
 
 #include "daemon/backend/backend_table.h"
+#include "daemon/cache/check_in_child.h"
+#include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
@@ -35,6 +37,7 @@ struct CommandLine {
   std::vector<std::string> roots;
   std::optional<std::uint32_t> lanes;
   std::string fake;
+  std::string check_index;
 };
 
 Result<Settings> settings_of(const CommandLine& line) {
@@ -66,22 +69,23 @@ CpuWish wish_of(const Settings& settings) {
   return wish;
 }
 
-BackendOptions backend_options(const Settings& settings) {
+BackendOptions backend_options(const Settings& settings, SeekCache* cache) {
   return {.lanes = settings.cpu_lanes,
           .cores = settings.cores,
           .pin = pin_of(settings.pin),
           .calibration = CalibrationOptions{wish_of(settings), settings.state_dir, MILLRACE_VERSION},
           .limits = settings.limits.sample,
+          .cache = cache,
           .fake = settings.fake_backend};
 }
 
-Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings) {
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache) {
   std::vector<Pipeline::NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     const bool fake = row.name == "fake";
     const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
     if (!wanted || !row.available()) continue;
-    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(backend_options(settings)));
+    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(backend_options(settings, cache)));
     backends.push_back({std::string(row.name), std::move(backend), fake});
   }
   if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
@@ -119,7 +123,14 @@ class Daemon {
                                             .limits = settings_.limits.sample,
                                             .pool = &encoded_},
                                            counters_));
-    MILLRACE_TRY(auto backends, make_backends(settings_));
+    if (settings_.index_memory.count > 0) {
+      cache_ = std::make_unique<SeekCache>(SeekCache::Options{.memory = settings_.index_memory,
+                                                              .disk = settings_.index_disk,
+                                                              .state_dir = settings_.state_dir,
+                                                              .check = check_in_child},
+                                           counters_);
+    }
+    MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
@@ -178,6 +189,7 @@ class Daemon {
   boost::asio::io_context control_{1};
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
   boost::asio::steady_timer patience_{control_};
+  std::unique_ptr<SeekCache> cache_;  // nullptr: none
   std::unique_ptr<Fetcher> fetcher_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;
@@ -207,6 +219,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor");
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
+  app.add_option(kCheckIndexOption, line.check_index, "Reads this database of seek indexes, and ends: 0, it is sound")
+      ->group("");  // for millraced itself
   app.footer(
       "Examples:\n"
       "  millraced --config /etc/millrace/millrace.toml\n"
@@ -233,6 +247,7 @@ int main(int argc, char** argv) {
 
   Result<Settings> settings = settings_of(line);
   if (!settings) return fail(settings.error(), kUsage);
+  if (!line.check_index.empty()) return check_database(line.check_index) ? 0 : 1;
   if (line.check_config) {
     std::printf("%s", to_toml(*settings).c_str());
     return 0;

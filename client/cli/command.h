@@ -21,6 +21,7 @@ void add_preview(CLI::App& app, Chosen& chosen);
 void add_stats(CLI::App& app, Chosen& chosen);
 void add_devices(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);
+void add_index(CLI::App& app, Chosen& chosen);
 void add_ping(CLI::App& app, Chosen& chosen);
 
 }  // namespace millrace::cli

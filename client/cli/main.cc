@@ -14,6 +14,7 @@ constexpr const char* kFooter =
     "  millrace run --dataset /data/train --shuffle     one epoch through it, with a progress bar\n"
     "  millrace run --private --dataset ~/pictures      the same without a running service\n"
     "  millrace stats --watch                           what the daemon is doing\n"
+    "  millrace index build /data/train                 decode it once now, for the first epoch to be faster\n"
     "  millrace doctor                                  what is in the way, and what to do about it\n"
     "\n"
     "The daemon: --socket PATH, else $MILLRACE_SOCKET, else /run/millrace/millrace.sock; or --private.\n"
@@ -35,6 +36,7 @@ int run(int argc, char** argv) {
   add_stats(app, chosen);
   add_devices(app, chosen);
   add_doctor(app, chosen);
+  add_index(app, chosen);
   add_ping(app, chosen);
   try {
     app.parse(argc, argv);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/position_file.h"
 #include "client/cli/progress.h"
@@ -56,6 +57,7 @@ class Run {
 
  private:
   Result<Dataset> list(Session& session);
+  Result<void> run_counted(Client& client, Session& session, const Dataset& dataset, const RunPosition& from);
   Result<void> run_epoch(Session& session, const Dataset& dataset, const RunPosition& from);
   Result<std::optional<Batch>> next(Epoch& epoch);
   Result<void> save(const RunPosition& position, bool now);
@@ -97,7 +99,23 @@ Result<void> Run::run(Client& client) {
   if (dataset.samples() == 0) return Error{Code::kNotFound, options_.dataset + ": no files in it"};
   began_ = Clock::now();
   for (; at.epoch < options_.epochs && !interrupted(); at = {at.epoch + 1, {}})
-    MILLRACE_TRY_VOID(run_epoch(session, dataset, at));
+    MILLRACE_TRY_VOID(run_counted(client, session, dataset, at));
+  return {};
+}
+
+// An epoch, and a line about it.
+Result<void> Run::run_counted(Client& client, Session& session, const Dataset& dataset, const RunPosition& from) {
+  MILLRACE_TRY(const Statistics before, client.statistics());
+  const std::uint64_t images = report_.images();
+  const Clock::time_point began = Clock::now();
+  MILLRACE_TRY_VOID(run_epoch(session, dataset, from));
+  const std::chrono::duration<double> elapsed = Clock::now() - began;
+  MILLRACE_TRY(const Statistics after, client.statistics());
+  const IndexCounts index = since(index_counts(before), index_counts(after));
+  const EpochReport epoch{from.epoch, report_.images() - images, elapsed, static_cast<std::uint64_t>(index.hits),
+                          static_cast<std::uint64_t>(index.misses)};
+  report_.add(epoch);
+  if (!options_.json && options_.epochs > 1) print_epoch(epoch, options_.epochs);
   return {};
 }
 

@@ -34,6 +34,15 @@ double RunReport::mean_ms(std::chrono::microseconds sum) const {
   return images_ == 0 ? 0 : static_cast<double>(sum.count()) / 1e3 / static_cast<double>(images_);
 }
 
+void print_epoch(const EpochReport& epoch, std::uint64_t of) {
+  const double seconds = std::max(epoch.elapsed.count(), 1e-9);
+  std::printf("epoch %s/%s: %s images in %.2f s, %.1f images/s; seek index: %s hits, %s misses\n",
+              grouped(epoch.epoch + 1).c_str(), grouped(of).c_str(), grouped(epoch.images).c_str(), seconds,
+              static_cast<double>(epoch.images) / seconds, grouped(epoch.index_hits).c_str(),
+              grouped(epoch.index_misses).c_str());
+  std::fflush(stdout);
+}
+
 void RunReport::print_text(std::chrono::duration<double> elapsed) const {
   const double seconds = std::max(elapsed.count(), 1e-9);
   std::printf("%s images in %.2f s: %.1f images/s, %s/s of tensors; %s bad\n", grouped(images_).c_str(), seconds,
@@ -57,7 +66,15 @@ void RunReport::print_json(std::chrono::duration<double> elapsed, const std::str
   json.member("tensor_bytes_per_second", static_cast<double>(bytes_) / seconds);
   json.key("mean_ms").begin_object().member("fetch", mean_ms(fetch_)).member("queue", mean_ms(queue_));
   json.member("decode", mean_ms(decode_)).member("transform", mean_ms(transform_)).end_object();
-  json.key("bad_samples").begin_array();
+  json.key("epochs").begin_array();
+  for (const EpochReport& epoch : epochs_) {
+    const double epoch_seconds = std::max(epoch.elapsed.count(), 1e-9);
+    json.begin_object().member("epoch", epoch.epoch).member("images", epoch.images);
+    json.member("seconds", epoch.elapsed.count());
+    json.member("images_per_second", static_cast<double>(epoch.images) / epoch_seconds);
+    json.member("index_hits", epoch.index_hits).member("index_misses", epoch.index_misses).end_object();
+  }
+  json.end_array().key("bad_samples").begin_array();
   for (const SampleError& error : shown_) {
     json.begin_object().member("source", error.source).member("code", code_name(error.error.code));
     json.member("message", error.error.message).end_object();

@@ -11,8 +11,18 @@
 
 namespace millrace::cli {
 
+struct EpochReport {
+  std::uint64_t epoch = 0;  // from 0
+  std::uint64_t images = 0;
+  std::chrono::duration<double> elapsed{};
+  std::uint64_t index_hits = 0, index_misses = 0;  // of the daemon meanwhile: JPEG files with and without a seek index
+};
+
+void print_epoch(const EpochReport& epoch, std::uint64_t of);
+
 class RunReport {
  public:
+  void add(const EpochReport& epoch) { epochs_.push_back(epoch); }
   // Adds a batch that has ended, failed ones too; prints its bad samples to stderr, up to `kShownMost` of all.
   void add(const Batch& batch, Progress& progress);
 
@@ -38,6 +48,7 @@ class RunReport {
   std::chrono::microseconds decode_{};
   std::chrono::microseconds transform_{};
   std::vector<SampleError> shown_;
+  std::vector<EpochReport> epochs_;
 };
 
 }  // namespace millrace::cli

@@ -8,6 +8,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/calibration.h"
+#include "daemon/cache/seek_cache.h"
 #include "daemon/model/limits.h"
 #include "proto/base/result.h"
 
@@ -27,6 +28,7 @@ struct BackendOptions {
   LanePin pin = LanePin::kNone;
   std::optional<CalibrationOptions> calibration;  // of the CPU; nullopt: the best target, unmeasured
   SampleLimits limits;
+  SeekCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
   std::string fake;  // settings of the fake backend, "delay_us=100,fail_every=7,lose_after=20"; only tests set it
 };
 

@@ -1,6 +1,7 @@
 #include "daemon/fetch/read_file.h"
 
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,10 +47,33 @@ Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, Encoded
   return bytes;
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
 
 Error too_large(Bytes size, Bytes limit) {
   return Error{Code::kInvalid, to_text(size) + " are over the limit of " + to_text(limit) + " a file (limits.encoded)"};
+}
+
+std::int64_t nanoseconds_since_1970() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return nanoseconds(now);
+}
+
+std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t begun) {
+  constexpr std::int64_t kSettled =
+      2'000'000'000;  // file systems whose clocks are coarser are no place for training data
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size) return std::nullopt;
+  if (nanoseconds(status.st_ctim) > begun - kSettled) return std::nullopt;
+  return FileIdentity{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size = size,
+                      .modified = nanoseconds(status.st_mtim),
+                      .changed = nanoseconds(status.st_ctim)};
 }
 
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool) {

@@ -12,6 +12,11 @@ namespace millrace {
 // failed. Costs one allocation of the file's size, from `pool` if there is one.
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool = nullptr);
 
+// The identity of the file behind `fd`, of which `size` bytes were read after `begun`, nanoseconds since 1970. nullopt:
+// it has another size, or changed so shortly before or since then that it need not tell these bytes from others.
+std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t begun);
+std::int64_t nanoseconds_since_1970();
+
 // The error of encoded bytes over the limit.
 Error too_large(Bytes size, Bytes limit);
 

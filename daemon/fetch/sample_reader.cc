@@ -10,42 +10,51 @@
 namespace millrace {
 
 struct SampleReader::ReadSource {
+  struct Contents {
+    EncodedBytes bytes;
+    std::optional<FileIdentity> identity;
+  };
+
   const Roots& roots;
   const SampleLimits& limits;
   const Caller& caller;
   const InputRing* ring;
   EncodedPool* pool;
 
-  Result<EncodedBytes> operator()(const PathSource& source) const { return from_file(source.path); }
-  Result<EncodedBytes> operator()(const InlineSource& source) const {
+  Result<Contents> operator()(const PathSource& source) const { return from_file(source.path); }
+  Result<Contents> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
     if (size > limits.encoded) return too_large(size, limits.encoded);
     EncodedBytes bytes(size.count, pool);
     if (size.count > 0) std::memcpy(bytes.writable().data(), source.bytes.data(), size.count);
-    return bytes;
+    return Contents{std::move(bytes), std::nullopt};
   }
-  Result<EncodedBytes> operator()(const RingSource& source) const {
+  Result<Contents> operator()(const RingSource& source) const {
     if (ring == nullptr) return Error{Code::kInvalid, "the session has handed over no input ring"};
-    return ring->copy(source.offset, source.length, limits.encoded, pool);
+    MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, limits.encoded, pool));
+    return Contents{std::move(bytes), std::nullopt};
   }
-  Result<EncodedBytes> operator()(const DatasetSource& source) const {
+  Result<Contents> operator()(const DatasetSource& source) const {
     if (raw(source.sample) >= source.dataset->samples())
       return Error{Code::kInvalid, "the dataset has only " + std::to_string(source.dataset->samples()) + " samples"};
     return from_file(source.dataset->root() + "/" + std::string(source.dataset->relative_path(source.sample)));
   }
 
-  Result<EncodedBytes> from_file(const std::string& path) const {
+  Result<Contents> from_file(const std::string& path) const {
     MILLRACE_TRY(const UniqueFd file, roots.open_file(path, caller));
-    return read_file(file.get(), limits.encoded, pool);
+    const std::int64_t begun = nanoseconds_since_1970();
+    MILLRACE_TRY(EncodedBytes bytes, read_file(file.get(), limits.encoded, pool));
+    const std::optional<FileIdentity> identity = identity_of(file.get(), bytes.size(), begun);
+    return Contents{std::move(bytes), identity};
   }
 };
 
 Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
                                         UseOrientation use) const {
   try {
-    MILLRACE_TRY(EncodedBytes bytes, std::visit(ReadSource{roots_, limits_, caller, ring, pool_}, source));
-    MILLRACE_TRY(const SourceInfo info, probe_image(bytes.view(), limits_, use));
-    return EncodedImage{std::move(bytes), info};
+    MILLRACE_TRY(ReadSource::Contents read, std::visit(ReadSource{roots_, limits_, caller, ring, pool_}, source));
+    MILLRACE_TRY(const SourceInfo info, probe_image(read.bytes.view(), limits_, use));
+    return EncodedImage{std::move(read.bytes), info, read.identity};
   } catch (const std::bad_alloc&) {
     return Error{Code::kExhausted, "no memory to read it"};
   }

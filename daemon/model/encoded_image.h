@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "daemon/model/encoded_pool.h"
+#include "daemon/model/file_identity.h"
 #include "daemon/model/recipe.h"
 #include "proto/base/bytes.h"
 
@@ -53,6 +55,7 @@ class EncodedBytes {
 struct EncodedImage {
   EncodedBytes bytes;
   SourceInfo info;
+  std::optional<FileIdentity> identity;  // of the file whose contents it is; nullopt: none, or none to be relied upon
 };
 
 }  // namespace millrace

@@ -37,7 +37,16 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(fetch_time, kCounter, "seconds", "millrace_fetch_seconds_total", "Time spent reading encoded bytes")                        \
   row(queue_time, kCounter, "seconds", "millrace_queue_seconds_total", "Time that fetched samples waited for a lane")             \
   row(decode_time, kCounter, "seconds", "millrace_decode_seconds_total", "Lane time spent decoding")                              \
-  row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")
+  row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")                     \
+  row(index_hits, kCounter, "", "millrace_index_hits_total", "JPEG files decoded by a seek index")                                \
+  row(index_misses, kCounter, "", "millrace_index_misses_total", "JPEG files decoded from their start, which made an index")      \
+  row(index_rejected, kCounter, "", "millrace_index_rejected_total", "Seek indexes found wrong, and forgotten")                   \
+  row(index_entries, kGauge, "", "millrace_index_entries", "Seek indexes in memory")                                              \
+  row(index_bytes, kGauge, "bytes", "millrace_index_bytes", "Memory that seek indexes take")                                      \
+  row(index_evictions, kCounter, "", "millrace_index_evictions_total", "Seek indexes dropped from memory for others")             \
+  row(index_disk_entries, kGauge, "", "millrace_index_disk_entries", "Seek indexes in the state directory")                       \
+  row(index_disk_bytes, kGauge, "bytes", "millrace_index_disk_bytes", "What seek indexes take in the state directory")            \
+  row(index_disk_evictions, kCounter, "", "millrace_index_disk_evictions_total", "Seek indexes dropped from the state directory")
 // clang-format on
 
 enum class MetricId : std::uint32_t {

@@ -42,6 +42,10 @@ struct Settings {
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
   Bytes encoded_in_flight = 64_MiB;
 
+  // [cache]
+  Bytes index_memory = 256_MiB;  // seek indexes; 0: none
+  Bytes index_disk = 4_GiB;      // the same in state_dir
+
   // [files]
   std::vector<std::string> roots;  // absolute
 

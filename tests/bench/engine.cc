@@ -17,6 +17,7 @@
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/probe.h"
 #include "daemon/plan/draw_geometry.h"
 
@@ -198,6 +199,22 @@ std::vector<SampleGeometry> draw(const std::vector<Photo>& photos, const Recipe&
   return drawn;
 }
 
+// Gives each photograph an identity, and the cache an index of all of it.
+void index_all(std::vector<Photo>& photos, SeekCache& cache, PixelBuffer& buffer, Decoder& decoder) {
+  for (std::size_t i = 0; i < photos.size(); ++i) {
+    EncodedImage& image = photos[i].image;
+    image.identity = FileIdentity{.device = 1, .inode = i, .size = image.bytes.size()};
+    IndexUse use(cache, image.identity, image.bytes.view());
+    DecodeRequest request = whole_request(photos[i]);
+    request.index = &use;
+    if (!decode_jpeg_fast(request, buffer, decoder)) broken("a photograph was not decoded");
+  }
+}
+
+void forget_all(const std::vector<Photo>& photos, SeekCache& cache) {
+  for (const Photo& photo : photos) cache.forget(key_of(*photo.image.identity, cache.seed()));
+}
+
 void make_tensors(std::vector<Photo>& photos, const Recipe& recipe, const std::vector<SampleGeometry>& drawn,
                   std::vector<std::byte>& tensor, ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact) {
   for (std::size_t i = 0; i < photos.size(); ++i) {
@@ -273,6 +290,27 @@ void run_engine(const BenchOptions& options, const Report& report) {
        "RandomResizedCrop 224, flip, normalised float16",
        [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, fastest); },
        [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
+      photos.size(), options, report);
+  Counters counters;
+  SeekCache cache({.memory = 1_GiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters);
+  index_all(photos, cache, buffer, decoder);
+  ImageWorkspace indexed(JpegPath::kFastest, {}, &cache);
+  run({"train.exact.indexed", "libjpeg-turbo crop and skip, our resampler", "the same, with a seek index made before",
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, indexed); },
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
+      photos.size(), options, report);
+  run({"train.fast.indexed", "libjpeg-turbo crop and skip, our resampler", "the same, fidelity fast",
+       [&](std::uint32_t round) {
+         make_tensors(photos, recipe, draw(photos, recipe, round), tensor, indexed, Fidelity::kFast);
+       },
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
+      photos.size(), options, report);
+  run({"train.exact.recording", "the same without making an index", "first touch, which makes a seek index",
+       [&](std::uint32_t round) {
+         forget_all(photos, cache);
+         make_tensors(photos, recipe, draw(photos, recipe, round), tensor, indexed);
+       },
+       [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, fastest); }},
       photos.size(), options, report);
   run({"train.fast.first", "libjpeg-turbo crop and skip, our resampler", "the same, fidelity fast",
        [&](std::uint32_t round) {

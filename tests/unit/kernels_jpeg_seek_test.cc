@@ -94,9 +94,9 @@ std::vector<std::unique_ptr<Decoder>> all_decoders() {
       continue;
     }
     for (const Streams streams : {Streams::kOne, Streams::kTwo})
-      made.push_back(std::make_unique<Decoder>(target, streams));
+      made.push_back(std::make_unique<Decoder>(target, streams, SegmentPath::kTurns));
     if (target == Target::kAvx512)
-      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kTurns));
+      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kVectors));
   }
   return made;
 }

@@ -107,13 +107,13 @@ Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& option
     MILLRACE_TRY(calibration, calibrate(*options.calibration));
   }
   std::unique_ptr<CpuBackend> backend(
-      new CpuBackend(info_of(lanes, calibration, places), calibration.variant, options.limits));
+      new CpuBackend(info_of(lanes, calibration, places), calibration.variant, options.limits, options.cache));
   MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits)
-    : info_(std::move(info)), variant_(variant), limits_(limits), queue_(2 * info_.lanes) {}
+CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits, SeekCache* cache)
+    : info_(std::move(info)), variant_(variant), limits_(limits), cache_(cache), queue_(2 * info_.lanes) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   Result<void> pinned;
@@ -135,7 +135,7 @@ void CpuBackend::shutdown() {
 
 void CpuBackend::run_lane() {
   placed_.wait();
-  ImageWorkspace workspace(JpegPath::kFastest, variant_);
+  ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_);
   while (std::optional<QueuedJob> next = queue_.pop()) {
     if (QueuedDecode* const decode = std::get_if<QueuedDecode>(&*next))
       run(std::move(*decode), workspace);

@@ -39,7 +39,7 @@ class CpuBackend final : public Backend {
   void shutdown() override;
 
  private:
-  CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits);
+  CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits, SeekCache* cache);
   Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();
@@ -49,6 +49,7 @@ class CpuBackend final : public Backend {
   const BackendInfo info_;
   const CpuVariant variant_;
   const SampleLimits limits_;
+  SeekCache* const cache_;  // nullptr: none
   JobQueue queue_;
   std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()
   std::latch placed_{1};              // a lane touches its memory where it is going to stay

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "daemon/backend/cpu/pixel_buffer.h"
+#include "daemon/cache/index_use.h"
 #include "kernels/cpu/image_view.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -24,6 +25,7 @@ struct DecodeRequest {
   kernels::Size stored;  // from the header, checked against the limits; a decoder that finds another size says kInvalid
   kernels::Box box;      // wanted; REQUIRES: inside `stored`, not empty
   std::chrono::steady_clock::time_point deadline;
+  IndexUse* index = nullptr;  // of a JPEG file; nullptr: none is used or made
 };
 
 using Clock = std::chrono::steady_clock;

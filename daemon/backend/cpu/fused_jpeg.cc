@@ -84,7 +84,10 @@ std::optional<Result<void>> make_from_jpeg(const DecodeRequest& request, const F
                                            .rows_held = rows_held(tools.resampler, header->components),
                                            .sides = {8 / by[0], 8 / by[1], 8 / by[2]},
                                            .consumer = tap};
-  switch (tools.decoder.decode_planes(*header, planes, request.deadline)) {
+  const kernels::jpeg::Outcome outcome = with_index(request.index, [&](auto* seeking) {
+    return tools.decoder.decode_planes(*header, planes, request.deadline, seeking);
+  });
+  switch (outcome) {
     case kernels::jpeg::Outcome::kDecoded:
       if (tools.resampler.is_complete()) return Result<void>();
       break;

@@ -106,13 +106,21 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
   return Error{Code::kUnsupported, "the CPU backend does not know this format"};
 }
 
+// The seek index of a JPEG file; nullopt: there is no cache.
+std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& workspace) {
+  if (workspace.cache() == nullptr || task.image.info.format != ImageFormat::kJpeg) return std::nullopt;
+  return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image.identity, task.image.bytes.view());
+}
+
 // The part of the picture at `box` (in oriented coordinates), upright.
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
                                        ImageWorkspace& workspace) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = to_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
-  const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline};
+  std::optional<IndexUse> index = index_use(task, workspace);
+  const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline,
+                              index ? &*index : nullptr};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
@@ -177,7 +185,8 @@ std::optional<Result<void>> make_fused(const SampleTask& task, const Recipe& rec
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, 3);
   if (workspace.jpeg() == nullptr || info.format != ImageFormat::kJpeg || !has_fast_form(spec)) return std::nullopt;
   if (kernels::orientation_of(info.orientation) != kernels::Orientation::kUpright) return std::nullopt;
-  return make_from_jpeg({task.image.bytes.view(), to_kernels(info.stored), {}, deadline},
+  std::optional<IndexUse> index = index_use(task, workspace);
+  return make_from_jpeg({task.image.bytes.view(), to_kernels(info.stored), {}, deadline, index ? &*index : nullptr},
                         {.resample = spec,
                          .left = geometry.crop.left,
                          .top = geometry.crop.top,
@@ -218,8 +227,8 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 }  // namespace
 
-ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant)
-    : variant_(variant), kernels_(std::in_place, variant.target), planes_(variant.target) {
+ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCache* cache)
+    : variant_(variant), cache_(cache), kernels_(std::in_place, variant.target), planes_(variant.target) {
   const bool ours = path == JpegPath::kFastest && variant.target != kernels::Target::kScalar;
   if (ours) jpeg_.emplace(variant.target, variant.streams);
 }

@@ -12,6 +12,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/cpu_variant.h"
 #include "daemon/backend/cpu/pixel_buffer.h"
+#include "daemon/cache/seek_cache.h"
 #include "daemon/model/limits.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/plane_resample.h"
@@ -31,7 +32,9 @@ enum class JpegPath : std::uint8_t {
 class ImageWorkspace {
  public:
   // REQUIRES: the processor has the variant's target.
-  explicit ImageWorkspace(JpegPath path = JpegPath::kFastest, const CpuVariant& variant = {});
+  // `cache`: the seek indexes to use and to add to; nullptr: none. It outlives this.
+  explicit ImageWorkspace(JpegPath path = JpegPath::kFastest, const CpuVariant& variant = {},
+                          SeekCache* cache = nullptr);
 
   PixelBuffer& decoded() { return decoded_; }
   PixelBuffer& turned() { return turned_; }
@@ -39,6 +42,7 @@ class ImageWorkspace {
   // nullptr: libjpeg-turbo decodes everything.
   kernels::jpeg::Decoder* jpeg() { return jpeg_ ? &*jpeg_ : nullptr; }
   kernels::PlaneResampler& planes() { return planes_; }
+  SeekCache* cache() { return cache_; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);
   // Gives back what a giant image of `pixel_bytes` left behind.
@@ -46,6 +50,7 @@ class ImageWorkspace {
 
  private:
   const CpuVariant variant_;
+  SeekCache* const cache_;
   PixelBuffer decoded_;
   PixelBuffer turned_;
   std::optional<kernels::Workspace> kernels_;

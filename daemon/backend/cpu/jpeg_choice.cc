@@ -14,7 +14,9 @@ std::optional<Result<kernels::U8View>> decode_jpeg_fast(const DecodeRequest& req
   std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
   if (memory == nullptr) return Result<kernels::U8View>(memory_error());
   const kernels::MutableU8View pixels{memory, box.width, box.height, header->components, stride};
-  switch (decoder.decode(*header, box, pixels, request.deadline)) {
+  const kernels::jpeg::Outcome outcome = with_index(
+      request.index, [&](auto* seeking) { return decoder.decode(*header, box, pixels, request.deadline, seeking); });
+  switch (outcome) {
     case kernels::jpeg::Outcome::kDecoded:
       return Result<kernels::U8View>(kernels::U8View(pixels));
     case kernels::jpeg::Outcome::kLate:

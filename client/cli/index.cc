@@ -1,0 +1,161 @@
+// millrace index: seek indexes of a dataset's JPEG files, made and checked by passes of the daemon over it, so that
+// only those files are read that the caller may read.
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "client/cli/connection.h"
+#include "client/cli/index_counts.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/json.h"
+#include "client/cli/progress.h"
+
+namespace millrace::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Task { kBuild, kVerify, kStat };
+
+struct Options {
+  ConnectionOptions connection;
+  std::string dataset;
+  std::vector<std::string> extensions;
+  bool json = false;
+};
+
+constexpr std::uint32_t kBatch = 64;
+
+// Whole images, for every entry to be made and met; or a look at the top, which an index makes no longer than it is.
+Recipe recipe_for(Task task) {
+  Recipe recipe{.resize = ExactSize{{8, 8}}, .filter = Filter::kNearest};
+  if (task == Task::kStat) recipe.crop = GridCell{.columns = 1, .rows = 16};
+  return recipe;
+}
+
+struct Outcome {
+  std::uint64_t images = 0;
+  std::uint64_t bad = 0;
+  IndexCounts counts;
+  std::chrono::duration<double> elapsed{};
+};
+
+Result<void> go_through(Epoch& epoch, std::uint64_t total, const char* title, Outcome& outcome, bool quiet) {
+  Progress progress(progress_style(quiet));
+  const auto began = Clock::now();
+  auto deadline = began + kPatience;
+  while (!interrupted()) {
+    auto batch = epoch.next(kLookEvery);
+    outcome.elapsed = Clock::now() - began;
+    if (!batch && batch.error().code == Code::kDeadline && Clock::now() < deadline) continue;
+    if (!batch) return batch.error();
+    if (!*batch) break;
+    if ((*batch)->failure) return *(*batch)->failure;
+    outcome.images += (*batch)->tensor.samples();
+    outcome.bad += (*batch)->errors.size();
+    deadline = Clock::now() + kPatience;
+    progress.update({.title = title,
+                     .done = outcome.images,
+                     .total = total,
+                     .bytes = 0,
+                     .bad = outcome.bad,
+                     .elapsed = outcome.elapsed});
+  }
+  return {};
+}
+
+Result<Outcome> pass(Client& client, const Options& options, Task task, const char* title) {
+  MILLRACE_TRY(const Statistics before, client.statistics());
+  const Recipe recipe = recipe_for(task);
+  MILLRACE_TRY(Session session, client.open_session({.name = "millrace index",
+                                                     .slots = 3,
+                                                     .batch = kBatch,
+                                                     .recipe = recipe,
+                                                     .slot_bytes = *slot_bytes_for(recipe, kBatch)}));
+  MILLRACE_TRY(const Dataset dataset, session.open_dataset(options.dataset, {.extensions = options.extensions}));
+  Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip});
+  Outcome outcome;
+  MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), title, outcome, options.json));
+  MILLRACE_TRY(const Statistics after, client.statistics());
+  outcome.counts = since(index_counts(before), index_counts(after));
+  return outcome;
+}
+
+std::string number(double value) {
+  return grouped(static_cast<std::uint64_t>(std::max(0.0, value)));
+}
+std::string size(double value) {
+  return to_text(Bytes{static_cast<std::uint64_t>(std::max(0.0, value))});
+}
+
+void print_text(Task task, const Outcome& outcome) {
+  const IndexCounts& counts = outcome.counts;
+  const char* const made = task == Task::kStat ? "without one" : "made";
+  std::printf("%s images in %.1f s (%s bad): %s with an index, %s %s, %s found wrong\n",
+              grouped(outcome.images).c_str(), outcome.elapsed.count(), grouped(outcome.bad).c_str(),
+              number(counts.hits).c_str(), number(counts.misses).c_str(), made, number(counts.rejected).c_str());
+  std::printf("of all datasets: %s indexes in memory (%s), %s in the state directory (%s)\n",
+              number(counts.entries).c_str(), size(counts.bytes).c_str(), number(counts.disk_entries).c_str(),
+              size(counts.disk_bytes).c_str());
+}
+
+void print_json(const Outcome& outcome) {
+  const IndexCounts& counts = outcome.counts;
+  Json json;
+  json.begin_object().member("images", outcome.images).member("bad", outcome.bad);
+  json.member("seconds", outcome.elapsed.count()).member("with_index", counts.hits);
+  json.member("without_index", counts.misses).member("wrong", counts.rejected);
+  json.member("memory_entries", counts.entries).member("memory_bytes", counts.bytes);
+  json.member("disk_entries", counts.disk_entries).member("disk_bytes", counts.disk_bytes).end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+int run(Options& options, Task task, const char* title) {
+  std::error_code missing;
+  const std::filesystem::path folder = std::filesystem::canonical(options.dataset, missing);
+  if (missing) return report(errno_error(options.dataset, missing.value()));
+  options.dataset = folder.string();
+  watch_for_interrupt();
+  auto connection = open_connection(options.connection, {options.dataset});
+  if (!connection) return report(connection.error());
+  const auto outcome = pass(connection->client, options, task, title);
+  if (!outcome) return report(outcome.error());
+  options.json ? print_json(*outcome) : print_text(task, *outcome);
+  std::fflush(stdout);
+  if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
+  return task == Task::kVerify && outcome->counts.rejected > 0 ? kFailed : kFine;
+}
+
+void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, const char* help) {
+  auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
+  CLI::App* command = parent.add_subcommand(name, help);
+  command->add_option("dataset", options->dataset, "the folder")->required();
+  command->add_option("--extension", options->extensions, "only files with this ending (jpg); may be repeated");
+  command->add_flag("--json", options->json, "print one JSON object at the end");
+  add_connection_options(*command, options->connection);
+  command->callback(
+      [options, task, name, &chosen] { chosen = [options, task, name] { return run(*options, task, name); }; });
+}
+
+}  // namespace
+
+void add_index(CLI::App& app, Chosen& chosen) {
+  CLI::App* command = app.add_subcommand("index", "Seek indexes, with which JPEG files are decoded faster.");
+  command->require_subcommand(1);
+  add_task(*command, chosen, Task::kBuild, "build",
+           "Decode every file once, so that the next pass over it is the faster one.");
+  add_task(*command, chosen, Task::kVerify, "verify",
+           "Decode every file by its whole index; 1 if any was wrong. Those that have none get one.");
+  add_task(*command, chosen, Task::kStat, "stat", "How many files have an index? Looks at the top of each.");
+  command->footer(
+      "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and "
+      "in its "
+      "state\ndirectory (daemon.state_dir, cache.index_disk), and notices when a file or an index changed. Figures are "
+      "the "
+      "daemon's: what\nother sessions decode meanwhile counts, too.\n"
+      "Examples:\n"
+      "  millrace index build /data/train\n"
+      "  millrace index verify /data/train --json");
+}
+
+}  // namespace millrace::cli

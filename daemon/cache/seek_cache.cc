@@ -1,0 +1,151 @@
+#include "daemon/cache/seek_cache.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <utility>
+
+#include "daemon/cache/seed_file.h"
+#include "daemon/observe/log.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::size_t kMostPending = 16'384;  // more are dropped: they are made again
+constexpr std::size_t kMostInOneGo = 1'024;
+constexpr std::chrono::milliseconds kPause{500};  // between transactions, each of which waits for the disk
+
+std::string database_path(const std::string& state_dir) {
+  return state_dir + "/seek-index.mdb";
+}
+
+}  // namespace
+
+SeekCache::SeekCache(Options options, Counters& counters)
+    : options_(std::move(options)),
+      counters_(counters),
+      seed_(seed_of(options_.state_dir)),
+      memory_(options_.memory),
+      wants_disk_(options_.memory.count > 0 && options_.disk.count > 0 && !options_.state_dir.empty()) {
+  if (!wants_disk_) return;
+  writer_ = std::thread([this] { run_writer(); });
+  pthread_setname_np(writer_.native_handle(), "mr-index");
+}
+
+SeekCache::~SeekCache() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
+  }
+  if (writer_.joinable()) writer_.join();
+}
+
+SharedIndex SeekCache::find(const IndexKey& key) {
+  if (SharedIndex index = memory_.find(key)) return index;
+  const std::shared_ptr<DiskTier> disk_tier = disk();
+  if (disk_tier == nullptr) return nullptr;
+  std::optional<DiskTier::Found> found = disk_tier->find(key);
+  if (!found) return nullptr;
+  count(memory_.put(key, found->index));
+  if (found->old) enqueue({key, found->index});
+  return found->index;
+}
+
+void SeekCache::store(const IndexKey& key, std::vector<std::uint8_t> index) {
+  const auto shared = std::make_shared<const std::vector<std::uint8_t>>(std::move(index));
+  count(memory_.put(key, shared));
+  enqueue({key, shared});
+}
+
+void SeekCache::forget(const IndexKey& key) {
+  count(memory_.forget(key));
+  enqueue({key, nullptr});
+}
+
+void SeekCache::count(const MemoryTier::Change& change) {
+  counters_.add(MetricId::index_entries, static_cast<std::uint64_t>(change.entries));
+  counters_.add(MetricId::index_bytes, static_cast<std::uint64_t>(change.bytes));
+  counters_.add(MetricId::index_evictions, static_cast<std::uint64_t>(change.evicted));
+}
+
+void SeekCache::count(const DiskTier::Extent& extent) {
+  counters_.add(MetricId::index_disk_entries, extent.entries - counted_.entries);
+  counters_.add(MetricId::index_disk_bytes, extent.bytes - counted_.bytes);
+  counted_ = extent;
+}
+
+std::shared_ptr<DiskTier> SeekCache::disk() const {
+  const MutexLock lock(mutex_);
+  return disk_;
+}
+
+void SeekCache::enqueue(DiskTier::Change change) {
+  const MutexLock lock(mutex_);
+  if (!wants_disk_ || pending_.size() >= kMostPending) return;
+  pending_.push_back(std::move(change));
+  if (pending_.size() == kMostInOneGo) wake_.notify_all();
+}
+
+// Gathers changes for a while, then writes them in one transaction.
+void SeekCache::run_writer() {
+  open_disk();
+  while (true) {
+    std::vector<DiskTier::Change> changes;
+    {
+      const MutexLock lock(mutex_);
+      if (!wants_disk_) return;
+      const auto deadline = std::chrono::steady_clock::now() + kPause;
+      while (!stopping_ && pending_.size() < kMostInOneGo && wake_.wait_until(mutex_, deadline)) {
+      }
+      if (stopping_ && pending_.empty()) return;
+      const auto count = static_cast<std::ptrdiff_t>(std::min(pending_.size(), kMostInOneGo));
+      changes.assign(std::make_move_iterator(pending_.begin()), std::make_move_iterator(pending_.begin() + count));
+      pending_.erase(pending_.begin(), pending_.begin() + count);
+    }
+    if (!changes.empty()) write(changes);
+  }
+}
+
+void SeekCache::open_disk() {
+  const std::string path = database_path(options_.state_dir);
+  Result<std::unique_ptr<DiskTier>> opened = Error{Code::kInvalid, "damaged"};
+  if (!options_.check || options_.check(path)) opened = DiskTier::open(path, options_.disk);
+  if (!opened && opened.error().code == Code::kInvalid) {
+    log_warning(path + " is set aside as " + path + ".damaged, and begun anew: " + opened.error().message);
+    std::rename(path.c_str(), (path + ".damaged").c_str());
+    std::remove((path + "-lock").c_str());
+    opened = DiskTier::open(path, options_.disk);
+  }
+  if (opened) count((*opened)->extent());
+  const MutexLock lock(mutex_);
+  if (opened) {
+    disk_ = *std::move(opened);
+    return;
+  }
+  const Code code = opened.error().code;
+  const bool expected = code == Code::kNotFound || code == Code::kDenied;  // no service's state directory, or not ours
+  const std::string text = "seek indexes are kept in memory only: " + opened.error().message;
+  expected ? log_info(text) : log_warning(text);
+  wants_disk_ = false;
+  pending_.clear();
+}
+
+void SeekCache::write(const std::vector<DiskTier::Change>& changes) {
+  const std::shared_ptr<DiskTier> disk_tier = disk();
+  const Result<std::uint64_t> evicted = disk_tier->write(changes);
+  if (evicted) {
+    counters_.add(MetricId::index_disk_evictions, *evicted);
+    return count(disk_tier->extent());
+  }
+  log_warning("seek indexes are kept in memory only from now on: " + evicted.error().message);
+  const MutexLock lock(mutex_);
+  wants_disk_ = false;
+  pending_.clear();
+  disk_ = nullptr;
+}
+
+}  // namespace millrace

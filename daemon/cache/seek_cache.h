@@ -1,0 +1,71 @@
+// The seek indexes of all sessions and backends: in memory, and where there is a state directory also on disk, written
+// by a thread of its own. A caller gets speed from another's index, never data: the bytes of the file are its own.
+//
+//   find() ──▶ memory ──▶ disk ──▶ none          store() ──▶ memory, and a queue ──▶ mr-index ──▶ disk
+//
+// Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/cache/disk_tier.h"
+#include "daemon/cache/index_key.h"
+#include "daemon/cache/memory_tier.h"
+#include "daemon/observe/counters.h"
+#include "proto/base/bytes.h"
+#include "proto/base/mutex.h"
+
+namespace millrace {
+
+class SeekCache {
+ public:
+  struct Options {
+    Bytes memory;           // 0: no indexes at all
+    Bytes disk;             // 0: in memory only
+    std::string state_dir;  // empty: the same
+    // Whether the database at a path is sound, found out where it may crash; empty: not checked.
+    std::function<bool(const std::string&)> check;
+  };
+
+  // The disk is opened by the thread, which says in the log what hinders it; memory is there at once.
+  SeekCache(Options options, Counters& counters);
+  ~SeekCache();  // writes what waits
+
+  // For key_of(): the same as long as the state directory is.
+  std::uint64_t seed() const { return seed_; }
+
+  SharedIndex find(const IndexKey& key);  // nullptr: none
+  void store(const IndexKey& key, std::vector<std::uint8_t> index);
+  void forget(const IndexKey& key);  // it was wrong
+
+  Counters& counters() { return counters_; }
+
+ private:
+  void enqueue(DiskTier::Change change);
+  void count(const MemoryTier::Change& change);
+  void run_writer();
+  void open_disk();
+  void count(const DiskTier::Extent& extent);
+  void write(const std::vector<DiskTier::Change>& changes);
+  std::shared_ptr<DiskTier> disk() const;
+
+  const Options options_;
+  Counters& counters_;
+  const std::uint64_t seed_;
+  MemoryTier memory_;
+  mutable Mutex mutex_;
+  Condition wake_;
+  std::deque<DiskTier::Change> pending_ MILLRACE_GUARDED_BY(mutex_);
+  std::shared_ptr<DiskTier> disk_ MILLRACE_GUARDED_BY(mutex_);  // shared: a lane may read while it is closed
+  bool wants_disk_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool stopping_ MILLRACE_GUARDED_BY(mutex_) = false;
+  DiskTier::Extent counted_;  // of the disk, in the gauges. The writer's
+  std::thread writer_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,19 @@
+// What tells a file's contents from others without reading them. Value.
+#pragma once
+
+#include <cstdint>
+
+namespace millrace {
+
+// As fstat() says. Times in nanoseconds since 1970.
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;
+  std::int64_t modified = 0;  // mtime
+  std::int64_t changed = 0;   // ctime: that of any write, which nobody can set back
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+
+}  // namespace millrace

@@ -1,0 +1,147 @@
+// Seek indexes through a real daemon: made in the first epoch, used in the next, kept on disk.
+#include <signal.h>
+
+#include <boost/property_tree/json_parser.hpp>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
+#include "tests/system/daemon.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kImages = 40;
+
+struct Rig {
+  Rig() { write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true}); }
+
+  DaemonSpec spec() const { return {.roots = {folder.path()}, .daemon = "state_dir = \"" + state.path() + "\"\n"}; }
+  std::string database() const { return state.path() + "/seek-index.mdb"; }
+
+  TempFolder folder, state;
+};
+
+boost::property_tree::ptree run_json(const Daemon& daemon, std::vector<std::string> words) {
+  words.front() = bin_folder() + "/" + words.front();
+  words.insert(words.end(), {"--socket", daemon.socket(), "--json"});
+  const Process process = Process::spawn({.argv = std::move(words), .env = {{"NO_COLOR", "1"}}});
+  const auto status = process.wait(std::chrono::seconds(60));
+  CAPTURE(process.output(), process.errors());
+  REQUIRE(status == 0);
+  std::istringstream text(process.output());
+  boost::property_tree::ptree object;
+  boost::property_tree::read_json(text, object);
+  return object;
+}
+
+std::vector<boost::property_tree::ptree> epochs_of(const boost::property_tree::ptree& run) {
+  std::vector<boost::property_tree::ptree> epochs;
+  for (const auto& [name, epoch] : run.get_child("epochs")) epochs.push_back(epoch);
+  return epochs;
+}
+
+void build(const Daemon& daemon, const Rig& rig) {
+  run_json(daemon, {"millrace", "index", "build", rig.folder.path()});
+}
+
+int hits_of_a_run(const Daemon& daemon, const Rig& rig) {
+  const auto run = run_json(daemon, {"millrace", "run", "--dataset", rig.folder.path(), "--size", "64"});
+  REQUIRE(run.get<int>("images") == kImages);
+  return epochs_of(run).front().get<int>("index_hits");
+}
+
+}  // namespace
+
+TEST_CASE("epochs behind the first are decoded by seek indexes, and statistics show it", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+
+  const auto run = run_json(
+      daemon, {"millrace", "run", "--dataset", rig.folder.path(), "--epochs", "3", "--shuffle", "--size", "64"});
+
+  const auto epochs = epochs_of(run);
+  REQUIRE(epochs.size() == 3);
+  const int indexed = epochs[0].get<int>("index_misses");
+  REQUIRE(indexed > kImages / 2);
+  REQUIRE(epochs[0].get<int>("index_hits") == 0);
+  for (const int epoch : {1, 2}) {
+    REQUIRE(epochs[static_cast<std::size_t>(epoch)].get<int>("index_hits") == indexed);
+    REQUIRE(epochs[static_cast<std::size_t>(epoch)].get<int>("index_misses") == 0);
+  }
+  REQUIRE(daemon.metric("millrace_index_entries") == indexed);
+  REQUIRE(daemon.metric("millrace_index_bytes") > 100 * indexed);
+  REQUIRE(daemon.metric("millrace_index_rejected_total") == 0);
+}
+
+TEST_CASE("seek indexes outlive a daemon that was killed", "[system]") {
+  const Rig rig;
+  Daemon daemon(rig.spec());
+  build(daemon, rig);
+  const double indexed = daemon.metric("millrace_index_entries");
+  REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_entries") == indexed; }));
+  daemon.kill(SIGKILL);
+  REQUIRE(daemon.wait());
+
+  daemon.start();
+
+  REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_entries") == indexed; }));
+  REQUIRE(hits_of_a_run(daemon, rig) == static_cast<int>(indexed));
+}
+
+TEST_CASE("a damaged database of seek indexes is set aside, and the daemon works on", "[system]") {
+  const Rig rig;
+  Daemon daemon(rig.spec());
+  build(daemon, rig);
+  REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_entries") > 0; }));
+  daemon.kill(SIGTERM);
+  REQUIRE(daemon.wait() == 0);
+  std::filesystem::resize_file(rig.database(), std::filesystem::file_size(rig.database()) / 3);
+
+  daemon.start();
+
+  REQUIRE(eventually([&] { return std::filesystem::exists(rig.database() + ".damaged"); }));
+  REQUIRE(hits_of_a_run(daemon, rig) == 0);
+  REQUIRE(hits_of_a_run(daemon, rig) > 0);
+}
+
+TEST_CASE("millrace index builds, verifies and counts", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+
+  const auto none = run_json(daemon, {"millrace", "index", "stat", rig.folder.path()});
+  const auto built = run_json(daemon, {"millrace", "index", "build", rig.folder.path()});
+  const auto verified = run_json(daemon, {"millrace", "index", "verify", rig.folder.path()});
+  const auto counted = run_json(daemon, {"millrace", "index", "stat", rig.folder.path()});
+
+  const int indexed = none.get<int>("without_index");
+  REQUIRE(indexed > kImages / 2);
+  REQUIRE(built.get<int>("images") == kImages);
+  REQUIRE(verified.get<int>("with_index") == indexed);
+  REQUIRE(verified.get<int>("without_index") == 0);
+  REQUIRE(verified.get<int>("wrong") == 0);
+  REQUIRE(counted.get<int>("with_index") == indexed);
+  REQUIRE(counted.get<double>("memory_bytes") > none.get<double>("memory_bytes"));
+}
+
+TEST_CASE("a file that changes gets another seek index", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  build(daemon, rig);
+  const TempFolder other;
+  write_image_folder(other.path(), {.images = kImages, .min_side = 250, .max_side = 400, .seed = 2, .only_jpeg = true});
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(other.path())) {
+    if (!entry.is_regular_file()) continue;
+    const auto place = rig.folder.path() / std::filesystem::relative(entry.path(), other.path());
+    std::filesystem::copy_file(entry.path(), place, std::filesystem::copy_options::overwrite_existing);
+  }
+
+  REQUIRE(hits_of_a_run(daemon, rig) == 0);
+
+  REQUIRE(daemon.metric("millrace_index_rejected_total") == 0);
+}
+
+}  // namespace millrace
