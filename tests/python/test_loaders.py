@@ -241,7 +241,7 @@ def test_bad_files(daemon: millrace.PrivateDaemon, folder: Path) -> None:
         assert [len(labels) for _, labels in loader] == [4, 3]  # nothing is left of the second
     with (
         millrace.numpy.Loader(broken, OWN_SIZE, **options) as loader,
-        pytest.raises(millrace.SampleFailed, match=r"04\.png"),
+        pytest.raises(millrace.SampleFailed, match=r"0[4-7]\.png"),  # whichever of its batch is found first
     ):
         ids_of(loader)
 

@@ -3,9 +3,11 @@
 
 #include <boost/property_tree/json_parser.hpp>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
@@ -17,7 +19,11 @@ namespace {
 constexpr int kImages = 40;
 
 struct Rig {
-  Rig() { write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true}); }
+  Rig() {
+    write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
+    // Files that changed in the last two seconds go by their contents, later by their identity: one more miss.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
+  }
 
   DaemonSpec spec() const { return {.roots = {folder.path()}, .daemon = "state_dir = \"" + state.path() + "\"\n"}; }
   std::string database() const { return state.path() + "/seek-index.mdb"; }
