@@ -154,7 +154,7 @@ def _table(recipe: str, rows: list[dict[str, Any]]) -> str:
     for row in sorted(rows, key=lambda row: -(row.get("cores_1", {}).get("images_per_second") or {"median": 0})["median"]):
         cpu = (row.get("cores_1") or row.get("cores_2") or {}).get("cpu_seconds_per_1000")
         error = row["difference"]
-        shown = f"{error['mean']:.2f}, {error['max']:.1f}" if error else "own boxes"
+        shown = f"{error['mean']:.2f}, {error['max']:.1f}" if error else "other boxes"
         cells = [row["title"], row["antialias"], row["output"], _rate(row, 1), _rate(row, 2), f"{cpu:.2f}" if cpu else ""]
         if row["note"]:
             cells[0] += f" ({row['note']})"
