@@ -25,7 +25,10 @@ struct Rig {
     std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
   }
 
-  DaemonSpec spec() const { return {.roots = {folder.path()}, .daemon = "state_dir = \"" + state.path() + "\"\n"}; }
+  // A sanitizer can make the scalar path, which has no indexes, the fastest.
+  DaemonSpec spec() const {
+    return {.roots = {folder.path()}, .cpu = "target = \"avx2\"\n", .daemon = "state_dir = \"" + state.path() + "\"\n"};
+  }
   std::string database() const { return state.path() + "/seek-index.mdb"; }
 
   TempFolder folder, state;
