@@ -13,8 +13,8 @@ namespace millrace::kernels::jpeg {
 // kTurns: two bit streams in turns. kVectors: a lane each; REQUIRES AVX-512 as Target::kAvx512 means it.
 enum class SegmentPath : std::uint8_t { kTurns, kVectors };
 
-// The faster one as far as was measured: vectors where there is AVX-512 and gathers are fast, on Intel's processors;
-// with those of AMD's Zen 4 two streams are.
+// Vectors with AVX-512 on Intel's processors, where this was measured. On others two streams: on AMD's Zen 4 gathers
+// are slow, but this kernel has not been measured there.
 SegmentPath usual_segment_path(Target target);
 
 // The tables of a segment's blocks, one behind the other, up to a gate. Thread-bound(its owner).
