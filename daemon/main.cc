@@ -66,6 +66,8 @@ CpuWish wish_of(const Settings& settings) {
   }
   if (settings.streams == "1") wish.streams = kernels::jpeg::Streams::kOne;
   if (settings.streams == "2") wish.streams = kernels::jpeg::Streams::kTwo;
+  if (settings.indexed == "lanes") wish.segments = kernels::jpeg::SegmentPath::kVectors;
+  if (settings.indexed == "turns") wish.segments = kernels::jpeg::SegmentPath::kTurns;
   return wish;
 }
 

@@ -24,6 +24,7 @@ constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
 constexpr std::string_view kPins[] = {"none", "auto", "node", "core"};
 constexpr std::string_view kTargets[] = {"auto", "scalar", "avx2", "avx512"};
 constexpr std::string_view kStreams[] = {"auto", "1", "2"};
+constexpr std::string_view kIndexed[] = {"auto", "lanes", "turns"};
 
 #define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
@@ -59,6 +60,7 @@ const Key kKeys[] = {
 
     {"cpu.target", Choice{place(AT(target)), kTargets}, "Instruction set. \"auto\": the one that decodes fastest here, measured at the first start on a processor model."},
     {"cpu.streams", Choice{place(AT(streams)), kStreams}, "Bit streams of one JPEG file that a lane decodes in turns: \"1\", \"2\", or \"auto\", measured as well."},
+    {"cpu.indexed", Choice{place(AT(indexed)), kIndexed}, "How pieces of a JPEG file that a seek index knows are decoded: \"lanes\", sixteen at once (\"avx512\" only), \"turns\", two at once, or \"auto\", measured as well."},
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},

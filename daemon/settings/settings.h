@@ -37,6 +37,7 @@ struct Settings {
   // [cpu]
   std::string target = "auto";   // "auto", "scalar", "avx2", "avx512"
   std::string streams = "auto";  // "auto", "1", "2"
+  std::string indexed = "auto";  // "auto", "lanes", "turns"
 
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together

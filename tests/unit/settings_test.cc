@@ -58,6 +58,7 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
     [cpu]
     target = "avx2"
     streams = 1
+    indexed = "turns"
     [memory]
     segments = "2 GiB"
     encoded_in_flight = 1048577
@@ -94,6 +95,7 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->pin == "core");
   REQUIRE(settings->target == "avx2");
   REQUIRE(settings->streams == "1");
+  REQUIRE(settings->indexed == "turns");
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
   REQUIRE(settings->roots == std::vector<std::string>{"/data", "/more data"});
@@ -160,6 +162,9 @@ TEST_CASE("a word that is none of those possible is told them", "[settings]") {
           "millrace.toml:2: cpu.target: must be \"auto\", \"scalar\", \"avx2\" or \"avx512\", is \"sse\"");
   REQUIRE(complaint("[cpu]\nstreams = 3") ==
           "millrace.toml:2: cpu.streams: must be \"auto\", \"1\" or \"2\", is \"3\"");
+  REQUIRE(complaint("[cpu]\ntarget = \"avx2\"\nindexed = \"lanes\"") ==
+          "millrace.toml:3: cpu.indexed: must be \"auto\" or \"turns\" where cpu.target is \"avx2\"");
+  REQUIRE(complaint("[cpu]\ntarget = \"avx512\"\nindexed = \"lanes\"") == "accepted");
   REQUIRE(complaint("[lanes]\npin = true") ==
           "millrace.toml:2: lanes.pin: must be \"none\", \"auto\", \"node\" or \"core\", is true or false");
   REQUIRE(complaint("[daemon]\nstate_dir = \"var\"") ==

@@ -20,15 +20,27 @@ namespace millrace {
 struct CpuWish {
   std::optional<kernels::Target> target;
   std::optional<kernels::jpeg::Streams> streams;
+  std::optional<kernels::jpeg::SegmentPath> segments;  // lanes need kAvx512, and so decide the target
 };
 
-// What this processor can do and the wish allows, the one that is likely the fastest first. Never empty. kInvalid: the
-// processor lacks the target.
+// What this processor can do at first touches and the wish allows, the one that is likely the fastest first; `segments`
+// is left open. Never empty. kInvalid: the processor lacks the target, or the target the lanes.
 Result<std::vector<CpuVariant>> variants(const CpuWish& wish);
 
-// Times the variants in turns, the least of several rounds each, for about `budget` at the most but one round at least.
-// The fastest first; what is within 2 % of it and came before it in `variants` goes before it. Empty: no memory.
-std::vector<Timing> time_variants(std::span<const CpuVariant> variants, std::chrono::milliseconds budget);
+// `chosen` with each way to decode by a seek index that it has and the wish allows, the usual one first. Never empty.
+std::vector<CpuVariant> indexed_variants(const CpuVariant& chosen, const CpuWish& wish);
+
+// What is measured: a picture not seen before, or one that a seek index is known of.
+enum class Touch : std::uint8_t { kFirst, kIndexed };
+
+// Times the variants in turns for about `budget` at the most but one round at least; ranked().
+// Empty: no memory.
+std::vector<Timing> time_variants(std::span<const CpuVariant> variants, Touch touch, std::chrono::milliseconds budget);
+
+// The fastest first, by the median of the rounds' ratios to the first of `variants`, whose own median gives the unit.
+// But what came before it in `variants` and is within 5 % of it goes before it, for so much is noise. REQUIRES: as many
+// rounds, at least one, for each of `variants`, of more than 0.
+std::vector<Timing> ranked(std::span<const CpuVariant> variants, std::span<const std::vector<double>> microseconds);
 
 struct CalibrationOptions {
   CpuWish wish;
@@ -38,11 +50,11 @@ struct CalibrationOptions {
 
 struct Calibration {
   CpuVariant variant;
-  std::vector<Timing> timings;  // the fastest first; empty: there was nothing to choose from
-  std::string source;           // for people: "measured at start", "the settings leave no choice", ...
+  Timings timings;
+  std::string source;  // for people: "measured at start in 72 ms", "there is nothing to choose from", ...
 };
 
-// Costs nothing where something was remembered, else some 50 ms. kInvalid: as variants().
+// Costs nothing where something was remembered, else some 70 ms. kInvalid: as variants().
 Result<Calibration> calibrate(const CalibrationOptions& options);
 
 }  // namespace millrace

@@ -17,7 +17,10 @@
 namespace millrace {
 namespace {
 
-constexpr std::string_view kFirstLine = "millrace calibration 1";
+using kernels::jpeg::SegmentPath;
+using kernels::jpeg::Streams;
+
+constexpr std::string_view kFirstLine = "millrace calibration 2";
 constexpr std::size_t kLargestFile = 4096;
 
 // The next line, without its end; takes it off `text`.
@@ -35,19 +38,44 @@ std::optional<kernels::Target> target_named(std::string_view name) {
   return std::nullopt;
 }
 
-// "avx512 2 1530.25"
-std::optional<Timing> read_timing(std::string_view line) {
-  const std::size_t first = line.find(' ');
-  if (first == line.npos || line.size() < first + 4 || line[first + 2] != ' ') return std::nullopt;
-  const std::optional<kernels::Target> target = target_named(line.substr(0, first));
-  const char streams = line[first + 1];
-  if (!target || (streams != '1' && streams != '2')) return std::nullopt;
-  Timing timing{{*target, streams == '2' ? kernels::jpeg::Streams::kTwo : kernels::jpeg::Streams::kOne}, 0};
-  const std::string_view number = line.substr(first + 3);
-  const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), timing.microseconds);
-  const bool sound = failed == std::errc{} && end == number.data() + number.size() && timing.microseconds > 0 &&
+// The next word, without the space behind it; takes both off `text`.
+std::string_view next_word(std::string_view& text) {
+  const std::size_t end = text.find(' ');
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  return word;
+}
+
+constexpr std::string_view kLanes = "lanes", kTurns = "turns";
+
+// "avx512 2 1530.25"; with `segments`, "avx512 2 lanes 851".
+std::optional<Timing> read_timing(std::string_view line, bool segments) {
+  const std::optional<kernels::Target> target = target_named(next_word(line));
+  const std::string_view streams = next_word(line);
+  if (!target || (streams != "1" && streams != "2")) return std::nullopt;
+  Timing timing{{*target, streams == "2" ? Streams::kTwo : Streams::kOne, {}}, 0};
+  if (segments) {
+    const std::string_view path = next_word(line);
+    const bool possible = *target == kernels::Target::kAvx512 ? path == kLanes || path == kTurns : path == kTurns;
+    if (!possible) return std::nullopt;
+    timing.variant.segments = path == kLanes ? SegmentPath::kVectors : SegmentPath::kTurns;
+  }
+  const auto [end, failed] = std::from_chars(line.data(), line.data() + line.size(), timing.microseconds);
+  const bool sound = failed == std::errc{} && end == line.data() + line.size() && timing.microseconds > 0 &&
                      timing.microseconds < 1e12;
   return sound ? std::optional(timing) : std::nullopt;
+}
+
+// The words of read_timing().
+std::string timing_text(const Timing& timing) {
+  std::array<char, 32> number{};
+  const auto end =
+      std::to_chars(number.data(), number.data() + number.size(), timing.microseconds, std::chars_format::fixed, 2).ptr;
+  std::string text =
+      std::string(kernels::name_of(timing.variant.target)) + (timing.variant.streams == Streams::kTwo ? " 2 " : " 1 ");
+  if (timing.variant.segments)
+    text += std::string(*timing.variant.segments == SegmentPath::kVectors ? kLanes : kTurns) + ' ';
+  return text + std::string(number.data(), end) + '\n';
 }
 
 // FNV-1a: names a file, nothing depends on its being unique.
@@ -91,31 +119,28 @@ std::string processor_model() {
   return model.empty() ? "unknown processor" : model;
 }
 
-std::string timings_text(std::span<const Timing> timings, const CalibrationKey& key) {
+std::string timings_text(const Timings& timings, const CalibrationKey& key) {
   std::string text = std::string(kFirstLine) + "\nversion " + key.version + "\nprocessor " + key.processor + '\n';
-  for (const Timing& timing : timings) {
-    std::array<char, 32> number{};
-    const auto end =
-        std::to_chars(number.data(), number.data() + number.size(), timing.microseconds, std::chars_format::fixed, 2)
-            .ptr;
-    text += std::string(kernels::name_of(timing.variant.target)) +
-            (timing.variant.streams == kernels::jpeg::Streams::kTwo ? " 2 " : " 1 ") + std::string(number.data(), end) +
-            '\n';
-  }
+  for (const Timing& timing : timings.first) text += "first " + timing_text(timing);
+  for (const Timing& timing : timings.indexed) text += "indexed " + timing_text(timing);
   return text;
 }
 
-std::optional<std::vector<Timing>> read_timings(std::string_view text_untrusted, const CalibrationKey& key) {
+std::optional<Timings> read_timings(std::string_view text_untrusted, const CalibrationKey& key) {
   if (next_line(text_untrusted) != kFirstLine || next_line(text_untrusted) != "version " + key.version ||
       next_line(text_untrusted) != "processor " + key.processor)
     return std::nullopt;
-  std::vector<Timing> timings;
+  Timings timings;
   while (!text_untrusted.empty()) {
-    const std::optional<Timing> timing = read_timing(next_line(text_untrusted));
+    std::string_view line = next_line(text_untrusted);
+    const std::string_view kind = next_word(line);
+    const bool indexed = kind == "indexed";
+    if (!indexed && kind != "first") return std::nullopt;
+    const std::optional<Timing> timing = read_timing(line, indexed);
     if (!timing) return std::nullopt;
-    timings.push_back(*timing);
+    (indexed ? timings.indexed : timings.first).push_back(*timing);
   }
-  if (timings.empty()) return std::nullopt;
+  if (timings.first.empty()) return std::nullopt;
   return timings;
 }
 
@@ -126,7 +151,7 @@ std::string calibration_path(const std::string& state_dir, const CalibrationKey&
   return state_dir + "/calibration-" + name.data();
 }
 
-std::optional<std::vector<Timing>> remembered_timings(const std::string& state_dir, const CalibrationKey& key) {
+std::optional<Timings> remembered_timings(const std::string& state_dir, const CalibrationKey& key) {
   const UniqueFd file(::open(calibration_path(state_dir, key).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file) return std::nullopt;
   std::array<char, kLargestFile> text;
@@ -135,8 +160,7 @@ std::optional<std::vector<Timing>> remembered_timings(const std::string& state_d
   return read_timings({text.data(), static_cast<std::size_t>(size)}, key);
 }
 
-Result<void> remember_timings(const std::string& state_dir, const CalibrationKey& key,
-                              std::span<const Timing> timings) {
+Result<void> remember_timings(const std::string& state_dir, const CalibrationKey& key, const Timings& timings) {
   const std::string path = calibration_path(state_dir, key);
   const std::string fresh = path + '.' + std::to_string(::getpid());
   const UniqueFd file(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));

@@ -8,8 +8,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint32_t kWidth = 352;
-constexpr std::uint32_t kHeight = 264;
 constexpr int kQuality = 90;
 
 // A pixel's share of grain, 0 ... 15.
@@ -28,11 +26,11 @@ std::uint8_t sample(std::uint32_t x, std::uint32_t y, std::uint32_t channel) {
   return static_cast<std::uint8_t>((patch * 11 + shade % 64 + pattern + grain(x, y)) & 255U);
 }
 
-std::vector<std::uint8_t> made_up_pixels() {
+std::vector<std::uint8_t> made_up_pixels(Size size) {
   std::vector<std::uint8_t> pixels;
-  pixels.reserve(std::size_t{kWidth} * kHeight * 3);
-  for (std::uint32_t y = 0; y < kHeight; ++y) {
-    for (std::uint32_t x = 0; x < kWidth; ++x) {
+  pixels.reserve(std::size_t{size.width} * size.height * 3);
+  for (std::uint32_t y = 0; y < size.height; ++y) {
+    for (std::uint32_t x = 0; x < size.width; ++x) {
       for (std::uint32_t channel = 0; channel < 3; ++channel) pixels.push_back(sample(x, y, channel));
     }
   }
@@ -52,7 +50,7 @@ struct Encoder {
 }
 
 // No object with a destructor lives in here: longjmp passes through. false: no memory.
-bool encode(Encoder& encoder, const std::uint8_t* pixels, int chroma_sampling) {
+bool encode(Encoder& encoder, const std::uint8_t* pixels, Size size, int chroma_sampling) {
   jpeg_compress_struct& info = encoder.info;
   info.err = jpeg_std_error(&encoder.errors);
   encoder.errors.error_exit = fail;
@@ -60,16 +58,16 @@ bool encode(Encoder& encoder, const std::uint8_t* pixels, int chroma_sampling) {
   if (setjmp(encoder.failed) != 0) return false;
   jpeg_create_compress(&info);
   jpeg_mem_dest(&info, &encoder.data, &encoder.size);
-  info.image_width = kWidth;
-  info.image_height = kHeight;
+  info.image_width = size.width;
+  info.image_height = size.height;
   info.input_components = 3;
   info.in_color_space = JCS_RGB;
   jpeg_set_defaults(&info);
   jpeg_set_quality(&info, kQuality, TRUE);
   info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = chroma_sampling;
   jpeg_start_compress(&info, TRUE);
-  while (info.next_scanline < kHeight) {
-    auto* row = const_cast<JSAMPROW>(pixels + std::size_t{info.next_scanline} * kWidth * 3);
+  while (info.next_scanline < size.height) {
+    auto* row = const_cast<JSAMPROW>(pixels + std::size_t{info.next_scanline} * size.width * 3);
     jpeg_write_scanlines(&info, &row, 1);
   }
   jpeg_finish_compress(&info);
@@ -78,15 +76,14 @@ bool encode(Encoder& encoder, const std::uint8_t* pixels, int chroma_sampling) {
 
 }  // namespace
 
-std::vector<CalibrationPicture> calibration_pictures() {
-  const std::vector<std::uint8_t> pixels = made_up_pixels();
+std::vector<CalibrationPicture> calibration_pictures(Size size) {
+  const std::vector<std::uint8_t> pixels = made_up_pixels(size);
   std::vector<CalibrationPicture> pictures;
   for (const int chroma_sampling : {1, 2}) {
     Encoder encoder;
-    const bool encoded = encode(encoder, pixels.data(), chroma_sampling);
+    const bool encoded = encode(encoder, pixels.data(), size, chroma_sampling);
     const auto* const bytes = reinterpret_cast<const std::byte*>(encoder.data);
-    if (encoded)
-      pictures.push_back({{bytes, bytes + encoder.size}, SourceInfo{ImageFormat::kJpeg, Size{kWidth, kHeight}, 1}});
+    if (encoded) pictures.push_back({{bytes, bytes + encoder.size}, SourceInfo{ImageFormat::kJpeg, size, 1}});
     jpeg_destroy_compress(&encoder.info);
     std::free(encoder.data);
   }

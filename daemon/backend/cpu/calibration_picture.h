@@ -14,8 +14,8 @@ struct CalibrationPicture {
   SourceInfo info;
 };
 
-// One JPEG file in 4:4:4 and one in 4:2:0, baseline, about 4 bits a pixel, the same ones on every host that has the
-// same libjpeg-turbo. Empty when there is no memory for them.
-std::vector<CalibrationPicture> calibration_pictures();
+// One JPEG file of that size in 4:4:4 and one in 4:2:0, baseline, about 4 bits a pixel, the same ones on every host
+// that has the same libjpeg-turbo. Empty when there is no memory for them.
+std::vector<CalibrationPicture> calibration_pictures(Size size);
 
 }  // namespace millrace

@@ -230,7 +230,9 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCache* cache)
     : variant_(variant), cache_(cache), kernels_(std::in_place, variant.target), planes_(variant.target) {
   const bool ours = path == JpegPath::kFastest && variant.target != kernels::Target::kScalar;
-  if (ours) jpeg_.emplace(variant.target, variant.streams);
+  if (!ours) return;
+  jpeg_.emplace(variant.target, variant.streams,
+                variant.segments.value_or(kernels::jpeg::usual_segment_path(variant.target)));
 }
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {

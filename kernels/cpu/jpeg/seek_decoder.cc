@@ -8,8 +8,12 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr std::size_t kPieceBlocks = 64;    // about so many in a piece
-constexpr std::size_t kGroupBlocks = 1024;  // that are decoded before any goes to the consumer
+constexpr std::size_t kPieceBlocks = 64;  // about so many in a piece
+
+// That are decoded before any goes to the consumer. Some forty pieces keep sixteen lanes busy, twenty would not.
+constexpr std::size_t group_blocks(SegmentPath path) {
+  return path == SegmentPath::kVectors ? 2048 : 1024;
+}
 
 }  // namespace
 
@@ -44,7 +48,7 @@ ScanEnd SeekDecoder::decode(const SeekIndex& index, FileBytes scan_untrusted, st
 // From the first to the last of `places`, in pieces.
 ScanEnd SeekDecoder::add(std::span<const SeekPlace> places) {
   const auto most = static_cast<std::int64_t>(kPieceBlocks / tables_.blocks_in_mcu());
-  const auto most_in_group = static_cast<std::int64_t>(kGroupBlocks / tables_.blocks_in_mcu());
+  const auto most_in_group = static_cast<std::int64_t>(group_blocks(path_) / tables_.blocks_in_mcu());
   for (std::size_t begin = 0, end = 1; end < places.size(); begin = end++) {
     while (end + 1 < places.size() && places[end + 1].mcu - places[begin].mcu <= most) ++end;
     const Piece piece{&places[begin], &places[end]};
