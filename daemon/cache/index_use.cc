@@ -21,7 +21,7 @@ kernels::jpeg::Seeking* IndexUse::begin() {
 
 void IndexUse::end(kernels::jpeg::Outcome outcome) {
   using kernels::jpeg::SeekUse;
-  if (bytes_.size() < kSmallest) return;
+  if (bytes_.size() < kSmallest || seeking_.use == SeekUse::kMarkers) return;
   const bool used = seeking_.use == SeekUse::kUsed || seeking_.use == SeekUse::kExtended;
   cache_.counters().add(used ? MetricId::index_hits : MetricId::index_misses);
   if (seeking_.use == SeekUse::kRejected) {

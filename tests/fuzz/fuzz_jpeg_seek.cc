@@ -1,13 +1,11 @@
 // The seek index: decoding with one gives what decoding without one gives, whatever the file is and whatever boxes made
 // the index; a damaged index changes nothing; one that lies under a good checksum is read without a fault. The first
 // eight bytes choose the boxes and the damage.
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/jpeg/decoder.h"
+#include "tests/fuzz/fuzz_jpeg_input.h"
 #include "tests/fuzz/fuzz_pixels.h"
 
 namespace {
@@ -15,27 +13,9 @@ namespace {
 using namespace millrace;
 using namespace millrace::kernels::jpeg;
 
-constexpr int kMostPixels = 1 << 18;
-constexpr std::size_t kBoxBytes = 8;
 constexpr std::uint64_t kOwner = 7;
 
 using Bytes8 = std::vector<std::uint8_t>;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
-
-std::vector<std::unique_ptr<Decoder>>& decoders() {
-  static std::vector<std::unique_ptr<Decoder>> all = [] {
-    std::vector<std::unique_ptr<Decoder>> made;
-    for (const kernels::Target target : kernels::available_targets()) {
-      for (const Streams streams : {Streams::kOne, Streams::kTwo})
-        made.push_back(std::make_unique<Decoder>(target, streams));
-    }
-    return made;
-  }();
-  return all;
-}
 
 struct Decoded {
   Outcome outcome;
@@ -82,9 +62,8 @@ void check_damaged(Decoder& decoder, const Header& header, const kernels::Box& b
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size < kBoxBytes) return 0;
-  const auto header = read_header({data + kBoxBytes, size - kBoxBytes});
-  if (!header || std::int64_t{header->size.width} * header->size.height > kMostPixels) return 0;
+  const auto header = header_of(data, size);
+  if (!header) return 0;
   Decoder& decoder = *decoders()[data[0] % decoders().size()];
   Bytes8 index;
   std::mt19937 random(data[0] | static_cast<unsigned>(data[4]) << 8);

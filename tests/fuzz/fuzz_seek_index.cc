@@ -3,10 +3,9 @@
 // and longer or shorter than it they are the index's size.
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <vector>
 
-#include "kernels/cpu/jpeg/decoder.h"
+#include "tests/fuzz/fuzz_jpeg_input.h"
 #include "tests/fuzz/fuzz_pixels.h"
 #include "tests/support/test_images.h"
 
@@ -36,19 +35,6 @@ Decoded decode(Decoder& decoder, const Header& header, const kernels::Box& box, 
   decoded.outcome = decoder.decode(
       header, box, {decoded.pixels.data(), box.width, box.height, header.components, stride}, kNoDeadline, seeking);
   return decoded;
-}
-
-std::vector<std::unique_ptr<Decoder>>& decoders() {
-  static std::vector<std::unique_ptr<Decoder>> all = [] {
-    std::vector<std::unique_ptr<Decoder>> made;
-    for (const kernels::Target target : kernels::available_targets()) {
-      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kTurns));
-      if (target == kernels::Target::kAvx512)
-        made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kVectors));
-    }
-    return made;
-  }();
-  return all;
 }
 
 const std::vector<Picture>& pictures() {

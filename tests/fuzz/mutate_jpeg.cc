@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/random_jpeg.h"
+#include "tests/support/restart_damage.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
@@ -40,11 +41,19 @@ JpegFile draw_file(std::mt19937& random) {
   return write_jpeg(draw_jpeg(draw, random));
 }
 
+// Whole every other time.
+std::vector<std::byte> draw_bytes(std::mt19937& random) {
+  const JpegFile file = draw_file(random);
+  if (random() % 2 == 0) return file.bytes;
+  const bool restarts = !restarts_of(file).empty();
+  if (restarts && random() % 2 == 0)
+    return damage_restart(file, static_cast<RestartDamage>(random() % kRestartDamages), random);
+  return damage(file, static_cast<JpegDamage>(random() % kJpegDamages), random);
+}
+
 // 0: too large.
 std::size_t put_new(std::uint8_t* data, std::size_t most, std::mt19937& random) {
-  const JpegFile file = draw_file(random);
-  const auto bytes =
-      random() % 2 == 0 ? file.bytes : damage(file, static_cast<JpegDamage>(random() % kJpegDamages), random);
+  const std::vector<std::byte> bytes = draw_bytes(random);
   if (bytes.size() + kBoxBytes > most) return 0;
   for (std::size_t i = 0; i < kBoxBytes; ++i) data[i] = static_cast<std::uint8_t>(random());
   std::memcpy(data + kBoxBytes, bytes.data(), bytes.size());

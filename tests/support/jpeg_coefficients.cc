@@ -70,7 +70,6 @@ void copy(jpeg_decompress_struct& jpeg, jvirt_barray_ptr* arrays, JpegCoefficien
   result.height = static_cast<int>(jpeg.image_height);
   result.is_grey = jpeg.jpeg_color_space == JCS_GRAYSCALE;
   result.is_ycc = jpeg.jpeg_color_space == JCS_YCbCr;
-  result.restart_interval = jpeg.restart_interval;
   result.planes.resize(static_cast<std::size_t>(jpeg.num_components));
   for (int i = 0; i < jpeg.num_components; ++i)
     copy_plane(jpeg, i, arrays[i], result.planes[static_cast<std::size_t>(i)]);
@@ -84,6 +83,7 @@ bool read(Reading& reading, std::span<const std::byte> file, JpegCoefficients& r
                static_cast<unsigned long>(file.size()));
   jpeg_read_header(&reading.jpeg, TRUE);
   result.header_warnings = reading.errors.num_warnings;
+  result.restart_interval = reading.jpeg.restart_interval;  // what stands behind the scan's data changes it
   copy(reading.jpeg, jpeg_read_coefficients(&reading.jpeg), result);
   return true;
 }

@@ -57,7 +57,18 @@ class Drawing {
       stream_.components.push_back(component);
     }
     choose_factors();
-    if (is_any() && one_in(random_, 2)) stream_.restart_interval = 1 + below(random_, one_in(random_, 2) ? 4 : 100);
+    choose_restarts();
+  }
+
+  // Of a few MCUs, a row's or many. In a grey image with a vertical factor they are libjpeg's own affair.
+  void choose_restarts() {
+    stream_.restart_interval = draw_.restart_interval;
+    if (draw_.restart_interval >= 0) return;
+    const int across = 8 * stream_.components[0].h, row = (stream_.width + across - 1) / across;
+    const int intervals[] = {1 + below(random_, 4), row, 1 + below(random_, 100)};
+    stream_.restart_interval = one_in(random_, is_any() ? 2 : 3) ? intervals[below(random_, 3)] : 0;
+    const bool restarts = stream_.restart_interval > 0;
+    if (!is_any() && restarts && stream_.components.size() == 1) stream_.components[0].v = 1;
   }
 
   void choose_factors() {

@@ -11,7 +11,7 @@ namespace millrace {
 // What a drawn stream may be. Whatever is left open is drawn.
 struct JpegDraw {
   // kPlain: what our own decoder takes, so grey or YCbCr with chroma at full or half size; kAny: up to four components,
-  // any factors whose blocks an MCU can hold, restarts.
+  // any factors whose blocks an MCU can hold, fill bytes.
   enum class Kind { kPlain, kAny };
   // kOrdinary: coefficients as 8-bit samples have them; kWild: any that can be coded.
   enum class Range { kOrdinary, kWild };
@@ -22,6 +22,7 @@ struct JpegDraw {
   int components = 0;         // 0: any
   // Per mille of the coefficients that are not zero; -1: any, from none to all.
   int density = -1;
+  int restart_interval = -1;  // MCUs; 0: none; -1: any, which mostly is none
 };
 
 JpegStream draw_jpeg(const JpegDraw& draw, std::mt19937& random);

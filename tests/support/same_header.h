@@ -10,7 +10,8 @@ inline bool same_header(const kernels::jpeg::Header& header, const JpegCoefficie
   const auto& planes = expected.planes;
   const bool alone = planes.size() == 1;
   if (header.size != kernels::Size{expected.width, expected.height}) return false;
-  if (header.components != static_cast<int>(planes.size()) || expected.restart_interval != 0) return false;
+  if (header.components != static_cast<int>(planes.size())) return false;
+  if (header.restart_interval != static_cast<int>(expected.restart_interval)) return false;
   if (alone ? !expected.is_grey : !expected.is_ycc) return false;
   for (std::size_t i = 0; i < planes.size(); ++i) {
     const auto& component = header.component[i];

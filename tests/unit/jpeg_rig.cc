@@ -9,13 +9,12 @@
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "tests/support/block_collector.h"
+#include "tests/support/every_decoder.h"
 
 namespace millrace {
 
-using kernels::Target;
 using kernels::jpeg::Decoder;
 using kernels::jpeg::Header;
-using kernels::jpeg::Streams;
 
 int below(std::mt19937& random, int bound) {
   return static_cast<int>(random() % static_cast<unsigned>(bound));
@@ -38,6 +37,10 @@ kernels::jpeg::FileBytes file_bytes(ByteView file) {
   return {reinterpret_cast<const std::uint8_t*>(file.data()), file.size()};
 }
 
+bool is_plain(const JpegStream& stream) {
+  return stream.components.size() == 1 || stream.components[0].h == 1 || stream.width > 4;
+}
+
 bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
   if (a.size() != b.size() || a.channels != b.channels) return false;
   for (int y = 0; y < a.height; ++y) {
@@ -52,18 +55,7 @@ bool same_outcome(const Result<kernels::U8View>& a, const Result<kernels::U8View
 }
 
 std::vector<std::unique_ptr<Decoder>>& decoders() {
-  static std::vector<std::unique_ptr<Decoder>> all = [] {
-    std::vector<std::unique_ptr<Decoder>> made;
-    for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
-      if (!kernels::is_available(target)) {
-        WARN("this processor lacks " << name_of(target) << ": not tested");
-        continue;
-      }
-      for (const Streams streams : {Streams::kOne, Streams::kTwo})
-        made.push_back(std::make_unique<Decoder>(target, streams));
-    }
-    return made;
-  }();
+  static auto all = every_decoder([](auto lacking) { WARN("this processor lacks " << lacking << ": not tested"); });
   return all;
 }
 

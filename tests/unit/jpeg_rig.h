@@ -26,10 +26,14 @@ kernels::jpeg::FileBytes file_bytes(ByteView file);
 
 bool same_pixels(const kernels::U8View& a, const kernels::U8View& b);
 
+// Whether a stream drawn for our decoder is: chroma of one or two columns is libjpeg's own affair.
+bool is_plain(const JpegStream& stream);
+
 // Equal pixels, or equal errors.
 bool same_outcome(const Result<kernels::U8View>& a, const Result<kernels::U8View>& b);
 
-// One for each instruction set, alone and in pairs of streams. Says what this processor lacks.
+// One for each instruction set, alone and in pairs of streams, and with AVX-512 in lanes as well. Says what this
+// processor lacks.
 std::vector<std::unique_ptr<kernels::jpeg::Decoder>>& decoders();
 
 // How many of the decoders took the file themselves; all of them came to libjpeg-turbo's outcome.

@@ -29,11 +29,6 @@ void check_stream(const JpegStream& stream) {
   REQUIRE((in_scan_order(*coefficients) == stream.blocks));
 }
 
-// Chroma of one or two columns is libjpeg's own affair.
-bool is_plain(const JpegStream& stream) {
-  return stream.components.size() == 1 || stream.components[0].h == 1 || stream.width > 4;
-}
-
 JpegDraw draw_of(std::mt19937& random, int width, int height) {
   return {.range = below(random, 2) == 0 ? JpegDraw::Range::kWild : JpegDraw::Range::kOrdinary,
           .width = width,

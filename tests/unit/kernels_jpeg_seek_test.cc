@@ -9,6 +9,7 @@
 #include <random>
 
 #include "kernels/cpu/jpeg/decoder.h"
+#include "tests/support/every_decoder.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
 
@@ -87,18 +88,7 @@ void sign(File& index) {
 }
 
 std::vector<std::unique_ptr<Decoder>> all_decoders() {
-  std::vector<std::unique_ptr<Decoder>> made;
-  for (const Target target : {Target::kScalar, Target::kAvx2, Target::kAvx512}) {
-    if (!is_available(target)) {
-      WARN("this processor lacks " << name_of(target) << ": not tested");
-      continue;
-    }
-    for (const Streams streams : {Streams::kOne, Streams::kTwo})
-      made.push_back(std::make_unique<Decoder>(target, streams, SegmentPath::kTurns));
-    if (target == Target::kAvx512)
-      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kVectors));
-  }
-  return made;
+  return every_decoder([](auto lacking) { WARN("this processor lacks " << lacking << ": not tested"); });
 }
 
 // Files of MILLRACE_TEST_DATA that our decoder takes.

@@ -74,7 +74,8 @@ TEST_CASE("a second stream that meets codes which do not exist does not cost the
     JpegStream stream = draw_jpeg({.range = JpegDraw::Range::kWild,
                                    .width = 300 + below(random, 100),
                                    .height = 300,
-                                   .density = 80 + 60 * (i % 5)},
+                                   .density = 80 + 60 * (i % 5),
+                                   .restart_interval = 0},
                                   random);
     stream.style.odd_ends = false;  // so that one length is enough for all symbols
     const JpegHistogram histogram = count_symbols(stream);
@@ -106,8 +107,11 @@ TEST_CASE("blocks of two bits, more of them than a stream keeps, are decoded by 
 TEST_CASE("full blocks, of which few fit between two streams, are decoded by two", "[kernels]") {
   std::mt19937 random(55);
   for (int i = 0; i < rounds(4); ++i)
-    check_taken(draw_jpeg({.range = JpegDraw::Range::kWild, .width = 260, .height = 200, .density = 1000}, random),
-                random);
+    check_taken(
+        draw_jpeg(
+            {.range = JpegDraw::Range::kWild, .width = 260, .height = 200, .density = 1000, .restart_interval = 0},
+            random),
+        random);
 }
 
 TEST_CASE("blocks asked for that end where two streams meet are handed over, and none behind them", "[kernels]") {
@@ -139,7 +143,7 @@ TEST_CASE("damage behind the blocks asked for costs neither them nor the fast pa
   std::mt19937 random(56);
   int taken = 0, tried = 0;
   for (int i = 0; i < rounds(40); ++i) {
-    const JpegStream stream = draw_jpeg({.width = 250, .height = 200, .density = 300}, random);
+    const JpegStream stream = draw_jpeg({.width = 250, .height = 200, .density = 300, .restart_interval = 0}, random);
     JpegFile file = write_jpeg(stream);
     const std::size_t middle = file.scan + (file.end - file.scan) / 2;
     for (std::size_t at = middle; at < file.end; ++at) {

@@ -19,11 +19,25 @@ bool build_once(bool (*build)(const HuffmanSpec&, HuffmanTable&), const HuffmanS
   return true;
 }
 
-// Others than this end the data in a way that libjpeg-turbo takes note of.
-bool is_plain_end(int marker) {
-  const bool restart = marker >= 0xD0 && marker <= 0xD7;
-  return marker > 0 && marker != 0xFF && !restart;
-}
+// The first `left` blocks for who needs not be told where they are, because they come in order.
+class InOrder final : public SeekConsumer {
+ public:
+  InOrder(BlockConsumer& consumer, std::int64_t left) : consumer_(consumer), left_(left) {}
+
+  bool take(std::int16_t* blocks, std::int64_t count) override {
+    const std::int64_t taken = std::min(count, left_);
+    std::memset(blocks + taken * kCoefficients, 0, static_cast<std::size_t>((count - taken) * kBlockBytes));
+    left_ -= taken;
+    return consumer_.take(blocks, taken) && taken == count;
+  }
+  bool seek(int, int, const DcPredictors&) override { return true; }
+  DcPredictors predictors() const override { return {}; }
+  void watch(std::span<SeekPlace>) override {}
+
+ private:
+  BlockConsumer& consumer_;
+  std::int64_t left_;
+};
 
 }  // namespace
 
@@ -32,6 +46,7 @@ Decoder::Decoder(Target target, Streams streams, SegmentPath segments)
       streams_(streams),
       scan_(target),
       seek_(target, segments),
+      restarts_(target, segments, streams, scan_),
       recorder_(target),
       assembler_(target) {}
 
@@ -58,6 +73,7 @@ Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
   }
   if (!build_tables(header) || !begin()) return Outcome::kNotHere;
   link_mcu(header);
+  if (has_restarts(header)) return outcome(decode_by_markers(header, seeking));
   if (seeking != nullptr && index_.read(seeking->index_untrusted, header, seeking->owner)) {
     const Outcome indexed = outcome(decode_by_index(header, *seeking));
     if (indexed != Outcome::kNotHere) return indexed;
@@ -71,10 +87,20 @@ Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
 Outcome Decoder::decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer) {
   if (!build_tables(header)) return Outcome::kNotHere;
   link_mcu(header);
+  if (has_restarts(header)) return decode_restarting_blocks(header, blocks, consumer);
   const std::optional<int> marker = unstuff_into_data(header.scan);
-  if (!marker || !is_plain_end(*marker)) return Outcome::kNotHere;
+  if (!marker || !ends_scan(*marker)) return Outcome::kNotHere;
   const double share = static_cast<double>(blocks) / static_cast<double>(of);
   return run({.blocks = blocks}, share, consumer) == ScanEnd::kOdd ? Outcome::kNotHere : Outcome::kDecoded;
+}
+
+Outcome Decoder::decode_restarting_blocks(const Header& header, std::int64_t blocks, BlockConsumer& consumer) {
+  const SeekGrid grid = seek_grid(header);
+  const std::int64_t in_line = std::int64_t{grid.columns} * grid.blocks_in_mcu;
+  InOrder in_order(consumer, blocks);
+  const McuWindow window{{0, static_cast<int>((blocks + in_line - 1) / in_line)}, {0, grid.columns}};
+  const ScanEnd end = restarts_.decode(header, mcu(), window, in_order);
+  return end == ScanEnd::kOdd ? Outcome::kNotHere : Outcome::kDecoded;
 }
 
 Outcome Decoder::decode_blocks(const Header& header, const SeekIndex& index, const McuWindow& window,
@@ -102,7 +128,7 @@ ScanEnd Decoder::run(ScanData scan, double share, BlockConsumer& consumer) {
 
 ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
   const std::optional<int> marker = unstuff_into_data(header.scan);
-  if (!marker || !is_plain_end(*marker)) return ScanEnd::kOdd;
+  if (!marker || !ends_scan(*marker)) return ScanEnd::kOdd;
   const std::int64_t blocks = assembler_.blocks_needed();
   if (seeking == nullptr) {
     const double share = static_cast<double>(blocks) / static_cast<double>(assembler_.blocks_of_image());
@@ -116,12 +142,17 @@ ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
 
 ScanEnd Decoder::decode_by_index(const Header& header, Seeking& seeking) {
   const auto data_bytes = static_cast<std::size_t>(index_.data_bytes());
-  if (header.scan[data_bytes] != 0xFF || !is_plain_end(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
+  if (header.scan[data_bytes] != 0xFF || !ends_scan(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
   const ScanEnd end = seek_.decode(index_, header.scan, mcu(), assembler_.window(), assembler_);
   const std::int64_t covered = index_.places().back().mcu * static_cast<std::int64_t>(mcu().size());
   const bool reaches = assembler_.blocks_needed() <= covered;
   seeking.use = reaches ? SeekUse::kUsed : SeekUse::kExtended;
   return reaches || end != ScanEnd::kDone ? end : decode_on(header, seeking);
+}
+
+ScanEnd Decoder::decode_by_markers(const Header& header, Seeking* seeking) {
+  if (seeking != nullptr && seeking->use == SeekUse::kNone) seeking->use = SeekUse::kMarkers;
+  return restarts_.decode(header, mcu(), assembler_.window(), assembler_);
 }
 
 // What the index does not cover, by one scan from where it ends.
@@ -188,6 +219,7 @@ std::optional<int> Decoder::unstuff_into_data(FileBytes scan) {
 void Decoder::trim(std::size_t bytes) {
   data_.trim(bytes);
   seek_.trim(bytes);
+  restarts_.trim(bytes);
   assembler_.trim(bytes);
 }
 

@@ -1,6 +1,6 @@
 // JPEG files to pixels, for the files that training sets consist of: 8-bit baseline Huffman coding, one scan, grey or
-// YCbCr 4:4:4, 4:2:2, 4:4:0 or 4:2:0, no restart intervals. Bit-equal to libjpeg-turbo's islow, fancy upsampling and
-// YCC -> RGB, in little more than half the time.
+// YCbCr 4:4:4, 4:2:2, 4:4:0 or 4:2:0, with restart intervals or without. Bit-equal to libjpeg-turbo's islow, fancy
+// upsampling and YCC -> RGB, in little more than half the time.
 //
 // What is anything else, odd or damaged is not decoded here but left to libjpeg-turbo, so that pixels, warnings and
 // verdicts never depend on the path. A box that is decoded here is one that libjpeg-turbo decodes without a warning up
@@ -19,6 +19,7 @@
 #include "kernels/cpu/jpeg/assembler.h"
 #include "kernels/cpu/jpeg/header.h"
 #include "kernels/cpu/jpeg/huffman.h"
+#include "kernels/cpu/jpeg/restart_decoder.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/jpeg/seek_recorder.h"
@@ -31,14 +32,12 @@ enum class Outcome : std::uint8_t {
   kLate,     // the deadline passed
 };
 
-// How many bit streams work on an image.
-enum class Streams : std::uint8_t { kOne, kTwo };
-
 enum class SeekUse : std::uint8_t {
   kNone,      // there was no index
   kUsed,      // it gave all that the box needs
   kExtended,  // it ended above the box's end; decoding went on from there
   kRejected,  // it was wrong, and must be forgotten; decoded from the start
+  kMarkers,   // none is wanted: the file's restart markers are one
 };
 
 // What is known of a file before it is decoded, and what decoding finds out. The pixels do not depend on it.
@@ -83,6 +82,7 @@ class Decoder {
 
   template <typename Begin>
   Outcome assemble(const Header& header, Begin begin, Seeking* seeking);
+  Outcome decode_restarting_blocks(const Header& header, std::int64_t blocks, BlockConsumer& consumer);
   bool build_tables(const Header& header);
   void link_mcu(const Header& header);
   std::span<const McuBlock> mcu() const { return {mcu_, static_cast<std::size_t>(blocks_in_mcu_)}; }
@@ -92,6 +92,7 @@ class Decoder {
   ScanEnd decode_from_start(const Header& header, Seeking* seeking);
   ScanEnd decode_by_index(const Header& header, Seeking& seeking);
   ScanEnd decode_on(const Header& header, Seeking& seeking);
+  ScanEnd decode_by_markers(const Header& header, Seeking* seeking);
   ScanEnd run_recorded(const Header& header, const SeekPlace& start);
 
   Target target_;
@@ -103,6 +104,7 @@ class Decoder {
   int blocks_in_mcu_ = 0;
   ScanDecoder scan_;
   SeekDecoder seek_;
+  RestartDecoder restarts_;
   SeekIndex index_;
   SeekRecorder recorder_;
   McuBlock exit_[kMostBlocks];  // see Recording

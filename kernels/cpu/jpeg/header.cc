@@ -117,6 +117,11 @@ bool read_frame(Bytes segment, Reading& reading) {
   return segment.ok() && segment.empty() && fits(header.size.width) && fits(header.size.height);
 }
 
+bool read_restart_interval(Bytes segment, Header& header) {
+  header.restart_interval = segment.u16();
+  return segment.ok() && segment.empty();
+}
+
 // The only scan: all components in their order, all coefficients at once.
 bool read_scan(Bytes segment, Reading& reading) {
   Header& header = reading.header;
@@ -154,8 +159,8 @@ bool read_segment(int marker, FileBytes segment, Reading& reading) {
       return read_quant(Bytes(segment), reading.header);
     case kDht:
       return read_huffman(Bytes(segment), reading.header);
-    case kDri:  // 0: no restarts, as without it
-      return segment.size() == 2 && segment[0] == 0 && segment[1] == 0;
+    case kDri:
+      return read_restart_interval(Bytes(segment), reading.header);
     case kSos:
       return read_scan(Bytes(segment), reading);
     default:
@@ -192,6 +197,8 @@ bool choose_sampling(Reading& reading) {
   auto& component = header.component;
   if (header.components == 1) {  // one component has MCUs of one block, whatever its factors
     if (component[0].h < 1 || component[0].h > 4 || component[0].v < 1 || component[0].v > 4) return false;
+    // libjpeg reads as many rows of blocks as the factor says, beyond those that a box needs: and restarts there.
+    if (header.restart_interval > 0 && component[0].v > 1) return false;
     component[0].h = component[0].v = 1;
     return true;
   }

@@ -47,7 +47,8 @@ struct Header {
   std::array<Component, 3> component;
   std::array<std::optional<std::array<std::uint16_t, kCoefficients>>, kMostTables> quant;  // natural order, none 0
   std::array<std::optional<HuffmanSpec>, kMostTables> dc, ac;
-  FileBytes scan;  // from the scan's data to the end of the file
+  int restart_interval = 0;  // MCUs; 0: there are no restarts
+  FileBytes scan;            // from the scan's data to the end of the file
 };
 
 // nullopt: not for this decoder. Costs the header's bytes only. Every table that a component names is there.

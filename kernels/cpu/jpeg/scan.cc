@@ -267,14 +267,14 @@ bool ScanDecoder::step(Place& place) const {
   return true;
 }
 
-// Whether the blocks asked for, all of them decoded, took no bits from behind the data.
+// Whether the blocks asked for, all of them decoded, took no bits from behind the data, and left none that count.
 bool ScanDecoder::ends_inside_data() const {
   Place place = sure_->before_last_run;
-  if (place.block == nullptr) return true;  // never came near the end
+  if (place.block == nullptr) return !scan_.ends_data;  // never came near the end
   while (place.index < scan_.blocks) {
     if (!step(place)) return false;
   }
-  return place.bit <= end_bit_;
+  return place.bit <= end_bit_ && (!scan_.ends_data || end_bit_ - place.bit < 8);
 }
 
 // The place behind the last block, walked to from the last gate.

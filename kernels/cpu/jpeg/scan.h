@@ -54,7 +54,11 @@ struct ScanData {
   std::int64_t blocks = 0;               // to decode up to, counted from the image's first
   std::size_t expected = 0;              // bytes that they probably take, for dividing the work
   const Recording* recording = nullptr;  // nullptr: no index is wanted
+  bool ends_data = false;                // less than a byte may follow the blocks
 };
+
+// How many bit streams work on an image.
+enum class Streams : std::uint8_t { kOne, kTwo };
 
 enum class ScanEnd { kDone, kStopped, kOdd };
 

@@ -28,6 +28,18 @@ Unstuffed finish(FileBytes scan, std::size_t at, std::uint8_t* out, std::size_t 
   return {size, -1, scan.size()};
 }
 
+MarkerPlace find_from(FileBytes scan, std::size_t at) {
+  while (at < scan.size()) {
+    const void* const found = std::memchr(scan.data() + at, 0xFF, scan.size() - at);
+    if (found == nullptr) return {scan.size()};
+    at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - scan.data());
+    if (at + 1 == scan.size()) return {at};
+    if (scan[at + 1] != 0) return {at, scan[at + 1]};
+    at += 2;
+  }
+  return {scan.size()};
+}
+
 #if defined(__x86_64__)
 
 // Copies 32 bytes at a time, and goes on behind the first 0xFF among them.
@@ -52,6 +64,23 @@ __attribute__((target("avx2,bmi"))) Unstuffed unstuff_avx2(FileBytes scan, std::
   return finish(scan, at, out, size);
 }
 
+// Looks at 32 bytes and those behind them at a time.
+__attribute__((target("avx2,bmi"))) MarkerPlace find_marker_avx2(FileBytes scan) {
+  const __m256i marker = _mm256_set1_epi8(-1);
+  std::size_t at = 0;
+  for (; at + 33 <= scan.size(); at += 32) {
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scan.data() + at));
+    const __m256i behind = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(scan.data() + at + 1));
+    const __m256i stuffed = _mm256_cmpeq_epi8(behind, _mm256_setzero_si256());
+    const auto found =
+        static_cast<unsigned>(_mm256_movemask_epi8(_mm256_andnot_si256(stuffed, _mm256_cmpeq_epi8(bytes, marker))));
+    if (found == 0) continue;
+    const std::size_t place = at + static_cast<std::size_t>(__builtin_ctz(found));
+    return {place, scan[place + 1]};
+  }
+  return find_from(scan, at);
+}
+
 #endif
 
 }  // namespace
@@ -62,6 +91,24 @@ Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target) {
 #endif
   static_cast<void>(target);
   return finish(scan_untrusted, 0, out, 0);
+}
+
+MarkerPlace find_marker(FileBytes scan_untrusted, Target target) {
+#if defined(__x86_64__)
+  if (target != Target::kScalar) return find_marker_avx2(scan_untrusted);
+#endif
+  static_cast<void>(target);
+  return find_from(scan_untrusted, 0);
+}
+
+MarkerPlace reference::find_marker(FileBytes scan_untrusted) {
+  for (std::size_t i = 0; i < scan_untrusted.size(); ++i) {
+    if (scan_untrusted[i] != 0xFF) continue;
+    if (i + 1 == scan_untrusted.size()) return {i};
+    if (scan_untrusted[i + 1] != 0) return {i, scan_untrusted[i + 1]};
+    ++i;
+  }
+  return {scan_untrusted.size()};
 }
 
 Unstuffed reference::unstuff(FileBytes scan_untrusted, std::uint8_t* out) {

@@ -1,5 +1,5 @@
 // Entropy-coded data without its stuffing: the zero byte behind each 0xFF goes (T.81 F.1.2.3), up to the first marker.
-// Thread-safe: plain functions.
+// Or where that marker is, alone. Thread-safe: plain functions.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,17 @@ struct Unstuffed {
 // REQUIRES: `out` has room for scan.size() + kUnstuffSlack bytes.
 Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target);
 
+struct MarkerPlace {
+  std::size_t at = 0;  // of its 0xFF; without a marker, the bytes that were looked at
+  int code = -1;       // as in Unstuffed
+};
+
+// The marker that unstuff() stops at.
+MarkerPlace find_marker(FileBytes scan_untrusted, Target target);
+
 namespace reference {
 Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out);
-}
+MarkerPlace find_marker(FileBytes scan_untrusted);
+}  // namespace reference
 
 }  // namespace millrace::kernels::jpeg

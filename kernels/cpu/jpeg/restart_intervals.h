@@ -1,0 +1,45 @@
+// The restart intervals of a scan, one after the other: what stands between two RSTn markers (T.81 B.2.1, E.2.4), or
+// behind the last one.
+//
+// The bytes are hostile. Only intervals that libjpeg-turbo finds without resynchronising are taken: RST0 to RST7 in
+// turns, none missing, none too many, no fill bytes before them, another marker behind the last interval.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "kernels/cpu/jpeg/header.h"
+#include "kernels/cpu/target.h"
+
+namespace millrace::kernels::jpeg {
+
+// A marker that ends a scan's data and has libjpeg-turbo take no note of it. `code`: the byte behind the 0xFF; -1:
+// none.
+bool ends_scan(int code);
+
+// A walk through a scan. Thread-bound(its owner).
+class RestartIntervals {
+ public:
+  // `count`: how many there must be, at least one.
+  RestartIntervals(FileBytes scan_untrusted, std::int64_t count, Target target)
+      : left_(scan_untrusted), count_(count), target_(target) {}
+
+  // Goes on to an interval, which is not behind us, by the markers alone: what data stands between them does not matter
+  // to the intervals behind it. False: odd. REQUIRES: number < count.
+  bool skip_to(std::int64_t number);
+
+  // The interval at hand without its stuffing, as unstuff() gives it, and on to the next. Its size; nullopt: odd.
+  std::optional<std::size_t> take(std::uint8_t* out);
+
+  // Whether some marker behind the intervals taken ends the scan. Looked for from the back, where files have it.
+  bool has_end() const;
+
+ private:
+  bool pass(std::size_t at, int code);
+
+  FileBytes left_;
+  std::int64_t number_ = 0, count_;
+  Target target_;
+};
+
+}  // namespace millrace::kernels::jpeg

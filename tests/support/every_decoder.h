@@ -1,0 +1,30 @@
+// Our JPEG decoder in each way that a test can force: instruction sets, streams, and how pieces of a scan are decoded.
+// A plain function.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/cpu/jpeg/decoder.h"
+
+namespace millrace {
+
+// `skip` gets the name of each instruction set that this processor lacks.
+template <typename Skip>
+std::vector<std::unique_ptr<kernels::jpeg::Decoder>> every_decoder(Skip skip) {
+  using namespace kernels::jpeg;
+  std::vector<std::unique_ptr<Decoder>> made;
+  for (const auto target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
+    if (!kernels::is_available(target)) {
+      skip(name_of(target));
+      continue;
+    }
+    for (const Streams streams : {Streams::kOne, Streams::kTwo})
+      made.push_back(std::make_unique<Decoder>(target, streams, SegmentPath::kTurns));
+    if (target == kernels::Target::kAvx512)
+      made.push_back(std::make_unique<Decoder>(target, Streams::kTwo, SegmentPath::kVectors));
+  }
+  return made;
+}
+
+}  // namespace millrace
