@@ -1,8 +1,8 @@
 // The weights of one side, packed the way one target reads them. Internal to kernels/cpu; built by RowKernels, kept by
 // Workspace. Immutable once packed.
 //
-// Taps are handled four at a time, a block. Along columns a block is four neighbouring pixels of a row; along rows it
-// is a quad, four source rows counted from `origin`, and every output row uses the same number of quads.
+// Along columns taps are handled four at a time, a block: four neighbouring pixels of a row. Along rows they are
+// handled in pairs, two source rows counted from `origin`, and computed in quads, two pairs at a time.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,25 @@ struct alignas(64) Line {
 struct AxisTable {
   AxisSpec spec;
   AxisWeights weights;
-  int origin = 0;  // rows: the source row where quads begin
-  int blocks = 1;  // blocks of four taps an output (or an output group) uses
+  int origin = 0;  // rows: the source row where pairs and quads begin
+  int quads = 1;   // rows: the most quads that an output row meets
+  int pairs = 1;   // rows: the most pairs that an output row uses; columns of kAvx2: the pairs of taps a pixel uses
+  int blocks = 1;  // columns: blocks of four taps an output (or an output group) uses
+  bool clamps = false;  // sums may leave 0..255, because weights are negative
   // Columns: whose kernel runs them. A target hands over what does not suit it: pictures narrower than its loads, very
   // steep shrinking.
   Target packed_for = Target::kScalar;
 
   struct Step {
-    std::int32_t source;  // columns: byte offset into the row; rows: first quad
-    std::int32_t output;  // columns of kAvx512: the first output sample of the group
+    std::int32_t source;  // byte offset into the row
+    std::int32_t output;  // kAvx512: the first output sample of the group
   };
-  std::vector<Step> steps;
+  std::vector<Step> steps;  // columns
+  struct RowStep {
+    std::int32_t pair;   // the first; never falls
+    std::int32_t count;  // of pairs, as many as have weights
+  };
+  std::vector<RowStep> row_steps;
   int plain_steps = 0;  // columns: the steps before this one may load whole vectors without leaving the row
   std::vector<Line> lines;
 
@@ -41,7 +49,7 @@ struct AxisTable {
   std::uint8_t* packed_bytes() { return reinterpret_cast<std::uint8_t*>(lines.data()); }
   std::size_t size_in_bytes() const {
     return (weights.start.size() + weights.weight.size()) * sizeof(std::int32_t) + steps.size() * sizeof(Step) +
-           lines.size() * sizeof(Line);
+           row_steps.size() * sizeof(RowStep) + lines.size() * sizeof(Line);
   }
 };
 

@@ -143,4 +143,10 @@ AxisWeights axis_weights(const AxisSpec& spec) {
   return filtered(spec, [&](double x) { return filter_value(spec.filter, x); });
 }
 
+bool may_leave_bytes(const AxisWeights& weights) {
+  constexpr int kMany = 1 << 13;
+  return weights.taps > kMany ||
+         std::any_of(weights.weight.begin(), weights.weight.end(), [](std::int32_t weight) { return weight < 0; });
+}
+
 }  // namespace millrace::kernels

@@ -39,6 +39,10 @@ struct AxisWeights {
 // For kNearest, and where in == out, one tap of weight 1.
 AxisWeights axis_weights(const AxisSpec& spec);
 
+// Whether an output's sum may leave 0..255 before it is clamped. Positive weights that add up to 2^22 cannot make it,
+// nor can the half that rounding adds to each of so few.
+bool may_leave_bytes(const AxisWeights& weights);
+
 // Pillow's filter kernels, at `x` source samples from the centre. REQUIRES: not kNearest.
 double filter_value(Filter filter, double x);
 double filter_support(Filter filter);

@@ -53,13 +53,13 @@ void filter_vertically(const RowKernels& kernels, const AxisTable& rows, int sam
                        Workspace& workspace, FillQuad&& fill_quad, Place&& place, Take&& take) {
   const std::size_t slot = quad_bytes(samples);
   std::vector<const std::uint8_t*>& quads = workspace.quads();
-  quads.resize(rows.blocks);
+  quads.resize(rows.quads);
   int next = 0;
   for (int y = 0; y < rows.spec.count; ++y) {
-    const int first = rows.steps[y].source;
-    for (next = std::max(next, first); next < first + rows.blocks; ++next)
-      fill_quad(next, ring + (next % rows.blocks) * slot);
-    for (int q = 0; q < rows.blocks; ++q) quads[q] = ring + ((first + q) % rows.blocks) * slot;
+    const auto [pair, pairs] = rows.row_steps[y];
+    const int first = pair / 2, end = (pair + pairs - 1) / 2 + 1;
+    for (next = std::max(next, first); next < end; ++next) fill_quad(next, ring + (next % rows.quads) * slot);
+    for (int q = first; q < end; ++q) quads[q - first] = ring + (q % rows.quads) * slot;
     kernels.vertical(rows, y, quads.data(), samples, place(y));
     take(y);
   }
@@ -85,7 +85,7 @@ void filter_columns_first(const ResamplePlan& plan, const U8View& source, Worksp
   const int samples = spec.window.width * spec.channels;
   const bool keeps_width = spec.source.width == spec.target.width;
   const std::ptrdiff_t offset = keeps_width ? std::ptrdiff_t{spec.window.left} * spec.channels : 0;
-  std::uint8_t* out = workspace.ring(row_bytes(samples) + plan.rows->blocks * quad_bytes(samples));
+  std::uint8_t* out = workspace.ring(row_bytes(samples) + plan.rows->quads * quad_bytes(samples));
   const auto fill_quad = [&](int index, std::uint8_t* quad) {
     const QuadRows in = quad_rows(*plan.rows, source, index, offset);
     keeps_width ? kernels.interleave(in.row, samples, quad) : kernels.horizontal(*plan.columns, in.row, quad);
@@ -98,17 +98,10 @@ void filter_columns_first(const ResamplePlan& plan, const U8View& source, Worksp
 // Filtered rows of the source's width gather in fours; each four goes through the horizontal pass and out.
 class FourRows {
  public:
-  static std::size_t bytes(const ResamplePlan& plan) {
-    return row_bytes(out_samples(plan)) + quad_bytes(out_samples(plan)) + kQuadRows * pitch(plan);
-  }
+  static std::size_t bytes(const ResamplePlan& plan) { return kQuadRows * (pitch(plan) + out_pitch(plan)); }
 
   FourRows(const ResamplePlan& plan, const RowKernels& kernels, std::uint8_t* memory, RowSink sink)
-      : plan_(plan),
-        kernels_(kernels),
-        sink_(sink),
-        out_(memory),
-        quad_(out_ + row_bytes(out_samples(plan))),
-        rows_(quad_ + quad_bytes(out_samples(plan))) {}
+      : plan_(plan), kernels_(kernels), sink_(sink), rows_(memory), out_(memory + kQuadRows * pitch(plan)) {}
 
   std::uint8_t* row(int y) const { return rows_ + (y % kQuadRows) * pitch(plan_); }
 
@@ -116,26 +109,26 @@ class FourRows {
     const int last = plan_.spec.window.height - 1;
     if (y % kQuadRows != kQuadRows - 1 && y != last) return;
     const std::uint8_t* const in[kQuadRows] = {row(0), row(1), row(2), row(3)};
-    kernels_.horizontal(*plan_.columns, in, quad_);
-    for (int r = 0; r <= y % kQuadRows; ++r) {
-      kernels_.vertical(*plan_.quad, r, &quad_, out_samples(plan_), out_);
-      sink_.take(sink_.context, y - y % kQuadRows + r, out_);
-    }
+    std::uint8_t* const out[kQuadRows] = {out_row(0), out_row(1), out_row(2), out_row(3)};
+    kernels_.horizontal_rows(*plan_.columns, in, out);
+    for (int r = 0; r <= y % kQuadRows; ++r) sink_.take(sink_.context, y - y % kQuadRows + r, out[r]);
   }
 
  private:
-  static int out_samples(const ResamplePlan& plan) { return plan.spec.window.width * plan.spec.channels; }
   // Room for a whole source row, and for what the vertical pass writes behind it.
   static std::size_t pitch(const ResamplePlan& plan) {
     return row_bytes(plan.spec.source.width * plan.spec.channels) + 64;
   }
+  static std::size_t out_pitch(const ResamplePlan& plan) {
+    return row_bytes(plan.spec.window.width * plan.spec.channels + 16);
+  }
+  std::uint8_t* out_row(int r) const { return out_ + r * out_pitch(plan_); }
 
   const ResamplePlan& plan_;
   const RowKernels& kernels_;
   RowSink sink_;
-  std::uint8_t* out_;
-  std::uint8_t* quad_;
   std::uint8_t* rows_;
+  std::uint8_t* out_;
 };
 
 void filter_rows_first(const ResamplePlan& plan, const U8View& source, Workspace& workspace, RowSink sink) {
@@ -143,7 +136,7 @@ void filter_rows_first(const ResamplePlan& plan, const U8View& source, Workspace
   const Box needed = needed_source(plan);
   const int samples = needed.width * plan.spec.channels;
   const std::ptrdiff_t offset = std::ptrdiff_t{needed.left} * plan.spec.channels;
-  std::uint8_t* memory = workspace.ring(FourRows::bytes(plan) + plan.rows->blocks * quad_bytes(samples));
+  std::uint8_t* memory = workspace.ring(FourRows::bytes(plan) + plan.rows->quads * quad_bytes(samples));
   FourRows four_rows(plan, kernels, memory, sink);
   const auto fill_quad = [&](int index, std::uint8_t* quad) {
     kernels.interleave(quad_rows(*plan.rows, source, index, offset).row, samples, quad);

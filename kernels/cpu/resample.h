@@ -64,7 +64,6 @@ struct ResamplePlan {
   ResampleSpec spec;
   const AxisTable* columns = nullptr;
   const AxisTable* rows = nullptr;
-  const AxisTable* quad = nullptr;  // hands over the four rows of a quad as they are
 };
 
 // The part of the source that the window depends on: a decoder needs to fill only that.

@@ -27,9 +27,8 @@ ResamplePlan Workspace::plan(const ResampleSpec& spec) {
                          spec.window.left, spec.window.width, spec.filter};
   const AxisSpec rows{Axis::kRows,        1,          spec.source.height, spec.target.height, spec.window.top,
                       spec.window.height, spec.filter};
-  const AxisSpec quad{Axis::kRows, 1, kQuadRows, kQuadRows, 0, kQuadRows, Filter::kBox};
   evict();
-  return {spec, &table(columns), &table(rows), &table(quad)};
+  return {spec, &table(columns), &table(rows)};
 }
 
 const AxisTable& Workspace::table(const AxisSpec& spec) {
@@ -39,6 +38,7 @@ const AxisTable& Workspace::table(const AxisSpec& spec) {
   if (!table.weights.start.empty()) return table;
   table.spec = spec;
   table.weights = axis_weights(spec);
+  table.clamps = may_leave_bytes(table.weights);
   if (spec.filter != Filter::kNearest) {
     const RowKernels& kernels = row_kernels(target_);
     spec.axis == Axis::kColumns ? kernels.pack_columns(table) : kernels.pack_rows(table);
