@@ -53,13 +53,13 @@ struct Note {
 
 // The bit that `place` stands for, counted from `data`.
 inline std::int64_t bit_of(std::uint64_t place, const std::uint8_t* data) {
-  return static_cast<std::int64_t>(place - 8 * reinterpret_cast<std::uintptr_t>(data)) - 63;
+  return static_cast<std::int64_t>(place - 8 * reinterpret_cast<std::uintptr_t>(data));
 }
 
 // The state between chunks, anywhere between two symbols.
 struct Cursor {
   std::uint64_t bits = 0;              // the next ones, from the top
-  std::uint64_t used = 0;              // modulo 64: bits already shifted out, of the whole bytes loaded, at most 63
+  std::uint64_t valid = 0;             // how many of them are of the bytes before `next`; there may be more
   const std::uint8_t* next = nullptr;  // byte to load
   const HuffmanTable* table = nullptr;
   const TableSwitch* then = nullptr;
@@ -74,7 +74,7 @@ inline Cursor cursor_at(const std::uint8_t* data, std::int64_t bit, const McuBlo
   std::uint64_t word;
   std::memcpy(&word, data + (bit >> 3), sizeof word);
   return {.bits = __builtin_bswap64(word) << (bit & 7),
-          .used = 7 + static_cast<std::uint64_t>(bit & 7),
+          .valid = 56 - static_cast<std::uint64_t>(bit & 7),
           .next = data + (bit >> 3) + 7,
           .table = first.dc,
           .then = &first.behind_dc,
@@ -83,7 +83,7 @@ inline Cursor cursor_at(const std::uint8_t* data, std::int64_t bit, const McuBlo
 
 // The bit that comes next, counted from `data`.
 inline std::int64_t bit_position(const Cursor& cursor, const std::uint8_t* data) {
-  return (cursor.next - data) * 8 - (63 - static_cast<std::int64_t>(cursor.used & 63));
+  return (cursor.next - data) * 8 - static_cast<std::int64_t>(cursor.valid);
 }
 
 struct EntropyKernels {

@@ -13,12 +13,42 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-// The other table follows where `head` has the flag. Compilers would make a branch of it.
-MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) void switch_if(std::uint32_t head, Cursor& cursor) {
-  asm("test %[flag], %[head]\n\tcmovnz %c[table_at](%[then]), %[table]\n\tcmovnz %c[next_at](%[then]), %[then]"
+// Fields of an entry. The address is left to each load: a compiler would add it up before, which takes a cycle of the
+// few that a look-up waits for the one before it.
+template <int kAt>
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t entry_byte(const HuffmanTable* table,
+                                                                                    std::uint64_t index) {
+  std::uint64_t value;
+  asm("movzbl %c[at](%[table], %[index], 8), %k[value]"
+      : [value] "=r"(value)
+      : [table] "r"(table), [index] "r"(index), [at] "i"(kAt), "m"(table->entries));
+  return value;
+}
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t entry_first(const HuffmanTable* table,
+                                                                                     std::uint64_t index) {
+  std::uint64_t value;
+  asm("movsbl 4(%[table], %[index], 8), %k[value]"
+      : [value] "=r"(value)
+      : [table] "r"(table), [index] "r"(index), "m"(table->entries));
+  return value;
+}
+// In the low 16 bits.
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t add_rest(std::uint64_t value,
+                                                                                  const HuffmanTable* table,
+                                                                                  std::uint64_t index) {
+  asm("addw 6(%[table], %[index], 8), %w[value]"
+      : [value] "+r"(value)
+      : [table] "r"(table), [index] "r"(index), "m"(table->entries)
+      : "cc");
+  return value;
+}
+static_assert(offsetof(HuffmanTable, entries) == 0);
+
+// The other table follows where `end` is not 0. Compilers would make a branch of it.
+MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {
+  asm("test %k[end], %k[end]\n\tcmovnz %c[table_at](%[then]), %[table]\n\tcmovnz %c[next_at](%[then]), %[then]"
       : [table] "+r"(cursor.table), [then] "+r"(cursor.then)
-      : [head] "r"(head), [flag] "i"(HuffmanTable::kSwitch), [table_at] "i"(offsetof(TableSwitch, table)),
-        [next_at] "i"(offsetof(TableSwitch, next))
+      : [end] "r"(end), [table_at] "i"(offsetof(TableSwitch, table)), [next_at] "i"(offsetof(TableSwitch, next))
       : "cc", "memory");
 }
 

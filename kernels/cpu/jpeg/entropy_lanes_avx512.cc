@@ -75,7 +75,7 @@ MILLRACE_LANES_INLINE __mmask8 look_up(Group& group, const Vec (&words)[2]) {
   const __mmask8 busy = _mm512_cmplt_epu64_mask(group.last, group.stop);
   const __mmask8 good = _mm512_mask_cmplt_epu64_mask(busy, reached, set64(kBlockBytes));
 
-  const Vec length = _mm512_and_si512(entry, set64(63));
+  const Vec length = byte_of<0>(entry), end = byte_of<3>(entry);
   const Vec consumed = _mm512_srlv_epi64(group.bits, _mm512_sub_epi64(set64(64), length));
   const Vec second = _mm512_slli_epi64(_mm512_add_epi64(consumed, _mm512_srli_epi64(entry, 48)), 48);
   const Vec first = _mm512_srai_epi16(byte_of<4, 1>(entry), 8);
@@ -87,8 +87,8 @@ MILLRACE_LANES_INLINE __mmask8 look_up(Group& group, const Vec (&words)[2]) {
 
   group.bits = _mm512_mask_sllv_epi64(group.bits, good, group.bits, length);
   group.position = _mm512_mask_add_epi64(group.position, good, group.position, length);
-  group.last = _mm512_mask_or_epi64(group.last, good, _mm512_add_epi64(group.last, advance), byte_of<3>(entry));
-  const __mmask8 turn = _mm512_mask_test_epi64_mask(good, entry, set64(HuffmanTable::kSwitch));
+  group.last = _mm512_mask_or_epi64(group.last, good, _mm512_add_epi64(group.last, advance), end);
+  const __mmask8 turn = _mm512_mask_test_epi64_mask(good, end, end);
   group.state = _mm512_mask2_permutex2var_epi64(words[0], group.state, turn, words[1]);
   return static_cast<__mmask8>(busy & ~good);
 }

@@ -8,10 +8,21 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-inline __attribute__((always_inline)) void switch_if(std::uint32_t head, Cursor& cursor) {
+template <int kAt>
+inline std::uint64_t entry_byte(const HuffmanTable* table, std::uint64_t index) {
+  return table->entries[index] >> 8 * kAt & 255;
+}
+inline std::uint64_t entry_first(const HuffmanTable* table, std::uint64_t index) {
+  return static_cast<std::uint64_t>(static_cast<std::int8_t>(entry_byte<4>(table, index)));
+}
+inline std::uint64_t add_rest(std::uint64_t value, const HuffmanTable* table, std::uint64_t index) {
+  return value + (table->entries[index] >> 48);
+}
+
+inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {
   const TableSwitch then = *cursor.then;
-  cursor.table = head & HuffmanTable::kSwitch ? then.table : cursor.table;
-  cursor.then = head & HuffmanTable::kSwitch ? then.next : cursor.then;
+  cursor.table = end != 0 ? then.table : cursor.table;
+  cursor.then = end != 0 ? then.next : cursor.then;
 }
 
 // 17: there is no such code.

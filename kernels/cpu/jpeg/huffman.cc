@@ -34,14 +34,13 @@ bool make_code(const HuffmanSpec& spec, CanonicalCode& result) {
 
 // Run of 16 zeros, run and value, or end of block (which all other symbols without a value are for libjpeg).
 std::uint64_t ac_entry(int symbol) {
-  if ((symbol & 15) == 0 && symbol != 0xF0)
-    return HuffmanTable::kSwitch | std::uint64_t{HuffmanTable::kEndOfBlock} << kEndAt;
+  if ((symbol & 15) == 0 && symbol != 0xF0) return std::uint64_t{HuffmanTable::kEndOfBlock} << kEndAt;
   const auto advance = static_cast<std::uint64_t>(2 * ((symbol >> 4) + 1));
   return advance << kAdvanceAt | (advance - 2) << kOffsetAt | (advance + 1) << kCheckAt;
 }
 
 std::uint64_t dc_entry() {
-  return HuffmanTable::kSwitch | std::uint64_t{2} << kAdvanceAt;
+  return std::uint64_t{2} << kAdvanceAt | std::uint64_t{HuffmanTable::kBehindDc} << kEndAt;
 }
 
 // All indices that begin with `code`. An entry needs the value's sign bit; of its other bits the index may lack some.
@@ -76,7 +75,7 @@ std::uint64_t pair(std::uint64_t first, std::uint64_t bits, std::uint64_t second
   const std::uint64_t length = byte_of(first, 0), advance = byte_of(first, kAdvanceAt);
   const bool ends = byte_of(second, kEndAt) != 0;
   const std::uint64_t sum = second + length + (ends ? std::uint64_t{1} << kCheckAt : advance << kAdvanceAt) +
-                            (advance << kCheckAt) - ((bits << (second & 63)) << kRestAt);
+                            (advance << kCheckAt) - ((bits << byte_of(second, 0)) << kRestAt);
   const std::uint64_t value = ((first >> kRestAt) + bits) & 255;
   return (sum & ~(std::uint64_t{255} << kOffsetAt)) | (first & std::uint64_t{255} << kOffsetAt) | value << kFirstAt;
 }
@@ -86,12 +85,12 @@ void add_pairs(Entries& entries) {
   constexpr std::uint64_t kFurthest = 6;
   const Entries singles = entries;
   for (std::size_t i = 0, count = 1; i < singles.size(); i += count) {
-    const std::uint64_t first = singles[i], length = first & 63;
+    const std::uint64_t first = singles[i], length = byte_of(first, 0);
     count = length < kIndexBits ? std::size_t{1} << (kIndexBits - length) : 1;
     if (length == 0) count = 1;
     if (length == 0 || length >= kIndexBits || byte_of(first, kEndAt) != 0) continue;
     for (std::size_t j = 0; j < count; ++j) {
-      const std::uint64_t second = singles[j << length], behind = second & 63;
+      const std::uint64_t second = singles[j << length], behind = byte_of(second, 0);
       if (behind != 0 && length + behind <= kIndexBits && byte_of(second, kAdvanceAt) <= kFurthest)
         entries[i + j] = pair(first, i >> (kIndexBits - length), second);
     }

@@ -21,14 +21,15 @@ struct CanonicalCode {
 };
 
 // A look-up's result, 8 bytes from the low one. Positions are bytes of a block, 2 a coefficient.
-//   0  bits consumed (bits 0-5); kSwitch: the next look-up takes the other table: behind a DC coefficient, or EOB
+//   0  bits consumed
 //   1  added to the position
 //   2  offset of the first value
-//   3  bits set in the position of the last byte written: 127 with EOB, which ends the block; otherwise 0
+//   3  bits set in the position of the last byte written: 127 with EOB, which ends the block; 1, which is set anyway,
+//      behind a DC coefficient; otherwise 0. Where it is not 0 the next look-up takes the other table
 //   4  first value (8 bits, signed) where there are two, at most 6 bytes apart; otherwise 0
-//   5  the entry applies as long as this plus the position of the last byte written stays below 128: it does not where
-//   the
-//      code is not in the table, or the block would be full without EOB or before it
+//   5  the entry applies as long as this plus the position of the last byte written stays below 128. At 128 the block
+//      is full: without EOB the entry applies, and the next look-up takes the other table. Beyond, the code is not in
+//      the table, or the run leaves the block
 //   6  last value - (all consumed bits that the index has, shifted to their place), mod 65536: the last value is this +
 //      the consumed bits, without a mask or a branch for the sign
 // With one symbol both values have one place, and the last is stored over the first. With EOB the last value is 0, at
@@ -42,9 +43,9 @@ enum class Gate : std::uint8_t {
 };
 
 struct HuffmanTable {
-  static constexpr std::uint8_t kSwitch = 64;
   static constexpr std::uint8_t kLeave = 255;
   static constexpr std::uint8_t kEndOfBlock = 127;
+  static constexpr std::uint8_t kBehindDc = 1;
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
   CanonicalCode code;
   Gate gate = Gate::kNone;
