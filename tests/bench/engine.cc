@@ -20,6 +20,7 @@
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/probe.h"
 #include "daemon/plan/draw_geometry.h"
+#include "tests/bench/transcode.h"
 
 namespace millrace::bench {
 namespace {
@@ -246,8 +247,12 @@ struct Contest {
   std::function<void(std::uint32_t round)> ours, theirs;
 };
 
+bool is_asked_for(const std::string& name, const BenchOptions& options) {
+  return name.find(options.filter) != std::string::npos;
+}
+
 void run(const Contest& contest, std::size_t images, const BenchOptions& options, const Report& report) {
-  if (contest.name.find(options.filter) == std::string::npos) return;
+  if (!is_asked_for(contest.name, options)) return;
   const std::uint32_t rounds = options.quick ? 1 : 15;
   const auto count = static_cast<double>(images);
   contest.ours(0);
@@ -266,6 +271,30 @@ void run(const Contest& contest, std::size_t images, const BenchOptions& options
               .note = contest.note});
 }
 
+// The photographs with a restart marker behind each row of MCUs.
+std::vector<Photo> restarting(const std::vector<Photo>& photos) {
+  std::vector<Photo> made;
+  for (const Photo& photo : photos) {
+    const auto file = with_restarts(photo.image.bytes.view());
+    if (!file) broken("a photograph was not transcoded");
+    EncodedBytes bytes(file->size());
+    std::memcpy(bytes.writable().data(), file->data(), file->size());
+    made.push_back({EncodedImage{std::move(bytes), photo.image.info}, photo.header});
+    made.back().header.scan = {};
+  }
+  return made;
+}
+
+void run_restarts(const std::vector<Photo>& photos, Decoder& decoder, const BenchOptions& options,
+                  const Report& report) {
+  const std::string name = "jpeg.entropy.restarts";
+  if (!is_asked_for(name, options)) return;
+  const std::vector<Photo> restarts = restarting(photos);
+  run({name, "libjpeg-turbo, coefficients", "the same blocks, a restart interval a row of MCUs",
+       [&](std::uint32_t) { decode_blocks(restarts, decoder); }, [&](std::uint32_t) { read_coefficients(restarts); }},
+      restarts.size(), options, report);
+}
+
 }  // namespace
 
 void run_engine(const BenchOptions& options, const Report& report) {
@@ -279,6 +308,7 @@ void run_engine(const BenchOptions& options, const Report& report) {
        [&](std::uint32_t) { decode_indexed_blocks(photos, decoder); },
        [&](std::uint32_t) { read_coefficients(photos); }},
       photos.size(), options, report);
+  run_restarts(photos, decoder, options, report);
   run({"jpeg.decode.exact", "libjpeg-turbo", "whole images to RGB",
        [&](std::uint32_t) { decode_whole(photos, buffer, &decoder); },
        [&](std::uint32_t) { decode_whole(photos, buffer, nullptr); }},

@@ -6,8 +6,8 @@
 
 namespace millrace::bench {
 
-// jpeg.entropy, jpeg.entropy.indexed, jpeg.decode.exact, train.exact.first, train.exact.indexed, train.exact.recording,
-// train.fast.first, train.fast.indexed.
+// jpeg.entropy, jpeg.entropy.indexed, jpeg.entropy.restarts, jpeg.decode.exact, train.exact.first, train.exact.indexed,
+// train.exact.recording, train.fast.first, train.fast.indexed.
 void run_engine(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

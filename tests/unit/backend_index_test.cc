@@ -13,9 +13,12 @@ namespace {
 
 constexpr Size kOutput{40, 40};
 
-EncodedImage make_image_file(std::uint32_t seed, int factor, int orientation = 0) {
-  const auto jpeg = make_jpeg(
-      {.pixels = make_pixels(310, 230, 3, seed), .h_samp = factor, .v_samp = factor, .exif_orientation = orientation});
+EncodedImage make_image_file(std::uint32_t seed, int factor, int orientation = 0, int restart_interval = 0) {
+  const auto jpeg = make_jpeg({.pixels = make_pixels(310, 230, 3, seed),
+                               .h_samp = factor,
+                               .v_samp = factor,
+                               .restart_interval = restart_interval,
+                               .exif_orientation = orientation});
   EncodedBytes bytes(jpeg.size());
   std::memcpy(bytes.writable().data(), jpeg.data(), jpeg.size());
   const auto info = probe_image(bytes.view(), SampleLimits{}, UseOrientation::kYes);
@@ -89,6 +92,20 @@ TEST_CASE("tensors are the same with seek indexes, epoch by epoch", "[backend][s
         REQUIRE(rig.count(MetricId::index_entries) == 1);
       }
     }
+  }
+}
+
+TEST_CASE("files with restart markers take no seek index, and count for none", "[backend][seek]") {
+  if (!has_our_decoder()) return;
+  for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
+    Rig rig;
+    EncodedImage image = make_image_file(5, 2, 0, 20), plain = make_image_file(5, 2);
+    for (std::uint64_t epoch = 0; epoch < 12; ++epoch) {
+      const auto expected = tensor_of(plain, epoch, fidelity, rig.without);
+      REQUIRE(tensor_of(image, epoch, fidelity, rig.with) == expected);
+    }
+    for (const MetricId id : {MetricId::index_hits, MetricId::index_misses, MetricId::index_entries})
+      REQUIRE(rig.count(id) == 0);
   }
 }
 

@@ -8,9 +8,9 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr std::int64_t kGroupBlocks = 2048;  // that are decoded before any goes to the consumer
+constexpr std::int64_t kGroupBlocks = 4096;  // that are decoded before any goes to the consumer
 constexpr std::int64_t kLongBlocks = 1024;   // an interval of more is decoded alone
-constexpr std::size_t kFewestForLanes = 32;  // segments: of different lengths, fewer leave too many lanes idle
+constexpr std::size_t kFewestForLanes = 16;  // segments; fewer leave lanes idle
 
 }  // namespace
 
