@@ -23,12 +23,14 @@
 #include "daemon/serve/segment_maker.h"
 #include "daemon/serve/session_table.h"
 #include "daemon/settings/settings.h"
+#include "daemon/settings/state_dir.h"
 #include "daemon/slots/segment.h"
 
 namespace millrace {
 namespace {
 
 constexpr int kUsage = 2;
+constexpr std::chrono::milliseconds kDiskPatience{500};  // before the first client is listened to
 
 struct CommandLine {
   std::string config;
@@ -119,7 +121,20 @@ class Daemon {
         budget_(settings_.segment_budget),
         encoded_(settings_.encoded_in_flight) {}
 
+  // Where nothing can be kept, all works but from memory.
+  void prepare_state_dir() {
+    const std::string& folder = settings_.state_dir;
+    if (folder.empty())
+      return log_info(
+          "nothing is kept from start to start: daemon.state_dir is empty, or there is no "
+          "folder for it: set it, or $XDG_STATE_HOME");
+    if (folder != automatic_state_dir()) return;
+    const Result<void> made = make_state_dir(folder);
+    if (!made) log_warning("nothing is kept from start to start: " + made.error().message);
+  }
+
   Result<void> assemble() {
+    prepare_state_dir();
     MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
                                             .threads = settings_.fetch_threads,
                                             .limits = settings_.limits.sample,
@@ -131,8 +146,10 @@ class Daemon {
                                                               .state_dir = settings_.state_dir,
                                                               .check = check_in_child},
                                            counters_);
+      log_info("seek indexes are kept " + cache_->whereabouts());
     }
     MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
+    if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);

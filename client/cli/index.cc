@@ -9,6 +9,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
 #include "client/cli/progress.h"
+#include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
@@ -99,6 +100,18 @@ void print_text(Task task, const Outcome& outcome) {
               size(counts.disk_bytes).c_str());
 }
 
+// Where the daemon keeps indexes, when that is in memory alone and so for as long as it runs; else nothing.
+std::string fleeting(Client& client) {
+  const auto devices = client.devices();
+  if (!devices) return "";
+  for (const Device& device : *devices) {
+    for (const DeviceProperty& property : device.properties) {
+      if (property.name == "seek indexes" && property.value.starts_with("in memory only")) return property.value;
+    }
+  }
+  return "";
+}
+
 void print_json(const Outcome& outcome) {
   const IndexCounts& counts = outcome.counts;
   Json json;
@@ -122,6 +135,8 @@ int run(Options& options, Task task, const char* title) {
   if (!outcome) return report(outcome.error());
   options.json ? print_json(*outcome) : print_text(task, *outcome);
   std::fflush(stdout);
+  if (const std::string why = fleeting(connection->client); task == Task::kBuild && !why.empty())
+    std::fprintf(stderr, "millrace: the indexes go when the daemon stops, for they are %s\n", printable(why).c_str());
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
   return task == Task::kVerify && outcome->counts.rejected > 0 ? kFailed : kFine;
 }
@@ -148,11 +163,10 @@ void add_index(CLI::App& app, Chosen& chosen) {
            "Decode every file by its whole index; 1 if any was wrong. Those that have none get one.");
   add_task(*command, chosen, Task::kStat, "stat", "How many files have an index? Looks at the top of each.");
   command->footer(
-      "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and "
-      "in its "
-      "state\ndirectory (daemon.state_dir, cache.index_disk), and notices when a file or an index changed. Figures are "
-      "the "
-      "daemon's: what\nother sessions decode meanwhile counts, too.\n"
+      "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and\n"
+      "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or\n"
+      "~/.local/state/millrace), and notices when a file or an index changed. Figures are the daemon's: what other\n"
+      "sessions decode meanwhile counts, too.\n\n"
       "Examples:\n"
       "  millrace index build /data/train\n"
       "  millrace index verify /data/train --json");

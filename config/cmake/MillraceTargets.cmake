@@ -72,5 +72,5 @@ function(millrace_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
-    ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests")
+    ENVIRONMENT "MILLRACE_BIN_DIR=${PROJECT_BINARY_DIR}/bin;MILLRACE_TESTS_DIR=${PROJECT_BINARY_DIR}/tests;XDG_STATE_HOME=/dev/null")
 endfunction()

@@ -78,6 +78,12 @@ unsigned young_of(const Transaction& transaction, MDB_dbi meta) {
   return get(transaction, meta, value_of(kYoungKey)) == std::string_view("1") ? 1 : 0;
 }
 
+// Of processes that were killed.
+void forget_dead_readers(MDB_env* env) {
+  int dead = 0;
+  mdb_reader_check(env, &dead);
+}
+
 int walk(const Transaction& transaction, MDB_dbi dbi) {
   MDB_cursor* cursor = nullptr;
   int status = mdb_cursor_open(transaction.get(), dbi, &cursor);
@@ -113,8 +119,7 @@ Result<std::unique_ptr<DiskTier>> DiskTier::open(const std::string& path, Bytes 
   constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NOMETASYNC | MDB_NORDAHEAD;
   if (const int status = mdb_env_open(env, path.c_str(), kFlags, 0600); status != MDB_SUCCESS)
     return lmdb_error("opening " + path, status);
-  int dead = 0;
-  mdb_reader_check(env, &dead);  // of processes that were killed
+  forget_dead_readers(env);
   MILLRACE_TRY_VOID(tier->prepare());
   return tier;
 }
@@ -152,6 +157,7 @@ std::optional<DiskTier::Found> DiskTier::find(const IndexKey& key) const {
 }
 
 Result<std::uint64_t> DiskTier::write(std::span<const Change> changes) {
+  forget_dead_readers(env_.get());  // their pages could not be used again
   Transaction transaction(env_.get(), 0);
   int status = transaction.status();
   if (status != MDB_SUCCESS) return lmdb_error("writing the index database", status);

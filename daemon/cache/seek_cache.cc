@@ -1,6 +1,8 @@
 #include "daemon/cache/seek_cache.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,8 +10,10 @@
 #include <cstdio>
 #include <utility>
 
+#include "daemon/cache/fit_for_database.h"
 #include "daemon/cache/seed_file.h"
 #include "daemon/observe/log.h"
+#include "proto/base/unique_fd.h"
 
 namespace millrace {
 namespace {
@@ -22,14 +26,34 @@ std::string database_path(const std::string& state_dir) {
   return state_dir + "/seek-index.mdb";
 }
 
+// Why indexes are not to be kept on disk; empty: they are.
+std::string hindrance(const SeekCache::Options& options) {
+  if (options.memory.count == 0) return "cache.index_memory is 0";
+  if (options.disk.count == 0) return "cache.index_disk is 0";
+  if (options.state_dir.empty()) return "there is no daemon.state_dir";
+  return unfit_for_database(options.state_dir);
+}
+
+// As long as this lives no other process of ours checks, sets aside or opens a database of the folder.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder) : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (folder_ && ::flock(folder_.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  }
+
+ private:
+  const UniqueFd folder_;
+};
+
 }  // namespace
 
 SeekCache::SeekCache(Options options, Counters& counters)
     : options_(std::move(options)),
       counters_(counters),
       seed_(seed_of(options_.state_dir)),
+      hindrance_(hindrance(options_)),
       memory_(options_.memory),
-      wants_disk_(options_.memory.count > 0 && options_.disk.count > 0 && !options_.state_dir.empty()) {
+      wants_disk_(hindrance_.empty()) {
   if (!wants_disk_) return;
   writer_ = std::thread([this] { run_writer(); });
   pthread_setname_np(writer_.native_handle(), "mr-index");
@@ -42,6 +66,17 @@ SeekCache::~SeekCache() {
     wake_.notify_all();
   }
   if (writer_.joinable()) writer_.join();
+}
+
+void SeekCache::wait_for_disk(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(mutex_);
+  while (wants_disk_ && disk_ == nullptr && wake_.wait_until(mutex_, deadline)) {
+  }
+}
+
+std::string SeekCache::whereabouts() const {
+  return hindrance_.empty() ? "in memory and in " + database_path(options_.state_dir) : "in memory only: " + hindrance_;
 }
 
 SharedIndex SeekCache::find(const IndexKey& key) {
@@ -112,6 +147,7 @@ void SeekCache::run_writer() {
 
 void SeekCache::open_disk() {
   const std::string path = database_path(options_.state_dir);
+  const FolderLock folder(options_.state_dir);
   Result<std::unique_ptr<DiskTier>> opened = Error{Code::kInvalid, "damaged"};
   if (!options_.check || options_.check(path)) opened = DiskTier::open(path, options_.disk);
   if (!opened && opened.error().code == Code::kInvalid) {
@@ -122,14 +158,12 @@ void SeekCache::open_disk() {
   }
   if (opened) count((*opened)->extent());
   const MutexLock lock(mutex_);
+  wake_.notify_all();
   if (opened) {
     disk_ = *std::move(opened);
     return;
   }
-  const Code code = opened.error().code;
-  const bool expected = code == Code::kNotFound || code == Code::kDenied;  // no service's state directory, or not ours
-  const std::string text = "seek indexes are kept in memory only: " + opened.error().message;
-  expected ? log_info(text) : log_warning(text);
+  log_warning("seek indexes are kept in memory only: " + opened.error().message);
   wants_disk_ = false;
   pending_.clear();
 }

@@ -6,6 +6,7 @@
 // Thread-safe.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -32,9 +33,16 @@ class SeekCache {
     std::function<bool(const std::string&)> check;
   };
 
-  // The disk is opened by the thread, which says in the log what hinders it; memory is there at once.
+  // The disk is checked and opened by the thread, which says in the log what hinders it; memory is there at once.
   SeekCache(Options options, Counters& counters);
   ~SeekCache();  // writes what waits
+
+  // Until the disk is open or is known to stay shut, or for so long: what is asked for before is not found there.
+  void wait_for_disk(std::chrono::milliseconds patience);
+
+  // For people: "in memory and in /var/lib/millrace/seek-index.mdb", "in memory only: there is no daemon.state_dir".
+  // What hinders the disk later is in the log.
+  std::string whereabouts() const;
 
   // For key_of(): the same as long as the state directory is.
   std::uint64_t seed() const { return seed_; }
@@ -57,6 +65,7 @@ class SeekCache {
   const Options options_;
   Counters& counters_;
   const std::uint64_t seed_;
+  const std::string hindrance_;  // of the disk; empty: none
   MemoryTier memory_;
   mutable Mutex mutex_;
   Condition wake_;

@@ -33,6 +33,7 @@ struct BoundsOf {
     }
   }
   std::string operator()(const AutomaticSize& size) const { return (*this)(size.number); }
+  std::string operator()(const AutomaticFolder&) const { return {}; }
   std::string operator()(const Choice& choice) const {
     return out_of_words(choice.place.in_const(settings), choice.words);
   }

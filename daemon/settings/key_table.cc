@@ -4,6 +4,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "daemon/settings/state_dir.h"
+
 namespace millrace {
 namespace {
 
@@ -51,7 +53,7 @@ const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
     {"daemon.log_level", place(AT(log_level)), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
-    {"daemon.state_dir", place(AT(state_dir)), "Folder for what is remembered from start to start, what calibration measured, and seek indexes. Empty, or no such folder: nothing is."},
+    {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start: what calibration measured, and seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
     {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
@@ -66,7 +68,7 @@ const Key kKeys[] = {
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
 
     {"cache.index_memory", number(AT(index_memory), 0, std::uint64_t{1} << 50), "Seek indexes in memory. 0: none are made."},
-    {"cache.index_disk", number(AT(index_disk), 0, std::uint64_t{1} << 40), "About how much of them is kept in daemon.state_dir, for the next start. 0: nothing."},
+    {"cache.index_disk", number(AT(index_disk), 0, std::uint64_t{1} << 40), "About how much of them is kept in daemon.state_dir, for the next start. 0: nothing; nor on a network file system."},
 
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. Empty: no files, only bytes that clients send."},
 

@@ -35,6 +35,12 @@ struct AutomaticSize {
   Bytes (*automatic)();
 };
 
+// A folder; as well "auto", which the example file shows as the default.
+struct AutomaticFolder {
+  Place<std::string> place;
+  std::string (*automatic)();
+};
+
 // One of a few words.
 struct Choice {
   Place<std::string> place;
@@ -46,7 +52,7 @@ std::string words_text(std::span<const std::string_view> words);
 using Field =
     std::variant<Place<std::string>, Place<bool>, Place<LogLevel>, Place<std::vector<std::string>>,
                  Place<std::vector<int>>, Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
-                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, Choice>;
+                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, AutomaticFolder, Choice>;
 
 struct Key {
   std::string_view name;  // "limits.pixels": table and key

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/settings/key_table.h"
+#include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
@@ -100,6 +101,9 @@ struct ValueText {
   std::string operator()(const AutomaticSize& size) const {
     return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
   }
+  std::string operator()(const AutomaticFolder& folder) const {
+    return style == TomlStyle::kExample ? quoted("auto") : (*this)(folder.place);
+  }
 };
 
 // `text` in comment lines of at most 120 characters.
@@ -127,6 +131,7 @@ constexpr std::string_view kExampleHead =
 Settings default_settings() {
   Settings settings;
   settings.segment_budget = automatic_segment_budget();
+  settings.state_dir = automatic_state_dir();
   return settings;
 }
 

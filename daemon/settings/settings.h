@@ -25,8 +25,8 @@ struct Settings {
   // [daemon]
   std::string socket = "/run/millrace/millrace.sock";  // gRPC; the hand-off socket is beside it
   LogLevel log_level = LogLevel::kInfo;
-  std::chrono::seconds drain{30};               // after SIGTERM
-  std::string state_dir = "/var/lib/millrace";  // what is remembered from start to start; empty: nothing
+  std::chrono::seconds drain{30};  // after SIGTERM
+  std::string state_dir;           // what is remembered from start to start; empty: nothing
 
   // [lanes]
   std::uint32_t cpu_lanes = 0;  // 0: one for each of `cores`, or each core that the process may use
@@ -58,7 +58,8 @@ struct Settings {
   std::string fake_backend;  // empty: none. Tests only
 };
 
-// As the members say, but for segment_budget, which is automatic_segment_budget().
+// As the members say, but for segment_budget, which is automatic_segment_budget(), and state_dir, which is
+// automatic_state_dir().
 Settings default_settings();
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".

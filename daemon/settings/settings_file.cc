@@ -151,6 +151,13 @@ struct ValueReader {
     size.number.place.in(settings) = size.automatic();
     return {};
   }
+
+  std::string operator()(const AutomaticFolder& folder) const {
+    const bool automatic = node.is_string() && node.as_string()->get() == "auto";
+    if (!automatic) return (*this)(folder.place);
+    folder.place.in(settings) = folder.automatic();
+    return {};
+  }
 };
 
 // Reads every key of the document, gathering what is wrong.

@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "millrace_bench: no photographs: give their folder with --data, or set MILLRACE_TEST_DATA\n");
     return 2;
   }
+  ::setenv("XDG_STATE_HOME", "/dev/null", 1);  // no daemon finds what an earlier one kept
   options.data = std::filesystem::canonical(options.data).string();
   const Report report(options.json);
   report.header(options);

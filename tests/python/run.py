@@ -24,7 +24,7 @@ def main() -> int:
     if missing:
         print(f"SKIPPED: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
         return 77
-    environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1", "XDG_STATE_HOME": os.devnull}
     pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
     return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode
 

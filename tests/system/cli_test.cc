@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <sstream>
+#include <thread>
 
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
@@ -24,9 +25,11 @@ struct Ran {
   std::string errors;
 };
 
-Ran run(std::vector<std::string> argv) {
+// `state`: $XDG_STATE_HOME, where private daemons keep what they remember; by default nowhere.
+Ran run(std::vector<std::string> argv, const std::string& state = "/dev/null") {
   argv.front() = bin_folder() + "/" + argv.front();
-  const Process process = Process::spawn({.argv = std::move(argv), .env = {{"NO_COLOR", "1"}}});
+  const Process process =
+      Process::spawn({.argv = std::move(argv), .env = {{"NO_COLOR", "1"}, {"XDG_STATE_HOME", state}}});
   const auto status = process.wait(std::chrono::seconds(60));
   if (!status) throw std::runtime_error("the command does not end");
   return {*status, process.output(), process.errors()};
@@ -237,6 +240,7 @@ TEST_CASE("the doctor says what is in force in a daemon that works", "[system]")
   if (calibration == "there is nothing to choose from")
     return skip_loudly("remembering: this processor has one target");
   REQUIRE_THAT(calibration, Catch::StartsWith("measured at start in ") && Catch::Contains("kept in " + state.path()));
+  REQUIRE(value_of(findings, "  seek indexes") == "in memory and in " + state.path() + "/seek-index.mdb");
   REQUIRE_THAT(value_of(findings, "  timings"), Catch::Contains(" us"));
 
   daemon.kill(SIGTERM);
@@ -245,6 +249,55 @@ TEST_CASE("the doctor says what is in force in a daemon that works", "[system]")
 
   const Ran again = run({"millrace", "doctor", "--socket", daemon.socket(), "--json"});
   REQUIRE_THAT(value_of(parsed(again.output), "  calibration"), Catch::StartsWith("measured before"));
+}
+
+TEST_CASE("private daemons keep what they remember in the user's state directory", "[system]") {
+  const TempFolder state;
+  const std::string folder = state.path() + "/home/millrace";  // made by the first
+  const std::vector<std::string> doctor{"millrace", "doctor", "--private", "--lanes", "1", "--json"};
+  const auto first = parsed(run(doctor, state.path() + "/home").output);
+  REQUIRE(value_of(first, "  seek indexes") == "in memory and in " + folder + "/seek-index.mdb");
+  REQUIRE(std::filesystem::status(folder).permissions() == std::filesystem::perms::owner_all);
+  if (value_of(first, "  calibration") == "there is nothing to choose from")
+    return skip_loudly("remembering: this processor has one target");
+
+  const auto second = parsed(run(doctor, state.path() + "/home").output);
+
+  REQUIRE_THAT(value_of(second, "  calibration"), Catch::StartsWith("measured before, see " + folder));
+}
+
+TEST_CASE("index build --private makes indexes that the next private daemon uses", "[system]") {
+  const TempFolder state, folder;
+  write_image_folder(folder.path(), {.images = 12, .min_side = 250, .max_side = 400, .only_jpeg = true});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until the files go by their identity
+  const auto index = [&](const char* task) {
+    const Ran ran = run({"millrace", "index", task, folder.path(), "--private", "--json"}, state.path());
+    REQUIRE(ran.status == 0);
+    REQUIRE(ran.errors.find("go when the daemon stops") == std::string::npos);
+    return parsed(ran.output);
+  };
+
+  const int made = index("build").get<int>("without_index");
+  if (made == 0) return skip_loudly("using indexes: libjpeg-turbo is the fastest here");
+
+  REQUIRE(index("verify").get<int>("with_index") == made);
+}
+
+TEST_CASE("index build says when nothing is kept", "[system]") {
+  const BadFolder pictures;
+
+  const Ran ran = run({"millrace", "index", "build", pictures.folder.path(), "--private"});
+
+  REQUIRE(ran.status == 0);
+  REQUIRE_THAT(ran.errors, Catch::Contains("the indexes go when the daemon stops, for they are in memory only: "));
+}
+
+TEST_CASE("where nothing can be kept the doctor says why, and all works", "[system]") {
+  const auto findings = parsed(run({"millrace", "doctor", "--private", "--lanes", "1", "--json"}).output);
+
+  REQUIRE(findings.get<bool>("healthy"));
+  REQUIRE_THAT(value_of(findings, "  seek indexes"),
+               Catch::StartsWith("in memory only: ") && Catch::Contains("/dev/null/millrace: Not a directory"));
 }
 
 TEST_CASE("the settings choose how lanes decode and where they stay, and the doctor says so", "[system]") {

@@ -101,6 +101,17 @@ TEST_CASE("seek indexes outlive a daemon that was killed", "[system]") {
   REQUIRE(hits_of_a_run(daemon, rig) == static_cast<int>(indexed));
 }
 
+TEST_CASE("daemons of one user share the seek indexes in their state directory", "[system]") {
+  const Rig rig;
+  const Daemon one(rig.spec());
+  const Daemon other(rig.spec());
+  build(one, rig);
+  const double indexed = one.metric("millrace_index_entries");
+  REQUIRE(eventually([&] { return one.metric("millrace_index_disk_entries") == indexed; }));
+
+  REQUIRE(hits_of_a_run(other, rig) == static_cast<int>(indexed));
+}
+
 TEST_CASE("a damaged database of seek indexes is set aside, and the daemon works on", "[system]") {
   const Rig rig;
   Daemon daemon(rig.spec());

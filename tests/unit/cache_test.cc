@@ -1,4 +1,5 @@
 // The seek indexes' cache: memory, disk, and both together.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "daemon/cache/fit_for_database.h"
 #include "daemon/cache/index_use.h"
 #include "daemon/cache/seek_cache.h"
 #include "tests/support/eventually.h"
@@ -234,9 +236,89 @@ TEST_CASE("a cache whose database is damaged sets it aside and begins anew", "[c
   REQUIRE(open_disk(database(folder))->find(numbered(1)));
 }
 
+TEST_CASE("who waits for the disk finds at once what an earlier cache stored there", "[cache]") {
+  const TempFolder folder;
+  Counters counters;
+  { SeekCache(options_in(folder), counters).store(numbered(1), std::vector<std::uint8_t>(500, 9)); }
+  SeekCache cache(options_in(folder), counters);
+
+  cache.wait_for_disk(std::chrono::seconds(60));
+
+  REQUIRE(cache.find(numbered(1)));
+}
+
+TEST_CASE("nobody waits for a disk that there is none of", "[cache]") {
+  const TempFolder folder;
+  std::filesystem::create_directory(database(folder));  // LMDB cannot open it
+  Counters counters;
+  SeekCache without({.memory = 1_MiB, .disk = 0_B, .state_dir = folder.path(), .check = {}}, counters);
+  SeekCache hindered({.memory = 1_MiB, .disk = 1_MiB, .state_dir = folder.path(), .check = {}}, counters);
+  const auto begin = std::chrono::steady_clock::now();
+
+  without.wait_for_disk(std::chrono::seconds(60));
+  hindered.wait_for_disk(std::chrono::seconds(60));
+
+  REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+}
+
+// In a process of its own, because LMDB wants each to open a database once: opens the cache at the same moment as all
+// others, stores one index.
+pid_t store_in_child(const TempFolder& folder, std::uint64_t number, const int (&starting_gun)[2]) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  ::close(starting_gun[1]);
+  char nothing = 0;
+  if (::read(starting_gun[0], &nothing, 1) != 0) _exit(2);  // its end, once nobody holds the other end any more
+  {
+    Counters counters;
+    SeekCache cache(options_in(folder), counters);
+    cache.store(numbered(number), std::vector<std::uint8_t>(500, 9));
+  }
+  _exit(0);
+}
+
+TEST_CASE("of several processes that find a damaged database one sets it aside, and all share the new one", "[cache]") {
+  constexpr std::uint64_t kProcesses = 5;
+  const TempFolder folder;
+  std::ofstream(database(folder)) << std::string(100'000, 'x');
+  int gun[2];
+  REQUIRE(::pipe2(gun, O_CLOEXEC) == 0);
+  std::vector<pid_t> children;
+  for (std::uint64_t i = 0; i < kProcesses; ++i) children.push_back(store_in_child(folder, i, gun));
+  ::close(gun[1]);
+
+  for (const pid_t child : children) {
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+  }
+  ::close(gun[0]);
+
+  REQUIRE(is_sound(database(folder)));
+  const auto disk = open_disk(database(folder));
+  for (std::uint64_t i = 0; i < kProcesses; ++i) REQUIRE(disk->find(numbered(i)));
+}
+
+TEST_CASE("network file systems are told from local ones", "[cache]") {
+  for (const std::uint64_t remote : {0x6969ULL, 0xFF534D42ULL, 0xFE534D42ULL, 0x01021997ULL, 0x65735546ULL})
+    REQUIRE(is_remote_file_system(remote));
+  REQUIRE(is_remote_file_system(0xFFFFFFFFFE534D42ULL));  // as a signed word of 32 bits gives it
+  for (const std::uint64_t local : {0xEF53ULL, 0x58465342ULL, 0x9123683EULL, 0x01021994ULL, 0x794C7630ULL})
+    REQUIRE_FALSE(is_remote_file_system(local));  // ext4, XFS, Btrfs, tmpfs, overlayfs
+}
+
+TEST_CASE("a folder that holds no database is told with the reason", "[cache]") {
+  const TempFolder folder;
+
+  REQUIRE(unfit_for_database(folder.path()).empty());
+  REQUIRE_THAT(unfit_for_database(folder / "missing"), Catch::Contains("missing") && Catch::Contains("No such file"));
+  REQUIRE_THAT(unfit_for_database("/dev/null"), Catch::Contains("/dev/null"));
+}
+
 TEST_CASE("a cache without a usable state directory works in memory", "[cache]") {
   Counters counters;
   SeekCache cache({.memory = 1_MiB, .disk = 1_MiB, .state_dir = "/nonexistent/folder", .check = {}}, counters);
+  REQUIRE_THAT(cache.whereabouts(), Catch::StartsWith("in memory only: ") && Catch::Contains("/nonexistent/folder"));
 
   cache.store(numbered(1), std::vector<std::uint8_t>(500, 9));
   REQUIRE(cache.find(numbered(1)));

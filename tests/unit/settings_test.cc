@@ -1,6 +1,8 @@
 #include "daemon/settings/settings.h"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -9,6 +11,7 @@
 
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
+#include "daemon/settings/state_dir.h"
 #include "proto/shm/handoff_wire.h"
 #include "tests/support/temp_folder.h"
 
@@ -123,6 +126,49 @@ TEST_CASE("an empty file means the defaults, and they are in order", "[settings]
   REQUIRE(settings);
   REQUIRE(to_toml(*settings) == to_toml(default_settings()));
   REQUIRE(check_settings(default_settings()));
+}
+
+TEST_CASE("the state directory is the service's where that is ours, else the user's, else none", "[settings]") {
+  const TempFolder service, home;
+  const StateDirHints all{.service = service.path(), .xdg_state_home = "/state", .home = home.path()};
+
+  REQUIRE(automatic_state_dir(all) == service.path());
+  REQUIRE(automatic_state_dir({.service = "/proc/1/no", .xdg_state_home = "/state", .home = home.path()}) ==
+          "/state/millrace");
+  REQUIRE(automatic_state_dir({.service = "/proc/1/no", .xdg_state_home = "relative", .home = home.path()}) ==
+          home.path() + "/.local/state/millrace");
+  REQUIRE(automatic_state_dir({.service = "/proc/1/no", .xdg_state_home = "", .home = "/nonexistent"}).empty());
+  REQUIRE(automatic_state_dir({.service = "/proc/1/no", .xdg_state_home = "", .home = ""}).empty());
+}
+
+TEST_CASE("somebody else's folders are not taken for state, by root neither", "[settings]") {
+  if (::geteuid() != 0) {
+    WARN("SKIPPED: giving a folder to somebody else takes root");
+    return;
+  }
+  const TempFolder theirs;
+  REQUIRE(::chown(theirs.path().c_str(), 65'534, 65'534) == 0);
+
+  REQUIRE(automatic_state_dir({.service = theirs.path(), .xdg_state_home = "", .home = theirs.path()}).empty());
+  REQUIRE(make_state_dir(theirs.path()).error().code == Code::kDenied);
+}
+
+TEST_CASE("the state directory is made with what is above it, for its user alone", "[settings]") {
+  const TempFolder folder;
+  const std::string made = folder / "state/local/millrace";
+
+  REQUIRE(make_state_dir(made));
+  REQUIRE(make_state_dir(made));  // it is there already
+
+  struct stat status {};
+  REQUIRE(::stat(made.c_str(), &status) == 0);
+  REQUIRE((status.st_mode & 0777) == 0700);
+  REQUIRE(make_state_dir("/dev/null/millrace").error().message.find("/dev/null/millrace") != std::string::npos);
+}
+
+TEST_CASE("an automatic state directory can be asked for by name", "[settings]") {
+  REQUIRE(parse("[daemon]\nstate_dir = \"auto\"")->state_dir == automatic_state_dir());
+  REQUIRE(parse("[daemon]\nstate_dir = \"\"")->state_dir.empty());
 }
 
 TEST_CASE("an error names file, line and key and says what is wrong", "[settings]") {

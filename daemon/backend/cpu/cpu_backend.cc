@@ -81,7 +81,8 @@ std::string text_of(const std::vector<Timing>& timings) {
   return text;
 }
 
-BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::span<const LanePlace> places) {
+BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::span<const LanePlace> places,
+                    const std::string& indexes) {
   BackendInfo info{.name = "cpu",
                    .device = processor_name(),
                    .detail = std::string(kernels::name_of(calibration.variant.target)),
@@ -90,6 +91,7 @@ BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::sp
                    .properties = {{"decoding", name_of(calibration.variant)},
                                   {"calibration", calibration.source},
                                   {"placement", describe(places)}}};
+  info.properties.emplace_back("seek indexes", indexes);
   const auto& [first, indexed] = calibration.timings;
   if (!first.empty()) info.properties.emplace_back("timings", text_of(first));
   if (!indexed.empty()) info.properties.emplace_back("timings with an index", text_of(indexed));
@@ -109,8 +111,9 @@ Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& option
   if (options.calibration) {
     MILLRACE_TRY(calibration, calibrate(*options.calibration));
   }
+  const std::string indexes = options.cache == nullptr ? "none" : options.cache->whereabouts();
   std::unique_ptr<CpuBackend> backend(
-      new CpuBackend(info_of(lanes, calibration, places), calibration.variant, options.limits, options.cache));
+      new CpuBackend(info_of(lanes, calibration, places, indexes), calibration.variant, options.limits, options.cache));
   MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -181,6 +181,7 @@ def serve(
 ) -> PrivateDaemon:
     """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
 
+    What it remembers (how to decode fastest here, seek indexes) is kept in $XDG_STATE_HOME/millrace or ~/.local/state/millrace.
     While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set.
 
     Args:

@@ -1,0 +1,43 @@
+#include "daemon/cache/fit_for_database.h"
+
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "proto/base/result.h"
+
+namespace millrace {
+
+bool is_remote_file_system(std::uint64_t type) {
+  constexpr std::array<std::uint64_t, 14> kRemote{
+      0x6969,      // NFS
+      0x517B,      // SMB
+      0xFF534D42,  // CIFS
+      0xFE534D42,  // SMB 2
+      0x01021997,  // 9P
+      0x65735546,  // FUSE
+      0x00C36400,  // Ceph
+      0x0BD00BD0,  // Lustre
+      0x47504653,  // GPFS
+      0x19830326,  // BeeGFS
+      0x20030528,  // OrangeFS
+      0x5346414F,  // AFS
+      0x6B414653,  // the kernel's own AFS
+      0x73757245,  // Coda
+  };
+  return std::find(kRemote.begin(), kRemote.end(), type & 0xFFFFFFFF) != kRemote.end();
+}
+
+std::string unfit_for_database(const std::string& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return errno_error("writing to " + folder, errno).message;
+  struct statfs status {};
+  if (::statfs(folder.c_str(), &status) != 0) return errno_error("looking at " + folder, errno).message;
+  if (is_remote_file_system(static_cast<std::uint64_t>(status.f_type)))
+    return folder + " is on a network file system or on FUSE; set daemon.state_dir to a folder of a local disk";
+  return "";
+}
+
+}  // namespace millrace
