@@ -1,6 +1,7 @@
 // Our JPEG decoder against libjpeg-turbo: whatever the bytes are, what it decodes has the same header, coefficients and
-// pixels, and what libjpeg-turbo calls an error it does not decode, in `fast` neither. Each instruction set, one stream
-// and two, pieces of restarting files in lanes. The first eight bytes choose the box, and what `fast` makes of it.
+// pixels, and what libjpeg-turbo calls an error it does not decode. Each instruction set, one stream and two, pieces of
+// restarting files in lanes. Tensors that are made without a picture in between are the same on each instruction set,
+// those of `exact` the picture's. The first eight bytes choose the box, and what is made of it.
 #include <memory>
 #include <vector>
 
@@ -52,10 +53,9 @@ void check_coefficients(ByteView file, const Header& header, Decoder& decoder) {
   require(collector.all == in_scan_order(*expected));
 }
 
-// False: libjpeg-turbo calls it an error.
-bool check_pixels(const DecodeRequest& request) {
-  PixelBuffer expected_buffer, buffer;
-  const Result<kernels::U8View> expected = decode_jpeg(request, expected_buffer);
+// False: libjpeg-turbo calls it an error, of which `expected` is the outcome.
+bool check_pixels(const DecodeRequest& request, const Result<kernels::U8View>& expected) {
+  PixelBuffer buffer;
   if (!expected && expected.error().code == Code::kDeadline) return true;
   for (const auto& decoder : decoders()) {
     const auto decoded = decode_jpeg_fast(request, buffer, *decoder);
@@ -65,43 +65,72 @@ bool check_pixels(const DecodeRequest& request) {
   return expected.has_value();
 }
 
-// What `fast` keeps, for one instruction set.
-struct FastLane {
-  explicit FastLane(kernels::Target target) : decoder(target), resampler(target), workspace(target) {}
+// What is kept for tensors, for one instruction set.
+struct Lane {
+  explicit Lane(kernels::Target target) : decoder(target), planes(target), workspace(target) {}
   Decoder decoder;
-  kernels::PlaneResampler resampler;
+  kernels::PlaneResampler planes;
   kernels::Workspace workspace;
+  PixelBuffer rows;
 };
 
-std::vector<std::unique_ptr<FastLane>>& fast_lanes() {
-  static std::vector<std::unique_ptr<FastLane>> all = [] {
-    std::vector<std::unique_ptr<FastLane>> made;
-    for (const kernels::Target target : kernels::available_targets())
-      made.push_back(std::make_unique<FastLane>(target));
+std::vector<std::unique_ptr<Lane>>& lanes() {
+  static std::vector<std::unique_ptr<Lane>> all = [] {
+    std::vector<std::unique_ptr<Lane>> made;
+    for (const kernels::Target target : kernels::available_targets()) made.push_back(std::make_unique<Lane>(target));
     return made;
   }();
   return all;
 }
 
-// The same tensor with every instruction set, and none of a file that is an error.
-void check_fast(const DecodeRequest& request, const std::uint8_t* choice, bool is_good) {
+const kernels::StoreTable& table() {
   static const kernels::StoreTable table({.dtype = kernels::DType::kUint8});
-  kernels::ResampleSpec spec{.source = {request.box.width, request.box.height},
-                             .target = {1 + choice[0] % 80, 1 + choice[4] % 80}};
-  spec.window = any_box_of(choice, spec.target);
+  return table;
+}
+
+struct Choice {
+  kernels::ResampleSpec spec;
+  kernels::Flip flip;
+};
+
+Choice choice_of(const DecodeRequest& request, const std::uint8_t* bytes) {
   constexpr kernels::Filter kFilters[] = {kernels::Filter::kBox, kernels::Filter::kBilinear, kernels::Filter::kBicubic,
                                           kernels::Filter::kLanczos};
-  spec.filter = kFilters[choice[1] % 4];
-  std::vector<std::byte> first;
-  for (const auto& lane : fast_lanes()) {
-    std::vector<std::byte> tensor(table.image_bytes({spec.window.width, spec.window.height}));
-    const auto flip = choice[3] % 2 == 0 ? kernels::Flip::kNone : kernels::Flip::kHorizontal;
-    const FusedOutput output{spec, request.box.left, request.box.top, flip, table, tensor};
-    const auto made = make_from_jpeg(request, output, {lane->decoder, lane->resampler, lane->workspace});
-    if (!made || !*made) continue;
+  kernels::ResampleSpec spec{.source = {request.box.width, request.box.height},
+                             .target = {1 + bytes[0] % 80, 1 + bytes[4] % 80}};
+  spec.window = any_box_of(bytes, spec.target);
+  spec.filter = kFilters[bytes[1] % 4];
+  return {spec, bytes[3] % 2 == 0 ? kernels::Flip::kNone : kernels::Flip::kHorizontal};
+}
+
+std::vector<std::byte> empty_tensor(const Choice& choice) {
+  return std::vector<std::byte>(table().image_bytes({choice.spec.window.width, choice.spec.window.height}));
+}
+
+// By plain loops.
+std::vector<std::byte> tensor_of(const kernels::U8View& picture, const Choice& choice) {
+  static kernels::Workspace workspace(kernels::Target::kScalar);
+  std::vector<std::byte> tensor = empty_tensor(choice);
+  kernels::ResampleSpec spec = choice.spec;
+  spec.channels = picture.channels;
+  kernels::ImageStore store(table(), tensor, {spec.window.width, spec.window.height}, spec.channels, choice.flip,
+                            workspace);
+  kernels::resample(workspace.plan(spec), picture, workspace, store);
+  return tensor;
+}
+
+// The same tensor with every instruction set, and none of a file that is an error. `expected`: empty where any will do.
+template <class Make>
+void check_tensors(const DecodeRequest& request, const Choice& choice, bool is_good, std::vector<std::byte> expected,
+                   Make make) {
+  for (const auto& lane : lanes()) {
+    std::vector<std::byte> tensor = empty_tensor(choice);
+    const FusedOutput output{choice.spec, request.box.left, request.box.top, choice.flip, table(), tensor};
+    const auto outcome = make(request, output, FusedTools{lane->decoder, lane->planes, lane->workspace, lane->rows});
+    if (!outcome || !outcome->made) continue;
     require(is_good);
-    if (first.empty()) first = tensor;
-    require(tensor == first);
+    if (expected.empty()) expected = tensor;
+    require(tensor == expected);
   }
 }
 
@@ -114,6 +143,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_coefficients(file, *header, *decoders()[data[0] % decoders().size()]);
   const DecodeRequest request{file, header->size, any_box_of(data, header->size),
                               Clock::now() + std::chrono::seconds(20)};
-  check_fast(request, data, check_pixels(request));
+  PixelBuffer buffer;
+  const Result<kernels::U8View> picture = decode_jpeg(request, buffer);
+  const bool is_good = check_pixels(request, picture);
+  const Choice choice = choice_of(request, data);
+  check_tensors(request, choice, is_good, picture ? tensor_of(*picture, choice) : std::vector<std::byte>(),
+                make_exact_from_jpeg);
+  check_tensors(request, choice, is_good, {}, make_fast_from_jpeg);
   return 0;
 }

@@ -3,8 +3,82 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/cpu/row_resampler.h"
+#include "kernels/cpu/workspace.h"
+
 namespace millrace {
 namespace {
+
+// Times some of many calls that are too short to time them all, and takes these for the others.
+class SampledTime {
+ public:
+  template <class Work>
+  void time(Work&& work) {
+    constexpr int kEvery = 5;
+    if (calls_++ % kEvery != 0) return work();
+    const Clock::time_point begun = Clock::now();
+    work();
+    sum_ += Clock::now() - begun;
+    ++timed_;
+  }
+  std::chrono::microseconds total() const {
+    return std::chrono::duration_cast<std::chrono::microseconds>(timed_ == 0 ? sum_ : sum_ * calls_ / timed_);
+  }
+
+ private:
+  Clock::duration sum_{};
+  int calls_ = 0, timed_ = 0;
+};
+
+std::optional<kernels::jpeg::Header> read_header(const DecodeRequest& request) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(request.bytes_untrusted.data());
+  const auto header = kernels::jpeg::read_header({bytes, request.bytes_untrusted.size()});
+  return header && header->size == request.stored ? header : std::nullopt;
+}
+
+// `complete`: the tensor is.
+std::optional<FusedOutcome> outcome_of(kernels::jpeg::Outcome decoded, bool complete, const SampledTime& transform) {
+  if (decoded == kernels::jpeg::Outcome::kLate) return FusedOutcome{deadline_error(), transform.total()};
+  if (decoded == kernels::jpeg::Outcome::kNotHere || !complete) return std::nullopt;
+  return FusedOutcome{{}, transform.total()};
+}
+
+// --- exact ---
+
+// The crop's rows, of which the last four are in memory.
+class RowTap final : public kernels::jpeg::PixelConsumer {
+ public:
+  // `box`: what is decoded of the crop. `memory`: bytes(box, channels).
+  RowTap(kernels::RowResampler& resampler, const kernels::Box& box, int channels, std::uint8_t* memory)
+      : resampler_(resampler), box_(box), memory_(memory), stride_(stride_of(box, channels)) {
+    rows_ = {memory - std::ptrdiff_t{box.left} * channels, stride_, 0, kernels::RowResampler::kRowsHeld - 1};
+  }
+  static std::size_t bytes(const kernels::Box& box, int channels) {
+    return static_cast<std::size_t>(kernels::RowResampler::kRowsHeld * stride_of(box, channels));
+  }
+
+  void begin() override { resampler_.begin(); }
+  std::uint8_t* place(int y) override { return memory_ + (box_.top + y) % kernels::RowResampler::kRowsHeld * stride_; }
+  void take(int y) override {
+    const bool four = y % kernels::RowResampler::kRowsHeld == kernels::RowResampler::kRowsHeld - 1;
+    if (four || y == box_.height - 1) time_.time([&] { resampler_.take(rows_, box_.top + y + 1); });
+  }
+  const SampledTime& time() const { return time_; }
+
+ private:
+  static std::ptrdiff_t stride_of(const kernels::Box& box, int channels) {
+    return (std::ptrdiff_t{box.width} * channels + 127) / 64 * 64;
+  }
+
+  kernels::RowResampler& resampler_;
+  kernels::Box box_;
+  std::uint8_t* memory_;
+  std::ptrdiff_t stride_;
+  kernels::SamplePlane rows_;
+  SampledTime time_;
+};
+
+// --- fast ---
 
 // A component's blocks are transformed to so many times fewer samples a side.
 using Reductions = std::array<int, 3>;
@@ -42,22 +116,23 @@ kernels::PlaneLayout layout_of(const kernels::jpeg::Header& header, const Reduct
   return layout;
 }
 
-// From the decoder to the resampler, and from there to the store.
-class Tap final : public kernels::jpeg::PlaneConsumer {
+class PlaneTap final : public kernels::jpeg::PlaneConsumer {
  public:
-  Tap(kernels::PlaneResampler& resampler, const kernels::PlaneResampleSpec& job, kernels::ImageStore& store)
+  PlaneTap(kernels::PlaneResampler& resampler, const kernels::PlaneResampleSpec& job, kernels::ImageStore& store)
       : resampler_(resampler), job_(job), store_(store) {}
 
   void begin() override { resampler_.begin(job_); }
   void take(const kernels::SamplePlane* planes, const int* ready) override {
     const auto store_row = [this](int y, std::uint8_t* const* rows) { store_.store_planes(y, rows); };
-    resampler_.take(planes, ready, kernels::plane_row_sink(store_row));
+    time_.time([&] { resampler_.take(planes, ready, kernels::plane_row_sink(store_row)); });
   }
+  const SampledTime& time() const { return time_; }
 
  private:
   kernels::PlaneResampler& resampler_;
   const kernels::PlaneResampleSpec& job_;
   kernels::ImageStore& store_;
+  SampledTime time_;
 };
 
 int rows_held(const kernels::PlaneResampler& resampler, int planes) {
@@ -68,35 +143,46 @@ int rows_held(const kernels::PlaneResampler& resampler, int planes) {
 
 }  // namespace
 
-std::optional<Result<void>> make_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
-                                           const FusedTools& tools) {
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(request.bytes_untrusted.data());
-  const auto header = kernels::jpeg::read_header({bytes, request.bytes_untrusted.size()});
-  if (!header || header->size != request.stored) return std::nullopt;
+std::optional<FusedOutcome> make_exact_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
+                                                 const FusedTools& tools) {
+  const auto header = read_header(request);
+  if (!header) return std::nullopt;
+  kernels::ResampleSpec spec = output.resample;
+  spec.channels = header->components;
+  kernels::ImageStore store(output.table, output.tensor, {spec.window.width, spec.window.height}, spec.channels,
+                            output.flip, tools.workspace);
+  const kernels::ResamplePlan plan = tools.workspace.plan(spec);
+  kernels::RowResampler resampler(plan, tools.workspace, kernels::row_sink(store));
+  const kernels::Box needed = kernels::needed_source(plan);
+  std::uint8_t* const memory = tools.rows.reserve(RowTap::bytes(needed, spec.channels));
+  if (memory == nullptr) return FusedOutcome{memory_error()};
+  RowTap tap(resampler, needed, spec.channels, memory);
+  const kernels::Box box{output.left + needed.left, output.top + needed.top, needed.width, needed.height};
+  const kernels::jpeg::Outcome decoded = with_index(request.index, [&](auto* seeking) {
+    return tools.decoder.decode_rows(*header, box, tap, request.deadline, seeking);
+  });
+  return outcome_of(decoded, resampler.is_complete(), tap.time());
+}
+
+std::optional<FusedOutcome> make_fast_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
+                                                const FusedTools& tools) {
+  const auto header = read_header(request);
+  if (!header) return std::nullopt;
   const kernels::Box& window = output.resample.window;
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, header->components,
                             kernels::Flip::kNone, tools.workspace);
   const Reductions by = reductions_of(*header, output.resample);
   const kernels::PlaneResampleSpec job{output.resample, output.left, output.top, layout_of(*header, by), output.flip};
-  tools.resampler.begin(job);
-  Tap tap(tools.resampler, job, store);
-  const kernels::jpeg::PlaneRequest planes{.box = tools.resampler.needed(),
-                                           .rows_held = rows_held(tools.resampler, header->components),
+  tools.planes.begin(job);
+  PlaneTap tap(tools.planes, job, store);
+  const kernels::jpeg::PlaneRequest planes{.box = tools.planes.needed(),
+                                           .rows_held = rows_held(tools.planes, header->components),
                                            .sides = {8 / by[0], 8 / by[1], 8 / by[2]},
                                            .consumer = tap};
-  const kernels::jpeg::Outcome outcome = with_index(request.index, [&](auto* seeking) {
+  const kernels::jpeg::Outcome decoded = with_index(request.index, [&](auto* seeking) {
     return tools.decoder.decode_planes(*header, planes, request.deadline, seeking);
   });
-  switch (outcome) {
-    case kernels::jpeg::Outcome::kDecoded:
-      if (tools.resampler.is_complete()) return Result<void>();
-      break;
-    case kernels::jpeg::Outcome::kLate:
-      return Result<void>(deadline_error());
-    case kernels::jpeg::Outcome::kNotHere:
-      break;
-  }
-  return std::nullopt;
+  return outcome_of(decoded, tools.planes.is_complete(), tap.time());
 }
 
 }  // namespace millrace

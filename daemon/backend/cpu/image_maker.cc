@@ -147,7 +147,7 @@ kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe
           .filter = static_cast<kernels::Filter>(recipe.filter)};
 }
 
-bool has_fast_form(const kernels::ResampleSpec& spec) {
+bool has_fused_form(const kernels::ResampleSpec& spec) {
   return spec.filter != kernels::Filter::kNearest;
 }
 
@@ -167,7 +167,7 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
-  const bool fast = fidelity == Fidelity::kFast && has_fast_form(spec);
+  const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
   kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels,
                             fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
@@ -175,25 +175,28 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
 }
 
-// --- fast ---
+// --- without a picture in between ---
 
 // nullopt: not for the fused path.
-std::optional<Result<void>> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
-                                       ImageWorkspace& workspace) {
+std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
+                                       ImageWorkspace& workspace, Fidelity fidelity) {
   const SourceInfo& info = task.image.info;
   const SampleGeometry& geometry = task.geometry;
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, 3);
-  if (workspace.jpeg() == nullptr || info.format != ImageFormat::kJpeg || !has_fast_form(spec)) return std::nullopt;
+  if (workspace.jpeg() == nullptr || info.format != ImageFormat::kJpeg || !has_fused_form(spec)) return std::nullopt;
   if (kernels::orientation_of(info.orientation) != kernels::Orientation::kUpright) return std::nullopt;
   std::optional<IndexUse> index = index_use(task, workspace);
-  return make_from_jpeg({task.image.bytes.view(), to_kernels(info.stored), {}, deadline, index ? &*index : nullptr},
-                        {.resample = spec,
-                         .left = geometry.crop.left,
-                         .top = geometry.crop.top,
-                         .flip = flip_of(geometry),
-                         .table = workspace.store_table(recipe),
-                         .tensor = task.out},
-                        {*workspace.jpeg(), workspace.planes(), workspace.arithmetic()});
+  const DecodeRequest request{
+      task.image.bytes.view(), to_kernels(info.stored), {}, deadline, index ? &*index : nullptr};
+  const FusedOutput output{.resample = spec,
+                           .left = geometry.crop.left,
+                           .top = geometry.crop.top,
+                           .flip = flip_of(geometry),
+                           .table = workspace.store_table(recipe),
+                           .tensor = task.out};
+  const FusedTools tools{*workspace.jpeg(), workspace.planes(), workspace.arithmetic(), workspace.decoded()};
+  return fidelity == Fidelity::kFast ? make_fast_from_jpeg(request, output, tools)
+                                     : make_exact_from_jpeg(request, output, tools);
 }
 
 std::chrono::microseconds since(Clock::time_point begun) {
@@ -205,13 +208,11 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
   MILLRACE_TRY_VOID(check_task(task, recipe));
-  if (fidelity == Fidelity::kFast) {
-    const auto made = make_fused(task, recipe, begun + limits.time, workspace);
-    outcome.decode = since(begun);
-    if (made) {
-      workspace.trim(0);
-      return *made;
-    }
+  if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity)) {
+    outcome.transform = fused->transform;
+    outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
+    workspace.trim(0);
+    return fused->made;
   }
   const kernels::Box needed = needed_box(task.geometry, recipe, workspace.arithmetic());
   const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace);

@@ -25,9 +25,9 @@ std::ptrdiff_t round_up(std::ptrdiff_t value) {
 
 }  // namespace
 
-bool Assembler::begin(const Header& header, const Box& box, const MutableU8View& out,
+bool Assembler::begin(const Header& header, const Box& box, PixelConsumer& pixels,
                       std::chrono::steady_clock::time_point deadline) {
-  out_ = out;
+  pixels_ = &pixels;
   consumer_ = nullptr;
   lines_held_ = 2;
   sides_ = {kBlock, kBlock, kBlock};
@@ -255,7 +255,10 @@ void Assembler::make_rows() {
   const int end = box_.top + box_.height;
   const int known = kBlock * v_ * (line_ + 1) - (v_ == 2 ? 1 : 0);
   const int ready = line_ + 1 == lines_.end ? end : std::min(end, known);
-  for (; next_row_ < ready; ++next_row_) make_row(next_row_);
+  for (; next_row_ < ready; ++next_row_) {
+    make_row(next_row_);
+    pixels_->take(next_row_ - box_.top);
+  }
 }
 
 void Assembler::hand_over_planes() {
@@ -272,7 +275,7 @@ void Assembler::hand_over_planes() {
 }
 
 void Assembler::make_row(int y) {
-  std::uint8_t* const pixels = out_.row(y - box_.top);
+  std::uint8_t* const pixels = pixels_->place(y - box_.top);
   const std::uint8_t* const luma = planes_[0].row(y) + box_.left - columns_.begin * kBlock * h_;
   if (components_ == 1) {
     std::memcpy(pixels, luma, static_cast<std::size_t>(box_.width));

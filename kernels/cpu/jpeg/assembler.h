@@ -27,6 +27,18 @@ class PlaneConsumer {
   virtual void take(const SamplePlane* planes, const int* ready) = 0;
 };
 
+// Takes rows of finished pixels.
+class PixelConsumer {
+ public:
+  virtual ~PixelConsumer() = default;
+  // Rows come from the box's first on: before that, and again where decoding starts over.
+  virtual void begin() = 0;
+  // Where the box's row `y` goes: box.width pixels.
+  virtual std::uint8_t* place(int y) = 0;
+  // It is there.
+  virtual void take(int y) = 0;
+};
+
 // What of the image is wanted: the pixels of `box` with the samples beside it that chroma smoothing looks at.
 struct PlaneRequest {
   Box box;
@@ -40,9 +52,9 @@ class Assembler final : public SeekConsumer {
  public:
   explicit Assembler(Target target) : transform_(inverse_dct(target)), rows_(pixel_row_kernels(target)) {}
 
-  // Before the first block. False: no memory. REQUIRES: `box` lies inside header.size and is not empty; `out` has its
-  // size and header.components channels.
-  bool begin(const Header& header, const Box& box, const MutableU8View& out,
+  // Before the first block. False: no memory. REQUIRES: `box` lies inside header.size and is not empty. Pixels have
+  // header.components channels.
+  bool begin(const Header& header, const Box& box, PixelConsumer& pixels,
              std::chrono::steady_clock::time_point deadline);
   // The same for planes.
   bool begin(const Header& header, const PlaneRequest& request, std::chrono::steady_clock::time_point deadline);
@@ -112,9 +124,9 @@ class Assembler final : public SeekConsumer {
   int h_ = 1, v_ = 1;  // luma samples a chroma sample stands for
   McuRange mcus_;      // of the image, end: how many columns and rows there are
   Box box_;
-  MutableU8View out_;
-  PlaneConsumer* consumer_ = nullptr;  // none: pixels are wanted
-  int lines_held_ = 2;                 // MCU rows in the planes, a power of two
+  PixelConsumer* pixels_ = nullptr;  // either of them
+  PlaneConsumer* consumer_ = nullptr;
+  int lines_held_ = 2;  // MCU rows in the planes, a power of two
   std::array<int, 3> sides_{kBlock, kBlock, kBlock};
   std::chrono::steady_clock::time_point deadline_;
   Dequantiser dequantisers_[3];

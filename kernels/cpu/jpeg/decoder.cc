@@ -39,6 +39,18 @@ class InOrder final : public SeekConsumer {
   std::int64_t left_;
 };
 
+// All rows stay.
+class Picture final : public PixelConsumer {
+ public:
+  explicit Picture(const MutableU8View& out) : out_(out) {}
+  void begin() override {}
+  std::uint8_t* place(int y) override { return out_.row(y); }
+  void take(int) override {}
+
+ private:
+  MutableU8View out_;
+};
+
 }  // namespace
 
 Decoder::Decoder(Target target, Streams streams, SegmentPath segments)
@@ -52,7 +64,16 @@ Decoder::Decoder(Target target, Streams streams, SegmentPath segments)
 
 Outcome Decoder::decode(const Header& header, const Box& box, const MutableU8View& out,
                         std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
-  const auto begin = [&] { return assembler_.begin(header, box, out, deadline); };
+  Picture picture(out);
+  return decode_rows(header, box, picture, deadline, seeking);
+}
+
+Outcome Decoder::decode_rows(const Header& header, const Box& box, PixelConsumer& consumer,
+                             std::chrono::steady_clock::time_point deadline, Seeking* seeking) {
+  const auto begin = [&] {
+    consumer.begin();
+    return assembler_.begin(header, box, consumer, deadline);
+  };
   return assemble(header, begin, seeking);
 }
 

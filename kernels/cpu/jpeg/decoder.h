@@ -56,11 +56,16 @@ class Decoder {
   // REQUIRES: kVectors only with Target::kAvx512.
   Decoder(Target target, Streams streams, SegmentPath segments);
 
-  // The pixels of `box` into `out`: header.components channels. REQUIRES: as for Assembler::begin().
+  // The pixels of `box` into `out`: header.components channels. REQUIRES: as for Assembler::begin();
+  // `out` has the box's size.
   // With `seeking`: decodes only what the box needs where there is a good index, and makes one where there is none or
   // too short a one. An index reaches as far as boxes did.
   Outcome decode(const Header& header, const Box& box, const MutableU8View& out,
                  std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
+
+  // The same, row by row.
+  Outcome decode_rows(const Header& header, const Box& box, PixelConsumer& consumer,
+                      std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
 
   // The planes of a box to a consumer, MCU row by MCU row. It has all of them when the outcome is kDecoded.
   Outcome decode_planes(const Header& header, const PlaneRequest& request,
