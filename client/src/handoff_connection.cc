@@ -4,12 +4,16 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "client/src/unix_socket.h"
+#include "proto/base/socket_message.h"
 
 namespace millrace {
 inline namespace client {
 namespace {
+
+constexpr std::size_t kDescriptorsSeen = 4;  // the segment, the reply socket
 
 shm::HandoffRequest request_of(shm::RequestKind kind) {
   shm::HandoffRequest request{};
@@ -23,20 +27,6 @@ Error socket_error(std::string_view doing, int error) {
   if (error == EAGAIN || error == EWOULDBLOCK)
     return Error{Code::kDeadline, std::string(doing) + ": the daemon did not answer in time"};
   return Error{Code::kUnavailable, errno_error(doing, error).message};
-}
-
-std::vector<UniqueFd> take_descriptors(msghdr& message) {
-  std::vector<UniqueFd> taken;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
-      taken.emplace_back(fd);
-    }
-  }
-  return taken;
 }
 
 Code checked_code(std::uint32_t code) {
@@ -80,24 +70,11 @@ Result<void> HandoffConnection::offer_ring(int memfd, Bytes size, Deadline deadl
 }
 
 Result<void> HandoffConnection::send(const shm::HandoffRequest& request, int fd, Deadline deadline) {
-  iovec bytes{const_cast<shm::HandoffRequest*>(&request), sizeof request};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
-  }
+  const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
   ssize_t sent = -1;
   do {
     set_timeouts(socket_.get(), deadline);
-    sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
+    sent = send_message(socket_.get(), std::as_bytes(std::span(&request, 1)), descriptors);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) return socket_error("hand-off: sending", errno);
   return {};
@@ -106,23 +83,15 @@ Result<void> HandoffConnection::send(const shm::HandoffRequest& request, int fd,
 Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors,
                                                      Deadline deadline) {
   shm::HandoffReply reply{};
-  iovec bytes{&reply, sizeof reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t received = -1;
+  ReceivedMessage received;
   do {
     set_timeouts(socket_.get(), deadline);
-    received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (received < 0 && errno == EINTR);
-  if (received < 0) return socket_error("hand-off: receiving", errno);
-  std::vector<UniqueFd> taken = take_descriptors(message);
-  if (received == 0)
+    received = receive_message(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), kDescriptorsSeen);
+  } while (received.bytes < 0 && errno == EINTR);
+  if (received.bytes < 0) return socket_error("hand-off: receiving", errno);
+  if (received.bytes == 0)
     return Error{Code::kUnavailable, "hand-off: the daemon closed the connection; it may be stopping, try again"};
-  if (received != sizeof reply || reply.magic != shm::kHandoffMagic)
+  if (received.bytes != sizeof reply || reply.magic != shm::kHandoffMagic)
     return Error{Code::kPrecondition,
                  "hand-off: this is not a Millrace daemon's socket, or one of a version that does not fit; "
                  "install libmillrace and millraced of the same version"};
@@ -134,7 +103,7 @@ Result<shm::HandoffReply> HandoffConnection::receive(shm::ReplyKind expected, st
     return Error{checked_code(reply.code), std::string(reply.message, ::strnlen(reply.message, sizeof reply.message))};
   if (reply.kind != static_cast<std::uint32_t>(expected))
     return Error{Code::kInternal, "hand-off: an answer of kind " + std::to_string(reply.kind) + " came out of turn"};
-  if (descriptors != nullptr) *descriptors = std::move(taken);
+  if (descriptors != nullptr) *descriptors = std::move(received.descriptors);
   return reply;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "daemon/serve/socket_path.h"
+#include "proto/base/socket_message.h"
 
 namespace millrace {
 namespace {
@@ -30,19 +31,6 @@ Result<std::vector<gid_t>> groups_of(int connection) {
     groups.resize(count);
     if (fitted) return groups;
   }
-}
-
-void take_descriptors(msghdr& message, Datagram& datagram) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof fd);
-      datagram.descriptors.emplace_back(fd);
-    }
-  }
-  datagram.dropped = (message.msg_flags & MSG_CTRUNC) != 0;
 }
 
 }  // namespace
@@ -76,46 +64,25 @@ Result<Caller> caller_of(int connection) {
 
 Datagram receive_datagram(int connection) {
   std::array<std::byte, sizeof(shm::HandoffRequest) + 1> bytes{};
-  iovec part{bytes.data(), bytes.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsSeen * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-
   Datagram datagram;
-  const ssize_t received = ::recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (received < 0) {
+  ReceivedMessage received = receive_message(connection, bytes, kDescriptorsSeen, MSG_DONTWAIT);
+  if (received.bytes < 0) {
     const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     datagram.what = later ? Received::kNothing : Received::kEnd;
     return datagram;
   }
-  take_descriptors(message, datagram);
-  datagram.what = received == 0 ? Received::kEnd : Received::kMessage;  // an empty datagram says goodbye as well
-  datagram.bytes.assign(bytes.begin(), bytes.begin() + received);
+  datagram.descriptors = std::move(received.descriptors);
+  datagram.dropped = received.dropped;
+  datagram.what = received.bytes == 0 ? Received::kEnd : Received::kMessage;  // an empty datagram says goodbye as well
+  datagram.bytes.assign(bytes.begin(), bytes.begin() + received.bytes);
   return datagram;
 }
 
 Result<void> send_reply(int connection, const shm::HandoffReply& reply, std::span<const int> descriptors) {
-  iovec part{const_cast<shm::HandoffReply*>(&reply), sizeof reply};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsSent * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
   MILLRACE_CHECK(descriptors.size() <= kDescriptorsSent);
-  if (!descriptors.empty()) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size_bytes());
-  }
   ssize_t sent = -1;
   do {
-    sent = ::sendmsg(connection, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent = send_message(connection, std::as_bytes(std::span(&reply, 1)), descriptors, MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(sizeof reply)) return {};
   return Error{Code::kUnavailable, errno_error("hand-off: sending to the client", errno).message};

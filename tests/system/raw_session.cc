@@ -9,6 +9,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "proto/base/socket_message.h"
+
 namespace millrace {
 namespace {
 
@@ -26,17 +28,7 @@ UniqueFd connect_to(const std::string& path) {
   return socket;
 }
 
-constexpr std::size_t kMostDescriptors = 8;
-
-UniqueFd descriptor_in(msghdr& message) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
-    return UniqueFd(fd);
-  }
-  return {};
-}
+constexpr std::size_t kDescriptorsSeen = 8;
 
 std::chrono::system_clock::time_point patience() {
   return std::chrono::system_clock::now() + std::chrono::seconds(kRawPatienceSeconds);
@@ -59,39 +51,19 @@ void RawHandoff::hello() {
 }
 
 bool RawHandoff::send(std::span<const std::byte> message, std::span<const int> descriptors) const {
-  if (descriptors.size() > kMostDescriptors) throw std::runtime_error("too many descriptors for one message of a test");
-  iovec bytes{const_cast<std::byte*>(message.data()), message.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &bytes;
-  header.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
-    cmsghdr* part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-    std::memcpy(CMSG_DATA(part), descriptors.data(), descriptors.size_bytes());
-  }
-  return sendmsg(socket_.get(), &header, MSG_NOSIGNAL) == static_cast<ssize_t>(message.size());
+  return send_message(socket_.get(), message, descriptors) == static_cast<ssize_t>(message.size());
 }
 
 RawHandoff::Received RawHandoff::receive() const {
   Received received;
-  iovec bytes{&received.reply, sizeof received.reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &bytes;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  const ssize_t count = recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
+  ReceivedMessage message =
+      receive_message(socket_.get(), std::as_writable_bytes(std::span(&received.reply, 1)), kDescriptorsSeen);
+  const ssize_t count = message.bytes;
   if (count < 0 && errno != ECONNRESET) throw std::runtime_error(std::string("hand-off: ") + std::strerror(errno));
   received.closed = count <= 0;
   if (!received.closed && count != sizeof received.reply)
     throw std::runtime_error("hand-off: an answer of a wrong size");
-  received.descriptor = descriptor_in(header);
+  if (!message.descriptors.empty()) received.descriptor = std::move(message.descriptors.front());
   return received;
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "proto/base/socket_message.h"
+
 namespace millrace::test {
 namespace {
 
@@ -165,22 +167,15 @@ void ScriptedDaemon::serve_handoff() {
     }
     for (;;) {
       shm::HandoffRequest request{};
-      iovec bytes{&request, sizeof request};
-      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-      msghdr message{};
-      message.msg_iov = &bytes;
-      message.msg_iovlen = 1;
-      message.msg_control = control;
-      message.msg_controllen = sizeof control;
-      if (::recvmsg(fd, &message, MSG_CMSG_CLOEXEC) <= 0) break;
+      ReceivedMessage message = receive_message(fd, std::as_writable_bytes(std::span(&request, 1)), 1);
+      if (message.bytes <= 0) break;
       MutexLock lock(mutex_);
       if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kHello)) {
         reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused, -1);
         continue;
       }
-      int ring = -1;
-      if (const cmsghdr* part = CMSG_FIRSTHDR(&message)) std::memcpy(&ring, CMSG_DATA(part), sizeof ring);
-      MILLRACE_CHECK(rings_.try_push(UniqueFd(ring)));
+      MILLRACE_CHECK(
+          rings_.try_push(message.descriptors.empty() ? UniqueFd() : std::move(message.descriptors.front())));
       reply(shm::ReplyKind::kRingTaken, -1);
     }
     if (!closed_.try_push(1)) return;
@@ -195,21 +190,8 @@ void ScriptedDaemon::reply(shm::ReplyKind kind, int fd) {
   answer.code = static_cast<std::uint32_t>(Code::kExhausted);
   answer.segment_bytes = segment_.size();
   std::strncpy(answer.message, options_.refusal.c_str(), sizeof answer.message - 1);
-  iovec bytes{&answer, sizeof answer};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
-  }
-  MILLRACE_CHECK(::sendmsg(connection_.get(), &message, MSG_NOSIGNAL) >= 0);
+  const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
+  MILLRACE_CHECK(send_message(connection_.get(), std::as_bytes(std::span(&answer, 1)), descriptors) >= 0);
 }
 
 }  // namespace millrace::test

@@ -5,7 +5,6 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-#include <array>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -21,6 +20,7 @@
 
 #include "daemon/serve/handoff_server.h"
 #include "proto/base/mutex.h"
+#include "proto/base/socket_message.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -124,21 +124,8 @@ class RawClient {
   void hang_up() { socket_.reset(); }
 
   bool send(const void* bytes, std::size_t size, const std::vector<int>& descriptors = {}) const {
-    iovec part{const_cast<void*>(bytes), size};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(200 * sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!descriptors.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
-      cmsghdr* rights = CMSG_FIRSTHDR(&message);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(descriptors.size() * sizeof(int));
-      std::memcpy(CMSG_DATA(rights), descriptors.data(), descriptors.size() * sizeof(int));
-    }
-    return ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+    const std::span message(static_cast<const std::byte*>(bytes), size);
+    return send_message(socket_.get(), message, descriptors) == static_cast<ssize_t>(size);
   }
   bool send(const shm::HandoffRequest& request, const std::vector<int>& descriptors = {}) const {
     return send(&request, sizeof request, descriptors);
@@ -148,20 +135,9 @@ class RawClient {
   // `descriptor` until the next.
   std::optional<shm::HandoffReply> receive() {
     shm::HandoffReply reply{};
-    iovec part{&reply, sizeof reply};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    if (::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof reply)) return std::nullopt;
-    descriptor.reset();
-    if (const cmsghdr* rights = CMSG_FIRSTHDR(&message)) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-      descriptor.reset(fd);
-    }
+    ReceivedMessage received = receive_message(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), 1);
+    if (received.bytes != static_cast<ssize_t>(sizeof reply)) return std::nullopt;
+    descriptor = received.descriptors.empty() ? UniqueFd() : std::move(received.descriptors.front());
     return reply;
   }
 

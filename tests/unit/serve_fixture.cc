@@ -9,6 +9,7 @@
 #include <cstring>
 #include <future>
 
+#include "proto/base/socket_message.h"
 #include "proto/rpc/unix_address.h"
 #include "proto/shm/segment_layout.h"
 
@@ -166,21 +167,10 @@ RawClient::RawClient(const std::string& socket, std::uint32_t flags)
 
 shm::HandoffReply RawClient::receive(std::vector<UniqueFd>* descriptors) {
   shm::HandoffReply reply{};
-  iovec part{&reply, sizeof reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  REQUIRE(::recvmsg(handoff_.get(), &message, MSG_CMSG_CLOEXEC) == sizeof reply);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr) return reply;
-  for (std::size_t i = 0; i < (header->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-    UniqueFd owned(fd);
-    if (descriptors != nullptr) descriptors->push_back(std::move(owned));
+  ReceivedMessage message = receive_message(handoff_.get(), std::as_writable_bytes(std::span(&reply, 1)), 2);
+  REQUIRE(message.bytes == sizeof reply);
+  if (descriptors != nullptr) {
+    for (UniqueFd& descriptor : message.descriptors) descriptors->push_back(std::move(descriptor));
   }
   return reply;
 }

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "proto/base/socket_message.h"
 #include "proto/shm/segment_layout.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/serve_fixture.h"
@@ -395,20 +396,8 @@ TEST_CASE("a ring without a session is refused, and so is one that is not a seal
   const auto offer_from = [&](const RawClient& from) {
     const UniqueFd memory(::memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     REQUIRE(::ftruncate(memory.get(), 4'096) == 0);
-    iovec part{const_cast<shm::HandoffRequest*>(&offer), sizeof offer};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = memory.get();
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-    REQUIRE(::sendmsg(from.handoff(), &message, MSG_NOSIGNAL) == sizeof offer);
+    const int descriptor = memory.get();
+    REQUIRE(send_message(from.handoff(), std::as_bytes(std::span(&offer, 1)), {&descriptor, 1}) == sizeof offer);
   };
 
   offer_from(early);
