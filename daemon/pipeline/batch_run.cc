@@ -5,6 +5,11 @@
 
 namespace millrace {
 
+bool BatchRun::first_bad_is_known() {
+  while (made_in_order < count() && samples[made_in_order].done && !samples[made_in_order].error) ++made_in_order;
+  return made_in_order < count() && samples[made_in_order].done;
+}
+
 SampleFailure BatchRun::failure(std::uint32_t index) const {
   const SampleRequest& sample = request.samples[index];
   return SampleFailure{index, sample.id, source_name(sample.source), *samples[index].error};

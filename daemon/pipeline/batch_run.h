@@ -31,6 +31,7 @@ struct SampleRun {
   std::uint32_t backend = 0;  // that made it, or tried last
   std::uint8_t flags = 0;     // shm::SampleFlags
   bool laid_out = false;
+  bool done = false;  // made, or given up
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
 };
 
@@ -58,12 +59,15 @@ struct BatchRun {
   std::uint32_t fetched = 0;                        // came back from fetch, for better or worse
   std::uint32_t finished = 0;                       // made, or given up
   std::uint32_t bad = 0;                            // of the finished ones, given up
+  std::uint32_t made_in_order = 0;                  // the first ones, up to one that is not made
   std::uint32_t outstanding = 0;                    // fetch tasks and jobs that will still call back
   Bytes tensor;                                     // bytes of the finished tensor
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(samples.size()); }
   bool unfetched() const { return next_fetch < count() || !fetch_again.empty(); }
   bool running() const { return phase == Phase::kRunning; }
+  // Whether all samples before the lowest-numbered bad one are made, so that no other one can turn out to be it.
+  bool first_bad_is_known();
   SampleFailure failure(std::uint32_t index) const;
   std::vector<SampleFailure> failures() const;  // of all samples, in order
 };

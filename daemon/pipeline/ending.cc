@@ -25,6 +25,7 @@ void carry_out(const std::vector<RepairStep>& steps) {
 void Pipeline::State::give_up(BatchRun& batch, std::uint32_t index, Error error) {
   if (error.code != Code::kCancelled) counters.add(MetricId::samples_bad);
   batch.samples[index].error = std::move(error);
+  batch.samples[index].done = true;
   ++batch.finished;
   ++batch.bad;
 }
@@ -33,7 +34,7 @@ void Pipeline::State::give_up(BatchRun& batch, std::uint32_t index, Error error)
 void Pipeline::State::settle(const BatchPtr& batch) {
   if (batch->phase == BatchRun::Phase::kFailing && batch->outstanding == 0) return end(batch);
   if (!batch->running()) return;
-  const bool fatal = batch->bad > 0 && batch->request.on_error == OnError::kFail;
+  const bool fatal = batch->bad > 0 && batch->request.on_error == OnError::kFail && batch->first_bad_is_known();
   if (batch->finished < batch->count() && !fatal) return;
   find(batch->session)->parts.sink->ending();  // the client wakes up while we mend and write records
   Result<std::vector<RepairStep>> steps = mend(*batch);

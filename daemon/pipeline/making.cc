@@ -115,6 +115,7 @@ void Pipeline::State::note_outcome(BatchRun& batch, std::size_t backend, SampleT
   encoded_in_flight -= Bytes{task.image.bytes.size()};
   counters.subtract(MetricId::encoded_in_flight, task.image.bytes.size());
   if (outcome.error) return give_up(batch, task.index, *outcome.error);
+  sample.done = true;
   ++batch.finished;
   counters.add(MetricId::samples_completed);
 }

@@ -24,7 +24,7 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
   switch (image.info.format) {
     case ImageFormat::kJpeg:
-      return 50'000 + bytes * 11 / 2 + crop * 3 / 2;
+      return 50'000 + bytes * 3 + crop * 3 / 2;
     case ImageFormat::kPng:
       return 190'000 + pixels * 38;
     case ImageFormat::kWebp:

@@ -95,6 +95,34 @@ TEST_CASE("on_error fail names the first bad sample and its reason", "[pipeline]
   REQUIRE_THAT(steps.error().message, Catch::Contains("sample 1 (/x/1): broken"));
 }
 
+TEST_CASE("the lowest-numbered bad sample is known when all before it are made", "[pipeline]") {
+  BatchRun batch;
+  batch.samples.resize(4);
+  const auto finish = [&](std::uint32_t index, bool good) {
+    if (!good) batch.samples[index].error = Error{Code::kInvalid, "broken"};
+    batch.samples[index].done = true;
+    return batch.first_bad_is_known();
+  };
+
+  REQUIRE_FALSE(batch.first_bad_is_known());
+  REQUIRE_FALSE(finish(3, false));
+  REQUIRE_FALSE(finish(0, true));
+  batch.samples[1].error = Error{Code::kUnavailable, "to be tried elsewhere"};
+  REQUIRE_FALSE(batch.first_bad_is_known());
+  batch.samples[1].error.reset();
+  REQUIRE_FALSE(finish(2, false));
+  REQUIRE(finish(1, true));
+  REQUIRE(batch.made_in_order == 2);
+}
+
+TEST_CASE("no bad sample is known in a batch without any", "[pipeline]") {
+  BatchRun batch;
+  batch.samples.resize(2);
+  for (SampleRun& sample : batch.samples) sample.done = true;
+
+  REQUIRE_FALSE(batch.first_bad_is_known());
+}
+
 TEST_CASE("on_error skip closes the gaps and keeps the order", "[pipeline]") {
   Fixture fixture(OnError::kSkip, {0, 2});
 
