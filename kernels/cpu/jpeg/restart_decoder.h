@@ -23,6 +23,8 @@ class RestartDecoder {
   // `scan`: decodes long intervals; outlives this.
   RestartDecoder(Target target, SegmentPath path, Streams streams, ScanDecoder& scan)
       : target_(target), path_(path), streams_(streams), kernels_(entropy_kernels(target)), scan_(scan) {}
+  RestartDecoder(const RestartDecoder&) = delete;
+  RestartDecoder& operator=(const RestartDecoder&) = delete;
 
   // The MCUs of `window`, and those that stand before them in their intervals, to `consumer`. kStopped: it wanted no
   // more. kOdd: damaged, or another decoder should judge it; what the consumer got means nothing.
