@@ -9,9 +9,9 @@
 // Rapids), 2026-11-22, RandomResizedCrop to 224x224 uint8, twice each of 48 photographs (rank correlation 0.94 and
 // 0.94, median relative error 0.09 and 0.18).
 //
-// JPEG: by its order alone, for the same work, four times each of 167 photographs, two runs. Whether a seek index covers
-// the image is not asked. With one, 5 ns a byte of the crop's own rows and columns tell more; batches would gain 0.7 %.
-// Rank correlation with the time, and, simulated, what batches of 32 take on eight lanes:
+// JPEG: by its order alone, for the same work, four times each of 167 photographs, two runs. Whether a seek index
+// covers the image is not asked. With one, 5 ns a byte of the crop's own rows and columns tell more; batches would gain
+// 0.7 %. Rank correlation with the time, and, simulated, what batches of 32 take on eight lanes:
 //
 //                                       first touch    by an index    one half each    batches by an index
 //     5.5 ns (least squares, first)     0.93 - 0.94    0.85 - 0.86    0.82 - 0.83      1.051 - 1.058
