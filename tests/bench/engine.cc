@@ -122,7 +122,7 @@ class Consumer : public kernels::jpeg::SeekConsumer {
     return true;
   }
   kernels::jpeg::DcPredictors predictors() const override { return predictors_; }
-  void watch(std::span<kernels::jpeg::SeekPlace>) override {}
+  void note_levels(std::int16_t*) override {}
 
  private:
   int in_mcu_, luma_, at_ = 0;

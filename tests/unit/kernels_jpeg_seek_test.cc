@@ -154,9 +154,10 @@ TEST_CASE("boxes of photographs and unusual files are the same with a seek index
 TEST_CASE("a seek index has the bytes of the worked example", "[kernels][seek]") {
   const std::uint8_t data[64] = {0x12, 0x34, 0x56};
   SeekRecorder recorder(Target::kScalar);
-  recorder.begin({.columns = 2, .rows = 2, .blocks_in_mcu = 1, .components = 1}, {});
-  recorder.add(2, 11, {5, 0, 0});
-  recorder.add(4, 21, {-1, 0, 0});
+  const std::int16_t levels[] = {5, 5, 5, -1};
+  std::copy_n(levels, 4, recorder.begin({.columns = 2, .rows = 2, .blocks_in_mcu = 1, .components = 1}, {}, 4));
+  recorder.add(2, 11);
+  recorder.add(4, 21);
   File index;
 
   REQUIRE(recorder.write({}, data, 0, 3, kOwner, index));

@@ -58,7 +58,7 @@ bool Assembler::begin(const Header& header, const Box& box, std::chrono::steady_
   if (!reserve_planes()) return false;
   place_blocks();
   predictors_ = {};
-  watched_ = {};
+  note_levels(nullptr);
   at_ = column_ = line_ = job_count_ = 0;
   next_row_ = box_.top;
   late_ = false;
@@ -138,14 +138,13 @@ void Assembler::begin_mcu_row() {
 
 bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
   while (count > 0) {
-    const std::int64_t run = std::min({count, blocks_to_border(), blocks_to_watched()});
+    const std::int64_t run = std::min(count, blocks_to_border());
     if (!(is_wanted() ? add_blocks(blocks, run) : skip_blocks(blocks, run))) return false;
     blocks += run * kCoefficients;
     count -= run;
     at_ += static_cast<int>(run);
     column_ += at_ / blocks_in_mcu_;
     at_ %= blocks_in_mcu_;
-    if (blocks_to_watched() == 0) fill_watched();
     const bool last = line_ + 1 == lines_.end && column_ == columns_.end && at_ == 0;
     if ((last || column_ == mcus_.begin) && !end_mcu_row()) return false;
   }
@@ -168,12 +167,16 @@ std::int64_t Assembler::blocks_to_border() const {
 // DC prediction alone.
 bool Assembler::skip_blocks(std::int16_t* blocks, std::int64_t count) {
   int levels[3] = {predictors_[0], predictors_[1], predictors_[2]};
+  std::int16_t* noted = level_;
   bool odd = false;
   int at = at_;
-  for (std::int64_t i = 0; i < count; ++i) {
-    odd |= is_beyond(levels[places_[at].component] += blocks[i * kCoefficients]);
+  for (std::int64_t i = 0; i < count; ++i, noted += level_step_) {
+    const int level = levels[places_[at].component] += blocks[i * kCoefficients];
+    odd |= is_beyond(level);
+    *noted = static_cast<std::int16_t>(level);
     if (++at == blocks_in_mcu_) at = 0;
   }
+  level_ = noted;
   std::copy(levels, levels + 3, predictors_.begin());
   std::memset(blocks, 0, static_cast<std::size_t>(count) * kBlockBytes);
   return !odd;
@@ -185,7 +188,8 @@ bool Assembler::add_blocks(std::int16_t* blocks, std::int64_t count) {
     Place& place = places_[at];
     const int level = predictors_[static_cast<std::size_t>(place.component)] += blocks[0];
     if (is_beyond(level)) return false;
-    blocks[0] = static_cast<std::int16_t>(level);
+    *level_ = blocks[0] = static_cast<std::int16_t>(level);
+    level_ += level_step_;
     if (!add_job(place, blocks)) return false;
     place.out += place.step;
     if (++at == blocks_in_mcu_) at = 0;
@@ -203,20 +207,9 @@ inline bool Assembler::add_job(const Place& place, std::int16_t* block) {
   return ++job_count_ < kJobs || flush();
 }
 
-void Assembler::watch(std::span<SeekPlace> places) {
-  watched_ = places;
-  if (blocks_to_watched() == 0) fill_watched();
-}
-
-std::int64_t Assembler::blocks_to_watched() const {
-  if (watched_.empty()) return INT64_MAX;
-  const std::int64_t here = std::int64_t{line_} * mcus_.begin + column_;
-  return (watched_.front().mcu - here) * blocks_in_mcu_ - at_;
-}
-
-void Assembler::fill_watched() {
-  watched_.front().predictors = predictors_;
-  watched_ = watched_.subspan(1);
+void Assembler::note_levels(std::int16_t* levels) {
+  level_ = levels == nullptr ? &unnoted_ : levels;
+  level_step_ = levels == nullptr ? 0 : 1;
 }
 
 // Rows left behind are complete as far as the box needs them.

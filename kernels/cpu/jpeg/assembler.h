@@ -68,7 +68,7 @@ class Assembler final : public SeekConsumer {
   bool take(std::int16_t* blocks, std::int64_t count) override;
   bool seek(int line, int column, const DcPredictors& predictors) override;
   DcPredictors predictors() const override { return predictors_; }
-  void watch(std::span<SeekPlace> places) override;
+  void note_levels(std::int16_t* levels) override;
 
   bool is_complete() const { return next_row_ == box_.top + box_.height; }
   bool is_late() const { return late_; }
@@ -106,8 +106,6 @@ class Assembler final : public SeekConsumer {
   bool add_blocks(std::int16_t* blocks, std::int64_t count);
   bool add_job(const Place& place, std::int16_t* block);
   bool flush();
-  void fill_watched();
-  std::int64_t blocks_to_watched() const;
   bool end_mcu_row();
   void make_rows();
   void hand_over_planes();
@@ -142,7 +140,9 @@ class Assembler final : public SeekConsumer {
   Place places_[kMostBlocks];
   int blocks_in_mcu_ = 0, at_ = 0, column_ = 0, line_ = 0;
   DcPredictors predictors_{};
-  std::span<SeekPlace> watched_;
+  std::int16_t unnoted_ = 0;
+  std::int16_t* level_ = &unnoted_;  // where the next block's goes
+  std::ptrdiff_t level_step_ = 0;
   int next_row_ = 0;
   bool late_ = false;
   static constexpr int kJobs = 64;

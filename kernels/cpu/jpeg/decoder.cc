@@ -32,7 +32,7 @@ class InOrder final : public SeekConsumer {
   }
   bool seek(int, int, const DcPredictors&) override { return true; }
   DcPredictors predictors() const override { return {}; }
-  void watch(std::span<SeekPlace>) override {}
+  void note_levels(std::int16_t*) override {}
 
  private:
   BlockConsumer& consumer_;
@@ -199,9 +199,9 @@ ScanEnd Decoder::run_recorded(const Header& header, const SeekPlace& start) {
   make_gate(Gate::kNote, *mcu().front().dc, note_);
   link(exit);
   exit.back().behind_block = {&note_, &mcu().front().behind_dc};
-  recorder_.begin(seek_grid(header), start);
-  const Recording recording{recorder_, assembler_, exit};
   const std::int64_t first = start.mcu * static_cast<std::int64_t>(mcu().size()), blocks = assembler_.blocks_needed();
+  assembler_.note_levels(recorder_.begin(seek_grid(header), start, blocks - first));
+  const Recording recording{recorder_, exit};
   const double share = static_cast<double>(blocks - first) / static_cast<double>(assembler_.blocks_of_image() - first);
   return run({.first_bit = start.bit, .first = first, .blocks = blocks, .recording = &recording}, share, assembler_);
 }

@@ -150,12 +150,10 @@ bool ScanDecoder::hand_over(Stream& stream, std::int64_t begin, std::int64_t end
 
 void ScanDecoder::note_places(Stream& stream, std::int64_t begin, std::int64_t end) {
   SeekRecorder& recorder = scan_.recording->recorder;
-  const std::size_t known = recorder.places().size();
   for (const Note* note = stream.notes.data(); note != stream.cursor.notes; ++note) {
     const std::int64_t block = stream.offset_of(note->last + 1) / kBlockBytes;
     if (block >= begin && block < end) recorder.add(stream.index + block, bit_of(note->place, scan_.data));
   }
-  scan_.recording->consumer.watch(recorder.places().subspan(known));
 }
 
 // Forgets the first blocks, which were handed over.
@@ -243,28 +241,42 @@ bool ScanDecoder::meet(Place& first, Place& second) const {
   return false;
 }
 
-// To the beginning of the next block. False: impossible data.
+// To the beginning of the next block. False: impossible data. Look-ups as in entropy_loop.h, without the coefficients.
 bool ScanDecoder::step(Place& place) const {
   if (place.coefficient == 0) {
-    const Code code = look_up(place.block->dc->code, peek(scan_.data, place.bit));
-    if (code.length > 16) return false;
-    place.bit += code.length + (code.symbol & 15);
-    place.coefficient = 1;
+    if (place.bit > end_bit_ || !step_symbol(place, peek(scan_.data, place.bit))) return false;
   }
-  while (place.coefficient < kCoefficients) {
+  const std::uint64_t* const entries = place.block->ac->entries.data();
+  auto last = static_cast<std::uint64_t>(2 * place.coefficient - 1);  // byte of the block written
+  while (last < kBlockBytes - 1) {
     if (place.bit > end_bit_) return false;
-    const Code code = look_up(place.block->ac->code, peek(scan_.data, place.bit));
-    if (code.length > 16) return false;
-    const int size = code.symbol & 15, run = code.symbol >> 4;
-    place.bit += code.length + size;
-    if (size == 0 && run != 15) break;
-    place.coefficient += run + 1;
-    if (place.coefficient > kCoefficients) return false;
+    const std::uint64_t bits = peek(scan_.data, place.bit);
+    const std::uint64_t entry = entries[bits >> (64 - kIndexBits)];
+    if (last + (entry >> 40 & 255) < kBlockBytes) {
+      place.bit += static_cast<std::int64_t>(entry & 255);
+      last = (last + (entry >> 8 & 255)) | (entry >> 24 & 255);
+    } else {
+      place.coefficient = static_cast<int>(last + 1) / 2;
+      if (!step_symbol(place, bits)) return false;
+      last = static_cast<std::uint64_t>(2 * place.coefficient - 1);
+    }
   }
   place.coefficient = 0;
   place.block = place.block->next;
   ++place.index;
   return true;
+}
+
+// One symbol by its code. False: impossible.
+bool ScanDecoder::step_symbol(Place& place, std::uint64_t bits) const {
+  const bool is_dc = place.coefficient == 0;
+  const Code code = look_up((is_dc ? place.block->dc : place.block->ac)->code, bits);
+  if (code.length > 16) return false;
+  const int size = code.symbol & 15, run = is_dc ? 0 : code.symbol >> 4;
+  place.bit += code.length + size;
+  const bool ends = !is_dc && size == 0 && run != 15;
+  place.coefficient = ends ? kCoefficients : place.coefficient + run + 1;
+  return place.coefficient <= kCoefficients;
 }
 
 // Whether the blocks asked for, all of them decoded, took no bits from behind the data, and left none that count.
@@ -280,12 +292,12 @@ bool ScanDecoder::ends_inside_data() const {
 // The place behind the last block, walked to from the last gate.
 bool ScanDecoder::note_end() {
   SeekRecorder& recorder = scan_.recording->recorder;
-  const SeekPlace known = recorder.places().back();
+  const SeekPlace known = recorder.last();
   Place place{known.bit, scan_.mcu.data(), 0, known.mcu * static_cast<std::int64_t>(scan_.mcu.size())};
   while (place.index < scan_.blocks) {
     if (!step(place)) return false;
   }
-  recorder.add(place.index, place.bit, scan_.recording->consumer.predictors());
+  recorder.add(place.index, place.bit);
   return true;
 }
 

@@ -33,15 +33,14 @@ class SeekConsumer : public BlockConsumer {
   virtual bool seek(int line, int column, const DcPredictors& predictors) = 0;
   // Behind the last block taken.
   virtual DcPredictors predictors() const = 0;
-  // Fills in the predictors of `places`, in rising order, when it comes by them in what it takes next.
-  virtual void watch(std::span<SeekPlace> places) = 0;
+  // From now on the DC level of each block taken goes to `levels`, too, one behind the other; nullptr: no longer.
+  virtual void note_levels(std::int16_t* levels) = 0;
 };
 
 // Makes an index. `exit`: one MCU as in the circle, from which a noting gate leads into the circle. A stream is sent
 // through it once in a while, so that other look-ups cost nothing.
 struct Recording {
   SeekRecorder& recorder;
-  SeekConsumer& consumer;
   std::span<const McuBlock> exit;
 };
 
@@ -119,6 +118,7 @@ class ScanDecoder {
   void send_through_gate(Stream& stream) const;
   const TableSwitch* in_circle(const TableSwitch* then) const;
   bool step(Place& place) const;
+  bool step_symbol(Place& place, std::uint64_t bits) const;
   Place place_of(Stream& stream) const;
   std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }
   bool ends_inside_data() const;

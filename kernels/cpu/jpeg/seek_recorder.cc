@@ -41,10 +41,20 @@ __attribute__((target("avx2"))) std::uint32_t find_ff_avx2(const std::uint8_t* d
   return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-1))));
 }
 
-__attribute__((target("avx2,popcnt"))) std::int64_t count_ff_avx2(const std::uint8_t* data, std::int64_t steps) {
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < steps; ++i) found += __builtin_popcount(find_ff_avx2(data + i * kStep));
-  return found;
+__attribute__((target("avx2"))) std::int64_t count_ff_avx2(const std::uint8_t* data, std::int64_t steps) {
+  constexpr std::int64_t kMostInByte = 255;
+  const __m256i marker = _mm256_set1_epi8(-1), zero = _mm256_setzero_si256();
+  __m256i sums = zero;
+  for (std::int64_t i = 0; i < steps;) {
+    __m256i found = zero;
+    for (const std::int64_t end = std::min(steps, i + kMostInByte); i < end; ++i) {
+      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i * kStep));
+      found = _mm256_sub_epi8(found, _mm256_cmpeq_epi8(bytes, marker));
+    }
+    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(found, zero));
+  }
+  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+  return _mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1);
 }
 
 #endif
@@ -106,14 +116,25 @@ void write_head(const SeekGrid& grid, std::size_t data_bytes, std::vector<std::u
 
 }  // namespace
 
-void SeekRecorder::begin(const SeekGrid& grid, const SeekPlace& start) {
+std::int16_t* SeekRecorder::begin(const SeekGrid& grid, const SeekPlace& start, std::int64_t blocks) {
   grid_ = grid;
   places_.assign(1, start);
+  levels_.resize(std::max(levels_.size(), static_cast<std::size_t>(blocks)));
+  return levels_.data();
 }
 
-void SeekRecorder::add(std::int64_t block, std::int64_t bit, const DcPredictors& predictors) {
-  const std::int64_t mcu = block / grid_.blocks_in_mcu;
-  if (mcu > places_.back().mcu) places_.push_back({mcu, bit, predictors});
+void SeekRecorder::add(std::int64_t block, std::int64_t bit) {
+  const std::int64_t mcu = static_cast<std::uint32_t>(block) / static_cast<std::uint32_t>(grid_.blocks_in_mcu);
+  if (mcu > places_.back().mcu) places_.push_back({mcu, bit});
+}
+
+// The levels of each component's last block before an MCU behind the start.
+DcPredictors SeekRecorder::predictors_at(std::int64_t mcu) const {
+  const std::int64_t behind = (mcu - places_.front().mcu) * grid_.blocks_in_mcu;
+  DcPredictors predictors{};
+  for (int i = 0; i < grid_.components; ++i)
+    predictors[static_cast<std::size_t>(i)] = levels_[static_cast<std::size_t>(behind - grid_.components + i)];
+  return predictors;
 }
 
 bool SeekRecorder::write(IndexBytes known, const std::uint8_t* data, std::size_t first_byte, std::size_t data_bytes,
@@ -127,7 +148,7 @@ bool SeekRecorder::write(IndexBytes known, const std::uint8_t* data, std::size_t
   std::size_t size = kept;
   for (std::size_t i = 1; i < places_.size(); ++i) {
     const std::int64_t bit = stuffing.stuffed(places_[i].bit);
-    const auto word = pack(places_[i].mcu - places_[i - 1].mcu, bit - before, places_[i].predictors);
+    const auto word = pack(places_[i].mcu - places_[i - 1].mcu, bit - before, predictors_at(places_[i].mcu));
     if (!word) break;
     store(out, size, *word);
     size += kEntryBytes;

@@ -13,13 +13,14 @@ class SeekRecorder {
  public:
   explicit SeekRecorder(Target target) : target_(target) {}
 
-  // Forgets what was noted. `start`: where decoding begins, its bit counted in the unstuffed data.
-  void begin(const SeekGrid& grid, const SeekPlace& start);
+  // Forgets what was noted. `start`: where decoding begins, its bit counted in the unstuffed data. Where the DC levels
+  // of the next `blocks` blocks have to be written until write().
+  std::int16_t* begin(const SeekGrid& grid, const SeekPlace& start, std::int64_t blocks);
 
   // A place in the unstuffed data, `block` counted from the image's first. Those not behind the last one are left out.
-  void add(std::int64_t block, std::int64_t bit, const DcPredictors& predictors = {});
-  // The start, and what was added; predictors can be filled in.
-  std::span<SeekPlace> places() { return places_; }
+  void add(std::int64_t block, std::int64_t bit);
+  // The last that was added, or the start: without its predictors.
+  const SeekPlace& last() const { return places_.back(); }
 
   // The index into `out`: that of `known`, where `start` is its end; empty: there was none; and what was noted. `data`:
   // the unstuffed data, which begins at byte `first_byte` of the scan; `data_bytes`: of the whole scan, stuffed.
@@ -29,8 +30,11 @@ class SeekRecorder {
 
  private:
   Target target_;
+  DcPredictors predictors_at(std::int64_t mcu) const;
+
   SeekGrid grid_;
   std::vector<SeekPlace> places_;
+  std::vector<std::int16_t> levels_;  // of the blocks behind the start
 };
 
 }  // namespace millrace::kernels::jpeg
