@@ -43,7 +43,7 @@ struct SampleOutcome {
               // the sample; kCancelled: stopped before it began; kDeadline: took longer than the limit
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
-  std::chrono::microseconds transform{0};
+  std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
 };
 
 struct DecodeJob {

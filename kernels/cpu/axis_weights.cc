@@ -116,14 +116,17 @@ AxisWeights filtered(const AxisSpec& spec, Value&& value) {
   const auto centre_of = [&](int i) { return (spec.first + i + 0.5) * scale; };
 
   AxisWeights result;
-  for (int i = 0; i < spec.count; ++i)
-    result.taps = std::max(result.taps, window_around(centre_of(i), support, spec.in).count);
+  std::vector<Window> windows(spec.count);
+  for (int i = 0; i < spec.count; ++i) {
+    windows[i] = window_around(centre_of(i), support, spec.in);
+    result.taps = std::max(result.taps, windows[i].count);
+  }
   result.start.resize(spec.count);
   result.weight.assign(static_cast<std::size_t>(spec.count) * result.taps, 0);
   std::vector<double> weights(result.taps);
   for (int i = 0; i < spec.count; ++i) {
     const double centre = centre_of(i);
-    const Window window = window_around(centre, support, spec.in);
+    const Window window = windows[i];
     double sum = 0;
     for (int t = 0; t < window.count; ++t) {
       weights[t] = value((t + window.start - centre + 0.5) * unscale);

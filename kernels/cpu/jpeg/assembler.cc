@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/jpeg/fast_dct.h"
 #include "kernels/cpu/jpeg/scaled_dct.h"
 
 namespace millrace::kernels::jpeg {
@@ -52,8 +53,11 @@ bool Assembler::begin(const Header& header, const Box& box, std::chrono::steady_
   mcus_ = {divide_up(size_.width, kBlock * h_), divide_up(size_.height, kBlock * v_)};
   box_ = box;
   deadline_ = deadline;
-  for (int i = 0; i < components_; ++i)
-    dequantisers_[i] = make_dequantiser(*header.quant[header.component[static_cast<std::size_t>(i)].quant]);
+  for (int i = 0; i < components_; ++i) {
+    const auto& quant = *header.quant[header.component[static_cast<std::size_t>(i)].quant];
+    dequantisers_[i] = make_dequantiser(quant);
+    if (consumer_ != nullptr) add_fast_factors(quant, dequantisers_[i]);
+  }
   choose_range();
   if (!reserve_planes()) return false;
   place_blocks();
@@ -229,7 +233,8 @@ bool Assembler::seek(int line, int column, const DcPredictors& predictors) {
 bool Assembler::flush() {
   const int count = job_count_;
   job_count_ = 0;
-  return count == 0 || transform_.transform(jobs_, count);
+  if (count == 0) return true;
+  return consumer_ == nullptr ? transform_.transform(jobs_, count) : transform_.transform_fast(jobs_, count);
 }
 
 bool Assembler::end_mcu_row() {

@@ -122,9 +122,9 @@ class Assembler final : public SeekConsumer {
   int h_ = 1, v_ = 1;  // luma samples a chroma sample stands for
   McuRange mcus_;      // of the image, end: how many columns and rows there are
   Box box_;
-  PixelConsumer* pixels_ = nullptr;  // either of them
-  PlaneConsumer* consumer_ = nullptr;
-  int lines_held_ = 2;  // MCU rows in the planes, a power of two
+  PixelConsumer* pixels_ = nullptr;    // either of them
+  PlaneConsumer* consumer_ = nullptr;  // who gets what the fast inverse DCT makes
+  int lines_held_ = 2;                 // MCU rows in the planes, a power of two
   std::array<int, 3> sides_{kBlock, kBlock, kBlock};
   std::chrono::steady_clock::time_point deadline_;
   Dequantiser dequantisers_[3];

@@ -15,10 +15,18 @@
 
 namespace millrace::kernels::jpeg {
 
+// Those of `fast` (fast_dct.h), transposed: a coefficient is multiplied by `steps`, then by `scales` / 2^15.
+struct FastFactors {
+  alignas(64) std::array<std::int16_t, kCoefficients> steps;
+  alignas(64) std::array<std::int16_t, kCoefficients> scales;
+  alignas(64) std::array<std::int16_t, kCoefficients> harmless;
+};
+
 // A component's factors, in natural order, and how large coefficients may be that need no closer look.
 struct Dequantiser {
   alignas(64) std::array<std::int16_t, kCoefficients> factors;
   alignas(64) std::array<std::int16_t, kCoefficients> harmless;
+  FastFactors fast;  // add_fast_factors()
 };
 // REQUIRES: no value is 0.
 Dequantiser make_dequantiser(const std::array<std::uint16_t, kCoefficients>& quant);
@@ -36,6 +44,8 @@ struct InverseDct {
   // False: a block is beyond what can be equal everywhere; the samples mean nothing then, and blocks may be left as
   // they are.
   bool (*transform)(const BlockJob* jobs, int count);
+  // The one of `fast`.
+  bool (*transform_fast)(const BlockJob* jobs, int count);
 };
 
 const InverseDct& inverse_dct(Target target);

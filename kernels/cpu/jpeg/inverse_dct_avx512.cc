@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/cpu/jpeg/fast_dct.h"
+
 #define MILLRACE_JPEG_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni,avx512dq")))
 #define MILLRACE_JPEG_VECTOR MILLRACE_JPEG_TARGET inline __attribute__((always_inline))
 
@@ -62,16 +64,37 @@ MILLRACE_JPEG_VECTOR Vec pair(int first, int second) {
   return _mm512_set1_epi32(second * 65536 + (first & 0xFFFF));
 }
 
+MILLRACE_JPEG_VECTOR Vec subs16(Vec a, Vec b) {
+  return _mm512_subs_epi16(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec times16(Vec a, std::int16_t factor) {
+  return _mm512_mulhrs_epi16(a, _mm512_set1_epi16(factor));
+}
+template <int kBits>
+MILLRACE_JPEG_VECTOR Vec shift_right16(Vec a) {
+  return _mm512_srai_epi16(a, kBits);
+}
+MILLRACE_JPEG_VECTOR Vec first16(std::int16_t value) {
+  return _mm512_broadcast_i32x4(_mm_cvtsi32_si128(value & 0xFFFF));
+}
+
 #include "kernels/cpu/jpeg/inverse_dct_lanes.h"
+//
+#include "kernels/cpu/jpeg/fast_dct_lanes.h"
 
 constexpr int kLanes = 4;
 
-struct NaturalOrder {
-  alignas(64) std::int16_t from[kCoefficients];
+// Where coefficients come from: the zig-zag order's places, row by row, or column by column.
+struct Order {
+  alignas(64) std::int16_t rows[kCoefficients];
+  alignas(64) std::int16_t columns[kCoefficients];
 };
-constexpr NaturalOrder kFrom = [] {
-  NaturalOrder order{};
-  for (std::size_t i = 0; i < kCoefficients; ++i) order.from[kNatural[i]] = static_cast<std::int16_t>(i);
+constexpr Order kFrom = [] {
+  Order order{};
+  for (std::size_t i = 0; i < kCoefficients; ++i) {
+    order.rows[kNatural[i]] = static_cast<std::int16_t>(i);
+    order.columns[kNatural[i] % kBlock * kBlock + kNatural[i] / kBlock] = static_cast<std::int16_t>(i);
+  }
   return order;
 }();
 
@@ -95,18 +118,43 @@ MILLRACE_JPEG_VECTOR bool is_flat(const Block& block) {
   return _mm512_test_epi32_mask(any, any) == 0;
 }
 
+// One half of a block. `large`: some are beyond harmless.
+MILLRACE_JPEG_VECTOR Vec coefficients_of(const Block& block, const std::int16_t* from, const std::int16_t* harmless,
+                                         __mmask32& large) {
+  const Vec values = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(from), block.high);
+  large |= _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(values), _mm512_load_si512(harmless));
+  return values;
+}
+
 // Rows 0-3 and 4-7, dequantised. False: too large.
 MILLRACE_JPEG_VECTOR bool dequantise(const BlockJob& job, const Block& block, Vec& top, Vec& bottom) {
   const Dequantiser& dequantiser = *job.dequantiser;
-  const Vec a = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(kFrom.from), block.high);
-  const Vec b = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(kFrom.from + 32), block.high);
-  const __mmask32 large_a =
-      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(a), _mm512_load_si512(dequantiser.harmless.data()));
-  const __mmask32 large_b =
-      _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(b), _mm512_load_si512(dequantiser.harmless.data() + 32));
-  top = _mm512_mullo_epi16(a, _mm512_load_si512(dequantiser.factors.data()));
-  bottom = _mm512_mullo_epi16(b, _mm512_load_si512(dequantiser.factors.data() + 32));
-  return __builtin_expect((large_a | large_b) == 0, 1) || is_ordinary(job);
+  const std::int16_t *const harmless = dequantiser.harmless.data(), *const factors = dequantiser.factors.data();
+  __mmask32 large = 0;
+  top = _mm512_mullo_epi16(coefficients_of(block, kFrom.rows, harmless, large), _mm512_load_si512(factors));
+  bottom = _mm512_mullo_epi16(coefficients_of(block, kFrom.rows + 32, harmless + 32, large),
+                              _mm512_load_si512(factors + 32));
+  return __builtin_expect(large == 0, 1) || is_ordinary(job);
+}
+
+// Columns 0-3 and 4-7.
+MILLRACE_JPEG_VECTOR bool dequantise_fast(const BlockJob& job, const Block& block, Vec& left, Vec& right) {
+  const FastFactors& fast = job.dequantiser->fast;
+  const std::int16_t *const harmless = fast.harmless.data(), *const steps = fast.steps.data();
+  const std::int16_t* const scales = fast.scales.data();
+  __mmask32 large = 0;
+  left = _mm512_mullo_epi16(coefficients_of(block, kFrom.columns, harmless, large), _mm512_load_si512(steps));
+  right = _mm512_mullo_epi16(coefficients_of(block, kFrom.columns + 32, harmless + 32, large),
+                             _mm512_load_si512(steps + 32));
+  left = _mm512_mulhrs_epi16(left, _mm512_load_si512(scales));
+  right = _mm512_mulhrs_epi16(right, _mm512_load_si512(scales + 32));
+  return __builtin_expect(large == 0, 1) || is_ordinary(job);
+}
+
+template <Precision kPrecision>
+MILLRACE_JPEG_VECTOR bool dequantise_as(const BlockJob& job, const Block& block, Vec& top, Vec& bottom) {
+  return kPrecision == Precision::kFast ? dequantise_fast(job, block, top, bottom)
+                                        : dequantise(job, block, top, bottom);
 }
 
 // Four vectors of four rows each, a vector a block, become four rows.
@@ -129,6 +177,7 @@ MILLRACE_JPEG_VECTOR void store_lane(const BlockJob& job, const Vec samples[4]) 
 }
 
 // Up to four blocks; lanes left over count for nothing.
+template <Precision kPrecision>
 struct Group {
   const BlockJob* job[kLanes];
   Vec top[kLanes], bottom[kLanes];
@@ -139,7 +188,7 @@ struct Group {
     Vec rows[8], samples[4];
     to_rows(top, rows);
     to_rows(bottom, rows + 4);
-    transform_lanes(rows, samples);
+    kPrecision == Precision::kFast ? transform_fast_lanes(rows, samples) : transform_lanes(rows, samples);
     store_lane<0>(*job[0], samples);
     if (count > 1) store_lane<1>(*job[1], samples);
     if (count > 2) store_lane<2>(*job[2], samples);
@@ -148,8 +197,9 @@ struct Group {
   }
 };
 
+template <Precision kPrecision>
 MILLRACE_JPEG_TARGET bool transform(const BlockJob* jobs, int count) {
-  Group group;
+  Group<kPrecision> group;
   for (int i = 0; i < kLanes; ++i) group.top[i] = group.bottom[i] = _mm512_setzero_si512();
   for (int i = 0; i < count; ++i) {
     const BlockJob& job = jobs[i];
@@ -158,7 +208,7 @@ MILLRACE_JPEG_TARGET bool transform(const BlockJob* jobs, int count) {
       if (!fill_flat(job)) return false;
       continue;
     }
-    if (!dequantise(job, block, group.top[group.count], group.bottom[group.count])) return false;
+    if (!dequantise_as<kPrecision>(job, block, group.top[group.count], group.bottom[group.count])) return false;
     zero(job.coefficients);
     group.job[group.count] = &job;
     if (++group.count == kLanes) group.finish();
@@ -170,7 +220,7 @@ MILLRACE_JPEG_TARGET bool transform(const BlockJob* jobs, int count) {
 }  // namespace
 
 const InverseDct& avx512_inverse_dct() {
-  static constexpr InverseDct kTransform{transform};
+  static constexpr InverseDct kTransform{transform<Precision::kExact>, transform<Precision::kFast>};
   return kTransform;
 }
 

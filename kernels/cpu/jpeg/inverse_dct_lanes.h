@@ -5,6 +5,8 @@
 // All work inside a lane, as SSE2's do.
 #pragma once
 
+enum class Precision { kExact, kFast };
+
 #define MILLRACE_JPEG_INLINE MILLRACE_JPEG_TARGET inline __attribute__((always_inline))
 
 // Sums of 32 bits for the 8 samples of a row: columns 0-3 and 4-7.

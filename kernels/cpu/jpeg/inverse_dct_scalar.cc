@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/fast_dct.h"
 
 namespace millrace::kernels::jpeg {
 namespace {
@@ -103,7 +103,7 @@ Dequantiser make_dequantiser(const std::array<std::uint16_t, kCoefficients>& qua
 }
 
 const InverseDct& scalar_inverse_dct() {
-  static constexpr InverseDct kTransform{transform};
+  static constexpr InverseDct kTransform{transform, transform_fast_scalar};
   return kTransform;
 }
 
