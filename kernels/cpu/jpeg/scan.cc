@@ -13,8 +13,9 @@ constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
 constexpr std::size_t kMemory = (kCapacity + 2 * kWindow + 3) * kBlockBytes;
 constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
-constexpr int kWindowsPerNote = 2;                           // some 30 blocks
-constexpr int kMostSteps = 3000;                             // blocks until streams are said not to meet
+// Some 60 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
+constexpr int kWindowsPerNote = 4, kWindowsPerGreyNote = 2;
+constexpr int kMostSteps = 3000;  // blocks until streams are said not to meet
 
 std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
   std::uint64_t word;
@@ -94,7 +95,7 @@ ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
 
 // From where it is in the circle to the same place in the exit.
 void ScanDecoder::send_through_gate(Stream& stream) const {
-  if (++stream.windows < kWindowsPerNote) return;
+  if (++stream.windows < (scan_.mcu.size() == 1 ? kWindowsPerGreyNote : kWindowsPerNote)) return;
   const auto* const circle = reinterpret_cast<const char*>(scan_.mcu.data());
   const std::ptrdiff_t offset = reinterpret_cast<const char*>(in_circle(stream.cursor.then)) - circle;
   const auto* const exit = reinterpret_cast<const char*>(scan_.recording->exit.data());
