@@ -27,6 +27,16 @@ struct Options {
 
 constexpr std::uint32_t kBatch = 64;
 
+constexpr const char* kFooter =
+    "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and\n"
+    "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or\n"
+    "~/.local/state/millrace), and notices when a file or an index changed. Files of other kinds get none: PNG, WebP,\n"
+    "JPEG that is progressive or below 4 KiB. Figures are the daemon's: what other sessions decode meanwhile "
+    "counts.\n\n"
+    "Examples:\n"
+    "  millrace index build /data/train\n"
+    "  millrace index verify /data/train --json";
+
 // Whole images, for every entry to be made and met; or a look at the top, which an index makes no longer than it is.
 Recipe recipe_for(Task task) {
   Recipe recipe{.resize = ExactSize{{8, 8}}, .filter = Filter::kNearest};
@@ -92,9 +102,11 @@ std::string size(double value) {
 void print_text(Task task, const Outcome& outcome) {
   const IndexCounts& counts = outcome.counts;
   const char* const made = task == Task::kStat ? "without one" : "made";
-  std::printf("%s images in %.1f s (%s bad): %s with an index, %s %s, %s found wrong\n",
+  const double others = static_cast<double>(outcome.images) - counts.hits - counts.misses;
+  std::printf("%s images in %.1f s (%s bad): %s with an index, %s %s, %s found wrong, %s of other kinds\n",
               grouped(outcome.images).c_str(), outcome.elapsed.count(), grouped(outcome.bad).c_str(),
-              number(counts.hits).c_str(), number(counts.misses).c_str(), made, number(counts.rejected).c_str());
+              number(counts.hits).c_str(), number(counts.misses).c_str(), made, number(counts.rejected).c_str(),
+              number(others).c_str());
   std::printf("of all datasets: %s indexes in memory (%s), %s in the state directory (%s)\n",
               number(counts.entries).c_str(), size(counts.bytes).c_str(), number(counts.disk_entries).c_str(),
               size(counts.disk_bytes).c_str());
@@ -157,19 +169,12 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
 void add_index(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("index", "Seek indexes, with which JPEG files are decoded faster.");
   command->require_subcommand(1);
+  command->footer(kFooter);  // before its subcommands, which inherit it
   add_task(*command, chosen, Task::kBuild, "build",
            "Decode every file once, so that the next pass over it is the faster one.");
   add_task(*command, chosen, Task::kVerify, "verify",
            "Decode every file by its whole index; 1 if any was wrong. Those that have none get one.");
   add_task(*command, chosen, Task::kStat, "stat", "How many files have an index? Looks at the top of each.");
-  command->footer(
-      "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and\n"
-      "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or\n"
-      "~/.local/state/millrace), and notices when a file or an index changed. Figures are the daemon's: what other\n"
-      "sessions decode meanwhile counts, too.\n\n"
-      "Examples:\n"
-      "  millrace index build /data/train\n"
-      "  millrace index verify /data/train --json");
 }
 
 }  // namespace millrace::cli

@@ -1,8 +1,10 @@
 // millrace: the command line of the image preprocessing daemon. One file a subcommand; this one puts them together.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
 
 #include "client/cli/command.h"
+#include "client/cli/help_format.h"
 #include "millrace/client.h"
 
 namespace millrace::cli {
@@ -24,6 +26,7 @@ constexpr const char* kFooter =
 int run(int argc, char** argv) {
   CLI::App app("Image preprocessing by the host's Millrace daemon.", "millrace");
   app.set_version_flag("--version", "millrace " + library_version());
+  app.formatter(std::make_shared<HelpFormat>());  // subcommands inherit it
   app.require_subcommand(1);
   app.footer(kFooter);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {

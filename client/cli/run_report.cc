@@ -36,7 +36,7 @@ double RunReport::mean_ms(std::chrono::microseconds sum) const {
 
 void print_epoch(const EpochReport& epoch, std::uint64_t of) {
   const double seconds = std::max(epoch.elapsed.count(), 1e-9);
-  std::printf("epoch %s/%s: %s images in %.2f s, %.1f images/s; seek index: %s hits, %s misses\n",
+  std::printf("epoch %s/%s: %s images in %.2f s, %.1f images/s; seek indexes: %s used, %s made\n",
               grouped(epoch.epoch + 1).c_str(), grouped(of).c_str(), grouped(epoch.images).c_str(), seconds,
               static_cast<double>(epoch.images) / seconds, grouped(epoch.index_hits).c_str(),
               grouped(epoch.index_misses).c_str());

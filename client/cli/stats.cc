@@ -73,8 +73,9 @@ void print(const Look& look, const std::optional<Look>& before) {
   std::printf("millraced %s, pid %d, up %s\n\n", printable(statistics.daemon_version).c_str(), statistics.pid,
               clock_text(std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime)).c_str());
   for (const Metric& metric : statistics.metrics) {
-    std::printf("%-58.58s %14s %14s\n", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str(),
-                rate_text(metric, before, look.at).c_str());
+    const std::string rate = rate_text(metric, before, look.at);
+    std::printf("%-58.58s %14s%s%s\n", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str(),
+                rate.empty() ? "" : "  ", rate.c_str());
   }
   print_sessions(statistics.sessions);
 }

@@ -13,6 +13,7 @@
 #include "client/cli/contact_sheet.h"
 #include "client/cli/findings.h"
 #include "client/cli/font.h"
+#include "client/cli/help_format.h"
 #include "client/cli/host_checks.h"
 #include "client/cli/json.h"
 #include "client/cli/png_file.h"
@@ -331,6 +332,26 @@ TEST_CASE("the doctor knows from its mount whether shared memory may have huge p
   REQUIRE(value_named(over, "huge pages") == folder.path + ": advise");
   REQUIRE(verdict_named(over, "huge pages") == Verdict::kFine);
   REQUIRE(verdict_named(huge_pages("elephants"), "huge pages") == Verdict::kNote);
+}
+
+TEST_CASE("help shows what an option takes, its bounds and its default, without CLI11's words", "[cli]") {
+  REQUIRE(short_type("UINT:INT in [1 - 256]") == "1-256");
+  REQUIRE(short_type("UINT:SIZE [b, kb(=1024b), ...]") == "SIZE");
+  REQUIRE(short_type("UINT") == "NUMBER");
+  REQUIRE(short_type("TEXT") == "TEXT");
+  REQUIRE(short_type("[SECONDS]:FLOAT in [0.1 - 86400]") == "[SECONDS]");
+  CLI::App app("An app");
+  int slots = 3;
+  std::string folder;
+  app.formatter(std::make_shared<HelpFormat>());
+  app.add_option("--slots", slots, "how many")->capture_default_str()->check(CLI::Range(1, 256));
+  app.add_option("--folder", folder, "where")->required()->group("Second");
+
+  const std::string help = app.help();
+
+  REQUIRE_THAT(help, Catch::Contains("--slots 1-256 ") && Catch::Contains("how many (default: 3)"));
+  REQUIRE_THAT(help, Catch::Contains("--folder TEXT ") && Catch::Contains("where (required)"));
+  REQUIRE(help.find("\n\n\n") == std::string::npos);
 }
 
 TEST_CASE("notes are no problems", "[cli]") {
