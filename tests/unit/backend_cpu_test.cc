@@ -8,6 +8,24 @@
 #include "tests/conformance/bench_of_backend.h"
 
 namespace millrace {
+namespace {
+
+// That a lane finishes a job on.
+int processor_of_a_job(Backend& backend) {
+  JobOnTheBench bench = std::move(small_jobs(1, 1)[0]);
+  Collector collector;
+  int ran_on = -1;
+  DecodeJob job = bench.job(collector);
+  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    ran_on = sched_getcpu();
+    keep(std::move(tasks), std::move(outcomes));
+  };
+  REQUIRE(backend.try_submit(std::move(job)));
+  collector.wait_for(1);
+  return ran_on;
+}
+
+}  // namespace
 
 TEST_CASE(
     "the CPU backend has a lane a usable processor, as far as its control group grants time, unless told otherwise",
@@ -32,18 +50,9 @@ TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
   int last = CPU_SETSIZE - 1;
   while (!CPU_ISSET(static_cast<unsigned>(last), &cores)) --last;
   const std::unique_ptr<Backend> backend = *CpuBackend::create({.cores = {last}});
-  JobOnTheBench bench = std::move(small_jobs(1, 1)[0]);
-  Collector collector;
-  int ran_on = -1;
-  DecodeJob job = bench.job(collector);
-  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
-    ran_on = sched_getcpu();
-    keep(std::move(tasks), std::move(outcomes));
-  };
 
-  REQUIRE(backend->try_submit(std::move(job)));
+  const int ran_on = processor_of_a_job(*backend);
 
-  collector.wait_for(1);
   REQUIRE(ran_on == last);
   REQUIRE(backend->info().lanes == 1);
 }
@@ -51,18 +60,9 @@ TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
 TEST_CASE("a lane tied to a core stays there", "[backend]") {
   const std::vector<Processor> usable = *usable_processors();
   const std::unique_ptr<Backend> backend = *CpuBackend::create({.lanes = 1, .pin = LanePin::kCore});
-  JobOnTheBench bench = std::move(small_jobs(1, 1)[0]);
-  Collector collector;
-  int ran_on = -1;
-  DecodeJob job = bench.job(collector);
-  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
-    ran_on = sched_getcpu();
-    keep(std::move(tasks), std::move(outcomes));
-  };
 
-  REQUIRE(backend->try_submit(std::move(job)));
+  const int ran_on = processor_of_a_job(*backend);
 
-  collector.wait_for(1);
   const auto on = std::find_if(usable.begin(), usable.end(),
                                [&](const Processor& processor) { return processor.number == ran_on; });
   REQUIRE(on != usable.end());
