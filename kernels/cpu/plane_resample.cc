@@ -114,8 +114,12 @@ void PlaneResampler::filter_plane(int plane, const SamplePlane& in) {
 }
 
 void PlaneResampler::run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink) {
+  run({resample, 0, 0, plain_layout(image.size()), flip}, image, sink);
+}
+
+void PlaneResampler::run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink) {
   const bool together = kernels_.shape == nullptr || kernels_.shape->bytes == sizeof(Line);
-  begin({resample, 0, 0, plain_layout(image.size()), flip}, together ? image.channels : 1);
+  begin(spec, together ? image.channels : 1);
   reserve(image.channels);
   for (; !is_complete(); ++next_) {
     filter_pixels(image);

@@ -73,6 +73,9 @@ class PlaneResampler {
   // of `image` is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); the crop is the whole image.
   void run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
 
+  // The same of a part of an image, whose pixels have the grid of the first plane in spec.layout.
+  void run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink);
+
   // Gives back memory beyond `bytes`.
   void trim(std::size_t bytes);
 

@@ -149,6 +149,20 @@ void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t 
   CHECK(worst.mean > 0);  // it is another path
 }
 
+// The whole image's.
+Pixels pixels_of(File& file) {
+  static ImageWorkspace workspace;
+  Recipe recipe;
+  recipe.layout = Layout::kNhwc;
+  const SampleGeometry geometry = geometry_of(file, recipe, 0);
+  const Made made = make(file, recipe, geometry, workspace, Fidelity::kExact);
+  REQUIRE_FALSE(made.error);
+  Pixels pixels{geometry.output().width, geometry.output().height, 3, {}};
+  pixels.data.resize(made.tensor.size());
+  std::memcpy(pixels.data.data(), made.tensor.data(), made.tensor.size());
+  return pixels;
+}
+
 // Nothing near black and white: nothing that decoding clamps.
 Pixels pale_pixels(std::uint32_t width, std::uint32_t height, std::uint32_t channels, std::uint32_t seed) {
   Pixels pixels = make_pixels(width, height, channels, seed);
@@ -178,6 +192,31 @@ TEST_CASE("fast has exact's verdict on damaged and unusual files, and near its p
       if (found) CHECK(found->mean <= 4 * kMostMean);
     }
   }
+}
+
+TEST_CASE("fast stays within its bound on progressive photographs that shrink much", "[fast]") {
+  const auto photos = test_data("photos");
+  if (!photos) return;
+  constexpr std::pair<int, int> kSamplings[] = {{1, 1}, {2, 1}, {2, 2}};
+  std::vector<File> files = files_of(*photos);
+  double most_mean = 0;
+  for (std::size_t i = 0; i < files.size(); i += 4) {
+    const auto [h, v] = kSamplings[i / 4 % 3];
+    std::optional<File> file = file_of(
+        files[i].name, make_jpeg({.pixels = pixels_of(files[i]), .h_samp = h, .v_samp = v, .progressive = true}));
+    REQUIRE(file);
+    for (const std::uint32_t side : {64U, 40U, 16U}) {
+      Recipe recipe = training(side);
+      recipe.crop = WholeImage{};
+      const auto found = compare(*file, recipe, i);
+      REQUIRE(found);
+      INFO(file->name << " to " << side << ": mean " << found->mean << ", most " << found->most);
+      CHECK(found->mean <= kMostMeanScaled);
+      CHECK(found->most <= kMostAnywhere);
+      most_mean = std::max(most_mean, found->mean);
+    }
+  }
+  CHECK(most_mean > 0.5);  // it is another path
 }
 
 TEST_CASE("fast makes any sampling, size, orientation and format", "[fast]") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "daemon/backend/cpu/reduced_jpeg.h"
 #include "kernels/cpu/row_resampler.h"
 #include "kernels/cpu/workspace.h"
 
@@ -88,17 +89,9 @@ kernels::PlaneGrid grid_of(int pixels, int sampling, int reduction) {
   return {.step = step, .count = (pixels + step - 1) / step, .smoothed = sampling == 2 && reduction == 1};
 }
 
-// A picture that is shrunk kMargin times as much as its blocks are is far from showing it. Chroma of half size is
-// reduced half as much.
+// Chroma of half size is reduced half as much.
 Reductions reductions_of(const kernels::jpeg::Header& header, const kernels::ResampleSpec& spec) {
-  constexpr int kMargin = 2;
-  int luma = 1;
-  for (const int by : {2, 4, 8}) {
-    const int least = kMargin * by;
-    const bool shrinks =
-        spec.source.width >= least * spec.target.width && spec.source.height >= least * spec.target.height;
-    if (shrinks) luma = by;
-  }
+  const int luma = reduction_of(spec);
   const int sampling = std::max(header.component[0].h, header.component[0].v);
   const int chroma = header.components == 1 ? luma : std::max(1, luma / sampling);
   return {luma, chroma, chroma};

@@ -7,6 +7,7 @@
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "daemon/backend/cpu/png_decoder.h"
+#include "daemon/backend/cpu/reduced_jpeg.h"
 #include "daemon/backend/cpu/webp_decoder.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
@@ -93,11 +94,16 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
 
 // --- the steps ---
 
-Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace) {
+// Whose turn it is to decode a JPEG file: everybody's, or libjpeg-turbo's, because ours has tried.
+enum class JpegTurn : std::uint8_t { kAny, kLibjpegTurbo };
+
+Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace,
+                               JpegTurn turn) {
   PixelBuffer& buffer = workspace.decoded();
   switch (format) {
     case ImageFormat::kJpeg:
-      return workspace.jpeg() ? decode_jpeg(request, buffer, *workspace.jpeg()) : decode_jpeg(request, buffer);
+      if (turn == JpegTurn::kLibjpegTurbo || workspace.jpeg() == nullptr) return decode_jpeg(request, buffer);
+      return decode_jpeg(request, buffer, *workspace.jpeg());
     case ImageFormat::kPng:
       return decode_png(request, buffer);
     case ImageFormat::kWebp:
@@ -114,14 +120,14 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
 
 // The part of the picture at `box` (in oriented coordinates), upright.
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
-                                       ImageWorkspace& workspace) {
+                                       ImageWorkspace& workspace, JpegTurn turn) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = to_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
-  std::optional<IndexUse> index = index_use(task, workspace);
+  std::optional<IndexUse> index = turn == JpegTurn::kAny ? index_use(task, workspace) : std::nullopt;
   const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline,
                               index ? &*index : nullptr};
-  MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace));
+  MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
   std::uint8_t* const memory =
@@ -177,26 +183,35 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
 
 // --- without a picture in between ---
 
-// nullopt: not for the fused path.
+bool may_be_fused(const SampleTask& task, const Recipe& recipe) {
+  const SourceInfo& info = task.image.info;
+  return info.format == ImageFormat::kJpeg && has_fused_form(resample_spec(task.geometry, recipe, 3)) &&
+         kernels::orientation_of(info.orientation) == kernels::Orientation::kUpright;
+}
+
+// nullopt: not for us, or of those that libjpeg-turbo decodes. REQUIRES: may_be_fused().
 std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
                                        ImageWorkspace& workspace, Fidelity fidelity) {
-  const SourceInfo& info = task.image.info;
   const SampleGeometry& geometry = task.geometry;
-  const kernels::ResampleSpec spec = resample_spec(geometry, recipe, 3);
-  if (workspace.jpeg() == nullptr || info.format != ImageFormat::kJpeg || !has_fused_form(spec)) return std::nullopt;
-  if (kernels::orientation_of(info.orientation) != kernels::Orientation::kUpright) return std::nullopt;
   std::optional<IndexUse> index = index_use(task, workspace);
-  const DecodeRequest request{
-      task.image.bytes.view(), to_kernels(info.stored), {}, deadline, index ? &*index : nullptr};
-  const FusedOutput output{.resample = spec,
+  DecodeRequest request{
+      task.image.bytes.view(), to_kernels(task.image.info.stored), {}, deadline, index ? &*index : nullptr};
+  const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
                            .left = geometry.crop.left,
                            .top = geometry.crop.top,
                            .flip = flip_of(geometry),
                            .table = workspace.store_table(recipe),
                            .tensor = task.out};
-  const FusedTools tools{*workspace.jpeg(), workspace.planes(), workspace.arithmetic(), workspace.decoded()};
-  return fidelity == Fidelity::kFast ? make_fast_from_jpeg(request, output, tools)
-                                     : make_exact_from_jpeg(request, output, tools);
+  kernels::Workspace& arithmetic = workspace.arithmetic();
+  if (workspace.jpeg() != nullptr) {
+    const FusedTools tools{*workspace.jpeg(), workspace.planes(), arithmetic, workspace.decoded()};
+    auto made = fidelity == Fidelity::kFast ? make_fast_from_jpeg(request, output, tools)
+                                            : make_exact_from_jpeg(request, output, tools);
+    if (made) return made;
+  }
+  if (fidelity == Fidelity::kExact) return std::nullopt;
+  request.index = nullptr;
+  return make_reduced_from_jpeg(request, output, workspace.planes(), arithmetic, workspace.decoded());
 }
 
 std::chrono::microseconds since(Clock::time_point begun) {
@@ -208,14 +223,18 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
   MILLRACE_TRY_VOID(check_task(task, recipe));
-  if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity)) {
-    outcome.transform = fused->transform;
-    outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
-    workspace.trim(0);
-    return fused->made;
+  const bool by_us = may_be_fused(task, recipe);
+  if (by_us) {
+    if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity)) {
+      outcome.transform = fused->transform;
+      outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
+      workspace.trim(0);
+      return fused->made;
+    }
   }
   const kernels::Box needed = needed_box(task.geometry, recipe, workspace.arithmetic());
-  const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace);
+  const Result<kernels::U8View> part =
+      decode_upright(task, needed, begun + limits.time, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();

@@ -128,10 +128,12 @@ bool has_marker_after_data(const jpeg_source_mgr& source) {
   return false;
 }
 
-void choose_output(jpeg_decompress_struct& jpeg) {
+void choose_output(jpeg_decompress_struct& jpeg, int reduction) {
   jpeg.out_color_space = jpeg.num_components == 1 ? JCS_GRAYSCALE : jpeg.num_components == 3 ? JCS_RGB : JCS_CMYK;
   jpeg.dct_method = JDCT_ISLOW;
   jpeg.do_fancy_upsampling = TRUE;
+  jpeg.scale_num = 1;
+  jpeg.scale_denom = static_cast<unsigned>(reduction);
 }
 
 void start(Decoding& decoding, const DecodeRequest& request) {
@@ -141,7 +143,7 @@ void start(Decoding& decoding, const DecodeRequest& request) {
     fail(decoding, Failure::kComponents);
   // Files of several scans are read to the end anyway.
   if (!jpeg_has_multiple_scans(&jpeg) && !has_marker_after_data(decoding.source)) fail(decoding, Failure::kTruncated);
-  choose_output(jpeg);
+  choose_output(jpeg, request.reduction);
   jpeg.mem->max_memory_to_use = static_cast<long>(kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height);
   jpeg_start_decompress(&jpeg);
 }
@@ -200,10 +202,11 @@ void read_rows(Decoding& decoding, const kernels::Box& box, std::uint8_t* memory
   }
 }
 
-void read_box(Decoding& decoding, const kernels::Box& box, PixelBuffer& buffer) {
+void read_box(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buffer) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
+  const kernels::Box& box = request.box;
   int left = 0;
-  if (crops_exactly(jpeg)) {
+  if (request.reduction == 1 && crops_exactly(jpeg)) {
     left = crop_columns(jpeg, box);
     skip_rows(decoding, box);
   }
@@ -223,7 +226,7 @@ bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& b
   if (setjmp(decoding.on_failure) != 0) return false;
   read_header(decoding, request.bytes_untrusted);
   start(decoding, request);
-  read_box(decoding, request.box, buffer);
+  read_box(decoding, request, buffer);
   return true;
 }
 

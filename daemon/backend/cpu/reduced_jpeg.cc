@@ -1,0 +1,65 @@
+#include "daemon/backend/cpu/reduced_jpeg.h"
+
+#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "kernels/cpu/workspace.h"
+
+namespace millrace {
+namespace {
+
+int divide_up(int value, int by) {
+  return (value + by - 1) / by;
+}
+
+kernels::PlaneLayout layout_of(kernels::Size image, int by) {
+  kernels::PlaneLayout layout;
+  layout.columns[0] = {.step = by, .count = divide_up(image.width, by)};
+  layout.rows[0] = {.step = by, .count = divide_up(image.height, by)};
+  return layout;
+}
+
+// Of the samples, those that pixels of `box` went into.
+kernels::Box samples_of(const kernels::Box& box, int by) {
+  const int left = box.left / by, top = box.top / by;
+  return {left, top, divide_up(box.left + box.width, by) - left, divide_up(box.top + box.height, by) - top};
+}
+
+}  // namespace
+
+int reduction_of(const kernels::ResampleSpec& resample) {
+  constexpr int kMargin = 2;
+  int reduction = 1;
+  for (const int by : {2, 4, 8}) {
+    const int least = kMargin * by;
+    const bool shrinks = resample.source.width >= least * resample.target.width &&
+                         resample.source.height >= least * resample.target.height;
+    if (shrinks) reduction = by;
+  }
+  return reduction;
+}
+
+std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
+                                                   kernels::PlaneResampler& planes, kernels::Workspace& workspace,
+                                                   PixelBuffer& buffer) {
+  const int by = reduction_of(output.resample);
+  if (by == 1) return std::nullopt;
+  kernels::PlaneResampleSpec job{output.resample, output.left, output.top, layout_of(request.stored, by), output.flip};
+  planes.begin(job);
+  DecodeRequest reduced = request;
+  reduced.reduction = by;
+  reduced.box = samples_of(planes.needed(), by);
+  const Result<kernels::U8View> part = decode_jpeg(reduced, buffer);
+  if (!part) return FusedOutcome{part.error()};
+  const Clock::time_point decoded = Clock::now();
+  if (decoded > request.deadline) return FusedOutcome{deadline_error()};
+  const kernels::Box& window = output.resample.window;
+  kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, part->channels,
+                            kernels::Flip::kNone, workspace);
+  job.resample.channels = part->channels;
+  const kernels::PlaneGrid &columns = job.layout.columns[0], &rows = job.layout.rows[0];
+  const std::ptrdiff_t offset = reduced.box.top * part->stride + std::ptrdiff_t{reduced.box.left} * part->channels;
+  planes.run(job, {part->data - offset, columns.count, rows.count, part->channels, part->stride},
+             kernels::row_sink(store));
+  return FusedOutcome{{}, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded)};
+}
+
+}  // namespace millrace
