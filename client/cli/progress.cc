@@ -49,7 +49,8 @@ std::string figures(const ProgressState& state) {
   std::string text = grouped(state.done);
   if (state.total != 0) text += "/" + grouped(state.total);
   text += "  " + grouped(static_cast<std::uint64_t>(rate + 0.5)) + " images/s";
-  text += "  " + to_text(Bytes{static_cast<std::uint64_t>(static_cast<double>(state.bytes) / seconds)}) + "/s";
+  if (state.bytes > 0)
+    text += "  " + to_text(Bytes{static_cast<std::uint64_t>(static_cast<double>(state.bytes) / seconds)}) + "/s";
   text += "  " + grouped(state.bad) + " bad";
   const std::uint64_t past = state.done + state.bad;
   if (state.total > past && past > 0) {

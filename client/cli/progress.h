@@ -22,7 +22,7 @@ struct ProgressState {
   std::string title;  // "epoch 1/3"
   std::uint64_t done = 0;
   std::uint64_t total = 0;  // 0: not known
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0;  // 0: none are shown
   std::uint64_t bad = 0;
   std::chrono::duration<double> elapsed{};
 };

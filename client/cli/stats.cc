@@ -57,11 +57,11 @@ std::string rate_text(const Metric& metric, const std::optional<Look>& before,
 
 void print_sessions(const std::vector<SessionStatistics>& sessions) {
   if (sessions.empty()) return;
-  std::printf("\n%6s  %-24s %6s %8s  %-9s %10s %10s %12s %6s\n", "ID", "SESSION", "UID", "PID", "FREE", "MEMORY",
+  std::printf("\n%6s  %-18s %6s %8s  %-9s %10s %9s %11s %6s\n", "ID", "SESSION", "UID", "PID", "FREE", "MEMORY",
               "BATCHES", "IMAGES", "BAD");
   for (const SessionStatistics& session : sessions) {
     const std::string free = std::to_string(session.slots_free) + " of " + std::to_string(session.slots);
-    std::printf("%6llu  %-24.24s %6u %8d  %-9s %10s %10s %12s %6s\n", static_cast<unsigned long long>(session.id),
+    std::printf("%6llu  %-18.18s %6u %8d  %-9s %10s %9s %11s %6s\n", static_cast<unsigned long long>(session.id),
                 printable(session.name).c_str(), session.uid, session.pid, free.c_str(),
                 to_text(session.segment).c_str(), grouped(session.batches).c_str(), grouped(session.samples).c_str(),
                 grouped(session.bad_samples).c_str());

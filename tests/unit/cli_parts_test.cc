@@ -93,7 +93,7 @@ TEST_CASE("a progress line has rate, volume, bad samples and the time left", "[c
 TEST_CASE("a progress line fits a narrow terminal by leaving the bar out", "[cli]") {
   const ProgressState state{.title = "epoch 1/1", .done = 1, .total = 2, .elapsed = std::chrono::seconds(1)};
 
-  REQUIRE_THAT(progress_line(state, {.width = 60}), !Catch::Contains("#"));
+  REQUIRE_THAT(progress_line(state, {.width = 50}), !Catch::Contains("#"));
   REQUIRE_THAT(progress_line(state, {.width = 120, .colour = true}), Catch::Contains("\x1b[36m"));
   REQUIRE_THAT(progress_line(state, {.width = 120, .colour = false}), !Catch::Contains("\x1b"));
 }
