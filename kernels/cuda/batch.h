@@ -72,6 +72,10 @@ struct ImageJob {
   std::uint16_t crop_left, crop_top, crop_width, crop_height;  // pixels of the image
   std::uint64_t output;                                        // bytes from the batch's first tensor
   std::uint32_t column_weights, row_weights;                   // in the batch's weight tables, or kComputed
+
+  // The crop is resampled to this size, of which the tensor is the part at (window_left, window_top). 0: to the
+  // tensor's.
+  std::uint16_t resized_width, resized_height, window_left, window_top;
 };
 inline constexpr std::uint32_t kComputed = 0xffffffff;
 

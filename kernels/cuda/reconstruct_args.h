@@ -1,0 +1,46 @@
+// What the reconstruction is given beside batch.h. Plain values, laid out alike on host and device.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/resample.h"
+#include "kernels/cpu/store.h"
+#include "kernels/cuda/batch.h"
+
+namespace millrace::kernels::cuda {
+
+enum class Fidelity : std::uint8_t { kExact, kFast };
+
+// What all tensors of a batch have in common.
+struct TensorSpec {
+  std::uint16_t width, height;
+  Filter filter;
+  PassOrder order;
+  Layout layout;
+  ChannelOrder channels;
+  std::uint8_t element_bytes;  // 1, 2 or 4
+};
+
+// A part of an image's tensor, before flipping: what one thread block makes.
+struct Tile {
+  std::uint32_t image;
+  std::uint16_t left, top, width, height;
+};
+
+// `tensors` is aligned to elements, and ImageJob::output counts from it. `store`: 256 finished elements, in the lower
+// bytes, for each of the tensor's channels, in its order (StorePlane::values). `quants`: 64 factors each, natural
+// order. `weights`: see Side; ImageJob::column_weights counts its entries.
+struct ReconstructArgs {
+  TensorSpec spec;
+  const Tile* tiles;
+  const ImageJob* images;
+  const BlockEntry* blocks;
+  const Token* tokens;
+  const std::uint16_t* quants;
+  const std::int32_t* weights;
+  const std::uint32_t* store;
+  std::uint8_t* tensors;
+  Status* status;  // of images: others than kDone are left alone
+};
+
+}  // namespace millrace::kernels::cuda
