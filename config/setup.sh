@@ -26,7 +26,7 @@ usage: $me COMMAND [ARGUMENTS]
                     the training recipe; ends with the throughput and a contact sheet to look at
   test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
                     deps and build, then every test; for example: $me test -L unit, or $me test -LE 'golden|slow'.
-                    P is release (the default), debug, asan, tsan or clang. --offline: without what needs packages from PyPI: the
+                    P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch and JAX, whose packages
                     are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
@@ -39,9 +39,11 @@ usage: $me COMMAND [ARGUMENTS]
                     Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
                     8 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
   build [--preset P] [TARGETS]
-                    configure and compile into build/P; without targets the daemon and the command line
-  deps [--dry-run] [build|test|check|peers]...
-                    install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'
+                    configure and compile into build/P; without targets the daemon and the command line. With P = cuda the CUDA
+                    kernels are compiled too, and without targets nothing else
+  deps [--dry-run] [--cuda] [build|test|check|peers]...
+                    install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'.
+                    --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found
   help              this text
 TEXT
 }
@@ -100,9 +102,13 @@ packages_of() {  # SET
 }
 
 deps() {
-  local dry=no sets=() set wanted=() missing=()
+  local dry=no cuda=no sets=() set wanted=() missing=()
   for set in "$@"; do
-    if [ "$set" = --dry-run ]; then dry=yes; else packages_of "$set" >/dev/null; sets+=("$set"); fi
+    case $set in
+      --dry-run) dry=yes ;;
+      --cuda) cuda=yes ;;
+      *) packages_of "$set" >/dev/null; sets+=("$set") ;;
+    esac
   done
   [ ${#sets[@]} -gt 0 ] || sets=(build test check)
   command -v dpkg-query >/dev/null || die "this is not Debian: install by hand what $me lists at its top"
@@ -110,16 +116,41 @@ deps() {
   mapfile -t missing < <(missing_of "${wanted[@]}")
   if [ ${#missing[@]} = 0 ]; then
     [ $dry = no ] || say "nothing to install"
-    return 0
-  fi
-  if [ $dry = yes ]; then
+  elif [ $dry = yes ]; then
     say "would install: ${missing[*]}"
-    return 0
+  else
+    install_packages "${missing[@]}"
   fi
-  check_root "${missing[@]}"
-  say "installing from Debian: ${missing[*]}"
+  [ $cuda = no ] || cuda_toolkit $dry
+}
+
+install_packages() {  # MISSING...
+  check_root "$@"
+  say "installing from Debian: $*"
   apt update || die "apt-get update failed: see above"
-  apt install --no-install-recommends "${missing[@]}" || die "apt-get install failed: see above"
+  apt install --no-install-recommends "$@" || die "apt-get install failed: see above"
+}
+
+# Where config/cmake/MillraceCuda.cmake looks for it.
+find_nvcc() {
+  local nvcc
+  for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc "$top"/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
+    [ ! -x "$nvcc" ] || ! "$nvcc" --version 2>/dev/null | grep -qE 'release (1[3-9]|[2-9][0-9])\.' || { echo "$nvcc"; return 0; }
+  done
+  return 1
+}
+
+cuda_toolkit() {  # DRY
+  local nvcc
+  if nvcc=$(find_nvcc); then
+    say "CUDA compiler: $nvcc"
+  elif [ "$1" = yes ]; then
+    say "would install from PyPI into build/venv-cuda: $(grep -v '^#' "$top/config/requirements-cuda.txt" | tr '\n' ' ')"
+  else
+    python_with venv-cuda config/requirements-cuda.txt
+    nvcc=$(find_nvcc) || die "NVIDIA's wheels in build/venv-cuda have no nvcc that runs"
+    ln -sfn lib "${nvcc%/bin/nvcc}/lib64"  # where nvcc has the linker look
+  fi
 }
 
 # ------------------------------------------------------------------------------------------------------------------- build
@@ -172,6 +203,13 @@ build() {
     [ $# -ge 2 ] || misused "--preset needs a name"
     preset=$2
     shift 2
+  fi
+  if [ "$preset" = cuda ]; then
+    deps --cuda build test
+    configure cuda -DCMAKE_CUDA_COMPILER="$(find_nvcc)"
+    [ $# -gt 0 ] || set -- millrace_cuda
+    compile cuda "$@"
+    return
   fi
   deps build
   if [ $# -gt 0 ]; then
@@ -262,7 +300,7 @@ find_test_data() {
 environments=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python interpreters=()
+  local preset=release packages=python options=() nvcc
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -277,14 +315,18 @@ run_tests() {
   done
   deps build test
   [ "$preset" != clang ] || deps check
+  [ "$preset" != cuda ] || deps --cuda build
+  case $preset in
+    release | cuda) if nvcc=$(find_nvcc); then options+=(-DMILLRACE_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc"); fi ;;
+  esac
   if [ $packages != nothing ]; then
     python_environments $packages &  # while the compiler works
     environments=$!
     trap 'kill $environments 2>/dev/null || true' EXIT
-    interpreters=(-DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)")
+    options+=(-DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)")
   fi
-  [ $packages != frameworks ] || interpreters+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
-  configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${interpreters[@]}"
+  [ $packages != frameworks ] || options+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
+  configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${options[@]}"
   compile "$preset"
   if [ -n "$environments" ]; then
     wait "$environments" || die "what the tests need from PyPI cannot be set up; $me test --offline goes without it"

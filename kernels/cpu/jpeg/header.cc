@@ -192,7 +192,7 @@ bool is_ycc(const Reading& reading) {
   return component[0].id == 1 && component[1].id == 2 && component[2].id == 3;
 }
 
-bool choose_sampling(Reading& reading) {
+bool choose_sampling(Reading& reading, Chroma least) {
   Header& header = reading.header;
   auto& component = header.component;
   if (header.components == 1) {  // one component has MCUs of one block, whatever its factors
@@ -207,13 +207,14 @@ bool choose_sampling(Reading& reading) {
   }
   if (component[1].id == component[2].id || !is_ycc(reading)) return false;
   const int h = component[0].h, v = component[0].v;
+  if (h == 4 && v == 1) return least == Chroma::kQuarter;  // which libjpeg does not smooth
   // libjpeg does not smooth chroma of one or two columns.
   return h >= 1 && h <= 2 && v >= 1 && v <= 2 && (h == 1 || header.size.width > 4);
 }
 
 }  // namespace
 
-std::optional<Header> read_header(FileBytes file_untrusted) {
+std::optional<Header> read_header(FileBytes file_untrusted, Chroma least) {
   Bytes bytes(file_untrusted);
   Reading reading;
   if (bytes.u8() != 0xFF || bytes.u8() != kSoi) return std::nullopt;
@@ -224,7 +225,7 @@ std::optional<Header> read_header(FileBytes file_untrusted) {
     const FileBytes segment = bytes.take(static_cast<std::size_t>(length - 2));
     if (!bytes.ok() || !read_segment(marker, segment, reading)) return std::nullopt;
     if (marker != kSos) continue;
-    if (!has_tables(reading.header) || !choose_sampling(reading)) return std::nullopt;
+    if (!has_tables(reading.header) || !choose_sampling(reading, least)) return std::nullopt;
     reading.header.scan = bytes.rest();
     return reading.header;
   }

@@ -51,7 +51,10 @@ struct Header {
   FileBytes scan;            // from the scan's data to the end of the file
 };
 
+// How much less chroma than luma a reader provides for: half as much across and down, or also a quarter across (4:1:1).
+enum class Chroma : std::uint8_t { kHalf, kQuarter };
+
 // nullopt: not for this decoder. Costs the header's bytes only. Every table that a component names is there.
-std::optional<Header> read_header(FileBytes file_untrusted);
+std::optional<Header> read_header(FileBytes file_untrusted, Chroma least = Chroma::kHalf);
 
 }  // namespace millrace::kernels::jpeg

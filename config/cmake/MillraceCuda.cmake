@@ -1,0 +1,38 @@
+# The CUDA compiler: $CUDACXX, the PATH's, /usr/local/cuda's, or that of NVIDIA's PyPI wheels, which `config/setup.sh deps --cuda` puts into
+# build/venv-cuda. Then how .cu files are compiled.
+if(MILLRACE_SANITIZE)
+  message(FATAL_ERROR "MILLRACE_CUDA and MILLRACE_SANITIZE exclude each other: sanitizers see the kernels in the host executor")
+endif()
+function(millrace_is_cuda_13 result nvcc)
+  execute_process(COMMAND ${nvcc} --version OUTPUT_VARIABLE said ERROR_QUIET)
+  if(NOT said MATCHES "release ([0-9]+)" OR CMAKE_MATCH_1 LESS 13)
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  file(GLOB wheels ${PROJECT_SOURCE_DIR}/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin)
+  find_program(CMAKE_CUDA_COMPILER nvcc PATHS /usr/local/cuda/bin ${wheels} VALIDATOR millrace_is_cuda_13 DOC "CUDA compiler, 13 or newer")
+  if(NOT CMAKE_CUDA_COMPILER)
+    message(FATAL_ERROR "no nvcc of version 13 or newer: install a CUDA toolkit, or NVIDIA's wheels with: config/setup.sh deps --cuda")
+  endif()
+endif()
+# The data-centre GPUs from Ampere on; what comes after Blackwell compiles sm_100's PTX when it first runs.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
+endif()
+if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # which CMake 3.25 does not know
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
+
+# millrace_cuda_options: of every target with .cu files. No fused multiply-add: weights are those of the CPU, bit by bit.
+add_library(millrace_cuda_options INTERFACE)
+target_include_directories(millrace_cuda_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(millrace_cuda_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -fmad=false --Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror -Wno-missing-field-initializers>)

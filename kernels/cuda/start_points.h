@@ -1,0 +1,26 @@
+// Where decoding of a scan may begin, for the parts of it that a crop needs: from a seek index, or behind restart
+// markers. Host only. Thread-safe: plain functions.
+//
+// Restart markers are found by memchr() over the scan up to the window's end, on one core some 10 GB/s; a seek index
+// costs one walk over its places.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/cpu/jpeg/seek_decoder.h"
+#include "kernels/cpu/jpeg/seek_index.h"
+#include "kernels/cuda/batch.h"
+
+namespace millrace::kernels::cuda {
+
+// The segments between the index's places that meet `window`, appended in rising order. False, and nothing appended:
+// the index ends above the window's end.
+bool append_indexed(const jpeg::SeekIndex& index, const jpeg::McuWindow& window, std::vector<Segment>& segments);
+
+// The intervals of `interval` MCUs that meet `window`. False: a marker is missing or not the one expected up to there,
+// which libjpeg-turbo would warn of; what was appended means nothing. REQUIRES: interval > 0.
+bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid, std::int64_t interval,
+                      const jpeg::McuWindow& window, std::vector<Segment>& segments);
+
+}  // namespace millrace::kernels::cuda
