@@ -1,0 +1,108 @@
+// What a batch's kernels are told: headers read, tables found, crops cut into tiles, memory divided. On the host, off
+// the GPU's way: a Planner works on the next batch while the GPU has the last one.
+//
+//   Planner planner(recipe);                                    // one a stream
+//   const BatchPlan& plan = planner.plan(requests);             // good until the next plan()
+//   for (std::string_view reason : plan.refusals) ...           // empty: the kernels try; else the CPU has to
+//
+// The images' bytes and indexes are hostile. An image that cannot be done here is refused with a reason, and touches no
+// other. What only the data tells shows in its Status afterwards.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kernels/cpu/jpeg/seek_index.h"
+#include "kernels/cpu/store.h"
+#include "kernels/cuda/batch.h"
+#include "kernels/cuda/reconstruct_args.h"
+#include "kernels/cuda/table_cache.h"
+
+namespace millrace::kernels::cuda {
+
+// What the tensors of a batch are. Tensors lie one behind the other, one for each request.
+struct BatchRecipe {
+  Size size;
+  Filter filter = Filter::kBilinear;
+  PassOrder order = PassOrder::kAsPillow13;
+  StoreSpec store;  // without patches
+};
+
+// One tensor. The crop counts in the picture as it is stored, without EXIF orientation.
+struct ImageRequest {
+  jpeg::FileBytes file_untrusted;
+  std::uint64_t at = 0;  // where the file begins in the batch's encoded bytes on the GPU
+  Box crop;
+  Flip flip = Flip::kNone;
+  Size resized{};  // the crop is resampled to this size, of which `window` says which part the tensor is
+  Box window{};    // both empty: the crop becomes the tensor
+  jpeg::IndexBytes index_untrusted{};  // of this file; empty: none
+  std::uint64_t index_owner = 0;       // see SeekIndex
+};
+
+using QuantTable = std::array<std::uint16_t, 64>;
+
+struct BatchPlan {
+  TensorSpec spec{};
+  std::vector<std::string_view> refusals;  // a request each; empty: it is planned
+  std::vector<std::uint32_t> requests;     // which one each job is of
+  std::vector<ImageJob> jobs;
+  std::vector<Tile> tiles;
+  std::vector<Segment> segments;
+  std::vector<QuantTable> quants;
+  std::vector<std::int32_t> weights;
+  std::vector<std::uint32_t> store;  // a table of 256 elements for each channel of the tensor
+
+  std::span<const DecodeTable> new_tables;  // see TableCache
+  std::span<const TableRun> table_runs;
+  std::uint32_t table_slots = 0;
+
+  std::uint64_t tokens = 0, blocks = 0;  // of the batch, in all
+  std::uint64_t tensor_bytes = 0;        // of one
+  std::uint64_t bytes = 0;               // of the images planned, as files
+};
+
+struct PlannerSettings {
+  std::uint32_t table_slots = 4096;  // 2,368 bytes each on the GPU; up to 65,536
+  // Thread blocks that keep the GPU busy: few images are cut into more tiles.
+  std::uint32_t wanted_tiles = 1024;
+  // One thread block walks a scan, one thread an interval between restarts: longer ones would hold up the batch.
+  std::uint32_t most_scan_bytes = 64U << 20;
+  std::uint32_t most_interval_bytes = 256U << 10;
+};
+
+// False: the kernels make no such tensors, whatever the images.
+bool is_possible(const BatchRecipe& recipe);
+
+// Thread-bound(its owner). Costs some microseconds an image; keeps the memory of the largest batch.
+class Planner {
+ public:
+  // REQUIRES: is_possible(recipe).
+  explicit Planner(const BatchRecipe& recipe, const PlannerSettings& settings = {});
+
+  const BatchPlan& plan(std::span<const ImageRequest> requests);
+
+ private:
+  void clear(std::size_t requests);
+  std::string_view add(const ImageRequest& request, std::uint64_t tensor);
+  std::string_view add_tables(const jpeg::Header& header, ImageJob& job);
+  void divide_memory(ImageJob& job);
+  std::string_view add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job);
+  std::optional<std::uint16_t> quant_of(const QuantTable& table);
+  void add_weights(ImageJob& job);
+
+  const BatchRecipe recipe_;
+  const PlannerSettings settings_;
+  TableCache tables_;
+  std::map<QuantTable, std::uint16_t> quants_;
+  jpeg::SeekIndex index_;
+  int tiles_of_image_ = 1;
+  BatchPlan plan_;
+};
+
+}  // namespace millrace::kernels::cuda
