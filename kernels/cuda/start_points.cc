@@ -53,6 +53,16 @@ std::size_t next_marker(jpeg::FileBytes scan, std::size_t at) {
 
 }  // namespace
 
+bool has_end(jpeg::FileBytes scan_untrusted) {
+  const std::size_t size = scan_untrusted.size();
+  if (size >= 2 && scan_untrusted[size - 2] == 0xFF && scan_untrusted[size - 1] == 0xD9) return true;
+  for (std::size_t at = next_marker(scan_untrusted, 0); at < size; at = next_marker(scan_untrusted, at + 2)) {
+    const int code = scan_untrusted[at + 1];
+    if (code < 0xD0 || code > 0xD7) return code != 0xFF;
+  }
+  return false;
+}
+
 bool append_indexed(const jpeg::SeekIndex& index, const McuWindow& window, std::vector<Segment>& segments) {
   const auto places = index.places();
   const int columns = index.grid().columns;

@@ -14,6 +14,10 @@
 
 namespace millrace::kernels::cuda {
 
+// Whether a marker ends the scan's data. A file that was cut off has none, and is an error wherever the crop lies.
+// Costs nothing where the file ends with EOI, else a walk over the bytes.
+bool has_end(jpeg::FileBytes scan_untrusted);
+
 // The segments between the index's places that meet `window`, appended in rising order. False, and nothing appended:
 // the index ends above the window's end.
 bool append_indexed(const jpeg::SeekIndex& index, const jpeg::McuWindow& window, std::vector<Segment>& segments);

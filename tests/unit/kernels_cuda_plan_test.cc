@@ -288,6 +288,17 @@ TEST_CASE("a restart marker that is missing or another one makes the image one f
   }
 }
 
+TEST_CASE("a scan that no marker ends is found out, and one that ends early is not taken for it", "[cuda][plan]") {
+  auto scan = scan_with_restarts({10, 12, 14});
+  REQUIRE(has_end(scan));
+  scan.push_back(7);
+  REQUIRE(has_end(scan));
+  for (std::size_t size = 0; size < 10 + 2 + 12 + 2 + 14 + 2; ++size) {
+    GuardedBytes memory(std::max<std::size_t>(size, 1));
+    REQUIRE_FALSE(has_end(file_bytes(memory.at_end({reinterpret_cast<const std::byte*>(scan.data()), size}))));
+  }
+}
+
 TEST_CASE("an index gives the pieces that meet a window, or nothing where it ends above", "[cuda][plan]") {
   const File file = picture(300, 200, 8);
   const auto header = read_header(file_bytes(file));
