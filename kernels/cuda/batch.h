@@ -36,13 +36,16 @@ enum class Status : std::uint32_t {
 // Where decoding may begin, from a seek index or behind a restart marker. Segments of an image come in rising order.
 struct Segment {
   std::uint32_t first_bit;  // in the scan's data as it is in the file, stuffing included
-  std::uint32_t end_bit;    // where it must end
+  std::uint32_t end_bit;    // where it must end, or the restart marker behind it begins
   std::uint32_t first_mcu;
   std::uint32_t mcus;
   std::int16_t predictors[kMostComponents];
   std::int16_t end_predictors[kMostComponents];  // checked where a next segment of the index says them
-  std::uint32_t checked;                         // 0: the end's bit and predictors are not known
+  std::uint32_t checked;                         // one of the following
 };
+inline constexpr std::uint32_t kEndUnknown = 0;
+inline constexpr std::uint32_t kEndExact = 1;   // at this bit, with these predictors
+inline constexpr std::uint32_t kEndPadded = 2;  // in the last byte before a restart marker
 
 struct ComponentJob {
   std::uint8_t h, v;                 // blocks in an MCU
@@ -64,7 +67,7 @@ struct ImageJob {
   std::uint64_t first_block;  // in the batch's block entries
   std::uint32_t first_mcu_row,
       end_mcu_row;            // MCU rows whose blocks are wanted: those of the crop and what upsampling looks at
-  std::uint64_t first_token;  // in the batch's tokens
+  std::uint64_t first_token;  // in the batch's tokens; a multiple of 4
   std::uint32_t token_capacity;
   std::uint32_t segments;  // 0: none is known, the streams find each other
   std::uint64_t first_segment;

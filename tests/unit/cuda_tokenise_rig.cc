@@ -1,0 +1,158 @@
+#include "tests/unit/cuda_tokenise_rig.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "kernels/cpu/jpeg/seek_index.h"
+#include "kernels/cuda/build_table.h"
+#include "kernels/cuda/tokenise_host.h"
+
+namespace millrace {
+
+using kernels::jpeg::Header;
+using kernels::jpeg::seek_grid;
+using kernels::jpeg::SeekGrid;
+using namespace kernels::cuda;
+
+namespace {
+
+constexpr BlockEntry kUnsetEntry{0xa5a5a5a5, kUnset, 0xa5a5};
+
+bool is_unset(const BlockEntry& entry) {
+  return std::memcmp(&entry, &kUnsetEntry, sizeof entry) == 0;
+}
+
+std::size_t blocks_in_row(const SeekGrid& grid) {
+  return static_cast<std::size_t>(grid.columns) * static_cast<std::size_t>(grid.blocks_in_mcu);
+}
+
+ImageJob job_of(const TokeniseImage& image, std::uint32_t lead) {
+  const Header& header = image.header;
+  const SeekGrid grid = seek_grid(header);
+  ImageJob job{};
+  job.bytes = lead;
+  job.byte_count = static_cast<std::uint32_t>(header.scan.size());
+  job.restart_interval = image.restart_interval;
+  job.width = static_cast<std::uint16_t>(header.size.width);
+  job.height = static_cast<std::uint16_t>(header.size.height);
+  job.mcu_columns = static_cast<std::uint16_t>(grid.columns);
+  job.mcu_rows = static_cast<std::uint16_t>(grid.rows);
+  job.components = static_cast<std::uint8_t>(header.components);
+  job.blocks_in_mcu = static_cast<std::uint8_t>(grid.blocks_in_mcu);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
+    const auto& component = header.component[i];
+    job.component[i] = {component.h, component.v, component.dc, static_cast<std::uint16_t>(4 + component.ac), 0};
+  }
+  job.first_mcu_row = image.first_row;
+  job.end_mcu_row = image.end_row;
+  job.segments = static_cast<std::uint32_t>(image.segments.size());
+  const std::uint64_t enough = most_tokens(header.scan.size(), image.segments.size());
+  job.token_capacity = image.token_capacity.value_or(static_cast<std::uint32_t>(enough));
+  return job;
+}
+
+// DC tables, then AC tables; nullopt: one is refused.
+std::optional<std::vector<DecodeTable>> tables_of(const Header& header) {
+  std::vector<DecodeTable> tables(8);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
+    const auto& component = header.component[i];
+    if (!build_dc_table(*header.dc[component.dc], tables[component.dc])) return std::nullopt;
+    if (!build_ac_table(*header.ac[component.ac], tables[std::size_t{4} + component.ac])) return std::nullopt;
+  }
+  return tables;
+}
+
+JpegBlock expand(const BlockEntry& entry, const std::vector<Token>& tokens) {
+  JpegBlock block{};
+  if (is_unset(entry)) {
+    block.fill(kUnset);
+    return block;
+  }
+  block[0] = entry.dc;
+  std::size_t at = 1;
+  for (std::size_t i = 0; i < entry.tokens; ++i) {
+    const Token token = tokens.at(entry.first_token + i);
+    at += token >> 12;
+    block.at(at++) = static_cast<std::int16_t>(static_cast<std::int16_t>(token << 4) >> 4);
+  }
+  return block;
+}
+
+}  // namespace
+
+TokeniseImage all_rows(const Header& header) {
+  return {.header = header, .first_row = 0, .end_row = static_cast<std::uint32_t>(seek_grid(header).rows)};
+}
+
+TokeniseImage some_rows(const Header& header, std::mt19937& random) {
+  TokeniseImage image = all_rows(header);
+  image.first_row = static_cast<std::uint32_t>(random() % image.end_row);
+  image.end_row = image.first_row + 1 + static_cast<std::uint32_t>(random() % (image.end_row - image.first_row));
+  return image;
+}
+
+TokeniseRun random_run(std::mt19937& random) {
+  static constexpr int kThreads[] = {32, 32, 64, 96, 256, 512};
+  TokeniseRun run;
+  run.threads = kThreads[random() % std::size(kThreads)];
+  run.shape.region_bytes = 16 + 4 * static_cast<std::uint32_t>(random() % 13);
+  run.shape.regions = 1 + static_cast<std::uint32_t>(random() % std::min(8, kMostRegions / run.threads));
+  run.shape.most_rounds = 1000;
+  run.seed = static_cast<std::uint32_t>(random());
+  run.lead = static_cast<std::uint32_t>(random() % 16);
+  return run;
+}
+
+std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const TokeniseRun& run) {
+  const auto tables = tables_of(image.header);
+  if (!tables) return std::nullopt;
+  const ImageJob job = job_of(image, run.lead);
+  std::vector<std::uint8_t> bytes(run.lead, 0xFF);
+  bytes.insert(bytes.end(), image.header.scan.begin(), image.header.scan.end());
+  bytes.shrink_to_fit();
+  constexpr int kBlocks = 2;
+  std::vector<Token> tokens(job.token_capacity);
+  std::vector<BlockEntry> entries((image.end_row - image.first_row) * blocks_in_row(seek_grid(image.header)),
+                                  kUnsetEntry);
+  std::vector<std::uint64_t> scratch(kBlocks * scratch_bytes(run.shape, run.threads) / 8);
+  std::uint32_t next_image = 0;
+  Tokenised result{};
+  const TokeniseArgs args{.jobs = &job,
+                          .images = 1,
+                          .bytes = bytes.data(),
+                          .tables = tables->data(),
+                          .segments = image.segments.data(),
+                          .tokens = tokens.data(),
+                          .blocks = entries.data(),
+                          .statuses = &result.status,
+                          .work = &result.work,
+                          .next_image = &next_image,
+                          .scratch = reinterpret_cast<unsigned char*>(scratch.data()),
+                          .shape = run.shape};
+  tokenise_on_host(args, kBlocks, run.threads, run.seed);
+  if (result.status != Status::kDone) return result;
+  for (const BlockEntry& entry : entries) result.blocks.push_back(expand(entry, tokens));
+  return result;
+}
+
+std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const Header& header, std::size_t interval) {
+  std::vector<std::size_t> component_of;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i)
+    component_of.insert(component_of.end(), static_cast<std::size_t>(header.component[i].h * header.component[i].v), i);
+  std::uint16_t levels[3] = {};
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (interval != 0 && i % interval == 0) std::fill(std::begin(levels), std::end(levels), 0);
+    std::uint16_t& level = levels[component_of[i % component_of.size()]];
+    level = static_cast<std::uint16_t>(level + blocks[i][0]);
+    blocks[i][0] = static_cast<std::int16_t>(level);
+  }
+  return blocks;
+}
+
+std::vector<JpegBlock> wanted_of(const std::vector<JpegBlock>& blocks, const TokeniseImage& image) {
+  const auto row = static_cast<std::ptrdiff_t>(blocks_in_row(seek_grid(image.header)));
+  return {blocks.begin() + row * image.first_row, blocks.begin() + row * image.end_row};
+}
+
+}  // namespace millrace

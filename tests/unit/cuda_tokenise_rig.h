@@ -1,0 +1,53 @@
+// What the tests of K1 share: a batch of one image on the host executor, in memory of its very size, and its blocks
+// again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/jpeg/header.h"
+#include "kernels/cuda/tokenise_args.h"
+#include "tests/support/jpeg_stream.h"
+
+namespace millrace {
+
+// An image for K1: a header, the scan's bytes to the end of the file, and the MCU rows that are wanted.
+struct TokeniseImage {
+  kernels::jpeg::Header header;
+  std::uint32_t first_row = 0, end_row = 0;
+  std::vector<kernels::cuda::Segment> segments;
+  std::uint32_t restart_interval = 0;
+  std::optional<std::uint32_t> token_capacity;  // none: enough
+};
+TokeniseImage all_rows(const kernels::jpeg::Header& header);
+TokeniseImage some_rows(const kernels::jpeg::Header& header, std::mt19937& random);
+
+// How the executor runs it.
+struct TokeniseRun {
+  int threads = 256;
+  kernels::cuda::TokeniseShape shape;
+  std::uint32_t seed = 1;
+  std::uint32_t lead = 0;  // bytes before the scan's
+};
+TokeniseRun random_run(std::mt19937& random);
+
+struct Tokenised {
+  kernels::cuda::Status status;
+  std::vector<JpegBlock> blocks;  // of the wanted rows: zig-zag order, DC is the level; those never put out: all kUnset
+  kernels::cuda::TokeniseWork work;
+};
+inline constexpr std::int16_t kUnset = 0x5a5a;
+
+// nullopt: a table that libjpeg-turbo refuses.
+std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const TokeniseRun& run);
+
+// Blocks with differences into blocks with levels. `interval`: in blocks, between restarts; 0: none.
+std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const kernels::jpeg::Header& header,
+                                   std::size_t interval = 0);
+
+// The blocks of the image's wanted rows.
+std::vector<JpegBlock> wanted_of(const std::vector<JpegBlock>& blocks, const TokeniseImage& image);
+
+}  // namespace millrace
