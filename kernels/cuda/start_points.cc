@@ -31,7 +31,7 @@ Segment between(const SeekPlace& begin, const SeekPlace& end) {
                   .mcus = static_cast<std::uint32_t>(end.mcu - begin.mcu),
                   .predictors = {},
                   .end_predictors = {},
-                  .checked = 1};
+                  .checked = kEndExact};
   for (std::size_t i = 0; i < kMostComponents; ++i) {
     segment.predictors[i] = static_cast<std::int16_t>(begin.predictors[i]);
     segment.end_predictors[i] = static_cast<std::int16_t>(end.predictors[i]);
@@ -93,7 +93,7 @@ bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid
                           .mcus = static_cast<std::uint32_t>(mcus),
                           .predictors = {},
                           .end_predictors = {},
-                          .checked = 0});
+                          .checked = is_last ? kEndUnknown : kEndPadded});
     byte = marker + 2;
   }
   return true;

@@ -57,7 +57,7 @@ MILLRACE_KERNEL void load_tables(Block& block, const ImageJob& job, const Decode
   });
 }
 
-// Window by window, up to the last wanted block.
+// ScanWindow by window, up to the last wanted block.
 template <class Block>
 MILLRACE_KERNEL Status decode_windows(Block& block, const ScanBytes& scan, const TokeniseArgs& args,
                                       const ImageOutput& out, TokeniseWork& work) {
@@ -66,7 +66,7 @@ MILLRACE_KERNEL Status decode_windows(Block& block, const ScanBytes& scan, const
       static_cast<std::uint32_t>(block.threads()) * args.shape.regions * args.shape.region_bytes;
   unsigned char* const scratch =
       args.scratch + static_cast<std::uint64_t>(block.index()) * scratch_bytes(args.shape, block.threads());
-  Window window{scan, 0, 0, args.shape, scratch};
+  ScanWindow window{scan, 0, 0, args.shape, scratch};
   Progress progress;
   for (;;) {
     const Synchronised streams = synchronise(block, window);

@@ -59,7 +59,7 @@ MILLRACE_HD inline Kept kept_of(const Regions& regions, const Slot& slot, std::u
 // Whether something among the wanted blocks was bad; where each region's tokens go. `block`: the first that starts in a
 // thread's regions; `kept`: becomes the number of its tokens that are kept.
 template <class Block>
-MILLRACE_KERNEL bool place_tokens(Block& block, const Window& window, const ImageOutput& out,
+MILLRACE_KERNEL bool place_tokens(Block& block, const ScanWindow& window, const ImageOutput& out,
                                   const typename Block::template PerThread<int>& first_block,
                                   typename Block::template PerThread<int>& kept) {
   auto& shared = block.template shared<TokeniseShared>();
@@ -86,7 +86,7 @@ MILLRACE_KERNEL bool place_tokens(Block& block, const Window& window, const Imag
 
 // A thread's differences, added up by component, and those before it.
 template <class Block>
-MILLRACE_KERNEL void sum_differences(Block& block, const Window& window,
+MILLRACE_KERNEL void sum_differences(Block& block, const ScanWindow& window,
                                      const typename Block::template PerThread<int>& first_block, Progress& progress,
                                      typename Block::template PerThread<int> (&before)[kMostComponents]) {
   auto& shared = block.template shared<TokeniseShared>();
@@ -112,7 +112,7 @@ MILLRACE_KERNEL void sum_differences(Block& block, const Window& window,
 
 // The entries of wanted blocks, without how many tokens they have.
 template <class Block>
-MILLRACE_KERNEL void write_entries(Block& block, const Window& window, const ImageOutput& out, std::uint32_t kept,
+MILLRACE_KERNEL void write_entries(Block& block, const ScanWindow& window, const ImageOutput& out, std::uint32_t kept,
                                    const typename Block::template PerThread<int>& first_block,
                                    const typename Block::template PerThread<int>& kept_before,
                                    const typename Block::template PerThread<int> (&before)[kMostComponents]) {
@@ -141,7 +141,7 @@ MILLRACE_KERNEL void write_entries(Block& block, const Window& window, const Ima
 
 // Each warp takes regions in turn.
 template <class Block>
-MILLRACE_KERNEL void move_tokens(Block& block, const Window& window, const ImageOutput& out, int live) {
+MILLRACE_KERNEL void move_tokens(Block& block, const ScanWindow& window, const ImageOutput& out, int live) {
   auto& shared = block.template shared<TokeniseShared>();
   const std::uint32_t regions = static_cast<std::uint32_t>(live) * window.shape.regions;
   block.each([&](int thread) {
@@ -173,7 +173,7 @@ MILLRACE_KERNEL void count_tokens(Block& block, const ImageOutput& out, Progress
 
 // A synchronised window's results. False: not here.
 template <class Block>
-MILLRACE_KERNEL bool put_window(Block& block, const Window& window, int live, const ImageOutput& out,
+MILLRACE_KERNEL bool put_window(Block& block, const ScanWindow& window, int live, const ImageOutput& out,
                                 Progress& progress) {
   auto& shared = block.template shared<TokeniseShared>();
   auto first_block = block.template per_thread<int>();

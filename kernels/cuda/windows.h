@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/block.h"
 #include "kernels/cuda/regions.h"
 
 namespace millrace::kernels::cuda {
@@ -24,7 +25,7 @@ struct TokeniseShared {
 };
 
 // A window of a scan's data. `live` threads have data to look at.
-struct Window {
+struct ScanWindow {
   ScanBytes scan;
   std::uint32_t begin;  // offset of its first byte, a multiple of region_bytes
   State entered;
@@ -46,7 +47,7 @@ struct Synchronised {
 
 // Every thread from a guess, the first from the truth. Where the data ends, as an offset, or kNoEnd.
 template <class Block>
-MILLRACE_KERNEL int decode_guesses(Block& block, const Window& window,
+MILLRACE_KERNEL int decode_guesses(Block& block, const ScanWindow& window,
                                    typename Block::template PerThread<int>& decoded) {
   auto& shared = block.template shared<TokeniseShared>();
   auto end = block.template per_thread<int>();
@@ -68,7 +69,7 @@ MILLRACE_KERNEL int decode_guesses(Block& block, const Window& window,
 
 // One round: whether anyone had to begin again.
 template <class Block>
-MILLRACE_KERNEL bool decode_again(Block& block, const Window& window, int live,
+MILLRACE_KERNEL bool decode_again(Block& block, const ScanWindow& window, int live,
                                   typename Block::template PerThread<int>& decoded) {
   auto& shared = block.template shared<TokeniseShared>();
   auto state = block.template per_thread<State>();
@@ -92,7 +93,7 @@ MILLRACE_KERNEL bool decode_again(Block& block, const Window& window, int live,
 
 // Regions of threads that look at nothing but what is behind the data's end.
 template <class Block>
-MILLRACE_KERNEL void clear_behind(Block& block, const Window& window, int live) {
+MILLRACE_KERNEL void clear_behind(Block& block, const ScanWindow& window, int live) {
   auto& shared = block.template shared<TokeniseShared>();
   block.each([&](int thread) {
     if (thread < live) return;
@@ -103,7 +104,7 @@ MILLRACE_KERNEL void clear_behind(Block& block, const Window& window, int live) 
 
 // Threads that begin before `end`, or at it: at a marker the first symbol that lacks bits is noted.
 template <class Block>
-MILLRACE_KERNEL int live_threads(const Block& block, const Window& window, std::uint32_t end) {
+MILLRACE_KERNEL int live_threads(const Block& block, const ScanWindow& window, std::uint32_t end) {
   const std::uint32_t bytes = window.shape.regions * window.shape.region_bytes;
   const std::uint32_t last = end < window.scan.end ? end : window.scan.end - 1;
   const std::uint32_t live = (last - window.begin) / bytes + 1;
@@ -112,7 +113,7 @@ MILLRACE_KERNEL int live_threads(const Block& block, const Window& window, std::
 
 // REQUIRES: window.begin < window.scan.end.
 template <class Block>
-MILLRACE_KERNEL Synchronised synchronise(Block& block, const Window& window) {
+MILLRACE_KERNEL Synchronised synchronise(Block& block, const ScanWindow& window) {
   auto decoded = block.template per_thread<int>();
   const int end = decode_guesses(block, window, decoded);
   const std::uint32_t window_end =

@@ -250,6 +250,7 @@ TEST_CASE("restart intervals that meet a window are found, with their bytes", "[
     std::vector<Segment> segments;
     REQUIRE(append_intervals(scan, grid, interval, window, segments));
 
+    const std::int64_t wanted_end = std::int64_t{window.lines.end - 1} * columns + window.columns.end;
     std::size_t byte = 0, at = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       const std::int64_t first = static_cast<std::int64_t>(i) * interval, end = std::min(first + interval, mcus);
@@ -259,6 +260,7 @@ TEST_CASE("restart intervals that meet a window are found, with their bytes", "[
         REQUIRE(segments[at].mcus == end - first);
         REQUIRE(segments[at].first_bit == 8 * byte);
         REQUIRE(segments[at].end_bit == 8 * (byte + bytes[i]));
+        REQUIRE(segments[at].checked == (end < wanted_end ? kEndPadded : kEndUnknown));
         ++at;
       }
       byte += bytes[i] + 2;
@@ -329,7 +331,7 @@ TEST_CASE("an index gives the pieces that meet a window, or nothing where it end
         REQUIRE(segments[at].first_bit == place.bit);
         REQUIRE(segments[at].end_bit == next.bit);
         REQUIRE(segments[at].end_predictors[2] == next.predictors[2]);
-        REQUIRE(segments[at++].checked == 1);
+        REQUIRE(segments[at++].checked == kEndExact);
       }
       REQUIRE(at == segments.size());
     }
