@@ -8,9 +8,9 @@
 
 namespace millrace::kernels::cuda {
 
-// As many as fit regions (TokeniseShape) into shared memory. Four blocks of 36 KB run on a multiprocessor at once.
-inline constexpr int kTokeniseThreads = 256;
-inline constexpr int kTokeniseBlocks = 4;
+// Seven blocks of 32 KB run on a multiprocessor at once.
+inline constexpr int kTokeniseThreads = kUsualTokeniseThreads;
+inline constexpr int kTokeniseBlocks = 7;
 
 // Thread blocks that run at once on a multiprocessor.
 CudaStatus prepare_tokenise(int& blocks_at_once);

@@ -16,16 +16,27 @@
 
 namespace millrace::kernels::cuda {
 
-// REQUIRES: an address that is a multiple of T's size. One instruction on a GPU, whatever type the memory is of.
+// REQUIRES: an address that is a multiple of T's size. One instruction on a GPU, whatever type the memory is of (nvcc
+// makes bytes of a memcpy() where it loses sight of the alignment).
 template <class T>
 MILLRACE_HD inline T load_aligned(const void* at) {
+  static_assert(alignof(T) == sizeof(T));
+#if defined(__CUDA_ARCH__)
+  return *static_cast<const T*>(at);
+#else
   T value;
-  memcpy(&value, __builtin_assume_aligned(at, sizeof(T)), sizeof(T));
+  std::memcpy(&value, at, sizeof(T));
   return value;
+#endif
 }
 template <class T>
 MILLRACE_HD inline void store_aligned(void* at, T value) {
-  memcpy(__builtin_assume_aligned(at, sizeof(T)), &value, sizeof(T));
+  static_assert(alignof(T) == sizeof(T));
+#if defined(__CUDA_ARCH__)
+  *static_cast<T*>(at) = value;
+#else
+  std::memcpy(at, &value, sizeof(T));
+#endif
 }
 
 MILLRACE_HD inline std::uint32_t swap_bytes(std::uint32_t word) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/plan.h"
+#include "kernels/cuda/tokenise_args.h"
 
 namespace millrace::kernels::cuda {
 
@@ -22,7 +23,8 @@ class HostRunner {
  public:
   // `encoded`: the files at ImageRequest::at. `seed` draws the turns of blocks and threads; `threads`: of a block of
   // the tokeniser.
-  HostBatch run(const BatchPlan& plan, std::span<const std::uint8_t> encoded, std::uint32_t seed, int threads = 256);
+  HostBatch run(const BatchPlan& plan, std::span<const std::uint8_t> encoded, std::uint32_t seed,
+                int threads = kUsualTokeniseThreads);
 
  private:
   std::vector<DecodeTable> tables_;

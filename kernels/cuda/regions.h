@@ -39,7 +39,7 @@ struct Regions {
 };
 
 // Where a block starts: the tokens of its region before it, and its DC difference.
-struct BlockStart {
+struct alignas(4) BlockStart {
   std::uint16_t tokens;
   std::int16_t difference;
 };

@@ -4,9 +4,18 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/predictors.h"
 #include "kernels/cuda/window_output.h"
 
 namespace millrace::kernels::cuda {
+
+// Where tokens go.
+struct TokenRange {
+  Token* tokens;
+
+  MILLRACE_HD void put_four(int at, std::uint64_t four) { store_aligned(tokens + at, four); }
+  MILLRACE_HD void put(int at, Token token) { tokens[at] = token; }
+};
 
 // The sink of a segment's symbols.
 template <class Block>
@@ -18,21 +27,18 @@ class SegmentSink {
       : out_(out), scan_(scan), taken_(taken), block_(segment.first_mcu * scan.blocks_in_mcu) {
     end_ = block_ + segment.mcus * scan.blocks_in_mcu;
     if (segment.checked != kEndExact && end_ > out.end_wanted) end_ = out.end_wanted;
-    for (int i = 0; i < kMostComponents; ++i) predictors_[i] = static_cast<std::uint32_t>(segment.predictors[i]);
+    predictors_ = {static_cast<std::uint32_t>(segment.predictors[0]), static_cast<std::uint32_t>(segment.predictors[1]),
+                   static_cast<std::uint32_t>(segment.predictors[2])};
   }
 
   MILLRACE_KERNEL bool is_over(const BitReader&, const Place&) const { return block_ >= end_ || failed_; }
   MILLRACE_KERNEL void begin_block(int difference) {
-    const int component = scan_.of_block[block_ % scan_.blocks_in_mcu].component;
-    for (int i = 0; i < kMostComponents; ++i) {
-      predictors_[i] += i == component ? static_cast<std::uint32_t>(difference) : 0U;
-      level_ = i == component ? predictors_[i] : level_;
-    }
+    level_ = predictors_.add(scan_.of_block[block_ % scan_.blocks_in_mcu].component, difference);
     keeps_ = out_.wants(block_) && make_room();
     first_ = at_;
   }
   MILLRACE_KERNEL void add_token(Token token) {
-    if (keeps_) packer_.add(*this, at_++, token);
+    if (keeps_) packer_.add(range_, at_++, token);
   }
   MILLRACE_KERNEL void end_block() {
     if (keeps_) {
@@ -46,7 +52,7 @@ class SegmentSink {
 
   // False: not here.
   MILLRACE_KERNEL bool finish() {
-    packer_.flush(*this, at_);
+    packer_.flush(range_, at_);
     return !failed_ && block_ >= end_;
   }
   // All of the segment's blocks were asked for.
@@ -54,41 +60,38 @@ class SegmentSink {
     return end_ == (segment.first_mcu + segment.mcus) * scan_.blocks_in_mcu;
   }
   MILLRACE_KERNEL bool has_predictors(const std::int16_t (&expected)[kMostComponents], int components) const {
-    for (int i = 0; i < kMostComponents; ++i) {
-      if (i < components && static_cast<std::int16_t>(predictors_[i]) != expected[i]) return false;
-    }
-    return true;
+    const auto same = [](std::uint32_t a, std::int16_t b) { return static_cast<std::int16_t>(a) == b; };
+    return same(predictors_.first, expected[0]) &&
+           (components == 1 || (same(predictors_.second, expected[1]) && same(predictors_.third, expected[2])));
   }
-
-  // For the packer.
-  MILLRACE_KERNEL void put_four(int at, std::uint64_t tokens) { store_aligned(out_.tokens + piece_ + at, tokens); }
-  MILLRACE_KERNEL void put(int at, Token token) { out_.tokens[piece_ + static_cast<std::uint32_t>(at)] = token; }
 
  private:
   // For a block's tokens. False: the image's range is full.
   MILLRACE_KERNEL bool make_room() {
     if (at_ + kCoefficients <= static_cast<int>(kTokenPiece)) return !failed_;
-    packer_.flush(*this, at_);
+    packer_.flush(range_, at_);
     const std::uint32_t piece = Block::atomic_add(taken_, kTokenPiece);
     if (piece > out_.token_capacity || out_.token_capacity - piece < kTokenPiece) {
       failed_ = true;
       return false;
     }
     piece_ = piece;
+    range_.tokens = out_.tokens + piece;
     at_ = 0;
     return !failed_;
   }
 
-  const ImageOutput& out_;
+  ImageOutput out_;
   const ScanTables& scan_;
   std::uint32_t* taken_;
   std::uint32_t block_, end_;  // counted from the image's first
-  std::uint32_t predictors_[kMostComponents];
+  Predictors predictors_;
   std::uint32_t level_ = 0;
   std::uint32_t piece_ = 0;
   int at_ = static_cast<int>(kTokenPiece), first_ = 0;  // in the piece; at its end: there is none
   bool keeps_ = false, failed_ = false;
-  TokenPacker<SegmentSink> packer_;
+  TokenRange range_{};  // the piece
+  TokenPacker<TokenRange> packer_;
 };
 
 // Whether the reader stands where the segment has to end. `lead`: offset of the scan's first byte.

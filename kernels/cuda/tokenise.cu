@@ -6,7 +6,7 @@
 namespace millrace::kernels::cuda {
 namespace {
 
-static_assert(kTokeniseThreads * TokeniseShape{}.regions <= kMostRegions && kTokeniseThreads <= kMostTokeniseThreads);
+static_assert(is_possible(TokeniseShape{}, kTokeniseThreads));
 
 __global__ void __launch_bounds__(kTokeniseThreads, kTokeniseBlocks)
     tokenise_kernel(const __grid_constant__ TokeniseArgs args) {

@@ -95,7 +95,7 @@ MILLRACE_HD inline bool is_provided_for(const ImageJob& job) {
 
 template <class Block>
 MILLRACE_KERNEL Status tokenise_image(Block& block, const TokeniseArgs& args, const ImageJob& job, TokeniseWork& work) {
-  if (!is_provided_for(job)) return Status::kNotHere;
+  if (!is_possible(args.shape, block.threads()) || !is_provided_for(job)) return Status::kNotHere;
   const auto lead = static_cast<std::uint32_t>(job.bytes % 16);
   const ScanBytes scan{args.bytes + (job.bytes - lead), lead, lead + job.byte_count};
   const std::uint32_t row = std::uint32_t{job.mcu_columns} * job.blocks_in_mcu;

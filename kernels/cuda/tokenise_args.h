@@ -12,12 +12,20 @@ namespace millrace::kernels::cuda {
 // they are in the file: a thread has `regions` regions, one behind the other.
 struct TokeniseShape {
   std::uint32_t region_bytes = 32;  // a multiple of 4, 16..kMostRegionBytes
-  std::uint32_t regions = 4;        // of a thread; threads x regions <= kMostRegions
+  std::uint32_t regions = 8;        // of a thread; threads x regions <= kMostRegions
   std::uint32_t most_rounds = 64;   // until streams that have not met make their image kNotInTime
 };
+inline constexpr int kUsualTokeniseThreads = 128;
 inline constexpr int kMostRegions = 1024;
 inline constexpr int kMostRegionBytes = 64;
 inline constexpr int kMostTokeniseThreads = 512;
+
+// Otherwise every image is kNotHere.
+constexpr MILLRACE_HD bool is_possible(const TokeniseShape& shape, int threads) {
+  return shape.region_bytes % 4 == 0 && shape.region_bytes >= 16 && shape.region_bytes <= kMostRegionBytes &&
+         threads <= kMostTokeniseThreads && shape.regions >= 1 &&
+         shape.regions <= kMostRegions / static_cast<std::uint32_t>(threads);
+}
 
 // A region's scratch: tokens from its beginning up, starts of blocks from its end down. No stream has more of them: a
 // token of 2 bytes takes a bit at least, and a block (its start 4 bytes) one for its difference and one to end it, but

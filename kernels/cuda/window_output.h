@@ -74,10 +74,10 @@ MILLRACE_KERNEL bool place_tokens(Block& block, const ScanWindow& window, const 
       if (first_bad != kNothingBad && at + static_cast<std::uint32_t>(first_bad) < out.end_wanted) bad[thread] = true;
       const Slot slot(run.scratch, region, run.region_bytes);
       const Kept range = kept_of(shared.regions, slot, region, at, out);
-      shared.from[region] = range.from;
+      shared.from[region] = static_cast<std::uint16_t>(range.from);
       shared.kept_at[region] = static_cast<std::uint32_t>(kept[thread]);
       kept[thread] += static_cast<int>(range.to - range.from);
-      shared.count[region] = range.to - range.from;
+      shared.count[region] = static_cast<std::uint16_t>(range.to - range.from);
       at += shared.regions.starts[region];
     }
   });

@@ -17,9 +17,9 @@ struct TokeniseShared {
   ScanTables scan;
   Regions regions;
   State left[kMostTokeniseThreads];     // by each thread, behind its last region
-  std::uint32_t from[kMostRegions];     // first token of a region that is kept
+  std::uint16_t from[kMostRegions];     // first token of a region that is kept
+  std::uint16_t count[kMostRegions];    // how many of them
   std::uint32_t kept_at[kMostRegions];  // where it goes: from the thread's first, in the end from the image's
-  std::uint32_t count[kMostRegions];    // how many of them
   std::uint32_t tokens_taken;           // of the image's range, by segments
   std::uint32_t image;
 };

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cuda/build_table.h"
 #include "kernels/cuda/tokenise_host.h"
+#include "tests/support/block_collector.h"
 
 namespace millrace {
 
@@ -81,8 +83,17 @@ JpegBlock expand(const BlockEntry& entry, const std::vector<Token>& tokens) {
 
 }  // namespace
 
+JpegStream draw_unbroken(const JpegDraw& draw, std::mt19937& random) {
+  JpegDraw unbroken = draw;
+  unbroken.restart_interval = 0;
+  return draw_jpeg(unbroken, random);
+}
+
 TokeniseImage all_rows(const Header& header) {
-  return {.header = header, .first_row = 0, .end_row = static_cast<std::uint32_t>(seek_grid(header).rows)};
+  return {.header = header,
+          .first_row = 0,
+          .end_row = static_cast<std::uint32_t>(seek_grid(header).rows),
+          .restart_interval = static_cast<std::uint32_t>(header.restart_interval)};
 }
 
 TokeniseImage some_rows(const Header& header, std::mt19937& random) {
@@ -136,6 +147,10 @@ std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const Tokenise
   return result;
 }
 
+bool fits_tokens(const JpegBlock& block) {
+  return std::all_of(block.begin() + 1, block.end(), [](int value) { return value >= -2047 && value <= 2047; });
+}
+
 std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const Header& header, std::size_t interval) {
   std::vector<std::size_t> component_of;
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i)
@@ -153,6 +168,28 @@ std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const Header& 
 std::vector<JpegBlock> wanted_of(const std::vector<JpegBlock>& blocks, const TokeniseImage& image) {
   const auto row = static_cast<std::ptrdiff_t>(blocks_in_row(seek_grid(image.header)));
   return {blocks.begin() + row * image.first_row, blocks.begin() + row * image.end_row};
+}
+
+std::optional<std::vector<JpegBlock>> decode_wanted(const TokeniseImage& image) {
+  static kernels::jpeg::Decoder decoder;
+  std::vector<std::uint8_t> scan(image.header.scan.begin(), image.header.scan.end());
+  std::size_t end = 0;
+  while (end < scan.size() && (scan[end] != 0xFF || (end + 1 < scan.size() && scan[end + 1] == 0)))
+    end += scan[end] == 0xFF ? 2 : 1;
+  scan.resize(std::min(end, scan.size()));
+  scan.insert(scan.end(), {0xFF, 0xD9});
+  Header header = image.header;
+  header.scan = scan;
+  const SeekGrid grid = seek_grid(header);
+  const auto count = static_cast<std::int64_t>(image.end_row * blocks_in_row(grid));
+  BlockCollector collector;
+  if (decoder.decode_blocks(header, count, grid.mcus() * grid.blocks_in_mcu, collector) !=
+      kernels::jpeg::Outcome::kDecoded)
+    return std::nullopt;
+  for (const JpegBlock& block : collector.all) {
+    if (!fits_tokens(block)) return std::nullopt;
+  }
+  return wanted_of(with_levels(std::move(collector.all), header), image);
 }
 
 }  // namespace millrace

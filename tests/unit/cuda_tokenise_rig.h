@@ -9,9 +9,12 @@
 
 #include "kernels/cpu/jpeg/header.h"
 #include "kernels/cuda/tokenise_args.h"
-#include "tests/support/jpeg_stream.h"
+#include "tests/support/random_jpeg.h"
 
 namespace millrace {
+
+// A random stream without restart markers, which take segments.
+JpegStream draw_unbroken(const JpegDraw& draw, std::mt19937& random);
 
 // An image for K1: a header, the scan's bytes to the end of the file, and the MCU rows that are wanted.
 struct TokeniseImage {
@@ -26,7 +29,7 @@ TokeniseImage some_rows(const kernels::jpeg::Header& header, std::mt19937& rando
 
 // How the executor runs it.
 struct TokeniseRun {
-  int threads = 256;
+  int threads = kernels::cuda::kUsualTokeniseThreads;
   kernels::cuda::TokeniseShape shape;
   std::uint32_t seed = 1;
   std::uint32_t lead = 0;  // bytes before the scan's
@@ -43,11 +46,18 @@ inline constexpr std::int16_t kUnset = 0x5a5a;
 // nullopt: a table that libjpeg-turbo refuses.
 std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const TokeniseRun& run);
 
+// A token has 12 bits for a value.
+bool fits_tokens(const JpegBlock& block);
+
 // Blocks with differences into blocks with levels. `interval`: in blocks, between restarts; 0: none.
 std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const kernels::jpeg::Header& header,
                                    std::size_t interval = 0);
 
 // The blocks of the image's wanted rows.
 std::vector<JpegBlock> wanted_of(const std::vector<JpegBlock>& blocks, const TokeniseImage& image);
+
+// The CPU decoder's blocks of the wanted rows; nullopt: it does not take them, or a token cannot say one. What ends the
+// data is not asked, for K1 never looks behind the wanted rows.
+std::optional<std::vector<JpegBlock>> decode_wanted(const TokeniseImage& image);
 
 }  // namespace millrace
