@@ -84,7 +84,7 @@ struct Side {
   MILLRACE_HD void weigh(int i, const Window& window, std::int32_t* weights, int stride) const {
     if (table != nullptr) {
       const std::int32_t* const from = table + 1 + count + static_cast<std::int64_t>(i) * table[0];
-      for (int t = 0; t < window.count; ++t) weights[t * stride] = from[t];
+      MILLRACE_ROLLED for (int t = 0; t < window.count; ++t) weights[t * stride] = from[t];
     } else if (in == out) {
       weights[0] = 1 << kPrecisionBits;
     } else {
@@ -99,8 +99,8 @@ struct Side {
   }
   MILLRACE_HD void weigh_filter(double centre, const Window& window, std::int32_t* weights, int stride) const {
     double sum = 0;
-    for (int t = 0; t < window.count; ++t) sum += value_at(centre, window.start + t);
-    for (int t = 0; t < window.count; ++t) {
+    MILLRACE_ROLLED for (int t = 0; t < window.count; ++t) sum += value_at(centre, window.start + t);
+    MILLRACE_ROLLED for (int t = 0; t < window.count; ++t) {
       const double value = value_at(centre, window.start + t);
       weights[t * stride] = to_fixed(sum != 0 ? value / sum : value);
     }

@@ -1,6 +1,8 @@
 // What lets one source be a CUDA kernel and a function that tests run without a GPU.
 //   MILLRACE_HD      a function for both
 //   MILLRACE_KERNEL  a function over a block: for whichever the block is of
+//   MILLRACE_ROLLED  before a loop that a GPU's compiler shall leave as it is
+//   MILLRACE_BY_FOUR before one whose loads it shall begin four rounds early
 #pragma once
 
 #include <cstdint>
@@ -9,9 +11,13 @@
 #if defined(__CUDACC__)
 #define MILLRACE_HD __host__ __device__
 #define MILLRACE_KERNEL __device__
+#define MILLRACE_ROLLED _Pragma("unroll 1")
+#define MILLRACE_BY_FOUR _Pragma("unroll 4")
 #else
 #define MILLRACE_HD
 #define MILLRACE_KERNEL
+#define MILLRACE_ROLLED
+#define MILLRACE_BY_FOUR
 #endif
 
 namespace millrace::kernels::cuda {

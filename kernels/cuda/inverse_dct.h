@@ -41,15 +41,18 @@ MILLRACE_HD constexpr std::int32_t descale(std::int32_t value, int bits) {
   return (value + (1 << (bits - 1))) >> bits;
 }
 
-// The first pass, down a column. False: it is beyond kMostInColumn; the column becomes 0.
-MILLRACE_HD inline bool transform_column(Line& column) {
+// Whether a column's magnitudes are ordinary.
+MILLRACE_HD inline bool is_ordinary(const Line& column) {
   std::int32_t sum = 0;
   for (const std::int32_t value : column.at) sum += value < 0 ? -value : value;
-  const bool ordinary = sum <= kMostInColumn;
-  if (!ordinary) column = {};
-  column = transform_line(column);
-  for (std::int32_t& value : column.at) value = descale(value, 11);
-  return ordinary;
+  return sum <= kMostInColumn;
+}
+
+// The first pass, down a column. REQUIRES: an ordinary one.
+MILLRACE_HD inline Line transform_column(const Line& column) {
+  Line result = transform_line(column);
+  for (std::int32_t& value : result.at) value = descale(value, 11);
+  return result;
 }
 
 MILLRACE_HD constexpr std::int32_t to_byte(std::int32_t value) {

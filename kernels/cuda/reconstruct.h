@@ -11,14 +11,12 @@
 #pragma once
 
 #include "kernels/cuda/block.h"
-#include "kernels/cuda/reconstruct_rows.h"
 #include "kernels/cuda/reconstruct_store.h"
 
 namespace millrace::kernels::cuda {
 
 // Four blocks on a multiprocessor of 228 KB, three on one of 164 KB.
 inline constexpr int kTileBytes = 52 * 1024;
-inline constexpr int kTileThreads = 256;
 
 struct ReconstructShared {
   Shape shape;
@@ -31,6 +29,23 @@ inline constexpr int kTileMemory = sizeof(ReconstructShared::memory);
 
 namespace reconstruct {
 
+// The threads' common walk over what they share, `width` in a row: at most one division a thread.
+struct Walk {
+  int x, y;
+  int width, step_x, step_y;
+  MILLRACE_HD Walk(Thread thread, int row_width)
+      : x(thread.index % row_width),
+        y(thread.index / row_width),
+        width(row_width),
+        step_x(kTileThreads % row_width),
+        step_y(kTileThreads / row_width) {}
+  MILLRACE_HD void step() {
+    x += step_x;
+    y += step_y;
+    if (x >= width) x -= width, ++y;
+  }
+};
+
 // One run over a tile. What lies between phases is the same for all threads: constants, and what the first phases wrote
 // into shared memory and nobody writes again.
 template <class Block>
@@ -39,21 +54,17 @@ struct TileRun {
   TileWork work;
   int next_row, next_output = 0;  // source row of the image, output row of the tile
 
-  MILLRACE_KERNEL Thread thread(int index) const { return {index, block.threads()}; }
-
   // The samples of an MCU row. `odd`: whether a thread saw a block out of the ordinary.
   template <class Odd>
   MILLRACE_KERNEL void decode_mcu_row(int mcu_row, Odd& odd) {
-    const int blocks = work.shape.mcu_columns.count() * work.shape.blocks_in_mcu;
-    for (int first = 0; first < blocks; first += kBlocksAtOnce) {
-      const int count = blocks - first < kBlocksAtOnce ? blocks - first : kBlocksAtOnce;
+    const Shape& shape = work.shape;
+    for (int first = 0; first < shape.mcu_columns.count(); first += shape.mcus_at_once) {
+      const BlockBatch batch = block_batch(shape, mcu_row, first);
       block.each([&](int i) {
-        if (!expand_blocks(work, mcu_row, first, count, thread(i))) odd[i] = true;
+        if (!expand_blocks(work, batch, {i})) odd[i] = true;
       });
-      block.each([&](int i) {
-        if (!transform_columns(work, count, thread(i))) odd[i] = true;
-      });
-      block.each([&](int i) { transform_rows(work, mcu_row, first, count, thread(i)); });
+      block.each([&](int i) { transform_columns(work, batch.blocks(shape), {i}); });
+      block.each([&](int i) { transform_rows(work, batch.blocks(shape), {i}); });
     }
   }
 
@@ -67,8 +78,8 @@ struct TileRun {
   MILLRACE_KERNEL void make_rows(int ready) {
     while (next_row < ready) {
       const Span rows{next_row, ready - next_row < kRowsAtOnce ? ready : next_row + kRowsAtOnce};
-      block.each([&](int i) { make_pixel_rows(work, rows, thread(i)); });
-      if (!work.shape.rows_first) block.each([&](int i) { filter_rows_across(work, rows, thread(i)); });
+      block.each([&](int i) { make_pixel_rows(work, rows, {i}); });
+      if (!work.shape.rows_first) block.each([&](int i) { filter_rows_across(work, rows, {i}); });
       next_row = rows.end;
       const Span outputs = complete_outputs();
       work.shape.rows_first ? finish_rows_first(outputs) : finish(outputs);
@@ -78,47 +89,56 @@ struct TileRun {
 
   // The output rows whose windows are in the ring.
   MILLRACE_KERNEL Span complete_outputs() const {
-    const int* const ends = work.at<int>(work.shape.row_axis.ends());
+    const TileWindow* const windows = work.at<TileWindow>(work.shape.row_axis.windows);
+    const int ready = next_row - work.shape.rows.begin;
     int end = next_output;
-    while (end < work.shape.tile.height && ends[end] <= next_row - work.shape.rows.begin) ++end;
+    while (end < work.shape.tile.height && windows[end].end() <= ready) ++end;
     return {next_output, end};
   }
 
-  MILLRACE_KERNEL void store(int x, int y, std::uint32_t pixel) const {
-    store_pixel(work, work.shape.tile.left + x, work.shape.tile.top + y, pixel);
-  }
-
   MILLRACE_KERNEL void finish(const Span& outputs) {
-    const int width = work.shape.tile.width;
-    block.each([&](int index) {
-      for (int i = index; i < outputs.count() * width; i += block.threads()) {
-        const int x = i % width, y = outputs.begin + i / width;
-        store(x, y, filter_down(work, width, x, y));
-      }
+    block.each([&](int i) {
+      const AxisView rows = view_of(work, work.shape.row_axis);
+      const Ring ring = ring_of(work);
+      const PixelStore store = pixel_store(work);
+      for (Walk at({i}, divided_up(store.width, 2)); at.y < outputs.count(); at.step())
+        store(2 * at.x, outputs.begin + at.y, ring.filter_down(rows, 2 * at.x, outputs.begin + at.y));
     });
   }
 
   MILLRACE_KERNEL void finish_rows_first(const Span& outputs) {
-    const int width = work.shape.tile.width, pitch = work.shape.pixel_pitch;
-    std::uint32_t* const filtered = work.template at<std::uint32_t>(work.shape.pixels);
     for (int first = outputs.begin; first < outputs.end; first += kRowsAtOnce) {
       const int count = outputs.end - first < kRowsAtOnce ? outputs.end - first : kRowsAtOnce;
-      block.each([&](int index) {
-        for (int i = index; i < count * pitch; i += block.threads())
-          filtered[i] = filter_down(work, pitch, i % pitch, first + i / pitch);
-      });
-      block.each([&](int index) {
-        for (int i = index; i < count * width; i += block.threads())
-          store(i % width, first + i / width, filter_across(work, filtered + i / width * pitch, i % width));
-      });
+      block.each([&](int i) { filter_rows_down(first, count, {i}); });
+      block.each([&](int i) { store_rows_across(first, count, {i}); });
     }
+  }
+
+ private:
+  MILLRACE_KERNEL void filter_rows_down(int first, int count, Thread thread) const {
+    const AxisView rows = view_of(work, work.shape.row_axis);
+    const Ring ring = ring_of(work);
+    std::uint32_t* const filtered = work.at<std::uint32_t>(work.shape.pixels);
+    for (Walk at(thread, ring.pitch / 2); at.y < count; at.step()) {
+      const PixelPair pair = ring.filter_down(rows, 2 * at.x, first + at.y);
+      store_as(filtered + at.y * ring.pitch + 2 * at.x, PackedPair{{packed(pair.at[0]), packed(pair.at[1])}});
+    }
+  }
+
+  MILLRACE_KERNEL void store_rows_across(int first, int count, Thread thread) const {
+    const int pitch = work.shape.pixel_pitch;
+    const AxisView columns = view_of(work, work.shape.column_axis);
+    const std::uint32_t* const filtered = work.at<std::uint32_t>(work.shape.pixels);
+    const PixelStore store = pixel_store(work);
+    for (Walk at(thread, divided_up(store.width, 2)); at.y < count; at.step())
+      store(2 * at.x, first + at.y, filter_across(columns, filtered + at.y * pitch, 2 * at.x));
   }
 };
 
 }  // namespace reconstruct
 
-// Block i makes args.tiles[i]. REQUIRES: shape_of() the tile takes kTileMemory at most; its MCU rows are among those
-// whose block entries are there.
+// Block i makes args.tiles[i]. REQUIRES: kTileThreads; shape_of() the tile takes kTileMemory at most; its MCU rows are
+// among those whose block entries are there.
 template <class Block>
 MILLRACE_KERNEL void reconstruct_tile(Block& block, const ReconstructArgs& args) {
   auto& shared = block.template shared<ReconstructShared>();
@@ -134,10 +154,9 @@ MILLRACE_KERNEL void reconstruct_tile(Block& block, const ReconstructArgs& args)
   const TileWork work{args, job, shared.shape, shared.memory};
   reconstruct::TileRun<Block> run{block, work, shared.shape.rows.begin};
   block.each([&](int i) {
-    load_quants(work, run.thread(i));
-    load_store(work, run.thread(i));
-    load_axis(work, shared.shape.across, shared.shape.column_axis, tile.left, run.thread(i));
-    load_axis(work, shared.shape.down, shared.shape.row_axis, tile.top, run.thread(i));
+    load_quants(work, {i});
+    load_store(work, {i});
+    load_axes(work, {i});
   });
   for (int row = shared.shape.mcu_rows.begin; row < shared.shape.mcu_rows.end; ++row) {
     run.decode_mcu_row(row, odd);

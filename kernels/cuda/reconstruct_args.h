@@ -9,6 +9,7 @@
 
 namespace millrace::kernels::cuda {
 
+// kFast: colours are converted at the tensor's size.
 enum class Fidelity : std::uint8_t { kExact, kFast };
 
 // What all tensors of a batch have in common.
@@ -19,6 +20,7 @@ struct TensorSpec {
   Layout layout;
   ChannelOrder channels;
   std::uint8_t element_bytes;  // 1, 2 or 4
+  Fidelity fidelity;
 };
 
 // A part of an image's tensor, before flipping: what one thread block makes.

@@ -6,75 +6,126 @@
 
 namespace millrace::kernels::cuda {
 
-// The weights of outputs first .. first + axis.outputs - 1 of a side. Windows count from the first source sample that
-// the tile depends on.
-MILLRACE_HD inline void load_axis(const TileWork& work, const Side& side, const TileAxis& axis, int first,
-                                  Thread thread) {
+// The weights of outputs first .. first + axis.outputs - 1 of a side. `place(start)`: where a window is.
+template <class Place>
+MILLRACE_HD void load_axis(const TileWork& work, const Side& side, const TileAxis& axis, int first, Thread thread,
+                           Place place) {
   const int origin = side.window(first).start;
-  for (int i = thread.index; i < axis.outputs; i += thread.count) {
+  for (int i = thread.index; i < axis.outputs; i += kTileThreads) {
     const Window window = side.window(first + i);
-    work.at<int>(axis.starts)[i] = window.start - origin;
-    work.at<int>(axis.ends())[i] = window.end() - origin;
+    const int start = window.start - origin;
+    work.at<TileWindow>(axis.windows)[i] = {static_cast<std::uint16_t>(start),
+                                            static_cast<std::uint16_t>(window.count)};
+    work.at<int>(axis.places())[i] = place(start);
     side.weigh(first + i, window, work.at<std::int32_t>(axis.weights()) + i, axis.outputs);
   }
 }
 
-// --- colour ---
-
-MILLRACE_HD inline const std::uint8_t* row_of(const TileWork& work, const SamplePlanes& plane, int y) {
-  return work.at<std::uint8_t>(plane.at + (y & (plane.rows - 1)) * plane.pitch);
+// Columns: the first pixel of rows of pixels. Rows: the slot of the ring.
+MILLRACE_HD inline void load_axes(const TileWork& work, Thread thread) {
+  const Shape& shape = work.shape;
+  load_axis(work, shape.across, shape.column_axis, shape.tile.left, thread,
+            [&](int start) { return shape.columns.begin - shape.first_pixel + start; });
+  load_axis(work, shape.down, shape.row_axis, shape.tile.top, thread,
+            [&](int start) { return start % shape.ring_rows; });
 }
+
+// --- colour ---
 
 struct Four {
   int at[4];
 };
 
-// The samples of a chroma plane for pixels x .. x + 3 of row y, x a multiple of 4, at full size.
-struct ChromaRow {
-  const Shape& shape;
-  const std::uint8_t* near;  // sample 0 of the image's row
-  const std::uint8_t* far;   // of the row on the other side, where smoothing goes down
-  int y;
+MILLRACE_HD inline Four four_at(const std::uint8_t* samples) {
+  const auto bytes = load_as<Bytes<4>>(samples);
+  return {bytes.at[0], bytes.at[1], bytes.at[2], bytes.at[3]};
+}
 
-  MILLRACE_HD int clamped(int sample) const {
-    const int last = shape.chroma.end - 1;
-    return sample < shape.chroma.begin ? shape.chroma.begin : sample > last ? last : sample;
-  }
+MILLRACE_HD inline const std::uint8_t* row_of(const TileWork& work, const SamplePlanes& plane, int y) {
+  return work.at<std::uint8_t>(plane.at + (y & (plane.rows - 1)) * plane.pitch);
+}
+
+// A row of a chroma plane at full size. Samples and pixels count from the first MCU's.
+struct ChromaRow {
+  const std::uint8_t* near;
+  const std::uint8_t* far;  // the row on the other side, where smoothing goes down
+  int columns;
+  Smoothing smoothing;
+  int h_shift, y;
+
+  // Pixels x .. x + 3; x is a multiple of 4.
   MILLRACE_HD Four four(int x) const {
-    if (shape.smoothing == Smoothing::kAcross)
+    if (smoothing == Smoothing::kAcross)
       return across(
           x, [&](int i) { return int{near[i]}; }, smooth_across);
-    if (shape.smoothing == Smoothing::kBoth)
+    if (smoothing == Smoothing::kBoth)
       return across(
           x, [&](int i) { return 3 * near[i] + far[i]; }, smooth_sums);
-    Four result;
-    for (int i = 0; i < 4; ++i) {
-      const int sample = clamped((x + i) / shape.h);
-      result.at[i] = shape.smoothing == Smoothing::kDown ? smooth_down(y, near[sample], far[sample]) : near[sample];
+    if (h_shift != 0) return repeated(x);
+    Four samples = four_at(near + x);
+    if (smoothing == Smoothing::kDown) {
+      const Four others = four_at(far + x);
+      for (int i = 0; i < 4; ++i) samples.at[i] = smooth_down(y, samples.at[i], others.at[i]);
     }
-    return result;
+    return samples;
   }
 
  private:
+  MILLRACE_HD Four repeated(int x) const {
+    const auto at = [&](int i) { return int{near[(x + i) >> h_shift]}; };
+    return {at(0), at(1), at(2), at(3)};
+  }
   template <class Value, class Smooth>
   MILLRACE_HD Four across(int x, Value value, Smooth smooth) const {
-    int samples[4];
-    for (int i = 0; i < 4; ++i) samples[i] = value(clamped(x / 2 - 1 + i));
-    return {smooth(x, samples[1], samples[0]), smooth(x + 1, samples[1], samples[2]),
-            smooth(x + 2, samples[2], samples[1]), smooth(x + 3, samples[2], samples[3])};
+    const int own = x / 2, last = columns - 1;
+    const int a = value(own > 0 ? own - 1 : 0), b = value(least(own, last));
+    const int c = value(least(own + 1, last)), d = value(least(own + 2, last));
+    return {smooth(0, b, a), smooth(1, b, c), smooth(2, c, b), smooth(3, c, d)};
   }
+  MILLRACE_HD static int least(int a, int b) { return a < b ? a : b; }
 };
 
 MILLRACE_HD inline ChromaRow chroma_row(const TileWork& work, const SamplePlanes& plane, int y) {
   const Shape& shape = work.shape;
-  const int near = y / shape.v, beside = y % 2 == 0 ? near - 1 : near + 1, last = shape.chroma_rows - 1;
+  const int near = y >> shape.v_shift, beside = y % 2 == 0 ? near - 1 : near + 1, last = shape.chroma_rows - 1;
   const int far = beside < 0 ? 0 : beside > last ? last : beside;
-  const std::uint8_t* const row = row_of(work, plane, near);
-  const std::uint8_t* const other = smooths_down(shape.smoothing) ? row_of(work, plane, far) : row;
-  return {shape, row - shape.chroma.begin, other - shape.chroma.begin, y};
+  const int other = smooths_down(shape.smoothing) ? far : near;
+  return {
+      row_of(work, plane, near), row_of(work, plane, other), shape.chroma_columns, shape.smoothing, shape.h_shift, y};
 }
 
-// Where the first filter's source row y is written or found, pixel first_pixel first.
+struct alignas(16) FourPixels {
+  std::uint32_t at[4];
+};
+
+// What makes a row of pixels.
+struct PixelRow {
+  const std::uint8_t* luma;
+  ChromaRow blue, red;
+  bool grey, converts_last;
+
+  // Pixels x .. x + 3; x is a multiple of 4.
+  MILLRACE_HD FourPixels four(int x) const {
+    const Four y = four_at(luma + x);
+    FourPixels pixels;
+    if (grey) {
+      for (int i = 0; i < 4; ++i) pixels.at[i] = static_cast<std::uint32_t>(y.at[i]) * 0x010101U;
+      return pixels;
+    }
+    const Four cb = blue.four(x), cr = red.four(x);
+    for (int i = 0; i < 4; ++i)
+      pixels.at[i] = converts_last ? packed(y.at[i], cb.at[i], cr.at[i]) : packed(to_rgb(y.at[i], cb.at[i], cr.at[i]));
+    return pixels;
+  }
+};
+
+MILLRACE_HD inline PixelRow row_of_pixels(const TileWork& work, int y) {
+  const Shape& shape = work.shape;
+  return {row_of(work, shape.luma, y), chroma_row(work, shape.blue, y), chroma_row(work, shape.red, y),
+          shape.components == 1, shape.converts_last};
+}
+
+// Where the first filter finds source row y, pixel first_pixel first.
 MILLRACE_HD inline std::uint32_t* pixel_row(const TileWork& work, int y) {
   const Shape& shape = work.shape;
   const int row = y - shape.rows.begin;
@@ -82,27 +133,14 @@ MILLRACE_HD inline std::uint32_t* pixel_row(const TileWork& work, int y) {
   return work.at<std::uint32_t>(shape.pixels) + row % kRowsAtOnce * shape.pixel_pitch;
 }
 
-// Four pixels: as many as an access of 16 bytes holds.
-MILLRACE_HD inline void make_pixels(const TileWork& work, int x, int y) {
-  const Shape& shape = work.shape;
-  const int column = x - kBlockSide * shape.h * shape.mcu_columns.begin;
-  const auto luma = load_as<Bytes<4>>(row_of(work, shape.luma, y) + column);
-  struct alignas(16) {
-    std::uint32_t at[4];
-  } pixels;
-  if (shape.components == 1) {
-    for (int i = 0; i < 4; ++i) pixels.at[i] = packed(luma.at[i], luma.at[i], luma.at[i]);
-  } else {
-    const Four blue = chroma_row(work, shape.blue, y).four(x), red = chroma_row(work, shape.red, y).four(x);
-    for (int i = 0; i < 4; ++i) pixels.at[i] = to_rgb(luma.at[i], blue.at[i], red.at[i]);
-  }
-  store_as(pixel_row(work, y) + (x - shape.first_pixel), pixels);
-}
-
 MILLRACE_HD inline void make_pixel_rows(const TileWork& work, const Span& rows, Thread thread) {
-  const int fours = work.shape.pixel_pitch / 4;
-  for (int i = thread.index; i < fours * rows.count(); i += thread.count)
-    make_pixels(work, work.shape.first_pixel + i % fours * 4, rows.begin + i / fours);
+  const Shape& shape = work.shape;
+  const int first = shape.first_pixel - kBlockSide * shape.h * shape.mcu_columns.begin, pitch = shape.pixel_pitch;
+  for (int y = rows.begin + thread.warp(); y < rows.end; y += kWarps) {
+    const PixelRow row = row_of_pixels(work, y);
+    std::uint32_t* const pixels = pixel_row(work, y);
+    for (int x = 4 * thread.lane(); x < pitch; x += 4 * kWarp) store_as(pixels + x, row.four(first + x));
+  }
 }
 
 // --- filters ---
@@ -114,58 +152,92 @@ struct Sums {
   MILLRACE_HD void add(std::uint32_t pixel, std::int32_t weight) {
     for (int c = 0; c < 3; ++c) at[c] += channel_of(pixel, c) * weight;
   }
-  MILLRACE_HD std::uint32_t rounded() const {
-    return packed(to_byte(at[0] >> kPrecisionBits), to_byte(at[1] >> kPrecisionBits), to_byte(at[2] >> kPrecisionBits));
+  MILLRACE_HD Channels rounded() const {
+    return {{to_byte(at[0] >> kPrecisionBits), to_byte(at[1] >> kPrecisionBits), to_byte(at[2] >> kPrecisionBits)}};
   }
 };
 
-// Output pixel x of a row of pixels that begins with first_pixel.
-MILLRACE_HD inline std::uint32_t filter_across(const TileWork& work, const std::uint32_t* row, int x) {
-  const TileAxis& axis = work.shape.column_axis;
-  const std::int32_t* weight = work.at<std::int32_t>(axis.weights()) + x;
-  const int first = work.shape.columns.begin - work.shape.first_pixel;
-  Sums sums;
-  for (int i = work.at<int>(axis.starts)[x]; i < work.at<int>(axis.ends())[x]; ++i, weight += axis.outputs)
-    sums.add(row[first + i], *weight);
-  return sums.rounded();
+// One axis, as a thread sees it.
+struct AxisView {
+  const TileWindow* windows;
+  const int* places;
+  const std::int32_t* weights;
+  int outputs;
+};
+MILLRACE_HD inline AxisView view_of(const TileWork& work, const TileAxis& axis) {
+  return {work.at<TileWindow>(axis.windows), work.at<int>(axis.places()), work.at<std::int32_t>(axis.weights()),
+          axis.outputs};
 }
 
-// Output pixel (x, y) of the ring's rows, which are `pitch` pixels.
-MILLRACE_HD inline std::uint32_t filter_down(const TileWork& work, int pitch, int x, int y) {
-  const TileAxis& axis = work.shape.row_axis;
-  const std::int32_t* weight = work.at<std::int32_t>(axis.weights()) + y;
-  const std::uint32_t* const ring = work.at<std::uint32_t>(work.shape.ring) + x;
-  const int start = work.at<int>(axis.starts)[y], end = work.at<int>(axis.ends())[y];
-  int slot = start % work.shape.ring_rows;
-  Sums sums;
-  for (int i = start; i < end; ++i, weight += axis.outputs) {
-    sums.add(ring[slot * pitch], *weight);
-    slot = slot + 1 == work.shape.ring_rows ? 0 : slot + 1;
+// Two neighbouring pixels, the left one even.
+struct PixelPair {
+  Channels at[2];
+};
+struct alignas(8) PackedPair {
+  std::uint32_t at[2];
+};
+
+// Output pixels x and x + 1 of a row of pixels. The last of an odd number comes twice.
+MILLRACE_HD inline PixelPair filter_across(const AxisView& axis, const std::uint32_t* row, int x) {
+  PixelPair pair;
+  for (int i = 0; i < 2; ++i) {
+    const int column = x + i < axis.outputs ? x + i : x;
+    const std::uint32_t* const in = row + axis.places[column];
+    Sums sums;
+    for (int t = 0; t < axis.windows[column].count; ++t) sums.add(in[t], axis.weights[t * axis.outputs + column]);
+    pair.at[i] = sums.rounded();
   }
-  return sums.rounded();
+  return pair;
+}
+
+// The ring of rows that the second filter reads.
+struct Ring {
+  const std::uint32_t* pixels;
+  int rows, pitch;
+
+  // Output pixels (x, y) and (x + 1, y); x is even.
+  MILLRACE_HD PixelPair filter_down(const AxisView& axis, int x, int y) const {
+    const std::int32_t* weight = axis.weights + y;
+    const std::uint32_t* const end = pixels + rows * pitch;
+    const std::uint32_t* in = pixels + axis.places[y] * pitch + x;
+    Sums left, right;
+    for (int t = axis.windows[y].count; t > 0; --t, weight += axis.outputs) {
+      const auto two = load_as<PackedPair>(in);
+      left.add(two.at[0], *weight);
+      right.add(two.at[1], *weight);
+      in += pitch;
+      if (in >= end) in -= rows * pitch;
+    }
+    return {{left.rounded(), right.rounded()}};
+  }
+};
+MILLRACE_HD inline Ring ring_of(const TileWork& work) {
+  return {work.at<std::uint32_t>(work.shape.ring), work.shape.ring_rows, work.shape.ring_pitch};
 }
 
 inline constexpr int kRowsTogether = 4;  // that share a load of a weight
+inline constexpr int kColumnsTogether = kTileThreads / (kRowsAtOnce / kRowsTogether);
 
 // Columns first: source rows, filtered across, into the ring.
 MILLRACE_HD inline void filter_rows_across(const TileWork& work, const Span& rows, Thread thread) {
   const Shape& shape = work.shape;
-  const TileAxis& axis = shape.column_axis;
-  const int first = shape.columns.begin - shape.first_pixel, width = shape.tile.width;
-  for (int i = thread.index; i < kRowsAtOnce / kRowsTogether * width; i += thread.count) {
-    const int x = i % width, y = rows.begin + i / width * kRowsTogether;
-    const std::int32_t* weight = work.at<std::int32_t>(axis.weights()) + x;
-    const int end = work.at<int>(axis.ends())[x];
+  const AxisView axis = view_of(work, shape.column_axis);
+  const int width = axis.outputs, ring_rows = shape.ring_rows;
+  std::uint32_t* const ring = work.at<std::uint32_t>(shape.ring);
+  const int first = rows.begin + thread.index / kColumnsTogether * kRowsTogether;
+  const int slot = (first - shape.rows.begin) % ring_rows;
+  const std::uint32_t* in[kRowsTogether];
+  for (int r = 0; r < kRowsTogether; ++r) in[r] = pixel_row(work, first + r < rows.end ? first + r : rows.begin);
+  for (int x = thread.index % kColumnsTogether; x < width; x += kColumnsTogether) {
+    const int begin = axis.places[x], end = begin + axis.windows[x].count;
+    const std::int32_t* weight = axis.weights + x;
     Sums sums[kRowsTogether];
-    const std::uint32_t* in[kRowsTogether];
-    for (int r = 0; r < kRowsTogether; ++r) in[r] = pixel_row(work, y + r < rows.end ? y + r : rows.begin) + first;
-    for (int k = work.at<int>(axis.starts)[x]; k < end; ++k, weight += width) {
+    for (int k = begin; k < end; ++k, weight += width) {
       for (int r = 0; r < kRowsTogether; ++r) sums[r].add(in[r][k], *weight);
     }
-    for (int r = 0; r < kRowsTogether; ++r) {
-      if (y + r >= rows.end) break;
-      const int slot = (y + r - shape.rows.begin) % shape.ring_rows;
-      work.at<std::uint32_t>(shape.ring)[slot * width + x] = sums[r].rounded();
+    for (int r = 0; r < kRowsTogether && first + r < rows.end; ++r) {
+      const int to = slot + r < ring_rows ? slot + r : slot + r - ring_rows;
+      ring[to * shape.ring_pitch + x] = packed(sums[r].rounded());
     }
   }
 }

@@ -13,7 +13,9 @@ namespace millrace::kernels::cuda {
 inline constexpr int kRowsAtOnce = 8;     // source rows that pass through colour and the first filter together
 inline constexpr int kBlocksAtOnce = 64;  // blocks that pass through the inverse DCT together
 inline constexpr int kBlockPitch = 144;   // bytes of a block's coefficients: 16 more, so that banks differ
+inline constexpr int kTileThreads = 256;  // of a thread block
 inline constexpr int kBlockSide = 8;
+inline constexpr int kQuantEntries = 65;  // one behind the last, for what leaves the block
 
 struct Span {
   int begin, end;
@@ -27,12 +29,23 @@ MILLRACE_HD constexpr int rounded_up(int value, int to) {
   return divided_up(value, to) * to;
 }
 
-// An axis of a tile in shared memory: for each of its outputs the window's start, its end, and its weights, tap by tap.
+// An axis of a tile in shared memory: for each of its outputs the window and where it is, and the weights, tap by tap.
 struct TileAxis {
   int outputs, taps;
-  int starts;  // offset in shared memory; ends and weights follow
-  MILLRACE_HD int ends() const { return starts + 4 * outputs; }
-  MILLRACE_HD int weights() const { return ends() + 4 * outputs; }
+  int windows;  // offset in shared memory; the other arrays follow
+  MILLRACE_HD int places() const { return windows + 4 * outputs; }
+  MILLRACE_HD int weights() const { return places() + 4 * outputs; }
+};
+
+// In one word.
+struct TileWindow {
+  std::uint16_t start, count;  // samples, from the first that the tile depends on
+  MILLRACE_HD int end() const { return start + count; }
+};
+
+// Where an element of the tensor is: bytes from the image's first.
+struct TensorPlaces {
+  int origin, column, row, channel;
 };
 
 struct SamplePlanes {
@@ -48,14 +61,18 @@ struct Shape {
   Span columns, rows;          // source pixels that the tile depends on
   Span mcu_columns, mcu_rows;  // of which chroma smoothing may look at one sample more
   int components, h, v, blocks_in_mcu;
-  Span chroma;      // samples across that are there
-  int chroma_rows;  // of the image
-  int lines_held;   // MCU rows
-  int first_pixel;  // of rows of pixels: columns.begin, rounded down to a multiple of 4
-  int pixel_pitch;  // pixels of such a row
-  int ring_rows;
+  int h_shift, v_shift;       // log2
+  int chroma_columns;         // samples across that are there, from the first MCU's
+  int chroma_rows;            // of the image
+  int lines_held;             // MCU rows
+  int first_pixel;            // of rows of pixels: columns.begin, rounded down to a multiple of 4
+  int pixel_pitch;            // pixels of such a row
+  int ring_rows, ring_pitch;  // pixels
+  int mcus_at_once;
   bool rows_first;
+  bool converts_last;  // pixels are Y, Cb, Cr until they are stored
   Smoothing smoothing;
+  TensorPlaces places;
   TileAxis column_axis, row_axis;
   SamplePlanes luma, blue, red;
   int quants, store, blocks, pixels, ring;  // offsets in shared memory; blocks and pixels take turns
@@ -85,6 +102,34 @@ MILLRACE_HD inline void find_sides(const TensorSpec& spec, const ImageJob& job, 
   shape.rows_first = filters_rows_first(spec, job.crop_width, job.crop_height, width, height);
 }
 
+MILLRACE_HD constexpr int log2_of(int power) {
+  return power == 4 ? 2 : power - 1;
+}
+
+MILLRACE_HD constexpr int channels_of(const TensorSpec& spec) {
+  return spec.channels == ChannelOrder::kGrey ? 1 : 3;
+}
+
+// REQUIRES: a tensor of less than 2 GiB.
+MILLRACE_HD inline TensorPlaces places_of(const TensorSpec& spec, bool flip) {
+  const bool planes = spec.layout == Layout::kNchw;
+  const int element = spec.element_bytes, column = planes ? element : element * channels_of(spec);
+  const int row = column * spec.width;
+  return {flip ? row - column : 0, flip ? -column : column, row, planes ? row * spec.height : element};
+}
+
+MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& job, Shape& shape) {
+  shape.components = job.components;
+  shape.blocks_in_mcu = job.blocks_in_mcu;
+  shape.h = job.component[0].h;
+  shape.v = job.component[0].v;
+  shape.h_shift = log2_of(shape.h);
+  shape.v_shift = log2_of(shape.v);
+  shape.smoothing = smoothing_of(shape.h, shape.v, job.width);
+  shape.converts_last = spec.fidelity == Fidelity::kFast && job.components == 3;
+  shape.lines_held = smooths_down(shape.smoothing) ? 2 : 1;
+}
+
 MILLRACE_HD inline void find_source(const ImageJob& job, Shape& shape) {
   const Tile& tile = shape.tile;
   const auto source = [](const Side& side, int first, int count, int offset) {
@@ -92,17 +137,11 @@ MILLRACE_HD inline void find_source(const ImageJob& job, Shape& shape) {
   };
   shape.columns = source(shape.across, tile.left, tile.width, job.crop_left);
   shape.rows = source(shape.down, tile.top, tile.height, job.crop_top);
-  shape.components = job.components;
-  shape.blocks_in_mcu = job.blocks_in_mcu;
-  shape.h = job.component[0].h;
-  shape.v = job.component[0].v;
-  shape.smoothing = smoothing_of(shape.h, shape.v, job.width);
   shape.mcu_columns = mcus_of(shape.columns, shape.h, smooths_across(shape.smoothing) ? 2 : 0, job.mcu_columns);
   shape.mcu_rows = mcus_of(shape.rows, shape.v, smooths_down(shape.smoothing) ? 2 : 0, job.mcu_rows);
   const int there = kBlockSide * shape.mcu_columns.end, width = divided_up(job.width, shape.h);
-  shape.chroma = {kBlockSide * shape.mcu_columns.begin, there < width ? there : width};
+  shape.chroma_columns = (there < width ? there : width) - kBlockSide * shape.mcu_columns.begin;
   shape.chroma_rows = divided_up(job.height, shape.v);
-  shape.lines_held = smooths_down(shape.smoothing) ? 2 : 1;
 }
 
 // Takes the next bytes of shared memory. Sizes that no memory has end at kTooMuch.
@@ -126,7 +165,7 @@ struct Division {
 
 MILLRACE_HD inline void divide_memory(Shape& shape) {
   Division memory;
-  shape.quants = memory.take(kMostComponents * 64 * 4);
+  shape.quants = memory.take(kMostComponents * kQuantEntries * 4);
   shape.store = memory.take(3 * 256 * 4);
   shape.column_axis = memory.axis(shape.tile.width, shape.across.most_taps());
   shape.row_axis = memory.axis(shape.tile.height, shape.down.most_taps());
@@ -141,12 +180,13 @@ MILLRACE_HD inline void divide_memory(Shape& shape) {
   shape.first_pixel = shape.columns.begin / 4 * 4;
   shape.pixel_pitch = rounded_up(shape.columns.end, 4) - shape.first_pixel;
   shape.ring_rows = shape.row_axis.taps + kRowsAtOnce;
-  const int in_a_row = mcus * shape.blocks_in_mcu;
-  const int blocks = (in_a_row < kBlocksAtOnce ? in_a_row : kBlocksAtOnce) * kBlockPitch;
+  const int most = kBlocksAtOnce / shape.blocks_in_mcu;
+  shape.mcus_at_once = mcus < most ? mcus : most;
+  const int blocks = shape.mcus_at_once * shape.blocks_in_mcu * kBlockPitch;
   const int pixels = kRowsAtOnce * shape.pixel_pitch * 4;
   shape.blocks = shape.pixels = memory.take(blocks > pixels ? blocks : pixels);
-  shape.ring =
-      memory.take(std::int64_t{4} * shape.ring_rows * (shape.rows_first ? shape.pixel_pitch : shape.tile.width));
+  shape.ring_pitch = shape.rows_first ? shape.pixel_pitch : rounded_up(shape.tile.width, 2);
+  shape.ring = memory.take(std::int64_t{4} * shape.ring_rows * shape.ring_pitch);
   shape.bytes = memory.next;
 }
 
@@ -154,6 +194,8 @@ MILLRACE_HD inline Shape shape_of(const TensorSpec& spec, const ImageJob& job, c
                                   const Tile& tile) {
   Shape shape{};
   shape.tile = tile;
+  shape.places = places_of(spec, job.flip != 0);
+  find_sampling(spec, job, shape);
   find_sides(spec, job, weights, shape);
   find_source(job, shape);
   divide_memory(shape);

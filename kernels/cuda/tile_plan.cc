@@ -80,6 +80,8 @@ Span needed_mcu_rows(const TensorSpec& spec, const ImageJob& job, const std::int
 
 std::string_view cut_tiles(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                            std::uint32_t index, int wanted, std::vector<Tile>& tiles) {
+  if (std::int64_t{spec.width} * spec.height * channels_of(spec) * spec.element_bytes > INT32_MAX)
+    return "the tensor has more than 2 GiB";
   if (!is_sampled_here(job)) return "the kernels do not have this chroma sampling";
   const Cut cut{spec, job, weights, index};
   const Shape whole = cut.shape(whole_of(spec, index));

@@ -16,6 +16,7 @@ struct TensorRecipe {
   kernels::StoreSpec store;
   kernels::Filter filter = kernels::Filter::kBilinear;
   kernels::PassOrder order = kernels::PassOrder::kAsPillow13;
+  kernels::cuda::Fidelity fidelity = kernels::cuda::Fidelity::kExact;
 };
 
 struct TensorCut {
@@ -32,7 +33,7 @@ class TokenBatch {
 
   // What cut_tiles() says: empty, or why the image is not done here. REQUIRES: one or three components.
   std::string_view add(const JpegCoefficients& image, const TensorCut& cut, int wanted_tiles = 1);
-  void run(std::uint32_t seed, kernels::cuda::Fidelity fidelity = kernels::cuda::Fidelity::kExact);
+  void run(std::uint32_t seed);
 
   std::size_t images() const { return jobs_.size(); }
   std::size_t tiles() const { return tiles_.size(); }

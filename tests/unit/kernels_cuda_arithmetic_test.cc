@@ -73,7 +73,8 @@ bool transform_here(const std::int16_t* zig_zag, const jpeg::Dequantiser& factor
   for (int x = 0; x < 8; ++x) {
     Line column{};
     for (int y = 0; y < 8; ++y) column.at[y] = block[8 * y + x];
-    ordinary &= transform_column(column);
+    ordinary &= is_ordinary(column);
+    column = transform_column(ordinary ? column : Line{});
     for (int y = 0; y < 8; ++y) block[8 * y + x] = column.at[y];
   }
   for (int y = 0; y < 8; ++y) {
@@ -144,9 +145,9 @@ TEST_CASE("a GPU's colours are the CPU's, all of them", "[cuda]") {
       bool same = true;
       for (int y = 0; y < 256; ++y) {
         const std::uint8_t* const rgb = pixels + 3 * y;
-        const std::uint32_t pixel = to_rgb(y, blue, red);
-        same =
-            same && pixel == packed(rgb[0], rgb[1], rgb[2]) && luma_of(pixel) == kernels::luma(rgb[0], rgb[1], rgb[2]);
+        const Channels pixel = to_rgb(y, blue, red);
+        same = same && packed(pixel) == packed(rgb[0], rgb[1], rgb[2]) &&
+               luma_of(pixel) == kernels::luma(rgb[0], rgb[1], rgb[2]);
       }
       REQUIRE(same);
     }
