@@ -16,7 +16,7 @@
 namespace millrace::kernels::cuda {
 
 // Four blocks on a multiprocessor of 228 KB, three on one of 164 KB.
-inline constexpr int kTileBytes = 52 * 1024;
+inline constexpr int kTileBytes = 53 * 1024;
 
 struct ReconstructShared {
   Shape shape;

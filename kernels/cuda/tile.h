@@ -11,7 +11,7 @@
 namespace millrace::kernels::cuda {
 
 inline constexpr int kRowsAtOnce = 8;     // source rows that pass through colour and the first filter together
-inline constexpr int kBlocksAtOnce = 64;  // blocks that pass through the inverse DCT together
+inline constexpr int kBlocksAtOnce = 96;  // blocks that pass through the inverse DCT together
 inline constexpr int kBlockPitch = 144;   // bytes of a block's coefficients: 16 more, so that banks differ
 inline constexpr int kTileThreads = 256;  // of a thread block
 inline constexpr int kBlockSide = 8;
