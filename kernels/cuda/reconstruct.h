@@ -79,7 +79,7 @@ struct TileRun {
     while (next_row < ready) {
       const Span rows{next_row, ready - next_row < kRowsAtOnce ? ready : next_row + kRowsAtOnce};
       block.each([&](int i) { make_pixel_rows(work, rows, {i}); });
-      if (!work.shape.rows_first) block.each([&](int i) { filter_rows_across(work, rows, {i}); });
+      if (!work.shape.rows_first) filter_across(rows);
       next_row = rows.end;
       const Span outputs = complete_outputs();
       work.shape.rows_first ? finish_rows_first(outputs) : finish(outputs);
@@ -96,42 +96,64 @@ struct TileRun {
     return {next_output, end};
   }
 
+  MILLRACE_KERNEL void filter_across(const Span& rows) {
+    block.each([&](int i) {
+      work.shape.narrow ? filter_rows_across<NarrowSums>(work, rows, {i})
+                        : filter_rows_across<WideSums>(work, rows, {i});
+    });
+  }
+
   MILLRACE_KERNEL void finish(const Span& outputs) {
     block.each([&](int i) {
-      const AxisView rows = view_of(work, work.shape.row_axis);
-      const Ring ring = ring_of(work);
-      const PixelStore store = pixel_store(work);
-      for (Walk at({i}, divided_up(store.width, 2)); at.y < outputs.count(); at.step())
-        store(2 * at.x, outputs.begin + at.y, ring.filter_down(rows, 2 * at.x, outputs.begin + at.y));
+      work.shape.narrow ? store_rows_down<NarrowSums>(outputs, {i}) : store_rows_down<WideSums>(outputs, {i});
     });
   }
 
   MILLRACE_KERNEL void finish_rows_first(const Span& outputs) {
     for (int first = outputs.begin; first < outputs.end; first += kRowsAtOnce) {
-      const int count = outputs.end - first < kRowsAtOnce ? outputs.end - first : kRowsAtOnce;
-      block.each([&](int i) { filter_rows_down(first, count, {i}); });
-      block.each([&](int i) { store_rows_across(first, count, {i}); });
+      const Span some{first, outputs.end - first < kRowsAtOnce ? outputs.end : first + kRowsAtOnce};
+      block.each([&](int i) {
+        work.shape.narrow ? filter_rows_down<NarrowSums>(some, {i}) : filter_rows_down<WideSums>(some, {i});
+      });
+      block.each([&](int i) {
+        work.shape.narrow ? store_rows_across<NarrowSums>(some, {i}) : store_rows_across<WideSums>(some, {i});
+      });
     }
   }
 
  private:
-  MILLRACE_KERNEL void filter_rows_down(int first, int count, Thread thread) const {
+  template <class Sums>
+  MILLRACE_KERNEL void store_rows_down(const Span& outputs, Thread thread) const {
+    const AxisView rows = view_of(work, work.shape.row_axis);
+    const Ring ring = ring_of(work);
+    const PixelStore store = pixel_store(work);
+    for (Walk at(thread, divided_up(store.width, 2)); at.y < outputs.count(); at.step()) {
+      const int x = 2 * at.x, y = outputs.begin + at.y;
+      store(x, y, ring.template filter_down<Sums>(rows, x, y));
+    }
+  }
+
+  template <class Sums>
+  MILLRACE_KERNEL void filter_rows_down(const Span& outputs, Thread thread) const {
     const AxisView rows = view_of(work, work.shape.row_axis);
     const Ring ring = ring_of(work);
     std::uint32_t* const filtered = work.at<std::uint32_t>(work.shape.pixels);
-    for (Walk at(thread, ring.pitch / 2); at.y < count; at.step()) {
-      const PixelPair pair = ring.filter_down(rows, 2 * at.x, first + at.y);
+    for (Walk at(thread, ring.pitch / 2); at.y < outputs.count(); at.step()) {
+      const PixelPair pair = ring.template filter_down<Sums>(rows, 2 * at.x, outputs.begin + at.y);
       store_as(filtered + at.y * ring.pitch + 2 * at.x, PackedPair{{packed(pair.at[0]), packed(pair.at[1])}});
     }
   }
 
-  MILLRACE_KERNEL void store_rows_across(int first, int count, Thread thread) const {
+  template <class Sums>
+  MILLRACE_KERNEL void store_rows_across(const Span& outputs, Thread thread) const {
     const int pitch = work.shape.pixel_pitch;
     const AxisView columns = view_of(work, work.shape.column_axis);
     const std::uint32_t* const filtered = work.at<std::uint32_t>(work.shape.pixels);
     const PixelStore store = pixel_store(work);
-    for (Walk at(thread, divided_up(store.width, 2)); at.y < count; at.step())
-      store(2 * at.x, first + at.y, filter_across(columns, filtered + at.y * pitch, 2 * at.x));
+    for (Walk at(thread, divided_up(store.width, 2)); at.y < outputs.count(); at.step()) {
+      const std::uint32_t* const row = filtered + at.y * pitch;
+      store(2 * at.x, outputs.begin + at.y, cuda::filter_across<Sums>(columns, row, 2 * at.x));
+    }
   }
 };
 

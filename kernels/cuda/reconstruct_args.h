@@ -9,7 +9,7 @@
 
 namespace millrace::kernels::cuda {
 
-// kFast: colours are converted at the tensor's size.
+// kFast: colours are converted at the tensor's size, and weights of filters without negative ones have 8 bits.
 enum class Fidelity : std::uint8_t { kExact, kFast };
 
 // What all tensors of a batch have in common.

@@ -6,6 +6,19 @@
 
 namespace millrace::kernels::cuda {
 
+inline constexpr int kNarrowBits = 8;
+
+// From 22 fractional bits to kNarrowBits. Not each weight is rounded but their running sum.
+MILLRACE_HD inline void narrow(std::int32_t* weights, int count, int stride) {
+  constexpr int kShift = kPrecisionBits - kNarrowBits;
+  std::int32_t sum = 1 << (kShift - 1), before = 0;
+  MILLRACE_ROLLED for (int t = 0; t < count; ++t) {
+    sum += weights[t * stride];
+    weights[t * stride] = (sum >> kShift) - before;
+    before = sum >> kShift;
+  }
+}
+
 // The weights of outputs first .. first + axis.outputs - 1 of a side. `place(start)`: where a window is.
 template <class Place>
 MILLRACE_HD void load_axis(const TileWork& work, const Side& side, const TileAxis& axis, int first, Thread thread,
@@ -17,7 +30,9 @@ MILLRACE_HD void load_axis(const TileWork& work, const Side& side, const TileAxi
     work.at<TileWindow>(axis.windows)[i] = {static_cast<std::uint16_t>(start),
                                             static_cast<std::uint16_t>(window.count)};
     work.at<int>(axis.places())[i] = place(start);
-    side.weigh(first + i, window, work.at<std::int32_t>(axis.weights()) + i, axis.outputs);
+    std::int32_t* const weights = work.at<std::int32_t>(axis.weights()) + i;
+    side.weigh(first + i, window, weights, axis.outputs);
+    if (work.shape.narrow) narrow(weights, window.count, axis.outputs);
   }
 }
 
@@ -145,8 +160,8 @@ MILLRACE_HD inline void make_pixel_rows(const TileWork& work, const Span& rows, 
 
 // --- filters ---
 
-// A pixel's three channels, with 22 fractional bits.
-struct Sums {
+// A pixel's three channels, weighted.
+struct WideSums {
   std::int32_t at[3] = {1 << (kPrecisionBits - 1), 1 << (kPrecisionBits - 1), 1 << (kPrecisionBits - 1)};
 
   MILLRACE_HD void add(std::uint32_t pixel, std::int32_t weight) {
@@ -155,6 +170,19 @@ struct Sums {
   MILLRACE_HD Channels rounded() const {
     return {{to_byte(at[0] >> kPrecisionBits), to_byte(at[1] >> kPrecisionBits), to_byte(at[2] >> kPrecisionBits)}};
   }
+  MILLRACE_HD std::uint32_t word() const { return packed(rounded()); }
+};
+
+// With weights that are not negative and add up to 2^8, two channels share a multiplication.
+struct NarrowSums {
+  std::uint32_t outer = 0x00800080, middle = 0x0080;
+
+  MILLRACE_HD void add(std::uint32_t pixel, std::int32_t weight) {
+    outer += (pixel & 0x00ff00ff) * static_cast<std::uint32_t>(weight);
+    middle += static_cast<std::uint32_t>(channel_of(pixel, 1)) * static_cast<std::uint32_t>(weight);
+  }
+  MILLRACE_HD Channels rounded() const { return {{channel_of(outer, 1), channel_of(middle, 1), channel_of(outer, 3)}}; }
+  MILLRACE_HD std::uint32_t word() const { return (outer >> 8 & 0x00ff00ff) | (middle & 0xff00); }
 };
 
 // One axis, as a thread sees it.
@@ -178,7 +206,8 @@ struct alignas(8) PackedPair {
 };
 
 // Output pixels x and x + 1 of a row of pixels. The last of an odd number comes twice.
-MILLRACE_HD inline PixelPair filter_across(const AxisView& axis, const std::uint32_t* row, int x) {
+template <class Sums>
+MILLRACE_HD PixelPair filter_across(const AxisView& axis, const std::uint32_t* row, int x) {
   PixelPair pair;
   for (int i = 0; i < 2; ++i) {
     const int column = x + i < axis.outputs ? x + i : x;
@@ -196,6 +225,7 @@ struct Ring {
   int rows, pitch;
 
   // Output pixels (x, y) and (x + 1, y); x is even.
+  template <class Sums>
   MILLRACE_HD PixelPair filter_down(const AxisView& axis, int x, int y) const {
     const std::int32_t* weight = axis.weights + y;
     const std::uint32_t* const end = pixels + rows * pitch;
@@ -219,7 +249,8 @@ inline constexpr int kRowsTogether = 4;  // that share a load of a weight
 inline constexpr int kColumnsTogether = kTileThreads / (kRowsAtOnce / kRowsTogether);
 
 // Columns first: source rows, filtered across, into the ring.
-MILLRACE_HD inline void filter_rows_across(const TileWork& work, const Span& rows, Thread thread) {
+template <class Sums>
+MILLRACE_HD void filter_rows_across(const TileWork& work, const Span& rows, Thread thread) {
   const Shape& shape = work.shape;
   const AxisView axis = view_of(work, shape.column_axis);
   const int width = axis.outputs, ring_rows = shape.ring_rows;
@@ -237,7 +268,7 @@ MILLRACE_HD inline void filter_rows_across(const TileWork& work, const Span& row
     }
     for (int r = 0; r < kRowsTogether && first + r < rows.end; ++r) {
       const int to = slot + r < ring_rows ? slot + r : slot + r - ring_rows;
-      ring[to * shape.ring_pitch + x] = packed(sums[r].rounded());
+      ring[to * shape.ring_pitch + x] = sums[r].word();
     }
   }
 }

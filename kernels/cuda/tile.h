@@ -71,6 +71,7 @@ struct Shape {
   int mcus_at_once;
   bool rows_first;
   bool converts_last;  // pixels are Y, Cb, Cr until they are stored
+  bool narrow;         // weights of 8 bits, see NarrowSums
   Smoothing smoothing;
   TensorPlaces places;
   TileAxis column_axis, row_axis;
@@ -126,7 +127,9 @@ MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& jo
   shape.h_shift = log2_of(shape.h);
   shape.v_shift = log2_of(shape.v);
   shape.smoothing = smoothing_of(shape.h, shape.v, job.width);
-  shape.converts_last = spec.fidelity == Fidelity::kFast && job.components == 3;
+  const bool fast = spec.fidelity == Fidelity::kFast;
+  shape.converts_last = fast && job.components == 3;
+  shape.narrow = fast && spec.filter != Filter::kBicubic && spec.filter != Filter::kLanczos;
   shape.lines_held = smooths_down(shape.smoothing) ? 2 : 1;
 }
 

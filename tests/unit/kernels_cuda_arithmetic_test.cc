@@ -12,6 +12,7 @@
 #include "kernels/cuda/axis.h"
 #include "kernels/cuda/colour.h"
 #include "kernels/cuda/inverse_dct.h"
+#include "kernels/cuda/reconstruct_rows.h"
 #include "kernels/cuda/weight_table.h"
 #include "tests/support/rounds.h"
 
@@ -112,6 +113,31 @@ TEST_CASE("a GPU's weights are the CPU's for sides of every length up to 700", "
 TEST_CASE("a GPU's weights are the CPU's for the longest side", "[cuda]") {
   for (const Filter filter : {Filter::kBox, Filter::kBilinear, Filter::kBicubic})
     check_side({Axis::kColumns, 3, 65500, 224, 0, 224, filter}, false);
+}
+
+TEST_CASE("narrow weights add up to one, and sums of two channels in a word are those of one", "[cuda]") {
+  std::mt19937 random(4);
+  for (int i = 0; i < rounds(2000); ++i) {
+    const AxisSpec spec = draw_side(random, i % 2 == 0 ? Filter::kBox : Filter::kBilinear);
+    const Side side = make_side(spec.in, spec.out, spec.first, spec.count, spec.filter, nullptr);
+    const Window window = side.window(0);
+    std::vector<std::int32_t> weights(static_cast<std::size_t>(window.count));
+    side.weigh(0, window, weights.data(), 1);
+    narrow(weights.data(), window.count, 1);
+    NarrowSums sums;
+    int expected[3] = {128, 128, 128}, all = 0;
+    for (const std::int32_t weight : weights) {
+      const std::uint32_t pixel = i % 3 == 0 ? 0xffffff : random() & 0xffffff;
+      REQUIRE(weight >= 0);
+      all += weight;
+      sums.add(pixel, weight);
+      for (int c = 0; c < 3; ++c) expected[c] += channel_of(pixel, c) * weight;
+    }
+    REQUIRE(all == 256);
+    const Channels rounded = sums.rounded();
+    REQUIRE(sums.word() == packed(rounded));
+    for (int c = 0; c < 3; ++c) REQUIRE(rounded.at[c] == expected[c] >> 8);
+  }
 }
 
 TEST_CASE("a GPU's inverse DCT is the CPU's, and refuses the same blocks", "[cuda]") {

@@ -261,6 +261,27 @@ TEST_CASE("however a tensor is cut into tiles, it is the same", "[cuda]") {
   REQUIRE(before > 3);
 }
 
+TEST_CASE("a fast tensor does not depend on tiles or threads, and is near the exact one in either order", "[cuda]") {
+  const Image images[] = {make_image({300, 420}, 2, 2, 32), make_image({300, 420}, 1, 1, 33, 1)};
+  for (const Image& image : images) {
+    for (const Size size : {Size{224, 224}, Size{225, 60}}) {
+      TensorRecipe recipe{size, kBytesNchw};
+      const TensorCut cut{{11, 7, 280, 400}, Flip::kHorizontal};
+      const auto exact = reference_tensor(image.file, image.size(), recipe, cut);
+      recipe.fidelity = kernels::cuda::Fidelity::kFast;
+      std::optional<std::vector<std::byte>> first;
+      for (const int wanted : {1, 3, 100}) {
+        TokenBatch batch(recipe);
+        REQUIRE(batch.add(image.coefficients, cut, wanted) == "");
+        batch.run(static_cast<std::uint32_t>(wanted));
+        REQUIRE((batch.tensor(0) == first.value_or(batch.tensor(0))));
+        first = batch.tensor(0);
+      }
+      CHECK(difference(*first, exact).mean <= kMostMean);
+    }
+  }
+}
+
 TEST_CASE("images of a batch do not touch each other's tensors, nor what another stage gave up", "[cuda]") {
   std::mt19937 random(16);
   const TensorRecipe recipe{{40, 30}, kBytesNchw};
@@ -367,7 +388,7 @@ TEST_CASE("a GPU's fast tensors of photographs stay within their bound of the ex
   for (auto& [name, file] : files_in(*folder)) {
     if (++taken % 4 != 0 && rounds(1) == 1) continue;
     const Image image = image_of(std::move(file));
-    for (const Filter filter : {Filter::kBilinear, Filter::kBicubic}) {
+    for (const Filter filter : {Filter::kBox, Filter::kBilinear, Filter::kBicubic}) {
       const TensorRecipe recipe{
           .size = {224, 224}, .store = kBytesNchw, .filter = filter, .fidelity = kernels::cuda::Fidelity::kFast};
       const TensorCut cut{training_crop(random, image.size()), flip_of(random())};
