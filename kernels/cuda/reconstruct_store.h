@@ -12,48 +12,61 @@ MILLRACE_HD inline void load_store(const TileWork& work, Thread thread) {
 
 // Stores two pixels at a time, in one access a channel where they lie side by side.
 struct PixelStore {
-  std::uint8_t* tensor;         // the tile's first pixel
-  const std::uint32_t* values;  // of each channel
-  TensorPlaces places;
-  ChannelOrder channels;
-  int width;  // of the tile
+  std::uint8_t* tensor;         // red of the tile's first pixel, or grey
+  const std::uint32_t* values;  // of red, or grey
+  int column, row, channel;     // bytes from pixel to pixel, and from red to green to blue
+  int value_step;               // from the values of red to those of green to those of blue
+  int width;                    // of the tile
   int element_bytes;
+  bool grey, converts;
   bool in_pairs;
-  bool converts;
 
   // Pixels (x, y) and, where there is one, (x + 1, y) of the tile. x is even.
   MILLRACE_HD void operator()(int x, int y, PixelPair pair) const {
     if (converts) {
       for (Channels& pixel : pair.at) pixel = to_rgb(pixel.at[0], pixel.at[1], pixel.at[2]);
     }
-    const bool both = x + 1 < width;
-    std::uint8_t* const at = tensor + (y * places.row + x * places.column);
-    if (channels == ChannelOrder::kGrey) return put(at, values[luma_of(pair.at[0])], values[luma_of(pair.at[1])], both);
-    if (channels == ChannelOrder::kBgr) {
-      for (Channels& pixel : pair.at) pixel = {{pixel.at[2], pixel.at[1], pixel.at[0]}};
+    if (grey) {
+      for (Channels& pixel : pair.at) pixel.at[0] = luma_of(pixel);
     }
-    put(at, values[pair.at[0].at[0]], values[pair.at[1].at[0]], both);
-    put(at + places.channel, values[256 + pair.at[0].at[1]], values[256 + pair.at[1].at[1]], both);
-    put(at + 2 * static_cast<std::int64_t>(places.channel), values[512 + pair.at[0].at[2]],
-        values[512 + pair.at[1].at[2]], both);
+    std::uint8_t* const at = tensor + (y * row + x * column);
+    if (!in_pairs || x + 1 >= width) {
+      put_each(at, pair.at[0]);
+      if (x + 1 < width) put_each(at + column, pair.at[1]);
+    } else if (column > 0) {
+      put_both(at, pair.at[0], pair.at[1]);
+    } else {
+      put_both(at + column, pair.at[1], pair.at[0]);
+    }
   }
 
  private:
-  MILLRACE_HD void put(std::uint8_t* at, std::uint32_t left, std::uint32_t right, bool both) const {
-    if (in_pairs && both) return put_pair(places.column < 0 ? at + places.column : at, left, right);
-    put_one(at, left);
-    if (both) put_one(at + places.column, right);
+  MILLRACE_HD int channels() const { return grey ? 1 : 3; }
+
+  MILLRACE_HD void put_each(std::uint8_t* at, const Channels& pixel) const {
+    for (int c = 0; c < 3; ++c) {
+      if (c == channels()) break;
+      const std::uint32_t bits = values[c * value_step + pixel.at[c]];
+      if (element_bytes == 1) store_as(at, static_cast<std::uint8_t>(bits));
+      if (element_bytes == 2) store_as(at, static_cast<std::uint16_t>(bits));
+      if (element_bytes == 4) store_as(at, bits);
+      at += channel;
+    }
   }
-  MILLRACE_HD void put_pair(std::uint8_t* at, std::uint32_t left, std::uint32_t right) const {
-    const std::uint32_t low = places.column < 0 ? right : left, high = places.column < 0 ? left : right;
-    if (element_bytes == 1) store_as(at, static_cast<std::uint16_t>(low | high << 8));
-    if (element_bytes == 2) store_as(at, low | high << 16);
-    if (element_bytes == 4) store_as(at, PackedPair{{low, high}});
-  }
-  MILLRACE_HD void put_one(std::uint8_t* at, std::uint32_t bits) const {
-    if (element_bytes == 1) store_as(at, static_cast<std::uint8_t>(bits));
-    if (element_bytes == 2) store_as(at, static_cast<std::uint16_t>(bits));
-    if (element_bytes == 4) store_as(at, bits);
+
+  MILLRACE_HD void put_both(std::uint8_t* at, const Channels& low, const Channels& high) const {
+    const auto put_all = [&](auto join) {
+      for (int c = 0; c < 3; ++c) {
+        if (c == channels()) break;
+        const std::uint32_t* const of_channel = values + c * value_step;
+        store_as(at, join(of_channel[low.at[c]], of_channel[high.at[c]]));
+        at += channel;
+      }
+    };
+    using Bits = std::uint32_t;
+    if (element_bytes == 1) put_all([](Bits a, Bits b) { return static_cast<std::uint16_t>(a | b << 8); });
+    if (element_bytes == 2) put_all([](Bits a, Bits b) { return a | b << 16; });
+    if (element_bytes == 4) put_all([](Bits a, Bits b) { return PackedPair{{a, b}}; });
   }
 };
 
@@ -68,14 +81,18 @@ MILLRACE_HD inline PixelStore pixel_store(const TileWork& work) {
   const bool beside = places.column == element || places.column == -element;
   const bool in_pairs =
       beside && lowest % static_cast<unsigned>(pair) == 0 && places.row % pair == 0 && places.channel % pair == 0;
-  return {first,
-          work.at<std::uint32_t>(shape.store),
-          places,
-          spec.channels,
-          shape.tile.width,
-          element,
-          in_pairs,
-          shape.converts_last};
+  const bool bgr = spec.channels == ChannelOrder::kBgr;
+  return {.tensor = bgr ? first + std::ptrdiff_t{2} * places.channel : first,
+          .values = work.at<std::uint32_t>(shape.store) + (bgr ? 512 : 0),
+          .column = places.column,
+          .row = places.row,
+          .channel = bgr ? -places.channel : places.channel,
+          .value_step = bgr ? -256 : 256,
+          .width = shape.tile.width,
+          .element_bytes = element,
+          .grey = spec.channels == ChannelOrder::kGrey,
+          .converts = shape.converts_last,
+          .in_pairs = in_pairs};
 }
 
 }  // namespace millrace::kernels::cuda
