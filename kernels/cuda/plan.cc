@@ -29,7 +29,8 @@ TensorSpec tensor_spec(const BatchRecipe& recipe) {
           recipe.order,
           recipe.store.layout,
           recipe.store.channels,
-          static_cast<std::uint8_t>(bytes_of(recipe.store.dtype))};
+          static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
+          recipe.fidelity};
 }
 
 void put_frame(const jpeg::Header& header, ImageJob& job) {

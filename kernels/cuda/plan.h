@@ -31,6 +31,7 @@ struct BatchRecipe {
   Filter filter = Filter::kBilinear;
   PassOrder order = PassOrder::kAsPillow13;
   StoreSpec store;  // without patches
+  Fidelity fidelity = Fidelity::kExact;
 };
 
 // One tensor. The crop counts in the picture as it is stored, without EXIF orientation.

@@ -140,7 +140,7 @@ struct TileRun {
     std::uint32_t* const filtered = work.at<std::uint32_t>(work.shape.pixels);
     for (Walk at(thread, ring.pitch / 2); at.y < outputs.count(); at.step()) {
       const PixelPair pair = ring.template filter_down<Sums>(rows, 2 * at.x, outputs.begin + at.y);
-      store_as(filtered + at.y * ring.pitch + 2 * at.x, PackedPair{{packed(pair.at[0]), packed(pair.at[1])}});
+      store_aligned(filtered + at.y * ring.pitch + 2 * at.x, PackedPair{{packed(pair.at[0]), packed(pair.at[1])}});
     }
   }
 

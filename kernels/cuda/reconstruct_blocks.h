@@ -1,7 +1,8 @@
 // Tokens to samples: the blocks of one MCU row, as far as a tile depends on them, kBlocksAtOnce at a time.
 #pragma once
 
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/cuda/block.h"
 #include "kernels/cuda/colour.h"
@@ -47,26 +48,6 @@ template <int kBytes>
 struct alignas(kBytes) Bytes {
   std::uint8_t at[kBytes];
 };
-
-// One access each. REQUIRES: alignment to the value's size.
-template <class T>
-MILLRACE_HD T load_as(const void* from) {
-#if defined(__CUDA_ARCH__)
-  return *static_cast<const T*>(from);
-#else
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-#endif
-}
-template <class T>
-MILLRACE_HD void store_as(void* to, const T& value) {
-#if defined(__CUDA_ARCH__)
-  *static_cast<T*>(to) = value;
-#else
-  std::memcpy(to, &value, sizeof(T));
-#endif
-}
 
 // Position in zig-zag order to position in natural order (T.81 figure A.6).
 MILLRACE_HD inline int natural_position(int zig_zag) {
@@ -177,14 +158,14 @@ MILLRACE_HD inline bool is_ordinary_block(const std::int16_t* block) {
 }
 
 MILLRACE_HD inline void clear_block(std::byte* block) {
-  for (int i = 0; i < 8; ++i) store_as(block + 16 * i, Coefficients{});
+  for (int i = 0; i < 8; ++i) store_aligned(block + 16 * i, Coefficients{});
 }
 
 // False: the block is out of the ordinary, or its tokens leave it; it is 0 then.
 MILLRACE_HD inline bool expand_block(const TileWork& work, const BlockPlace& place, const BlockEntry& entry,
                                      std::byte* block) {
   clear_block(block);
-  store_as(block + kCoefficientBytes, place.note);
+  store_aligned(block + kCoefficientBytes, place.note);
   BlockWriter writer{reinterpret_cast<std::int16_t*>(block),
                      work.at<std::uint32_t>(work.shape.quants) + kQuantEntries * place.component};
   writer.put(0, entry.dc);
@@ -238,13 +219,13 @@ MILLRACE_HD inline void transform_rows(const TileWork& work, int count, Thread t
   const std::byte* const blocks = work.memory + work.shape.blocks;
   for (int i = thread.index; i < 8 * count; i += kTileThreads) {
     const std::byte* const block = blocks + i / 8 * kBlockPitch;
-    const auto note = load_as<BlockNote>(block + kCoefficientBytes);
-    const auto row = load_as<Coefficients>(block + i % 8 * 16);
+    const auto note = load_aligned<BlockNote>(block + kCoefficientBytes);
+    const auto row = load_aligned<Coefficients>(block + i % 8 * 16);
     Line values;
     for (int k = 0; k < 8; ++k) values.at[k] = row.at[k];
     values = transform_row(values);
     const EightSamples samples{{packed(values.at), packed(values.at + 4)}};
-    store_as(work.memory + note.at + i % 8 * note.pitch, samples);
+    store_aligned(work.memory + note.at + i % 8 * note.pitch, samples);
   }
 }
 

@@ -52,7 +52,7 @@ struct Four {
 };
 
 MILLRACE_HD inline Four four_at(const std::uint8_t* samples) {
-  const auto bytes = load_as<Bytes<4>>(samples);
+  const auto bytes = load_aligned<Bytes<4>>(samples);
   return {bytes.at[0], bytes.at[1], bytes.at[2], bytes.at[3]};
 }
 
@@ -154,7 +154,7 @@ MILLRACE_HD inline void make_pixel_rows(const TileWork& work, const Span& rows, 
   for (int y = rows.begin + thread.warp(); y < rows.end; y += kWarps) {
     const PixelRow row = row_of_pixels(work, y);
     std::uint32_t* const pixels = pixel_row(work, y);
-    for (int x = 4 * thread.lane(); x < pitch; x += 4 * kWarp) store_as(pixels + x, row.four(first + x));
+    for (int x = 4 * thread.lane(); x < pitch; x += 4 * kWarp) store_aligned(pixels + x, row.four(first + x));
   }
 }
 
@@ -232,7 +232,7 @@ struct Ring {
     const std::uint32_t* in = pixels + axis.places[y] * pitch + x;
     Sums left, right;
     for (int t = axis.windows[y].count; t > 0; --t, weight += axis.outputs) {
-      const auto two = load_as<PackedPair>(in);
+      const auto two = load_aligned<PackedPair>(in);
       left.add(two.at[0], *weight);
       right.add(two.at[1], *weight);
       in += pitch;

@@ -47,9 +47,9 @@ struct PixelStore {
     for (int c = 0; c < 3; ++c) {
       if (c == channels()) break;
       const std::uint32_t bits = values[c * value_step + pixel.at[c]];
-      if (element_bytes == 1) store_as(at, static_cast<std::uint8_t>(bits));
-      if (element_bytes == 2) store_as(at, static_cast<std::uint16_t>(bits));
-      if (element_bytes == 4) store_as(at, bits);
+      if (element_bytes == 1) store_aligned(at, static_cast<std::uint8_t>(bits));
+      if (element_bytes == 2) store_aligned(at, static_cast<std::uint16_t>(bits));
+      if (element_bytes == 4) store_aligned(at, bits);
       at += channel;
     }
   }
@@ -59,7 +59,7 @@ struct PixelStore {
       for (int c = 0; c < 3; ++c) {
         if (c == channels()) break;
         const std::uint32_t* const of_channel = values + c * value_step;
-        store_as(at, join(of_channel[low.at[c]], of_channel[high.at[c]]));
+        store_aligned(at, join(of_channel[low.at[c]], of_channel[high.at[c]]));
         at += channel;
       }
     };
