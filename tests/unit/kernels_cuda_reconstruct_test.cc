@@ -328,7 +328,7 @@ TEST_CASE("streams as no encoder makes them become the CPU's tensors, or are lef
     ++(is_done ? done : left);
   }
   REQUIRE(done > 30);
-  REQUIRE(left > 30);
+  REQUIRE(left > 10);
 }
 
 TEST_CASE("tokens that no entropy decoder makes stay in their block", "[cuda]") {
