@@ -34,5 +34,5 @@ set(CMAKE_CUDA_FLAGS_RELEASE "-O3 -DNDEBUG")
 add_library(millrace_cuda_options INTERFACE)
 target_include_directories(millrace_cuda_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(millrace_cuda_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -fmad=false --Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow>
+  $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo -fmad=false --Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Wshadow,-Wno-missing-field-initializers,-Wno-unknown-pragmas>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Werror -Wno-missing-field-initializers>)

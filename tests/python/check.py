@@ -13,7 +13,11 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "client" / "python"
 PEERS = TOP / "tests" / "bench" / "peers"
-FOLDERS = [str(PACKAGE), str(TOP / "tests" / "python"), str(TOP / "tests" / "hf"), str(TOP / "tests" / "bench" / "python"), str(PEERS)]
+FOLDERS = [
+    str(PACKAGE),
+    *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "kernels/cuda/bench")),
+    str(PEERS),
+]
 PEERS_LOGIC = ("drive", "figures", "plot", "processes", "report", "roster", "work")  # what needs no package
 
 

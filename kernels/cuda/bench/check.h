@@ -1,0 +1,20 @@
+// Tensors of the GPU beside those of a checksum file.
+#pragma once
+
+#include "kernels/cuda/bench/checksum_file.h"
+#include "kernels/cuda/bench/image_files.h"
+#include "kernels/cuda/launch.h"
+
+namespace millrace::kernels::cuda::bench {
+
+struct CheckCounts {
+  std::size_t equal = 0;
+  std::size_t left = 0;   // refused before launch, or not done: for the CPU
+  std::size_t wrong = 0;  // done with other bytes, or though the CPU refuses
+  std::size_t not_in_time = 0;
+};
+
+// Every line whose file is there. Prints each that is wrong, and how often each reason was given for those left.
+CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const GpuShape& gpu);
+
+}  // namespace millrace::kernels::cuda::bench
