@@ -138,6 +138,33 @@ TEST_CASE("made pictures of every sampling, with restarts or not, become the CPU
   }
 }
 
+TEST_CASE("a window of the resized picture, and a photograph of 12 megapixels, become the CPU's tensors",
+          "[cuda][batch]") {
+  const File small = make_jpeg({.pixels = make_pixels(150, 110, 3, 4)});
+  const File large = make_jpeg({.pixels = make_pixels(4000, 3000, 3, 5), .quality = 80});
+  Batch batch;
+  batch.add(small, {3, 2, 140, 100}, Flip::kHorizontal);
+  batch.requests[0].resized = {60, 50};
+  batch.requests[0].window = {7, 11, 40, 32};
+  batch.add(large, {0, 0, 4000, 3000});
+  Planner planner(kSmall);
+  HostRunner runner;
+
+  const BatchPlan& plan = planner.plan(batch.requests);
+  const HostBatch made = runner.run(plan, batch.encoded, 1);
+
+  REQUIRE(plan.refusals[0] == "");
+  REQUIRE(plan.refusals[1] == "");
+  REQUIRE(made.statuses[0] == Status::kDone);
+  REQUIRE(made.statuses[1] == Status::kDone);
+  const TensorRecipe recipe{kSmall.size, kSmall.store, kSmall.filter, kSmall.order};
+  REQUIRE((tensor_of(made, plan, 0) ==
+           reference_tensor(
+               small, {150, 110}, recipe,
+               {.crop = {3, 2, 140, 100}, .flip = Flip::kHorizontal, .resized = Size{60, 50}, .left = 7, .top = 11})));
+  REQUIRE((tensor_of(made, plan, 1) == reference_tensor(large, {4000, 3000}, recipe, {.crop = {0, 0, 4000, 3000}})));
+}
+
 TEST_CASE("with seek indexes the tensors are the same", "[cuda][batch]") {
   std::mt19937 random(3);
   kernels::jpeg::Decoder decoder;
