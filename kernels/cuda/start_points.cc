@@ -1,13 +1,21 @@
 #include "kernels/cuda/start_points.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "kernels/cpu/jpeg/restart_intervals.h"
+#include "kernels/cpu/jpeg/unstuff.h"
 
 namespace millrace::kernels::cuda {
 namespace {
 
 using jpeg::McuWindow;
 using jpeg::SeekPlace;
+
+constexpr int kRst0 = 0xD0;
+
+bool is_restart(int code) {
+  return code >= kRst0 && code < kRst0 + 8;
+}
 
 // Whether one of the MCUs first .. end - 1 lies in the window.
 bool meets(const McuWindow& window, int columns, std::int64_t first, std::int64_t end) {
@@ -39,28 +47,16 @@ Segment between(const SeekPlace& begin, const SeekPlace& end) {
   return segment;
 }
 
-// Where the next marker's 0xFF is, from `at` on; the scan's size: nowhere.
-std::size_t next_marker(jpeg::FileBytes scan, std::size_t at) {
-  while (at + 1 < scan.size()) {
-    const void* const found = std::memchr(scan.data() + at, 0xFF, scan.size() - 1 - at);
-    if (found == nullptr) break;
-    at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - scan.data());
-    if (scan[at + 1] != 0) return at;
-    at += 2;
-  }
-  return scan.size();
-}
-
 }  // namespace
 
 bool has_end(jpeg::FileBytes scan_untrusted) {
   const std::size_t size = scan_untrusted.size();
   if (size >= 2 && scan_untrusted[size - 2] == 0xFF && scan_untrusted[size - 1] == 0xD9) return true;
-  for (std::size_t at = next_marker(scan_untrusted, 0); at < size; at = next_marker(scan_untrusted, at + 2)) {
-    const int code = scan_untrusted[at + 1];
-    if (code < 0xD0 || code > 0xD7) return code != 0xFF;
+  for (jpeg::FileBytes left = scan_untrusted;;) {
+    const jpeg::MarkerPlace marker = jpeg::find_marker(left, best_target());
+    if (!is_restart(marker.code)) return jpeg::ends_scan(marker.code);
+    left = left.subspan(marker.at + 2);
   }
-  return false;
 }
 
 bool append_indexed(const jpeg::SeekIndex& index, const McuWindow& window, std::vector<Segment>& segments) {
@@ -82,19 +78,19 @@ bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid
   const std::int64_t end = std::min(end_of(window, grid.columns), grid.mcus());
   std::size_t byte = 0;
   for (std::int64_t mcu = 0, restart = 0; mcu < end; mcu += interval, ++restart) {
-    const std::size_t marker = next_marker(scan_untrusted, byte);
+    const jpeg::MarkerPlace marker = jpeg::find_marker(scan_untrusted.subspan(byte), best_target());
     const std::int64_t mcus = std::min(interval, grid.mcus() - mcu);
     const bool is_last = mcu + mcus >= end;
-    if (!is_last && (marker == scan_untrusted.size() || scan_untrusted[marker + 1] != 0xD0 + restart % 8)) return false;
+    if (!is_last && marker.code != kRst0 + restart % 8) return false;
     if (meets(window, grid.columns, mcu, mcu + mcus))
       segments.push_back({.first_bit = static_cast<std::uint32_t>(8 * byte),
-                          .end_bit = static_cast<std::uint32_t>(8 * marker),
+                          .end_bit = static_cast<std::uint32_t>(8 * (byte + marker.at)),
                           .first_mcu = static_cast<std::uint32_t>(mcu),
                           .mcus = static_cast<std::uint32_t>(mcus),
                           .predictors = {},
                           .end_predictors = {},
                           .checked = is_last ? kEndUnknown : kEndPadded});
-    byte = marker + 2;
+    byte += marker.at + 2;
   }
   return true;
 }

@@ -1,8 +1,7 @@
 // Where decoding of a scan may begin, for the parts of it that a crop needs: from a seek index, or behind restart
 // markers. Host only. Thread-safe: plain functions.
 //
-// Restart markers are found by memchr() over the scan up to the window's end, on one core some 10 GB/s; a seek index
-// costs one walk over its places.
+// Costs a look at the scan's bytes up to the window's end, 32 at a time, or one walk over an index's places.
 #pragma once
 
 #include <optional>
