@@ -1,0 +1,74 @@
+// How a batch's memory on the GPU is divided.
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "kernels/cuda/workspace_layout.h"
+#include "tests/support/test_images.h"
+#include "tests/unit/jpeg_rig.h"
+
+namespace millrace {
+namespace {
+
+using namespace kernels::cuda;
+
+template <class Range>
+bool lies_at(std::size_t offset, const Range& range, const std::vector<std::byte>& memory) {
+  const std::size_t bytes = range.size() * sizeof *range.data();
+  return offset + bytes <= memory.size() && std::memcmp(memory.data() + offset, range.data(), bytes) == 0;
+}
+
+TEST_CASE("the parts of a batch's memory follow each other, aligned, without overlapping", "[cuda][plan]") {
+  const File files[] = {make_jpeg({.pixels = make_pixels(90, 70, 3, 1), .restart_interval = 4}),
+                        make_jpeg({.pixels = make_pixels(40, 30, 1, 2), .optimise = true})};
+  const std::vector<ImageRequest> requests{
+      {.file_untrusted = file_bytes(files[0]), .crop = {1, 2, 80, 60}},
+      {.file_untrusted = file_bytes(files[1]), .at = 5000, .crop = {0, 0, 40, 30}}};
+  Planner planner({.size = {24, 20}, .filter = kernels::Filter::kLanczos});
+  const BatchPlan& plan = planner.plan(requests);
+  REQUIRE(plan.jobs.size() == 2);
+
+  const WorkspaceLayout layout = layout_of(plan, 1000);
+  std::vector<std::byte> upload(layout.upload_bytes);
+  write_upload(plan, layout, upload);
+
+  const std::size_t parts[][2] = {{layout.jobs, plan.jobs.size() * sizeof(ImageJob)},
+                                  {layout.tiles, plan.tiles.size() * sizeof(Tile)},
+                                  {layout.segments, plan.segments.size() * sizeof(Segment)},
+                                  {layout.quants, plan.quants.size() * sizeof(QuantTable)},
+                                  {layout.weights, plan.weights.size() * 4},
+                                  {layout.store, plan.store.size() * 4},
+                                  {layout.new_tables, plan.new_tables.size() * sizeof(DecodeTable)},
+                                  {layout.statuses, plan.jobs.size() * sizeof(Status)},
+                                  {layout.next_image, 4},
+                                  {layout.blocks, plan.blocks * sizeof(BlockEntry)},
+                                  {layout.tokens, plan.tokens * sizeof(Token)},
+                                  {layout.scratch, 1000},
+                                  {layout.bytes, 0}};
+  std::size_t end = 0;
+  for (const auto& [at, bytes] : parts) {
+    REQUIRE(at >= end);
+    REQUIRE(at % 256 == 0);
+    end = at + bytes;
+  }
+  REQUIRE(layout.upload_bytes <= layout.statuses);
+  REQUIRE((layout.zeroed_end > layout.next_image && layout.zeroed_end <= layout.blocks));
+  REQUIRE(lies_at(layout.jobs, plan.jobs, upload));
+  REQUIRE(lies_at(layout.tiles, plan.tiles, upload));
+  REQUIRE(lies_at(layout.segments, plan.segments, upload));
+  REQUIRE(lies_at(layout.quants, plan.quants, upload));
+  REQUIRE(lies_at(layout.weights, plan.weights, upload));
+  REQUIRE(lies_at(layout.store, plan.store, upload));
+  REQUIRE(lies_at(layout.new_tables, plan.new_tables, upload));
+}
+
+TEST_CASE("patches, and tensors without a size, are not for the kernels", "[cuda][plan]") {
+  REQUIRE(is_possible({.size = {224, 224}}));
+  REQUIRE(is_possible({.size = {1, 65535}}));
+  REQUIRE_FALSE(is_possible({.size = {0, 224}}));
+  REQUIRE_FALSE(is_possible({.size = {224, -1}}));
+  REQUIRE_FALSE(is_possible({.size = {65536, 224}}));
+  REQUIRE_FALSE(is_possible({.size = {28, 28}, .store = {.patches = kernels::Patches{14, 14}}}));
+}
+
+}  // namespace
+}  // namespace millrace
