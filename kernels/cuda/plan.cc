@@ -22,31 +22,6 @@ bool lies_in(const Box& box, Size size) {
          box.top <= size.height - box.height;
 }
 
-TensorSpec tensor_spec(const BatchRecipe& recipe) {
-  return {static_cast<std::uint16_t>(recipe.size.width),
-          static_cast<std::uint16_t>(recipe.size.height),
-          recipe.filter,
-          recipe.order,
-          recipe.store.layout,
-          recipe.store.channels,
-          static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
-          recipe.fidelity};
-}
-
-void put_frame(const jpeg::Header& header, ImageJob& job) {
-  const jpeg::SeekGrid grid = jpeg::seek_grid(header);
-  job.width = static_cast<std::uint16_t>(header.size.width);
-  job.height = static_cast<std::uint16_t>(header.size.height);
-  job.mcu_columns = static_cast<std::uint16_t>(grid.columns);
-  job.mcu_rows = static_cast<std::uint16_t>(grid.rows);
-  job.components = static_cast<std::uint8_t>(header.components);
-  job.blocks_in_mcu = static_cast<std::uint8_t>(grid.blocks_in_mcu);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
-    job.component[i].h = header.component[i].h;
-    job.component[i].v = header.component[i].v;
-  }
-}
-
 std::string_view put_crop(const ImageRequest& request, Size size, Size tensor, ImageJob& job) {
   if (!lies_in(request.crop, size)) return "the crop lies outside the image";
   job.crop_left = static_cast<std::uint16_t>(request.crop.left);
@@ -75,6 +50,31 @@ std::uint32_t token_capacity(std::uint64_t scan_bytes, std::uint64_t blocks, std
 }
 
 }  // namespace
+
+TensorSpec tensor_spec(const BatchRecipe& recipe) {
+  return {static_cast<std::uint16_t>(recipe.size.width),
+          static_cast<std::uint16_t>(recipe.size.height),
+          recipe.filter,
+          recipe.order,
+          recipe.store.layout,
+          recipe.store.channels,
+          static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
+          recipe.fidelity};
+}
+
+void put_frame(const jpeg::Header& header, ImageJob& job) {
+  const jpeg::SeekGrid grid = jpeg::seek_grid(header);
+  job.width = static_cast<std::uint16_t>(header.size.width);
+  job.height = static_cast<std::uint16_t>(header.size.height);
+  job.mcu_columns = static_cast<std::uint16_t>(grid.columns);
+  job.mcu_rows = static_cast<std::uint16_t>(grid.rows);
+  job.components = static_cast<std::uint8_t>(header.components);
+  job.blocks_in_mcu = static_cast<std::uint8_t>(grid.blocks_in_mcu);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
+    job.component[i].h = header.component[i].h;
+    job.component[i].v = header.component[i].v;
+  }
+}
 
 bool is_possible(const BatchRecipe& recipe) {
   return is_side(recipe.size.width) && is_side(recipe.size.height) && !recipe.store.patches;

@@ -28,11 +28,16 @@ namespace millrace::kernels::cuda {
 // What the tensors of a batch are. Tensors lie one behind the other, one for each request.
 struct BatchRecipe {
   Size size;
+  StoreSpec store;  // without patches
   Filter filter = Filter::kBilinear;
   PassOrder order = PassOrder::kAsPillow13;
-  StoreSpec store;  // without patches
   Fidelity fidelity = Fidelity::kExact;
 };
+
+TensorSpec tensor_spec(const BatchRecipe& recipe);
+
+// What the header says of sizes, MCUs and sampling.
+void put_frame(const jpeg::Header& header, ImageJob& job);
 
 // One tensor. The crop counts in the picture as it is stored, without EXIF orientation.
 struct ImageRequest {

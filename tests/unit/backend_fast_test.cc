@@ -12,6 +12,7 @@
 #include "daemon/fetch/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "kernels/cpu/store.h"
+#include "tests/support/level_difference.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
@@ -96,24 +97,8 @@ SampleGeometry geometry_of(const File& file, const Recipe& recipe, std::uint64_t
   return *geometry;
 }
 
-struct Difference {
-  double mean = 0;
-  int most = 0;
-};
-
-Difference difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
-  Difference result;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const int levels = std::abs(std::to_integer<int>(a[i]) - std::to_integer<int>(b[i]));
-    result.mean += levels;
-    result.most = std::max(result.most, levels);
-  }
-  result.mean /= static_cast<double>(a.size());
-  return result;
-}
-
 // Both fidelities of one sample, which have one verdict.
-std::optional<Difference> compare(File& file, const Recipe& recipe, std::uint64_t epoch) {
+std::optional<LevelDifference> compare(File& file, const Recipe& recipe, std::uint64_t epoch) {
   static ImageWorkspace exact, fast;
   const SampleGeometry geometry = geometry_of(file, recipe, epoch);
   const Made expected = make(file, recipe, geometry, exact, Fidelity::kExact);
@@ -125,14 +110,14 @@ std::optional<Difference> compare(File& file, const Recipe& recipe, std::uint64_
     REQUIRE(made.error->message == expected.error->message);
     return std::nullopt;
   }
-  return difference(made.tensor, expected.tensor);
+  return level_difference(made.tensor, expected.tensor);
 }
 
 // Sanitizers look for other faults than bounds, and have enough with each eighth photograph.
 constexpr std::size_t kEach = kSanitized ? 8 : 1;
 
 void check_bound(const std::string& folder, const Recipe& recipe, std::uint64_t epochs, double most_mean = kMostMean) {
-  Difference worst;
+  LevelDifference worst;
   std::vector<File> files = files_of(folder);
   for (std::size_t i = 0; i < files.size(); i += kEach) {
     File& file = files[i];

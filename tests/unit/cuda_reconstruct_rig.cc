@@ -15,18 +15,7 @@ namespace cuda = kernels::cuda;
 
 namespace {
 
-cuda::TensorSpec tensor_spec(const TensorRecipe& recipe) {
-  return {static_cast<std::uint16_t>(recipe.size.width),
-          static_cast<std::uint16_t>(recipe.size.height),
-          recipe.filter,
-          recipe.order,
-          recipe.store.layout,
-          recipe.store.channels,
-          static_cast<std::uint8_t>(kernels::bytes_of(recipe.store.dtype)),
-          recipe.fidelity};
-}
-
-kernels::Size resized_size(const TensorRecipe& recipe, const TensorCut& cut) {
+kernels::Size resized_size(const cuda::BatchRecipe& recipe, const TensorCut& cut) {
   return cut.resized.value_or(recipe.size);
 }
 
@@ -35,7 +24,7 @@ constexpr std::uint8_t kUnwritten = 0xA5;
 
 }  // namespace
 
-TokenBatch::TokenBatch(const TensorRecipe& recipe)
+TokenBatch::TokenBatch(const cuda::BatchRecipe& recipe)
     : recipe_(recipe), table_(recipe.store), spec_(tensor_spec(recipe)) {}
 
 cuda::ImageJob TokenBatch::job_of(const JpegCoefficients& image, const TensorCut& cut) {
@@ -142,7 +131,7 @@ std::vector<std::byte> TokenBatch::tensor(std::size_t image) const {
 }
 
 std::vector<std::byte> reference_tensor(std::span<const std::byte> file, kernels::Size image,
-                                        const TensorRecipe& recipe, const TensorCut& cut) {
+                                        const cuda::BatchRecipe& recipe, const TensorCut& cut) {
   PixelBuffer buffer;
   const auto decoded = decode_jpeg(request_for(file, image, millrace::whole(image)), buffer);
   REQUIRE(decoded);

@@ -6,18 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cuda/reconstruct_args.h"
+#include "kernels/cuda/plan.h"
 #include "tests/support/jpeg_coefficients.h"
 
 namespace millrace {
-
-struct TensorRecipe {
-  kernels::Size size;
-  kernels::StoreSpec store;
-  kernels::Filter filter = kernels::Filter::kBilinear;
-  kernels::PassOrder order = kernels::PassOrder::kAsPillow13;
-  kernels::cuda::Fidelity fidelity = kernels::cuda::Fidelity::kExact;
-};
 
 struct TensorCut {
   kernels::Box crop;
@@ -29,7 +21,7 @@ struct TensorCut {
 // The arrays that the kernels work on. Each has the size that is used, so that sanitizers see whoever leaves it.
 class TokenBatch {
  public:
-  explicit TokenBatch(const TensorRecipe& recipe);
+  explicit TokenBatch(const kernels::cuda::BatchRecipe& recipe);
 
   // What cut_tiles() says: empty, or why the image is not done here. REQUIRES: one or three components.
   std::string_view add(const JpegCoefficients& image, const TensorCut& cut, int wanted_tiles = 1);
@@ -48,7 +40,7 @@ class TokenBatch {
   void append_blocks(const JpegCoefficients& image, kernels::cuda::ImageJob& job);
   void append_block(const JpegBlock& block, const kernels::cuda::ImageJob& job);
 
-  TensorRecipe recipe_;
+  kernels::cuda::BatchRecipe recipe_;
   kernels::StoreTable table_;
   kernels::cuda::TensorSpec spec_;
   std::vector<kernels::cuda::ImageJob> jobs_;
@@ -63,6 +55,6 @@ class TokenBatch {
 
 // libjpeg-turbo, then kernels::reference.
 std::vector<std::byte> reference_tensor(std::span<const std::byte> file, kernels::Size image,
-                                        const TensorRecipe& recipe, const TensorCut& cut);
+                                        const kernels::cuda::BatchRecipe& recipe, const TensorCut& cut);
 
 }  // namespace millrace

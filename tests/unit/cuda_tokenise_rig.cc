@@ -7,6 +7,7 @@
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cuda/build_table.h"
+#include "kernels/cuda/plan.h"
 #include "kernels/cuda/tokenise_host.h"
 #include "tests/support/block_collector.h"
 
@@ -31,20 +32,15 @@ std::size_t blocks_in_row(const SeekGrid& grid) {
 
 ImageJob job_of(const TokeniseImage& image, std::uint32_t lead) {
   const Header& header = image.header;
-  const SeekGrid grid = seek_grid(header);
   ImageJob job{};
   job.bytes = lead;
   job.byte_count = static_cast<std::uint32_t>(header.scan.size());
   job.restart_interval = image.restart_interval;
-  job.width = static_cast<std::uint16_t>(header.size.width);
-  job.height = static_cast<std::uint16_t>(header.size.height);
-  job.mcu_columns = static_cast<std::uint16_t>(grid.columns);
-  job.mcu_rows = static_cast<std::uint16_t>(grid.rows);
-  job.components = static_cast<std::uint8_t>(header.components);
-  job.blocks_in_mcu = static_cast<std::uint8_t>(grid.blocks_in_mcu);
+  put_frame(header, job);
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
     const auto& component = header.component[i];
-    job.component[i] = {component.h, component.v, component.dc, static_cast<std::uint16_t>(4 + component.ac), 0};
+    job.component[i].dc_table = component.dc;
+    job.component[i].ac_table = static_cast<std::uint16_t>(4 + component.ac);
   }
   job.first_mcu_row = image.first_row;
   job.end_mcu_row = image.end_row;

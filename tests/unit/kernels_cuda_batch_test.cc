@@ -68,8 +68,7 @@ Verdicts check(Planner& planner, HostRunner& runner, const BatchRecipe& recipe, 
     if (status != Status::kDone) continue;
     ++verdicts.done;
     const auto size = kernels::jpeg::read_header(file_bytes(*batch.files[i]), kernels::jpeg::Chroma::kQuarter)->size;
-    const TensorRecipe same{recipe.size, recipe.store, recipe.filter, recipe.order};
-    REQUIRE((tensor == reference_tensor(*batch.files[i], size, same,
+    REQUIRE((tensor == reference_tensor(*batch.files[i], size, recipe,
                                         {.crop = batch.requests[i].crop, .flip = batch.requests[i].flip})));
   }
   return verdicts;
@@ -157,12 +156,11 @@ TEST_CASE("a window of the resized picture, and a photograph of 12 megapixels, b
   REQUIRE(plan.refusals[1] == "");
   REQUIRE(made.statuses[0] == Status::kDone);
   REQUIRE(made.statuses[1] == Status::kDone);
-  const TensorRecipe recipe{kSmall.size, kSmall.store, kSmall.filter, kSmall.order};
   REQUIRE((tensor_of(made, plan, 0) ==
            reference_tensor(
-               small, {150, 110}, recipe,
+               small, {150, 110}, kSmall,
                {.crop = {3, 2, 140, 100}, .flip = Flip::kHorizontal, .resized = Size{60, 50}, .left = 7, .top = 11})));
-  REQUIRE((tensor_of(made, plan, 1) == reference_tensor(large, {4000, 3000}, recipe, {.crop = {0, 0, 4000, 3000}})));
+  REQUIRE((tensor_of(made, plan, 1) == reference_tensor(large, {4000, 3000}, kSmall, {.crop = {0, 0, 4000, 3000}})));
 }
 
 TEST_CASE("with seek indexes the tensors are the same", "[cuda][batch]") {

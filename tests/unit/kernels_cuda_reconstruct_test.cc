@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cuda/tile_plan.h"
+#include "tests/support/level_difference.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/rounds.h"
 #include "tests/support/test_data.h"
@@ -19,6 +20,7 @@ using kernels::Box;
 using kernels::Filter;
 using kernels::Flip;
 using kernels::Size;
+using kernels::cuda::BatchRecipe;
 using kernels::cuda::Status;
 
 constexpr kernels::StoreSpec kBytesNchw{};
@@ -47,22 +49,6 @@ Image make_image(Size size, int h, int v, std::uint32_t seed, std::uint32_t chan
 constexpr double kMostMean = 1.0;
 constexpr int kMostAnywhere = 64;
 
-struct Difference {
-  double mean = 0;
-  int most = 0;
-};
-
-Difference difference(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
-  Difference result;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const int levels = std::abs(std::to_integer<int>(a[i]) - std::to_integer<int>(b[i]));
-    result.mean += levels;
-    result.most = std::max(result.most, levels);
-  }
-  result.mean /= static_cast<double>(a.size());
-  return result;
-}
-
 // As RandomResizedCrop draws it: 0.08 to all of the area, sides 3:4 to 4:3.
 Box training_crop(std::mt19937& random, Size size) {
   const auto between = [&](double least, double most) {
@@ -80,7 +66,7 @@ struct Sampling {
 constexpr Sampling kSamplings[] = {{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}, {1, 4}};
 
 // One image after the other in a batch of its own.
-void check(const Image& image, const TensorRecipe& recipe, const TensorCut& cut, std::uint32_t seed, int tiles = 1) {
+void check(const Image& image, const BatchRecipe& recipe, const TensorCut& cut, std::uint32_t seed, int tiles = 1) {
   TokenBatch batch(recipe);
   CAPTURE(image.size().width, image.size().height, image.coefficients.planes[0].h, image.coefficients.planes[0].v,
           cut.crop.left, cut.crop.top, cut.crop.width, cut.crop.height, recipe.size.width, recipe.size.height, cut.left,
@@ -127,7 +113,7 @@ TEST_CASE("a GPU's tensor is the CPU's, whatever the sampling and the crop", "[c
     for (int i = 0; i < rounds(25); ++i) {
       const Size size{1 + below(random, 120), 1 + below(random, 120)};
       const Image image = make_image(size, sampling.h, sampling.v, random());
-      const TensorRecipe recipe{{1 + below(random, 60), 1 + below(random, 60)}, kBytesNchw};
+      const BatchRecipe recipe{{1 + below(random, 60), 1 + below(random, 60)}, kBytesNchw};
       check(image, recipe, {random_box(random, size), flip_of(random())}, random());
     }
   }
@@ -137,7 +123,7 @@ TEST_CASE("real photographs become the CPU's tensors", "[cuda]") {
   const auto folder = test_data("photos");
   if (!folder) return;
   std::mt19937 random(12);
-  const TensorRecipe recipe{{224, 224}, kBytesNchw};
+  const BatchRecipe recipe{{224, 224}, kBytesNchw};
   int taken = 0;
   for (auto& [name, file] : files_in(*folder)) {
     if (++taken % 4 != 0 && rounds(1) == 1) continue;
@@ -153,7 +139,7 @@ TEST_CASE("all files of unusual make that the kernels take become the CPU's tens
   const auto folder = test_data("jpeg-variants");
   if (!folder) return;
   std::mt19937 random(13);
-  const TensorRecipe recipe{{160, 120}, kBytesNchw};
+  const BatchRecipe recipe{{160, 120}, kBytesNchw};
   int taken = 0;
   for (auto& [name, file] : files_in(*folder)) {
     auto coefficients = read_jpeg_coefficients(file);
@@ -195,7 +181,7 @@ TEST_CASE("a tensor may be a window of what the crop is resampled to", "[cuda]")
     for (int i = 0; i < rounds(10); ++i) {
       const Size resized{1 + below(random, 150), 1 + below(random, 150)};
       const Box window = random_box(random, resized);
-      const TensorRecipe recipe{{window.width, window.height}, kBytesNchw, filter};
+      const BatchRecipe recipe{{window.width, window.height}, kBytesNchw, filter};
       check(image, recipe, {random_box(random, size), flip_of(random()), resized, window.left, window.top}, random());
     }
   }
@@ -224,7 +210,7 @@ TEST_CASE("every kind of tensor is the CPU's", "[cuda]") {
 
 TEST_CASE("pictures of every small size and very long ones become the CPU's tensors", "[cuda]") {
   std::uint32_t seed = 0;
-  const TensorRecipe recipe{{24, 20}, kBytesNchw};
+  const BatchRecipe recipe{{24, 20}, kBytesNchw};
   for (const Sampling& sampling : kSamplings) {
     for (const int width : {1, 2, 3, 4, 5, 8, 9, 17}) {
       for (const int height : {1, 2, 3, 16, 17, 33})
@@ -236,7 +222,7 @@ TEST_CASE("pictures of every small size and very long ones become the CPU's tens
 }
 
 TEST_CASE("photographs of 12 megapixels and panoramas fit, in tiles", "[cuda]") {
-  const TensorRecipe recipe{{224, 224}, kBytesNchw};
+  const BatchRecipe recipe{{224, 224}, kBytesNchw};
   for (const Size size : {Size{4000, 3000}, Size{48000, 20}, Size{20, 65500}}) {
     const Image image = make_image(size, 2, 2, 21);
     check(image, recipe, {{0, 0, size.width, size.height}, Flip::kHorizontal}, 1);
@@ -248,7 +234,7 @@ TEST_CASE("photographs of 12 megapixels and panoramas fit, in tiles", "[cuda]") 
 TEST_CASE("however a tensor is cut into tiles, it is the same", "[cuda]") {
   const Size size{300, 420};
   const Image image = make_image(size, 2, 2, 31);
-  const TensorRecipe recipe{{224, 224}, kBytesNchw};
+  const BatchRecipe recipe{{224, 224}, kBytesNchw};
   std::size_t before = 0;
   for (const int wanted : {1, 2, 3, 6, 100}) {
     const TensorCut cut{{11, 7, 280, 400}};
@@ -265,7 +251,7 @@ TEST_CASE("a fast tensor does not depend on tiles or threads, and is near the ex
   const Image images[] = {make_image({300, 420}, 2, 2, 32), make_image({300, 420}, 1, 1, 33, 1)};
   for (const Image& image : images) {
     for (const Size size : {Size{224, 224}, Size{225, 60}}) {
-      TensorRecipe recipe{size, kBytesNchw};
+      BatchRecipe recipe{size, kBytesNchw};
       const TensorCut cut{{11, 7, 280, 400}, Flip::kHorizontal};
       const auto exact = reference_tensor(image.file, image.size(), recipe, cut);
       recipe.fidelity = kernels::cuda::Fidelity::kFast;
@@ -277,14 +263,14 @@ TEST_CASE("a fast tensor does not depend on tiles or threads, and is near the ex
         REQUIRE((batch.tensor(0) == first.value_or(batch.tensor(0))));
         first = batch.tensor(0);
       }
-      CHECK(difference(*first, exact).mean <= kMostMean);
+      CHECK(level_difference(*first, exact).mean <= kMostMean);
     }
   }
 }
 
 TEST_CASE("images of a batch do not touch each other's tensors, nor what another stage gave up", "[cuda]") {
   std::mt19937 random(16);
-  const TensorRecipe recipe{{40, 30}, kBytesNchw};
+  const BatchRecipe recipe{{40, 30}, kBytesNchw};
   TokenBatch batch(recipe);
   std::vector<std::vector<std::byte>> expected;
   for (int i = 0; i < 12; ++i) {
@@ -314,7 +300,7 @@ TEST_CASE("streams as no encoder makes them become the CPU's tensors, or are lef
                         .density = 100 * (i % 7)};
     const JpegFile file = write_jpeg(draw_jpeg(draw, random));
     const Image image = image_of(file.bytes);
-    const TensorRecipe recipe{{1 + below(random, 40), 1 + below(random, 40)}, kBytesNchw};
+    const BatchRecipe recipe{{1 + below(random, 40), 1 + below(random, 40)}, kBytesNchw};
     const TensorCut cut{random_box(random, image.size()), flip_of(random())};
     if (!fits_tokens(image.coefficients)) continue;
     TokenBatch batch(recipe);
@@ -333,7 +319,7 @@ TEST_CASE("streams as no encoder makes them become the CPU's tensors, or are lef
 
 TEST_CASE("tokens that no entropy decoder makes stay in their block", "[cuda]") {
   std::mt19937 random(18);
-  const TensorRecipe recipe{{30, 30}, kBytesNchw};
+  const BatchRecipe recipe{{30, 30}, kBytesNchw};
   int left = 0;
   for (int i = 0; i < rounds(60); ++i) {
     const Image image = make_image({64, 48}, 2, 2, random()), other = make_image({32, 32}, 1, 1, random());
@@ -383,20 +369,21 @@ TEST_CASE("a GPU's fast tensors of photographs stay within their bound of the ex
   const auto folder = test_data("photos");
   if (!folder) return;
   std::mt19937 random(19);
-  Difference worst;
+  LevelDifference worst;
   int taken = 0;
   for (auto& [name, file] : files_in(*folder)) {
     if (++taken % 4 != 0 && rounds(1) == 1) continue;
     const Image image = image_of(std::move(file));
     for (const Filter filter : {Filter::kBox, Filter::kBilinear, Filter::kBicubic}) {
-      const TensorRecipe recipe{
+      const BatchRecipe recipe{
           .size = {224, 224}, .store = kBytesNchw, .filter = filter, .fidelity = kernels::cuda::Fidelity::kFast};
       const TensorCut cut{training_crop(random, image.size()), flip_of(random())};
       TokenBatch batch(recipe);
       REQUIRE(batch.add(image.coefficients, cut) == "");
       batch.run(random());
       REQUIRE(batch.status(0) == Status::kDone);
-      const Difference found = difference(batch.tensor(0), reference_tensor(image.file, image.size(), recipe, cut));
+      const LevelDifference found =
+          level_difference(batch.tensor(0), reference_tensor(image.file, image.size(), recipe, cut));
       CAPTURE(name, found.mean, found.most, cut.crop.width, cut.crop.height);
       CHECK(found.mean <= kMostMean);
       CHECK(found.most <= kMostAnywhere);

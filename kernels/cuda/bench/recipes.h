@@ -20,13 +20,13 @@ inline constexpr NamedRecipe kRecipes[] = {
     {"bytes-224-nhwc", {.size = {224, 224}, .store = {.layout = Layout::kNhwc}}},
     {"bicubic-256x192-bfloat16-bgr",
      {.size = {256, 192},
-      .filter = Filter::kBicubic,
-      .store = {.dtype = DType::kBfloat16, .channels = ChannelOrder::kBgr, .normalise = kImagenet}}},
+      .store = {.dtype = DType::kBfloat16, .channels = ChannelOrder::kBgr, .normalise = kImagenet},
+      .filter = Filter::kBicubic}},
     {"lanczos-160-float32-nhwc",
      {.size = {160, 160},
-      .filter = Filter::kLanczos,
-      .store = {.dtype = DType::kFloat32, .layout = Layout::kNhwc, .range = ValueRange::kRaw}}},
-    {"box-96x128-grey", {.size = {96, 128}, .filter = Filter::kBox, .store = {.channels = ChannelOrder::kGrey}}},
+      .store = {.dtype = DType::kFloat32, .layout = Layout::kNhwc, .range = ValueRange::kRaw},
+      .filter = Filter::kLanczos}},
+    {"box-96x128-grey", {.size = {96, 128}, .store = {.channels = ChannelOrder::kGrey}, .filter = Filter::kBox}},
 };
 inline constexpr const NamedRecipe& kTrain = kRecipes[0];
 
