@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/jpeg/unstuff.h"
+#include "tests/support/rounds.h"
 #include "tests/support/test_images.h"
 
 namespace millrace::kernels::jpeg {
@@ -95,6 +96,63 @@ TEST_CASE("Huffman tables that libjpeg-turbo refuses are refused", "[kernels]") 
   REQUIRE_FALSE(build_ac(too_many, *table));
   REQUIRE_FALSE(build_dc(wide_dc, *dc_table));
   REQUIRE(build_ac(good, *table));
+}
+
+namespace {
+
+// Codes of any lengths; the code of all ones is left out.
+HuffmanSpec draw_codes(std::mt19937& random) {
+  HuffmanSpec spec;
+  int free = 1, left = 256;
+  const int most = 1 << random() % 9;
+  for (std::uint8_t& count : spec.counts) {
+    free *= 2;
+    const int can = std::min({free - 1, left, most});
+    count = static_cast<std::uint8_t>(can > 0 && random() % 3 != 0 ? random() % static_cast<unsigned>(can + 1) : 0);
+    free -= count;
+    left -= count;
+  }
+  for (std::uint8_t& symbol : spec.symbols) symbol = static_cast<std::uint8_t>(random());
+  return spec;
+}
+
+// T.81 F.2.2.3, for the code at the top of 16 bits.
+LongCode find_plainly(const HuffmanSpec& spec, int bits) {
+  int code = 0, at = 0;
+  for (int length = 1; length <= 16; ++length, code <<= 1) {
+    const int count = spec.counts[static_cast<std::size_t>(length - 1)], found = bits >> (16 - length);
+    if (found < code + count)
+      return {static_cast<std::uint8_t>(length), spec.symbols[static_cast<std::size_t>(at + found - code)]};
+    code += count;
+    at += count;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("whatever code an entry leaves out is found behind it, and those that do not exist are not", "[kernels]") {
+  std::mt19937 random(5);
+  const auto table = std::make_unique<HuffmanTable>();
+  int wrong = 0, longest = 0, missing = 0;
+  for (int round = 0; round < rounds(200); ++round) {
+    const HuffmanSpec spec = draw_codes(random);
+    REQUIRE(build_ac(spec, *table));
+    for (int bits = 0; bits < 1 << 16; ++bits) {
+      const std::uint64_t entry = table->entries[static_cast<std::size_t>(bits >> (16 - kIndexBits))];
+      if ((entry >> 40 & 255) != HuffmanTable::kLeave) continue;
+      const int behind = bits & ((1 << (16 - kIndexBits)) - 1), further = 63 - static_cast<int>(entry >> 8 & 63);
+      if (further > 16 - kIndexBits) FAIL("more bits than codes have");
+      const std::size_t at = (entry >> 48) + static_cast<std::size_t>(behind >> (16 - kIndexBits - further));
+      const LongCode found = table->longer.at(at), expected = find_plainly(spec, bits);
+      wrong += found.length != expected.length || found.symbol != expected.symbol;
+      longest += found.length == 16;
+      missing += found.length == 0;
+    }
+  }
+  REQUIRE(wrong == 0);
+  REQUIRE(longest > 0);
+  REQUIRE(missing > 0);
 }
 
 TEST_CASE("unstuffing gives the same bytes and marker with every instruction set", "[kernels]") {

@@ -69,28 +69,54 @@ struct Symbol {
   bool has_value;
 };
 
-// Whatever its code. REQUIRES: 31 valid bits.
-MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, std::uintptr_t place, std::uintptr_t& bad) {
-  const CanonicalCode& code = cursor.table->code;
-  const auto top = static_cast<std::uint32_t>(cursor.bits >> 48);
-  int length = code_length(code, top);
-  if (length > 16) {
-    length = 16;
+struct Code {
+  int length, symbol;  // length 0: there is none
+};
+
+// By the canonical codes.
+MILLRACE_JPEG_TARGET __attribute__((noinline)) Code find_code(const CanonicalCode& code, std::uint64_t bits) {
+  const auto top = static_cast<std::uint32_t>(bits >> 48);
+  const int length = code_length(code, top);
+  if (length > 16) return {0, 0};
+  const int at = code.offset[static_cast<std::size_t>(length)] + static_cast<int>(top >> (16 - length));
+  return {length, code.symbols[static_cast<std::size_t>(at & 255)]};
+}
+
+// By an entry that leaves.
+MILLRACE_JPEG_INLINE Code long_code(const HuffmanTable& table, std::uint64_t entry, std::uint64_t bits) {
+  const std::uint64_t further = bits << kIndexBits >> 1 >> (entry >> 8 & 63);
+  const LongCode code = table.longer[(entry >> 48) + further];
+  return {code.length, code.symbol};
+}
+
+// REQUIRES: 31 valid bits.
+MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, std::uint64_t entry, std::uintptr_t place,
+                                        std::uintptr_t& bad) {
+  const bool leaves = (entry >> 40 & 255) == HuffmanTable::kLeave;
+  Code code = __builtin_expect(leaves, 1) ? long_code(*cursor.table, entry, cursor.bits)
+                                          : find_code(cursor.table->code, cursor.bits);
+  if (__builtin_expect(code.length == 0, 0)) {
+    code = {16, 0};
     if (bad == 0) bad = place;
   }
-  const int at = code.offset[static_cast<std::size_t>(length)] + static_cast<int>(top >> (16 - length));
-  const int symbol = code.symbols[static_cast<std::size_t>(at & 255)];
-  consume(cursor, static_cast<std::uint64_t>(length));
-  const int size = symbol & 15;
+  consume(cursor, static_cast<std::uint64_t>(code.length));
+  const int size = code.symbol & 15;
   const std::uint64_t bits = (cursor.bits >> 1) >> (63 - size);
-  const std::uint64_t value = bits - (static_cast<std::int64_t>(cursor.bits) < 0 ? 0 : (1U << size) - 1);
+  const auto is_negative = static_cast<std::uint64_t>(~static_cast<std::int64_t>(cursor.bits) >> 63);
+  const std::uint64_t value = bits - (is_negative & ((std::uint64_t{1} << size) - 1));
   consume(cursor, static_cast<std::uint64_t>(size));
-  return {symbol >> 4, value, size != 0};
+  return {code.symbol >> 4, value, size != 0};
+}
+
+// One of a gate's table.
+MILLRACE_JPEG_INLINE bool is_gate(std::uint64_t entry) {
+  constexpr std::uint64_t kLeaves = std::uint64_t{HuffmanTable::kLeave} << 40, kKind = 255 << 16;
+  return (entry & (kLeaves | kKind)) > kLeaves;
 }
 
 // True: stop.
-MILLRACE_JPEG_INLINE bool pass_gate(Cursor& cursor, Cursor& memory) {
-  if (cursor.table->gate == Gate::kStop) return true;
+MILLRACE_JPEG_INLINE bool pass_gate(std::uint64_t entry, Cursor& cursor, Cursor& memory) {
+  if ((entry >> 16 & 255) == static_cast<std::uint64_t>(Gate::kStop)) return true;
   *memory.notes++ = {cursor.last, 8 * reinterpret_cast<std::uintptr_t>(cursor.next) - cursor.valid};
   cursor.table = cursor.table->behind;
   return false;
@@ -98,11 +124,12 @@ MILLRACE_JPEG_INLINE bool pass_gate(Cursor& cursor, Cursor& memory) {
 
 // One symbol of any kind, the rare way, or a gate. True: stop. What is rare is kept in `memory`.
 MILLRACE_JPEG_INLINE bool take_rare(Cursor& cursor, Cursor& memory) {
-  if (__builtin_expect(cursor.table->gate != Gate::kNone, 0)) return pass_gate(cursor, memory);
+  const std::uint64_t entry = cursor.table->entries[cursor.bits >> (64 - kIndexBits)];
+  if (__builtin_expect(is_gate(entry), 0)) return pass_gate(entry, cursor, memory);
   refill(cursor);
   const std::uintptr_t end = cursor.last | (kBlockBytes - 1);
   const bool is_dc = cursor.last == end;
-  const Symbol symbol = take_symbol(cursor, cursor.last + (is_dc ? 1 : 0), memory.bad);
+  const Symbol symbol = take_symbol(cursor, entry, cursor.last + (is_dc ? 1 : 0), memory.bad);
   const std::uintptr_t at = cursor.last + 1 + (is_dc ? 0 : 2 * static_cast<std::uintptr_t>(symbol.run));
   if (!is_dc && !symbol.has_value && symbol.run != 15) {
     cursor.last = end;
@@ -117,11 +144,13 @@ MILLRACE_JPEG_INLINE bool take_rare(Cursor& cursor, Cursor& memory) {
   return false;
 }
 
-MILLRACE_JPEG_INLINE void put_back(const Cursor& state, Cursor& cursor) {
-  const Cursor rare = cursor;
-  cursor = state;
-  cursor.bad = rare.bad;
-  cursor.notes = rare.notes;
+MILLRACE_JPEG_INLINE void put_back(const Cursor& state, Cursor& memory) {
+  memory.bits = state.bits;
+  memory.valid = state.valid;
+  memory.next = state.next;
+  memory.table = state.table;
+  memory.then = state.then;
+  memory.last = state.last;
 }
 
 MILLRACE_JPEG_TARGET bool take_one(Cursor& cursor) {
@@ -133,7 +162,7 @@ MILLRACE_JPEG_TARGET bool take_one(Cursor& cursor) {
 
 MILLRACE_JPEG_TARGET void run_one(Cursor& cursor, int chunks) {
   Cursor state = cursor;
-  for (int i = 0; i < chunks; ++i) {
+  for (; chunks > 0; --chunks) {
     refill(state);
     if (__builtin_expect(look_up(state) && look_up(state) && look_up(state), 1)) continue;
     if (take_rare(state, cursor)) break;
@@ -156,7 +185,7 @@ MILLRACE_JPEG_INLINE Leaves take_turns(Cursor& a, Cursor& b) {
 
 MILLRACE_JPEG_TARGET void run_two(Cursor& first, Cursor& second, int chunks) {
   Cursor a = first, b = second;
-  for (int i = 0; i < chunks; ++i) {
+  for (; chunks > 0; --chunks) {
     refill(a);
     refill(b);
     const Leaves leaves = take_turns(a, b);

@@ -9,6 +9,11 @@ using Entries = std::array<std::uint64_t, 1 << kIndexBits>;
 
 // Where an entry's fields are; huffman.h says what they are.
 constexpr int kAdvanceAt = 8, kOffsetAt = 16, kEndAt = 24, kFirstAt = 32, kCheckAt = 40, kRestAt = 48;
+// And of one that leaves.
+constexpr int kShiftAt = 8, kGateAt = 16, kLongerAt = 48;
+constexpr int kMostShift = 63;
+
+constexpr int kMostCodeBits = 16;
 
 std::uint64_t byte_of(std::uint64_t entry, int at) {
   return entry >> at & 255;
@@ -43,9 +48,13 @@ std::uint64_t dc_entry() {
   return std::uint64_t{2} << kAdvanceAt | std::uint64_t{HuffmanTable::kBehindDc} << kEndAt;
 }
 
-// All indices that begin with `code`. An entry needs the value's sign bit; of its other bits the index may lack some.
+// An entry needs the value's sign bit; of its other bits the index may lack some.
+bool fits_index(int length, int size) {
+  return length + std::min(size, 1) <= kIndexBits && length + size <= kMostEntryBits;
+}
+
+// All indices that begin with `code`.
 void add_symbol(Entries& entries, int code, int length, int size, std::uint64_t entry) {
-  if (length + size > kMostEntryBits || (length == kIndexBits && size > 0)) return;
   const auto with_rest = [&](int rest) {
     return entry | static_cast<std::uint64_t>(length + size) |
            std::uint64_t{static_cast<std::uint16_t>(rest)} << kRestAt;
@@ -57,15 +66,68 @@ void add_symbol(Entries& entries, int code, int length, int size, std::uint64_t 
   if (size > 0) std::fill_n(first, half, with_rest(rest + negative));
 }
 
-// An entry a symbol, none where the index is too short. `entry_of` and `size_of` say what a symbol means.
+std::uint64_t leave(int further_bits, std::size_t longer) {
+  return std::uint64_t{HuffmanTable::kLeave} << kCheckAt |
+         static_cast<std::uint64_t>(kMostShift - further_bits) << kShiftAt | std::uint64_t{longer} << kLongerAt;
+}
+
+// Fills what entries leave out. Codes come by rising length, so those with the same first bits come one after the
+// other, the longest last.
+class LongCodes {
+ public:
+  explicit LongCodes(HuffmanTable& table) : table_(table) {
+    table_.entries.fill(leave(0, 0));
+    table_.longer[0] = {};
+  }
+
+  void add(int code, int length, int symbol) {
+    const int further = std::max(0, length - kIndexBits);
+    const int first = further > 0 ? code >> further : code << (kIndexBits - length);
+    if (further > 0 && first == first_)
+      widen(further);
+    else
+      begin(first, further);
+    const int count = std::max(1, 1 << (kIndexBits - std::min(length, kIndexBits)));
+    for (int i = 0; i < count; ++i) table_.entries[static_cast<std::size_t>(first + i)] = leave(further, begin_);
+    table_.longer[begin_ + static_cast<std::size_t>(code & ((1 << further) - 1))] = {static_cast<std::uint8_t>(length),
+                                                                                     static_cast<std::uint8_t>(symbol)};
+  }
+
+ private:
+  void begin(int first, int further) {
+    first_ = further > 0 ? first : -1;
+    further_ = further;
+    begin_ = end_;
+    end_ += std::size_t{1} << further;
+    std::fill(table_.longer.begin() + static_cast<std::ptrdiff_t>(begin_),
+              table_.longer.begin() + static_cast<std::ptrdiff_t>(end_), LongCode{});
+  }
+
+  // Of the codes with the same first bits: more bits to tell them apart.
+  void widen(int further) {
+    const std::size_t times = std::size_t{1} << (further - further_), count = end_ - begin_;
+    for (std::size_t i = times * count; i-- > 0;) table_.longer[begin_ + i] = table_.longer[begin_ + i / times];
+    end_ = begin_ + times * count;
+    further_ = further;
+  }
+
+  HuffmanTable& table_;
+  int first_ = -1, further_ = 0;     // of the codes added last; -1: the index tells them from all others
+  std::size_t begin_ = 0, end_ = 1;  // theirs in table_.longer
+};
+
+// An entry a symbol where the index is long enough. `entry_of` and `size_of` say what a symbol means.
 template <typename EntryOf, typename SizeOf>
-void add_symbols(const HuffmanSpec& spec, Entries& entries, EntryOf entry_of, SizeOf size_of) {
-  entries.fill(std::uint64_t{HuffmanTable::kLeave} << kCheckAt);
+void add_symbols(const HuffmanSpec& spec, HuffmanTable& table, EntryOf entry_of, SizeOf size_of) {
+  LongCodes longer(table);
   int code = 0, at = 0;
-  for (int length = 1; length <= kIndexBits; ++length, code <<= 1) {
+  for (int length = 1; length <= kMostCodeBits; ++length, code <<= 1) {
     for (int i = 0; i < spec.counts[static_cast<std::size_t>(length - 1)]; ++i, ++at, ++code) {
       const int symbol = spec.symbols[static_cast<std::size_t>(at)];
-      add_symbol(entries, code, length, size_of(symbol), entry_of(symbol));
+      if (fits_index(length, size_of(symbol)))
+        add_symbol(table.entries, code, length, size_of(symbol), entry_of(symbol));
+      else
+        longer.add(code, length, symbol);
     }
   }
 }
@@ -100,14 +162,15 @@ void add_pairs(Entries& entries) {
 }  // namespace
 
 void make_gate(Gate gate, const HuffmanTable& behind, HuffmanTable& table) {
-  if (table.gate == Gate::kNone) table.entries.fill(std::uint64_t{HuffmanTable::kLeave} << 40);
+  if (table.gate == Gate::kNone)
+    table.entries.fill(leave(0, 0) | std::uint64_t{static_cast<std::uint8_t>(gate)} << kGateAt);
   table.gate = gate;
   table.behind = &behind;
 }
 
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;
-  add_symbols(spec, table.entries, ac_entry, [](int symbol) { return symbol & 15; });
+  add_symbols(spec, table, ac_entry, [](int symbol) { return symbol & 15; });
   add_pairs(table.entries);
   return true;
 }
@@ -116,7 +179,7 @@ bool build_dc(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;
   if (std::any_of(spec.symbols.begin(), spec.symbols.end(), [](int size) { return size > 15; })) return false;
   add_symbols(
-      spec, table.entries, [](int) { return dc_entry(); }, [](int symbol) { return symbol; });
+      spec, table, [](int) { return dc_entry(); }, [](int symbol) { return symbol; });
   return true;
 }
 

@@ -34,6 +34,15 @@ struct CanonicalCode {
 //      the consumed bits, without a mask or a branch for the sign
 // With one symbol both values have one place, and the last is stored over the first. With EOB the last value is 0, at
 // the block's end.
+//
+// Where the index does not hold a code and its value's sign bit, the entry leaves:
+//   0  0
+//   1  63 - how many further bits tell the codes apart that begin so, 6 at most
+//   2  the Gate that the table is
+//   5  255
+//   6  where the codes begin in `longer`, to be indexed by these bits
+// So such a symbol, in one of 90 look-ups, needs no search through the codes.
+
 // A gate stands before a block's DC table and consumes nothing: all of its look-ups go the rare way, which does what
 // the gate is for and goes on with the table behind it. So places in the data are found without a cost elsewhere.
 enum class Gate : std::uint8_t {
@@ -42,11 +51,20 @@ enum class Gate : std::uint8_t {
   kStop,  // ends decoding
 };
 
+// Length 0: there is none.
+struct LongCode {
+  std::uint8_t length = 0, symbol = 0;
+};
+// One for "none", one a symbol, and 64 wherever codes of two lengths, or the longest codes and none, begin with the
+// same bits: lengths rise from code to code, so that is at most six times.
+inline constexpr std::size_t kMostLongCodes = 1 + 256 + 6 * 64;
+
 struct HuffmanTable {
   static constexpr std::uint8_t kLeave = 255;
   static constexpr std::uint8_t kEndOfBlock = 127;
   static constexpr std::uint8_t kBehindDc = 1;
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
+  std::array<LongCode, kMostLongCodes> longer;
   CanonicalCode code;
   Gate gate = Gate::kNone;
   const HuffmanTable* behind = nullptr;  // a gate
