@@ -142,7 +142,8 @@ std::uint64_t pair(std::uint64_t first, std::uint64_t bits, std::uint64_t second
   return (sum & ~(std::uint64_t{255} << kOffsetAt)) | (first & std::uint64_t{255} << kOffsetAt) | value << kFirstAt;
 }
 
-// Two symbols an entry where the index holds them whole, and where both values fit into 8 bytes from the first on.
+// Two symbols an entry where the index holds the first one whole and of the second one the code and the sign, and where
+// both values fit into 8 bytes from the first on.
 void add_pairs(Entries& entries) {
   constexpr std::uint64_t kFurthest = 6;
   const Entries singles = entries;
@@ -151,9 +152,11 @@ void add_pairs(Entries& entries) {
     count = length < kIndexBits ? std::size_t{1} << (kIndexBits - length) : 1;
     if (length == 0) count = 1;
     if (length == 0 || length >= kIndexBits || byte_of(first, kEndAt) != 0) continue;
+    const std::size_t unknown = (std::size_t{1} << length) - 1;
     for (std::size_t j = 0; j < count; ++j) {
       const std::uint64_t second = singles[j << length], behind = byte_of(second, 0);
-      if (behind != 0 && length + behind <= kIndexBits && byte_of(second, kAdvanceAt) <= kFurthest)
+      const bool is_known = behind != 0 && second == singles[j << length | unknown];
+      if (is_known && length + behind <= kMostEntryBits && byte_of(second, kAdvanceAt) <= kFurthest)
         entries[i + j] = pair(first, i >> (kIndexBits - length), second);
     }
   }
