@@ -8,7 +8,7 @@ bool is_available(Target target) {
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
   static const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
-                                 __builtin_cpu_supports("avx512vnni");
+                                 __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vnni");
   return target == Target::kAvx2 ? has_avx2 : has_avx512;
 #else
   return false;

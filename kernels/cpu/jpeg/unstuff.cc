@@ -1,5 +1,6 @@
 #include "kernels/cpu/jpeg/unstuff.h"
 
+#include <algorithm>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -64,6 +65,25 @@ __attribute__((target("avx2,bmi"))) Unstuffed unstuff_avx2(FileBytes scan, std::
   return finish(scan, at, out, size);
 }
 
+// 64 bytes at a time, without a branch for those to leave out: some 1 of 5 such lots has one. Files come from far away.
+__attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt"))) Unstuffed unstuff_avx512(FileBytes scan,
+                                                                                        std::uint8_t* out) {
+  constexpr std::size_t kAhead = 2048;
+  const __m512i marker = _mm512_set1_epi8(-1);
+  std::size_t at = 0, size = 0;
+  std::uint64_t before = 0;  // 1: the byte before is 0xFF
+  for (; at + 64 <= scan.size(); at += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(scan.data() + std::min(at + kAhead, scan.size())), _MM_HINT_T0);
+    const __m512i bytes = _mm512_loadu_si512(scan.data() + at);
+    const std::uint64_t found = _mm512_cmpeq_epi8_mask(bytes, marker), behind = found << 1 | before;
+    if (_mm512_mask_test_epi8_mask(behind, bytes, bytes) != 0) break;
+    _mm512_storeu_si512(out + size, _mm512_maskz_compress_epi8(~behind, bytes));
+    size += 64 - static_cast<std::size_t>(__builtin_popcountll(behind));
+    before = found >> 63;
+  }
+  return finish(scan, at - before, out, size - before);
+}
+
 // Looks at 32 bytes and those behind them at a time.
 __attribute__((target("avx2,bmi"))) MarkerPlace find_marker_avx2(FileBytes scan) {
   const __m256i marker = _mm256_set1_epi8(-1);
@@ -87,7 +107,8 @@ __attribute__((target("avx2,bmi"))) MarkerPlace find_marker_avx2(FileBytes scan)
 
 Unstuffed unstuff(FileBytes scan_untrusted, std::uint8_t* out, Target target) {
 #if defined(__x86_64__)
-  if (target != Target::kScalar) return unstuff_avx2(scan_untrusted, out);
+  if (target == Target::kAvx512) return unstuff_avx512(scan_untrusted, out);
+  if (target == Target::kAvx2) return unstuff_avx2(scan_untrusted, out);
 #endif
   static_cast<void>(target);
   return finish(scan_untrusted, 0, out, 0);
