@@ -15,7 +15,8 @@ constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
 // Some 45 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
 constexpr int kWindowsPerNote = 4, kWindowsPerGreyNote = 2;
-constexpr int kMostSteps = 3000;  // blocks until streams are said not to meet
+constexpr std::size_t kNearEnd = 8;  // the last eighth of the data
+constexpr int kMostSteps = 3000;     // blocks until streams are said not to meet
 
 std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
   std::uint64_t word;
@@ -43,8 +44,10 @@ ScanEnd ScanDecoder::decode(const ScanData& scan, BlockConsumer& consumer) {
   scan_ = scan;
   consumer_ = &consumer;
   end_bit_ = static_cast<std::int64_t>(scan.size) * 8;
+  near_end_ = scan.data + scan.expected - scan.expected / kNearEnd;
   if (!prepare(*sure_) || !prepare(*guess_)) return ScanEnd::kOdd;
   start(*sure_, scan.first_bit, scan.first);
+  sure_from_ = scan.first;
   ScanEnd end = ScanEnd::kDone;
   while (end == ScanEnd::kDone && sure_->index < scan_.blocks) end = speculate();
   clear(*sure_);
@@ -68,6 +71,7 @@ bool ScanDecoder::prepare(Stream& stream) {
 void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
   stream.index = index;
   stream.before_last_run = {};
+  stream.stands.clear();
   stream.cursor = cursor_at(scan_.data, bit, scan_.mcu.front(), stream.base());
   stream.cursor.notes = stream.notes.data();
 }
@@ -84,13 +88,13 @@ int ScanDecoder::chunks_before_end(const Stream& stream) const {
   return static_cast<int>(std::clamp<std::int64_t>(bytes * 8 / kChunkBits, 0, kWindow));
 }
 
-ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
-  const Cursor& cursor = stream.cursor;
+ScanDecoder::Place ScanDecoder::place_of(Stream& stream, const Standing& standing) const {
+  const Cursor& cursor = standing.cursor;
   const McuBlock* block = scan_.mcu.data();
   const TableSwitch* const then = in_circle(cursor.then);
   while (then != &block->behind_dc && then != &block->behind_block) block = block->next;
   const auto coefficient = static_cast<int>((cursor.last + 1) % kBlockBytes / 2);
-  return {position(stream), block, coefficient, stream.index + stream.complete()};
+  return {bit_position(cursor, scan_.data), block, coefficient, standing.index + stream.complete(cursor)};
 }
 
 // From where it is in the circle to the same place in the exit.
@@ -111,18 +115,22 @@ const TableSwitch* ScanDecoder::in_circle(const TableSwitch* then) const {
   return reinterpret_cast<const TableSwitch*>(reinterpret_cast<const char*>(scan_.mcu.data()) + offset);
 }
 
+void ScanDecoder::prepare_window(Stream& stream) {
+  if (scan_.recording == nullptr) return;
+  if (stream.cursor.next >= near_end_) stream.stands.push_back({stream.cursor, stream.index});
+  send_through_gate(stream);
+}
+
 void ScanDecoder::run(Stream& stream) {
-  if (scan_.recording != nullptr) send_through_gate(stream);
+  prepare_window(stream);
   const int chunks = chunks_before_end(stream);
   if (chunks < kFewestChunks) stream.before_last_run = place_of(stream);
   kernels_.run_one(stream.cursor, std::max(chunks, kFewestChunks));
 }
 
 void ScanDecoder::run_both(Stream& first, Stream& second) {
-  if (scan_.recording != nullptr) {
-    send_through_gate(first);
-    send_through_gate(second);
-  }
+  prepare_window(first);
+  prepare_window(second);
   const int chunks = std::min(chunks_before_end(first), chunks_before_end(second));
   if (chunks < kFewestChunks) {
     first.before_last_run = place_of(first);
@@ -229,6 +237,8 @@ ScanEnd ScanDecoder::join(std::int64_t guess) {
   std::swap(sure_, guess_);
   sure_->index = sure.index - other.index;
   sure_->before_last_run.index += sure_->index;
+  for (Standing& standing : sure_->stands) standing.index += sure_->index;
+  sure_from_ = sure.index;
   return deliver(*sure_, other.index, scan_.blocks);
 }
 
@@ -290,11 +300,19 @@ bool ScanDecoder::ends_inside_data() const {
   return place.bit <= end_bit_ && (!scan_.ends_data || end_bit_ - place.bit < 8);
 }
 
-// The place behind the last block, walked to from the last gate.
+// The place behind the last block, walked to from where the last window before it began, or from the last gate.
 bool ScanDecoder::note_end() {
   SeekRecorder& recorder = scan_.recording->recorder;
   const SeekPlace known = recorder.last();
   Place place{known.bit, scan_.mcu.data(), 0, known.mcu * static_cast<std::int64_t>(scan_.mcu.size())};
+  const auto first_known = std::max(sure_from_, place.index);
+  for (auto standing = sure_->stands.rbegin(); standing != sure_->stands.rend(); ++standing) {
+    const std::int64_t index = standing->index + sure_->complete(standing->cursor);
+    if (index < first_known) break;
+    if (index >= scan_.blocks) continue;
+    place = place_of(*sure_, *standing);
+    break;
+  }
   while (place.index < scan_.blocks) {
     if (!step(place)) return false;
   }

@@ -80,9 +80,15 @@ class ScanDecoder {
     int coefficient = 0;
     std::int64_t index = 0;  // of the block
   };
+  // Between two symbols as well, as a window found it.
+  struct Standing {
+    Cursor cursor;
+    std::int64_t index = 0;  // as Stream::index
+  };
   struct Stream {
     AlignedBuffer memory;
-    std::vector<Note> notes;  // of gates passed, whose blocks are in memory
+    std::vector<Note> notes;       // of gates passed, whose blocks are in memory
+    std::vector<Standing> stands;  // of the last windows since the start, while an index is made
     Cursor cursor;
     int windows = 0;         // since it was last sent through a gate
     std::int64_t index = 0;  // of the block at the memory's beginning
@@ -93,7 +99,8 @@ class ScanDecoder {
     std::int64_t offset_of(std::uintptr_t address) {
       return static_cast<std::int64_t>(address - reinterpret_cast<std::uintptr_t>(base()));
     }
-    std::int64_t complete() { return offset_of(cursor.last + 1) / kBlockBytes; }
+    std::int64_t complete(const Cursor& of) { return offset_of(of.last + 1) / kBlockBytes; }
+    std::int64_t complete() { return complete(cursor); }
     // Bytes up to the end of the block that is being decoded.
     std::int64_t extent() { return offset_of(cursor.last | (kBlockBytes - 1)) + 1; }
     std::int64_t bad_block() { return offset_of(cursor.bad) / kBlockBytes; }
@@ -104,6 +111,7 @@ class ScanDecoder {
   void clear(Stream& stream);
   int chunks_before_end(const Stream& stream) const;
   void mark(Stream& stream);
+  void prepare_window(Stream& stream);
   void run(Stream& stream);
   void run_both(Stream& first, Stream& second);
   ScanEnd deliver(Stream& stream, std::int64_t skipped, std::int64_t end);
@@ -119,7 +127,8 @@ class ScanDecoder {
   const TableSwitch* in_circle(const TableSwitch* then) const;
   bool step(Place& place) const;
   bool step_symbol(Place& place, std::uint64_t bits) const;
-  Place place_of(Stream& stream) const;
+  Place place_of(Stream& stream, const Standing& standing) const;
+  Place place_of(Stream& stream) const { return place_of(stream, {stream.cursor, stream.index}); }
   std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }
   bool ends_inside_data() const;
 
@@ -127,6 +136,8 @@ class ScanDecoder {
   ScanData scan_;
   BlockConsumer* consumer_ = nullptr;
   std::int64_t end_bit_ = 0;
+  const std::uint8_t* near_end_ = nullptr;  // from where on windows are kept in mind for note_end()
+  std::int64_t sure_from_ = 0;              // the block from which on sure_ is
   Stream streams_[2];
   Stream* sure_ = &streams_[0];  // its blocks are the image's
   Stream* guess_ = &streams_[1];
