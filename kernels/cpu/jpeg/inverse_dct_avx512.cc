@@ -84,16 +84,28 @@ MILLRACE_JPEG_VECTOR Vec first16(std::int16_t value) {
 
 constexpr int kLanes = 4;
 
-// Where coefficients come from: the zig-zag order's places, row by row, or column by column.
+// Where coefficients come from: bytes of the zig-zag order's first or second half.
+struct Half {
+  alignas(64) std::uint8_t from[kCoefficients];
+  std::uint64_t is_second = 0;
+};
+// Rows 0-3 and 4-7, or columns.
 struct Order {
-  alignas(64) std::int16_t rows[kCoefficients];
-  alignas(64) std::int16_t columns[kCoefficients];
+  Half rows[2], columns[2];
 };
 constexpr Order kFrom = [] {
   Order order{};
-  for (std::size_t i = 0; i < kCoefficients; ++i) {
-    order.rows[kNatural[i]] = static_cast<std::int16_t>(i);
-    order.columns[kNatural[i] % kBlock * kBlock + kNatural[i] / kBlock] = static_cast<std::int16_t>(i);
+  const auto put = [](Half(&halves)[2], int to, int from) {
+    Half& half = halves[to / 32];
+    for (int byte = 0; byte < 2; ++byte) {
+      half.from[2 * (to % 32) + byte] = static_cast<std::uint8_t>(2 * (from % 32) + byte);
+      half.is_second |= std::uint64_t{from >= 32} << (2 * (to % 32) + byte);
+    }
+  };
+  for (int i = 0; i < kCoefficients; ++i) {
+    const int natural = kNatural[static_cast<std::size_t>(i)];
+    put(order.rows, natural, i);
+    put(order.columns, natural % kBlock * kBlock + natural / kBlock, i);
   }
   return order;
 }();
@@ -118,11 +130,13 @@ MILLRACE_JPEG_VECTOR bool is_flat(const Block& block) {
   return _mm512_test_epi32_mask(any, any) == 0;
 }
 
-// One half of a block. `large`: some are beyond harmless.
-MILLRACE_JPEG_VECTOR Vec coefficients_of(const Block& block, const std::int16_t* from, const std::int16_t* harmless,
-                                         __mmask32& large) {
-  const Vec values = _mm512_permutex2var_epi16(block.low, _mm512_load_si512(from), block.high);
-  large |= _mm512_cmpgt_epi16_mask(_mm512_abs_epi16(values), _mm512_load_si512(harmless));
+// One half of a block. `large`: not 0 where some are beyond harmless.
+MILLRACE_JPEG_VECTOR Vec coefficients_of(const Block& block, const Half& half, const std::int16_t* harmless,
+                                         Vec& large) {
+  const Vec from = _mm512_load_si512(half.from);
+  const Vec values =
+      _mm512_mask_permutexvar_epi8(_mm512_permutexvar_epi8(from, block.low), half.is_second, from, block.high);
+  large = _mm512_or_si512(large, _mm512_subs_epu16(_mm512_abs_epi16(values), _mm512_load_si512(harmless)));
   return values;
 }
 
@@ -130,11 +144,11 @@ MILLRACE_JPEG_VECTOR Vec coefficients_of(const Block& block, const std::int16_t*
 MILLRACE_JPEG_VECTOR bool dequantise(const BlockJob& job, const Block& block, Vec& top, Vec& bottom) {
   const Dequantiser& dequantiser = *job.dequantiser;
   const std::int16_t *const harmless = dequantiser.harmless.data(), *const factors = dequantiser.factors.data();
-  __mmask32 large = 0;
-  top = _mm512_mullo_epi16(coefficients_of(block, kFrom.rows, harmless, large), _mm512_load_si512(factors));
-  bottom = _mm512_mullo_epi16(coefficients_of(block, kFrom.rows + 32, harmless + 32, large),
-                              _mm512_load_si512(factors + 32));
-  return __builtin_expect(large == 0, 1) || is_ordinary(job);
+  Vec large = _mm512_setzero_si512();
+  top = _mm512_mullo_epi16(coefficients_of(block, kFrom.rows[0], harmless, large), _mm512_load_si512(factors));
+  bottom =
+      _mm512_mullo_epi16(coefficients_of(block, kFrom.rows[1], harmless + 32, large), _mm512_load_si512(factors + 32));
+  return __builtin_expect(_mm512_test_epi32_mask(large, large) == 0, 1) || is_ordinary(job);
 }
 
 // Columns 0-3 and 4-7.
@@ -142,13 +156,13 @@ MILLRACE_JPEG_VECTOR bool dequantise_fast(const BlockJob& job, const Block& bloc
   const FastFactors& fast = job.dequantiser->fast;
   const std::int16_t *const harmless = fast.harmless.data(), *const steps = fast.steps.data();
   const std::int16_t* const scales = fast.scales.data();
-  __mmask32 large = 0;
-  left = _mm512_mullo_epi16(coefficients_of(block, kFrom.columns, harmless, large), _mm512_load_si512(steps));
-  right = _mm512_mullo_epi16(coefficients_of(block, kFrom.columns + 32, harmless + 32, large),
-                             _mm512_load_si512(steps + 32));
+  Vec large = _mm512_setzero_si512();
+  left = _mm512_mullo_epi16(coefficients_of(block, kFrom.columns[0], harmless, large), _mm512_load_si512(steps));
+  right =
+      _mm512_mullo_epi16(coefficients_of(block, kFrom.columns[1], harmless + 32, large), _mm512_load_si512(steps + 32));
   left = _mm512_mulhrs_epi16(left, _mm512_load_si512(scales));
   right = _mm512_mulhrs_epi16(right, _mm512_load_si512(scales + 32));
-  return __builtin_expect(large == 0, 1) || is_ordinary(job);
+  return __builtin_expect(_mm512_test_epi32_mask(large, large) == 0, 1) || is_ordinary(job);
 }
 
 template <Precision kPrecision>
