@@ -13,7 +13,7 @@ constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
 constexpr std::size_t kMemory = (kCapacity + 2 * kWindow + 3) * kBlockBytes;
 constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
-// Some 45 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
+// Some 55 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
 constexpr int kWindowsPerNote = 4, kWindowsPerGreyNote = 2;
 constexpr std::size_t kNearEnd = 8;  // the last eighth of the data
 constexpr int kMostSteps = 3000;     // blocks until streams are said not to meet
