@@ -81,10 +81,18 @@ File index_of(Decoder& decoder, const File& file) {
   return seeking.made;
 }
 
-std::int64_t covered(const File& file, const File& index_bytes) {
+SeekIndex read_index(const File& file, const File& index_bytes) {
   SeekIndex index;
   REQUIRE(index.read(index_bytes, *read_header(file), kOwner));
-  return index.places().back().mcu;
+  return index;
+}
+
+std::int64_t covered(const File& file, const File& index_bytes) {
+  return read_index(file, index_bytes).places().back().mcu;
+}
+
+std::size_t places(const File& file, const File& index_bytes) {
+  return read_index(file, index_bytes).places().size();
 }
 
 // The checksum made right again: what a damaged disk can hardly do.
@@ -162,8 +170,8 @@ TEST_CASE("a seek index has the bytes of the worked example", "[kernels][seek]")
   SeekRecorder recorder(Target::kScalar);
   const std::int16_t levels[] = {5, 5, 5, -1};
   std::copy_n(levels, 4, recorder.begin({.columns = 2, .rows = 2, .blocks_in_mcu = 1, .components = 1}, {}, 4));
-  recorder.add(2, 11);
-  recorder.add(4, 21);
+  recorder.add({2, 11});
+  recorder.add({4, 21});
   File index;
 
   REQUIRE(recorder.write({}, data, 0, 3, kOwner, index));
@@ -218,6 +226,28 @@ TEST_CASE("an index covers pictures of one colour, whose blocks take few bits", 
     Decoder decoder;
 
     REQUIRE(covered(file, index_of(decoder, file)) == seek_grid(*read_header(file)).mcus());
+  }
+}
+
+TEST_CASE("an index has as many places, whatever kind of picture came before", "[kernels][seek]") {
+  Decoder fresh, used;
+  index_of(used, make_file({3, 2, 2}, 300, 400));
+  const File grey = make_file({1, 1, 1}, 300, 400);
+
+  REQUIRE(places(grey, index_of(used, grey)) >= places(grey, index_of(fresh, grey)) - 1);
+}
+
+TEST_CASE("an index has all places of a picture with more than a stream keeps", "[kernels][seek]") {
+  constexpr std::size_t kMostKept = 4300;  // notes of one stream
+  const File file = make_file({1, 1, 1}, 2800, 2800);
+  for (const Streams streams : {Streams::kOne, Streams::kTwo}) {
+    Decoder decoder(best_target(), streams, SegmentPath::kTurns);
+
+    const File index = index_of(decoder, file);
+
+    REQUIRE(places(file, index) > kMostKept);
+    REQUIRE(read_index(file, index).widest() < 100);
+    REQUIRE(covered(file, index) == seek_grid(*read_header(file)).mcus());
   }
 }
 

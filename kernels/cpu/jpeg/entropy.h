@@ -45,7 +45,8 @@ inline void link(std::span<McuBlock> mcu) {
   }
 }
 
-// What a gate notes: where a block begins, in memory (the byte before it) and in the data (as bit_of() reads it).
+// What a gate notes: where a block begins, in memory (the byte before it, as if no block had been moved) and in the
+// data (as bit_of() reads it).
 struct Note {
   std::uintptr_t last = 0;
   std::uint64_t place = 0;
@@ -63,9 +64,10 @@ struct Cursor {
   const std::uint8_t* next = nullptr;  // byte to load
   const HuffmanTable* table = nullptr;
   const TableSwitch* then = nullptr;
-  std::uintptr_t last = 0;  // address of the last byte written: 127 modulo 128 before a block
-  std::uintptr_t bad = 0;   // the same when the first impossible code or run was seen; 0: none yet
-  Note* notes = nullptr;    // where the next note goes; there must be room for those of all blocks
+  std::uintptr_t last = 0;   // address of the last byte written: 127 modulo 128 before a block
+  std::uintptr_t bad = 0;    // the same when the first impossible code or run was seen; 0: none yet
+  std::uintptr_t moved = 0;  // bytes by which blocks, and `last` with them, were moved towards the beginning
+  Note* notes = nullptr;     // where the next note goes; there must be room for it
 };
 
 // Before the block `first` at bit `bit` of `data`; `out` is where it goes. Looks at 8 bytes of data. REQUIRES: `out` is

@@ -117,7 +117,7 @@ MILLRACE_JPEG_INLINE bool is_gate(std::uint64_t entry) {
 // True: stop.
 MILLRACE_JPEG_INLINE bool pass_gate(std::uint64_t entry, Cursor& cursor, Cursor& memory) {
   if ((entry >> 16 & 255) == static_cast<std::uint64_t>(Gate::kStop)) return true;
-  *memory.notes++ = {cursor.last, 8 * reinterpret_cast<std::uintptr_t>(cursor.next) - cursor.valid};
+  *memory.notes++ = {cursor.last + memory.moved, 8 * reinterpret_cast<std::uintptr_t>(cursor.next) - cursor.valid};
   cursor.table = cursor.table->behind;
   return false;
 }

@@ -7,16 +7,16 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr int kWindow = 64;               // chunks between two deliveries, of at most two blocks' ends each
-constexpr int kFewestChunks = 4;          // near the end of the data
-constexpr std::int64_t kCapacity = 4096;  // blocks that a stream keeps: 512 KiB
-constexpr std::size_t kMemory = (kCapacity + 2 * kWindow + 3) * kBlockBytes;
+constexpr int kWindow = 64;                          // chunks between two deliveries
+constexpr std::int64_t kMostInWindow = 2 * kWindow;  // blocks' ends
+constexpr int kFewestChunks = 4;                     // near the end of the data
+constexpr std::int64_t kCapacity = 4096;             // blocks that a stream keeps: 512 KiB
+constexpr std::size_t kMemory = (kCapacity + kMostInWindow + 3) * kBlockBytes;
 constexpr std::int64_t kWorthwhile = 6000 * 8;               // bits: below, one stream
 constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the streams: 32 KiB
 // Some 55 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
 constexpr int kWindowsPerNote = 4, kWindowsPerGreyNote = 2;
-constexpr std::size_t kNearEnd = 8;  // the last eighth of the data
-constexpr int kMostSteps = 3000;     // blocks until streams are said not to meet
+constexpr int kMostSteps = 3000;  // blocks until streams are said not to meet
 
 std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
   std::uint64_t word;
@@ -44,9 +44,8 @@ ScanEnd ScanDecoder::decode(const ScanData& scan, BlockConsumer& consumer) {
   scan_ = scan;
   consumer_ = &consumer;
   end_bit_ = static_cast<std::int64_t>(scan.size) * 8;
-  near_end_ = scan.data + scan.expected - scan.expected / kNearEnd;
   if (!prepare(*sure_) || !prepare(*guess_)) return ScanEnd::kOdd;
-  start(*sure_, scan.first_bit, scan.first);
+  start(*sure_, scan.first_bit, scan.first, false);
   sure_from_ = scan.first;
   ScanEnd end = ScanEnd::kDone;
   while (end == ScanEnd::kDone && sure_->index < scan_.blocks) end = speculate();
@@ -68,8 +67,9 @@ bool ScanDecoder::prepare(Stream& stream) {
   return stream.memory.reserve(kMemory) != nullptr;
 }
 
-void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index) {
+void ScanDecoder::start(Stream& stream, std::int64_t bit, std::int64_t index, bool may_end) {
   stream.index = index;
+  stream.may_end = may_end;
   stream.before_last_run = {};
   stream.stands.clear();
   stream.cursor = cursor_at(scan_.data, bit, scan_.mcu.front(), stream.base());
@@ -88,36 +88,30 @@ int ScanDecoder::chunks_before_end(const Stream& stream) const {
   return static_cast<int>(std::clamp<std::int64_t>(bytes * 8 / kChunkBits, 0, kWindow));
 }
 
-ScanDecoder::Place ScanDecoder::place_of(Stream& stream, const Standing& standing) const {
-  const Cursor& cursor = standing.cursor;
-  const McuBlock* block = scan_.mcu.data();
-  const TableSwitch* const then = in_circle(cursor.then);
-  while (then != &block->behind_dc && then != &block->behind_block) block = block->next;
-  const auto coefficient = static_cast<int>((cursor.last + 1) % kBlockBytes / 2);
-  return {bit_position(cursor, scan_.data), block, coefficient, standing.index + stream.complete(cursor)};
+ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
+  const auto then = reinterpret_cast<std::uintptr_t>(stream.cursor.then);
+  std::uintptr_t offset = then - reinterpret_cast<std::uintptr_t>(scan_.mcu.data());
+  if (offset >= scan_.mcu.size_bytes()) offset = then - reinterpret_cast<std::uintptr_t>(scan_.recording->exit.data());
+  const auto coefficient = static_cast<int>((stream.cursor.last + 1) % kBlockBytes / 2);
+  return {position(stream), &scan_.mcu[offset / sizeof(McuBlock)], coefficient, stream.index + stream.complete()};
 }
 
-// From where it is in the circle to the same place in the exit.
+// From where it is in the circle to the same place in the exit, once in so many windows: too seldom to be foreseen, so
+// there is no branch.
 void ScanDecoder::send_through_gate(Stream& stream) const {
-  if (++stream.windows < (scan_.mcu.size() == 1 ? kWindowsPerGreyNote : kWindowsPerNote)) return;
-  const auto* const circle = reinterpret_cast<const char*>(scan_.mcu.data());
-  const std::ptrdiff_t offset = reinterpret_cast<const char*>(in_circle(stream.cursor.then)) - circle;
-  const auto* const exit = reinterpret_cast<const char*>(scan_.recording->exit.data());
-  stream.cursor.then = reinterpret_cast<const TableSwitch*>(exit + offset);
-  stream.windows = 0;
-}
-
-const TableSwitch* ScanDecoder::in_circle(const TableSwitch* then) const {
-  if (scan_.recording == nullptr) return then;
+  const int windows = scan_.mcu.size() == 1 ? kWindowsPerGreyNote : kWindowsPerNote;
+  stream.windows = stream.windows + 1 >= windows ? 0 : stream.windows + 1;
+  const auto circle = reinterpret_cast<std::uintptr_t>(scan_.mcu.data());
   const auto exit = reinterpret_cast<std::uintptr_t>(scan_.recording->exit.data());
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(then) - exit;
-  if (offset >= scan_.recording->exit.size_bytes()) return then;
-  return reinterpret_cast<const TableSwitch*>(reinterpret_cast<const char*>(scan_.mcu.data()) + offset);
+  const auto then = reinterpret_cast<std::uintptr_t>(stream.cursor.then);
+  const bool goes = (stream.windows == 0) & (then - circle < scan_.mcu.size_bytes());
+  stream.cursor.then = reinterpret_cast<const TableSwitch*>(then + (exit - circle) * std::uintptr_t{goes});
 }
 
-void ScanDecoder::prepare_window(Stream& stream) {
+void ScanDecoder::prepare_window(Stream& stream) const {
   if (scan_.recording == nullptr) return;
-  if (stream.cursor.next >= near_end_) stream.stands.push_back({stream.cursor, stream.index});
+  if (stream.may_end || stream.index + kMostInWindow >= scan_.blocks) stream.stands.push_back(place_of(stream));
+  if (stream.cursor.notes == stream.notes.data() + stream.notes.size()) note_places(stream);
   send_through_gate(stream);
 }
 
@@ -145,24 +139,21 @@ ScanEnd ScanDecoder::deliver(Stream& stream, std::int64_t skipped, std::int64_t 
   const std::int64_t count = std::min(stream.complete(), end - stream.index);
   if (count == 0) return ScanEnd::kDone;
   std::memset(stream.base(), 0, static_cast<std::size_t>(skipped * kBlockBytes));
-  if (!hand_over(stream, skipped, count)) return ScanEnd::kStopped;
+  auto* const blocks = reinterpret_cast<std::int16_t*>(stream.base() + skipped * kBlockBytes);
+  if (count > skipped && !consumer_->take(blocks, count - skipped)) return ScanEnd::kStopped;
   drop(stream, count);
   return ScanEnd::kDone;
 }
 
-// Blocks of the memory to the consumer, which zeroes them. False: no more.
-bool ScanDecoder::hand_over(Stream& stream, std::int64_t begin, std::int64_t end) {
-  if (begin == end) return true;
-  if (scan_.recording != nullptr) note_places(stream, begin, end);
-  return consumer_->take(reinterpret_cast<std::int16_t*>(stream.base() + begin * kBlockBytes), end - begin);
-}
-
-void ScanDecoder::note_places(Stream& stream, std::int64_t begin, std::int64_t end) {
-  SeekRecorder& recorder = scan_.recording->recorder;
+// The gates that the sure stream passed, but for those where it had not found its way.
+void ScanDecoder::note_places(Stream& stream) const {
+  const std::int64_t first = stream.index * kBlockBytes - static_cast<std::int64_t>(stream.cursor.moved);
   for (const Note* note = stream.notes.data(); note != stream.cursor.notes; ++note) {
-    const std::int64_t block = stream.offset_of(note->last + 1) / kBlockBytes;
-    if (block >= begin && block < end) recorder.add(stream.index + block, bit_of(note->place, scan_.data));
+    const std::int64_t block = (first + stream.offset_of(note->last + 1)) / kBlockBytes;
+    if (block < sure_from_ || block >= scan_.blocks) continue;
+    scan_.recording->recorder.add({block, bit_of(note->place, scan_.data)});
   }
+  stream.cursor.notes = stream.notes.data();
 }
 
 // Forgets the first blocks, which were handed over.
@@ -174,12 +165,7 @@ void ScanDecoder::drop(Stream& stream, std::int64_t count) {
   const std::int64_t stale = std::max(moved, kept);
   std::memset(base + stale, 0, static_cast<std::size_t>(moved + kept - stale));
   stream.index += count;
-  Note* left = stream.notes.data();
-  for (const Note* note = left; note != cursor.notes; ++note) {
-    if (stream.offset_of(note->last + 1) > moved)
-      *left++ = {note->last - static_cast<std::uintptr_t>(moved), note->place};
-  }
-  cursor.notes = left;
+  cursor.moved += static_cast<std::uintptr_t>(moved);
   cursor.last -= static_cast<std::uintptr_t>(moved);
   if (cursor.bad != 0) cursor.bad -= static_cast<std::uintptr_t>(moved);
 }
@@ -197,9 +183,9 @@ ScanEnd ScanDecoder::speculate() {
   const std::int64_t left = std::min(static_cast<std::int64_t>(scan_.expected) * 8, end_bit_) - here;
   if (left < kWorthwhile) return advance(*sure_, scan_.blocks);
   const std::int64_t guess = (here + std::min(left / 2, kMostAhead)) & ~std::int64_t{7};
-  start(*guess_, guess, 0);
+  start(*guess_, guess, 0, left / 2 <= kMostAhead);
   while (sure_->index < scan_.blocks && position(*sure_) < guess) {
-    const bool room = guess_->complete() + 2 * kWindow <= kCapacity && position(*guess_) < end_bit_;
+    const bool room = guess_->complete() + kMostInWindow <= kCapacity && position(*guess_) < end_bit_;
     if (room)
       run_both(*sure_, *guess_);
     else
@@ -233,11 +219,12 @@ ScanEnd ScanDecoder::join(std::int64_t guess) {
     const ScanEnd end = advance(*sure_, sure.index);
     if (end != ScanEnd::kDone) return end;
   }
+  note_places(*sure_);
   clear(*sure_);
   std::swap(sure_, guess_);
   sure_->index = sure.index - other.index;
   sure_->before_last_run.index += sure_->index;
-  for (Standing& standing : sure_->stands) standing.index += sure_->index;
+  for (Place& stand : sure_->stands) stand.index += sure_->index;
   sure_from_ = sure.index;
   return deliver(*sure_, other.index, scan_.blocks);
 }
@@ -302,21 +289,17 @@ bool ScanDecoder::ends_inside_data() const {
 
 // The place behind the last block, walked to from where the last window before it began, or from the last gate.
 bool ScanDecoder::note_end() {
+  note_places(*sure_);
   SeekRecorder& recorder = scan_.recording->recorder;
-  const SeekPlace known = recorder.last();
-  Place place{known.bit, scan_.mcu.data(), 0, known.mcu * static_cast<std::int64_t>(scan_.mcu.size())};
-  const auto first_known = std::max(sure_from_, place.index);
-  for (auto standing = sure_->stands.rbegin(); standing != sure_->stands.rend(); ++standing) {
-    const std::int64_t index = standing->index + sure_->complete(standing->cursor);
-    if (index < first_known) break;
-    if (index >= scan_.blocks) continue;
-    place = place_of(*sure_, *standing);
-    break;
+  const SeekRecorder::Place known = recorder.last();
+  Place place{known.bit, scan_.mcu.data(), 0, known.block};
+  for (const Place& stand : sure_->stands) {
+    if (stand.index < scan_.blocks && stand.index >= std::max(sure_from_, place.index)) place = stand;
   }
   while (place.index < scan_.blocks) {
     if (!step(place)) return false;
   }
-  recorder.add(place.index, place.bit);
+  recorder.add({place.index, place.bit});
   return true;
 }
 

@@ -80,17 +80,13 @@ class ScanDecoder {
     int coefficient = 0;
     std::int64_t index = 0;  // of the block
   };
-  // Between two symbols as well, as a window found it.
-  struct Standing {
-    Cursor cursor;
-    std::int64_t index = 0;  // as Stream::index
-  };
   struct Stream {
     AlignedBuffer memory;
-    std::vector<Note> notes;       // of gates passed, whose blocks are in memory
-    std::vector<Standing> stands;  // of the last windows since the start, while an index is made
+    std::vector<Note> notes;    // of gates passed that note_places() has not seen
+    std::vector<Place> stands;  // before windows in which the last block may be, while an index is made
     Cursor cursor;
     int windows = 0;         // since it was last sent through a gate
+    bool may_end = false;    // in any of its windows
     std::int64_t index = 0;  // of the block at the memory's beginning
     Place before_last_run;   // kept near the end of the data only
 
@@ -99,24 +95,21 @@ class ScanDecoder {
     std::int64_t offset_of(std::uintptr_t address) {
       return static_cast<std::int64_t>(address - reinterpret_cast<std::uintptr_t>(base()));
     }
-    std::int64_t complete(const Cursor& of) { return offset_of(of.last + 1) / kBlockBytes; }
-    std::int64_t complete() { return complete(cursor); }
+    std::int64_t complete() { return offset_of(cursor.last + 1) / kBlockBytes; }
     // Bytes up to the end of the block that is being decoded.
     std::int64_t extent() { return offset_of(cursor.last | (kBlockBytes - 1)) + 1; }
     std::int64_t bad_block() { return offset_of(cursor.bad) / kBlockBytes; }
   };
 
   bool prepare(Stream& stream);
-  void start(Stream& stream, std::int64_t bit, std::int64_t index);
+  void start(Stream& stream, std::int64_t bit, std::int64_t index, bool may_end);
   void clear(Stream& stream);
   int chunks_before_end(const Stream& stream) const;
-  void mark(Stream& stream);
-  void prepare_window(Stream& stream);
+  void prepare_window(Stream& stream) const;
   void run(Stream& stream);
   void run_both(Stream& first, Stream& second);
   ScanEnd deliver(Stream& stream, std::int64_t skipped, std::int64_t end);
-  bool hand_over(Stream& stream, std::int64_t begin, std::int64_t end);
-  void note_places(Stream& stream, std::int64_t begin, std::int64_t end);
+  void note_places(Stream& stream) const;
   static void drop(Stream& stream, std::int64_t count);
   bool note_end();
   ScanEnd advance(Stream& stream, std::int64_t end);
@@ -124,11 +117,9 @@ class ScanDecoder {
   ScanEnd join(std::int64_t guess);
   bool meet(Place& first, Place& second) const;
   void send_through_gate(Stream& stream) const;
-  const TableSwitch* in_circle(const TableSwitch* then) const;
   bool step(Place& place) const;
   bool step_symbol(Place& place, std::uint64_t bits) const;
-  Place place_of(Stream& stream, const Standing& standing) const;
-  Place place_of(Stream& stream) const { return place_of(stream, {stream.cursor, stream.index}); }
+  Place place_of(Stream& stream) const;
   std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }
   bool ends_inside_data() const;
 
@@ -136,8 +127,7 @@ class ScanDecoder {
   ScanData scan_;
   BlockConsumer* consumer_ = nullptr;
   std::int64_t end_bit_ = 0;
-  const std::uint8_t* near_end_ = nullptr;  // from where on windows are kept in mind for note_end()
-  std::int64_t sure_from_ = 0;              // the block from which on sure_ is
+  std::int64_t sure_from_ = 0;  // the block from which on sure_ is
   Stream streams_[2];
   Stream* sure_ = &streams_[0];  // its blocks are the image's
   Stream* guess_ = &streams_[1];

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,88 +20,121 @@ void store(std::vector<std::uint8_t>& bytes, std::size_t at, Number number) {
   std::memcpy(bytes.data() + at, &number, sizeof number);
 }
 
-constexpr std::int64_t kStep = 32;
+constexpr std::size_t kLot = 64;  // bytes of data
 
-// Bit i of the result: byte i of `data` is 0xFF.
-std::uint32_t find_ff_plain(const std::uint8_t* data) {
-  std::uint32_t found = 0;
-  for (int i = 0; i < kStep; ++i) found |= static_cast<std::uint32_t>(data[i] == 0xFF) << i;
-  return found;
+// Counts 0xFF.
+struct FfCounter {
+  // Those before each lot.
+  void (*before)(const std::uint8_t* data, std::span<std::uint32_t> lots);
+  // Those among the first bytes of a lot.
+  std::uint32_t (*within)(const std::uint8_t* lot, std::size_t bytes);
+};
+
+std::uint32_t count_within(const std::uint8_t* lot, std::size_t bytes) {
+  return static_cast<std::uint32_t>(std::count(lot, lot + bytes, std::uint8_t{0xFF}));
 }
 
-std::int64_t count_ff_plain(const std::uint8_t* data, std::int64_t steps) {
-  std::int64_t found = 0;
-  for (std::int64_t i = 0; i < kStep * steps; ++i) found += data[i] == 0xFF;
-  return found;
+void count_before(const std::uint8_t* data, std::span<std::uint32_t> lots) {
+  std::uint32_t before = 0;
+  for (std::uint32_t& lot : lots) {
+    lot = before;
+    before += count_within(data, kLot);
+    data += kLot;
+  }
 }
 
 #if defined(__x86_64__)
 
-__attribute__((target("avx2"))) std::uint32_t find_ff_avx2(const std::uint8_t* data) {
-  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
+// Bit i of the result: byte i is 0xFF.
+__attribute__((target("avx2"))) inline std::uint32_t find_half_avx2(const std::uint8_t* half) {
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half));
   return static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(-1))));
 }
 
-__attribute__((target("avx2"))) std::int64_t count_ff_avx2(const std::uint8_t* data, std::int64_t steps) {
-  constexpr std::int64_t kMostInByte = 255;
-  const __m256i marker = _mm256_set1_epi8(-1), zero = _mm256_setzero_si256();
-  __m256i sums = zero;
-  for (std::int64_t i = 0; i < steps;) {
-    __m256i found = zero;
-    for (const std::int64_t end = std::min(steps, i + kMostInByte); i < end; ++i) {
-      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data + i * kStep));
-      found = _mm256_sub_epi8(found, _mm256_cmpeq_epi8(bytes, marker));
-    }
-    sums = _mm256_add_epi64(sums, _mm256_sad_epu8(found, zero));
+__attribute__((target("avx2"))) inline std::uint64_t find_avx2(const std::uint8_t* lot) {
+  return find_half_avx2(lot) | std::uint64_t{find_half_avx2(lot + kLot / 2)} << 32;
+}
+
+__attribute__((target("avx2,popcnt"))) std::uint32_t count_within_avx2(const std::uint8_t* lot, std::size_t bytes) {
+  const std::uint64_t found = find_avx2(lot) & ((std::uint64_t{1} << bytes) - 1);
+  return static_cast<std::uint32_t>(__builtin_popcountll(found));
+}
+
+__attribute__((target("avx2,popcnt"))) void count_before_avx2(const std::uint8_t* data, std::span<std::uint32_t> lots) {
+  std::uint32_t before = 0;
+  for (std::uint32_t& lot : lots) {
+    lot = before;
+    before += static_cast<std::uint32_t>(__builtin_popcountll(find_avx2(data)));
+    data += kLot;
   }
-  const __m128i half = _mm_add_epi64(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-  return _mm_cvtsi128_si64(half) + _mm_extract_epi64(half, 1);
+}
+
+__attribute__((target("avx512f,avx512bw"))) inline std::uint64_t find_avx512(const std::uint8_t* lot) {
+  return _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(lot), _mm512_set1_epi8(-1));
+}
+
+__attribute__((target("avx512f,avx512bw,popcnt"))) std::uint32_t count_within_avx512(const std::uint8_t* lot,
+                                                                                     std::size_t bytes) {
+  const std::uint64_t found = find_avx512(lot) & ((std::uint64_t{1} << bytes) - 1);
+  return static_cast<std::uint32_t>(__builtin_popcountll(found));
+}
+
+__attribute__((target("avx512f,avx512bw,popcnt"))) void count_before_avx512(const std::uint8_t* data,
+                                                                            std::span<std::uint32_t> lots) {
+  std::uint32_t before = 0;
+  for (std::uint32_t& lot : lots) {
+    lot = before;
+    before += static_cast<std::uint32_t>(__builtin_popcountll(find_avx512(data)));
+    data += kLot;
+  }
 }
 
 #endif
 
-// Turns positions, asked for in rising order, into those of the stuffed data: each 0xFF before them had a zero behind
-// it. REQUIRES: kStep bytes more than the data can be read.
+FfCounter ff_counter(Target target) {
+#if defined(__x86_64__)
+  if (target == Target::kAvx512) return {count_before_avx512, count_within_avx512};
+  if (target != Target::kScalar) return {count_before_avx2, count_within_avx2};
+#endif
+  static_cast<void>(target);
+  return {count_before, count_within};
+}
+
+// Turns positions up to `last_bit` into those of the stuffed data: each 0xFF before them had a zero behind it.
 class Stuffing {
  public:
-  Stuffing(const std::uint8_t* data, std::size_t first_byte, Target target)
-      : data_(data), added_(static_cast<std::int64_t>(first_byte)) {
-#if defined(__x86_64__)
-    if (target != Target::kScalar) {
-      find_ = find_ff_avx2;
-      count_ = count_ff_avx2;
-    }
-#endif
-    static_cast<void>(target);
+  Stuffing(const std::uint8_t* data, std::size_t first_byte, std::int64_t last_bit, Target target,
+           std::vector<std::uint32_t>& before)
+      : data_(data), first_byte_(static_cast<std::int64_t>(first_byte)), counter_(ff_counter(target)), before_(before) {
+    const std::size_t lots = static_cast<std::size_t>(last_bit >> 3) / kLot + 1;
+    before.resize(std::max(before.size(), lots));
+    counter_.before(data, std::span(before).first(lots));
   }
 
-  std::int64_t stuffed(std::int64_t bit) {
-    const std::int64_t byte = bit >> 3, steps = (byte - seen_) / kStep;
-    added_ += count_(data_ + seen_, steps);
-    seen_ += steps * kStep;
-    const std::uint32_t before = (std::uint32_t{1} << (byte - seen_)) - 1;
-    return bit + 8 * (added_ + __builtin_popcount(find_(data_ + seen_) & before));
+  std::int64_t stuffed(std::int64_t bit) const {
+    const auto byte = static_cast<std::size_t>(bit >> 3), lot = byte / kLot;
+    return bit + 8 * (first_byte_ + before_[lot] + counter_.within(data_ + lot * kLot, byte % kLot));
   }
 
  private:
-  const std::uint8_t* data_;
-  std::int64_t added_, seen_ = 0;
-  std::uint32_t (*find_)(const std::uint8_t*) = find_ff_plain;
-  std::int64_t (*count_)(const std::uint8_t*, std::int64_t) = count_ff_plain;
+  const std::uint8_t* const data_;
+  const std::int64_t first_byte_;
+  const FfCounter counter_;
+  const std::vector<std::uint32_t>& before_;
 };
 
 // An entry; nullopt: it does not fit.
 std::optional<std::uint64_t> pack(std::int64_t mcus, std::int64_t bits, const DcPredictors& predictors) {
   using namespace seek_format;
-  if (mcus >> kMcuBits != 0 || bits >> kPositionBits != 0) return std::nullopt;
+  bool fits = mcus >> kMcuBits == 0 && bits >> kPositionBits == 0;
   auto word = static_cast<std::uint64_t>(mcus) | static_cast<std::uint64_t>(bits) << kMcuBits;
   constexpr int kMost = (1 << (kPredictorBits - 1)) - 1;
   for (std::size_t i = 0; i < predictors.size(); ++i) {
-    if (std::abs(predictors[i]) > kMost) return std::nullopt;
+    fits &= std::abs(predictors[i]) <= kMost;
     const auto field = static_cast<std::uint64_t>(predictors[i]) & ((std::uint64_t{1} << kPredictorBits) - 1);
     word |= field << (kMcuBits + kPositionBits + kPredictorBits * static_cast<int>(i));
   }
-  return word;
+  return fits ? std::optional(word) : std::nullopt;
 }
 
 void write_head(const SeekGrid& grid, std::size_t data_bytes, std::vector<std::uint8_t>& out) {
@@ -118,37 +152,33 @@ void write_head(const SeekGrid& grid, std::size_t data_bytes, std::vector<std::u
 
 std::int16_t* SeekRecorder::begin(const SeekGrid& grid, const SeekPlace& start, std::int64_t blocks) {
   grid_ = grid;
-  places_.assign(1, start);
+  places_.assign(1, {start.mcu * grid.blocks_in_mcu, start.bit});
   levels_.resize(std::max(levels_.size(), static_cast<std::size_t>(blocks)));
   return levels_.data();
 }
 
-void SeekRecorder::add(std::int64_t block, std::int64_t bit) {
-  const std::int64_t mcu = static_cast<std::uint32_t>(block) / static_cast<std::uint32_t>(grid_.blocks_in_mcu);
-  if (mcu > places_.back().mcu) places_.push_back({mcu, bit});
-}
-
 // The levels of each component's last block before an MCU behind the start.
-DcPredictors SeekRecorder::predictors_at(std::int64_t mcu) const {
-  const std::int64_t behind = (mcu - places_.front().mcu) * grid_.blocks_in_mcu;
+DcPredictors SeekRecorder::predictors_at(std::int64_t block) const {
+  const std::int16_t* const level = levels_.data() + (block - places_.front().block) - grid_.components;
   DcPredictors predictors{};
-  for (int i = 0; i < grid_.components; ++i)
-    predictors[static_cast<std::size_t>(i)] = levels_[static_cast<std::size_t>(behind - grid_.components + i)];
+  for (int i = 0; i < grid_.components; ++i) predictors[static_cast<std::size_t>(i)] = level[i];
   return predictors;
 }
 
 bool SeekRecorder::write(IndexBytes known, const std::uint8_t* data, std::size_t first_byte, std::size_t data_bytes,
-                         std::uint64_t owner, std::vector<std::uint8_t>& out) const {
+                         std::uint64_t owner, std::vector<std::uint8_t>& out) {
   using namespace seek_format;
   const std::size_t kept = std::max(known.size(), kHeadBytes);
   out.resize(kept + (places_.size() - 1) * kEntryBytes);
   if (!known.empty()) std::memcpy(out.data(), known.data(), known.size());
-  Stuffing stuffing(data, first_byte, target_);
+  const Stuffing stuffing(data, first_byte, last().bit, target_, before_);
+  const auto in_mcu = static_cast<std::uint32_t>(grid_.blocks_in_mcu);
   std::int64_t before = stuffing.stuffed(places_[0].bit);
   std::size_t size = kept;
   for (std::size_t i = 1; i < places_.size(); ++i) {
     const std::int64_t bit = stuffing.stuffed(places_[i].bit);
-    const auto word = pack(places_[i].mcu - places_[i - 1].mcu, bit - before, predictors_at(places_[i].mcu));
+    const auto blocks = static_cast<std::uint32_t>(places_[i].block - places_[i - 1].block);
+    const auto word = pack(blocks / in_mcu, bit - before, predictors_at(places_[i].block));
     if (!word) break;
     store(out, size, *word);
     size += kEntryBytes;

@@ -17,24 +17,33 @@ class SeekRecorder {
   // of the next `blocks` blocks have to be written until write().
   std::int16_t* begin(const SeekGrid& grid, const SeekPlace& start, std::int64_t blocks);
 
-  // A place in the unstuffed data, `block` counted from the image's first. Those not behind the last one are left out.
-  void add(std::int64_t block, std::int64_t bit);
-  // The last that was added, or the start: without its predictors.
-  const SeekPlace& last() const { return places_.back(); }
+  // Before an MCU.
+  struct Place {
+    std::int64_t block = 0;  // counted from the image's first
+    std::int64_t bit = 0;    // of the unstuffed data
+  };
+  // Those not behind the last one are left out.
+  void add(const Place& place) {
+    if (place.block > places_.back().block) places_.push_back(place);
+  }
+  // The last that was added, or the start.
+  const Place& last() const { return places_.back(); }
 
   // The index into `out`: that of `known`, where `start` is its end; empty: there was none; and what was noted. `data`:
-  // the unstuffed data, which begins at byte `first_byte` of the scan; `data_bytes`: of the whole scan, stuffed.
-  // What does not fit into the format ends the index. False: nothing was gained; `out` means nothing.
+  // the unstuffed data, which begins at byte `first_byte` of the scan, with 64 bytes behind it that can be read;
+  // `data_bytes`: of the whole scan, stuffed. What does not fit into the format ends the index. False: nothing was
+  // gained; `out` means nothing.
   bool write(IndexBytes known, const std::uint8_t* data, std::size_t first_byte, std::size_t data_bytes,
-             std::uint64_t owner, std::vector<std::uint8_t>& out) const;
+             std::uint64_t owner, std::vector<std::uint8_t>& out);
 
  private:
-  Target target_;
-  DcPredictors predictors_at(std::int64_t mcu) const;
+  DcPredictors predictors_at(std::int64_t block) const;
 
+  const Target target_;
   SeekGrid grid_;
-  std::vector<SeekPlace> places_;
-  std::vector<std::int16_t> levels_;  // of the blocks behind the start
+  std::vector<Place> places_;
+  std::vector<std::int16_t> levels_;   // of the blocks behind the start
+  std::vector<std::uint32_t> before_;  // a lot of data each: stuffed bytes before it
 };
 
 }  // namespace millrace::kernels::jpeg
