@@ -9,7 +9,7 @@
 
 namespace millrace::kernels {
 
-// kAvx512 means F, BW, VL, VBMI and VNNI together (Ice Lake and Zen 4 onwards).
+// kAvx512 means F, BW, VL, VBMI, VBMI2 and VNNI together (Ice Lake and Zen 4 onwards).
 enum class Target : std::uint8_t { kScalar, kAvx2, kAvx512 };
 
 // True when this processor and operating system run `target`. kScalar always.

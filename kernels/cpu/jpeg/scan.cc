@@ -17,6 +17,8 @@ constexpr std::int64_t kMostAhead = std::int64_t{32} << 13;  // bits between the
 // Some 55 blocks. An entry of an index holds no more than 255 MCUs, and a window up to 96 blocks.
 constexpr int kWindowsPerNote = 4, kWindowsPerGreyNote = 2;
 constexpr int kMostSteps = 3000;  // blocks until streams are said not to meet
+constexpr int kLookUpsInWord = 3;
+static_assert(kLookUpsInWord * kMostEntryBits <= 57);
 
 std::uint64_t peek(const std::uint8_t* data, std::int64_t bit) {
   std::uint64_t word;
@@ -241,23 +243,27 @@ bool ScanDecoder::meet(Place& first, Place& second) const {
 
 // To the beginning of the next block. False: impossible data. Look-ups as in entropy_loop.h, without the coefficients.
 bool ScanDecoder::step(Place& place) const {
-  if (place.coefficient == 0) {
-    if (place.bit > end_bit_ || !step_symbol(place, peek(scan_.data, place.bit))) return false;
-  }
+  if (place.bit > end_bit_ || (place.coefficient == 0 && !step_dc(place))) return false;
   const std::uint64_t* const entries = place.block->ac->entries.data();
   auto last = static_cast<std::uint64_t>(2 * place.coefficient - 1);  // byte of the block written
   while (last < kBlockBytes - 1) {
     if (place.bit > end_bit_) return false;
-    const std::uint64_t bits = peek(scan_.data, place.bit);
-    const std::uint64_t entry = entries[bits >> (64 - kIndexBits)];
-    if (last + (entry >> 40 & 255) < kBlockBytes) {
-      place.bit += static_cast<std::int64_t>(entry & 255);
+    std::uint64_t bits = peek(scan_.data, place.bit);
+    std::int64_t bit = place.bit;
+    bool leaves = false;
+    for (int i = 0; i < kLookUpsInWord && last < kBlockBytes - 1; ++i) {
+      const std::uint64_t entry = entries[bits >> (64 - kIndexBits)];
+      leaves = last + (entry >> 40 & 255) >= kBlockBytes;
+      if (leaves) break;
+      bit += static_cast<std::int64_t>(entry & 255);
+      bits <<= entry & 63;
       last = (last + (entry >> 8 & 255)) | (entry >> 24 & 255);
-    } else {
-      place.coefficient = static_cast<int>(last + 1) / 2;
-      if (!step_symbol(place, bits)) return false;
-      last = static_cast<std::uint64_t>(2 * place.coefficient - 1);
     }
+    place.bit = bit;
+    if (!leaves) continue;
+    place.coefficient = static_cast<int>(last + 1) / 2;
+    if (!step_symbol(place)) return false;
+    last = static_cast<std::uint64_t>(2 * place.coefficient - 1);
   }
   place.coefficient = 0;
   place.block = place.block->next;
@@ -265,10 +271,18 @@ bool ScanDecoder::step(Place& place) const {
   return true;
 }
 
+bool ScanDecoder::step_dc(Place& place) const {
+  const std::uint64_t entry = place.block->dc->entries[peek(scan_.data, place.bit) >> (64 - kIndexBits)];
+  if ((entry >> 40 & 255) == HuffmanTable::kLeave) return step_symbol(place);
+  place.bit += static_cast<std::int64_t>(entry & 255);
+  place.coefficient = 1;
+  return true;
+}
+
 // One symbol by its code. False: impossible.
-bool ScanDecoder::step_symbol(Place& place, std::uint64_t bits) const {
+bool ScanDecoder::step_symbol(Place& place) const {
   const bool is_dc = place.coefficient == 0;
-  const Code code = look_up((is_dc ? place.block->dc : place.block->ac)->code, bits);
+  const Code code = look_up((is_dc ? place.block->dc : place.block->ac)->code, peek(scan_.data, place.bit));
   if (code.length > 16) return false;
   const int size = code.symbol & 15, run = is_dc ? 0 : code.symbol >> 4;
   place.bit += code.length + size;

@@ -118,7 +118,8 @@ class ScanDecoder {
   bool meet(Place& first, Place& second) const;
   void send_through_gate(Stream& stream) const;
   bool step(Place& place) const;
-  bool step_symbol(Place& place, std::uint64_t bits) const;
+  bool step_dc(Place& place) const;
+  bool step_symbol(Place& place) const;
   Place place_of(Stream& stream) const;
   std::int64_t position(const Stream& stream) const { return bit_position(stream.cursor, scan_.data); }
   bool ends_inside_data() const;
