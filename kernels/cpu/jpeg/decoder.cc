@@ -196,9 +196,8 @@ ScanEnd Decoder::decode_on(const Header& header, Seeking& seeking) {
 ScanEnd Decoder::run_recorded(const Header& header, const SeekPlace& start) {
   const std::span<McuBlock> exit(exit_, mcu().size());
   std::copy(mcu().begin(), mcu().end(), exit.begin());
-  make_gate(Gate::kNote, *mcu().front().dc, note_);
   link(exit);
-  exit.back().behind_block = {&note_, &mcu().front().behind_dc};
+  exit.back().behind_block = {gate_before(*mcu().front().dc), &mcu().front().behind_dc};
   const std::int64_t first = start.mcu * static_cast<std::int64_t>(mcu().size()), blocks = assembler_.blocks_needed();
   assembler_.note_levels(recorder_.begin(seek_grid(header), start, blocks - first));
   const Recording recording{recorder_, exit};

@@ -113,7 +113,6 @@ class Decoder {
   SeekIndex index_;
   SeekRecorder recorder_;
   McuBlock exit_[kMostBlocks];  // see Recording
-  HuffmanTable note_;
   Assembler assembler_;
 };
 

@@ -23,7 +23,7 @@ inline constexpr std::size_t kDataPadding = 1024;
 
 // The table after this one, and what follows on it: behind a DC coefficient, or behind a block.
 struct TableSwitch {
-  const HuffmanTable* table;
+  TableAddress table;
   const TableSwitch* next;
 };
 
@@ -40,8 +40,8 @@ inline void link(std::span<McuBlock> mcu) {
   for (std::size_t i = 0; i < mcu.size(); ++i) {
     McuBlock& next = mcu[(i + 1) % mcu.size()];
     mcu[i].next = &next;
-    mcu[i].behind_dc = {mcu[i].ac, &mcu[i].behind_block};
-    mcu[i].behind_block = {next.dc, &next.behind_dc};
+    mcu[i].behind_dc = {address_of(*mcu[i].ac), &mcu[i].behind_block};
+    mcu[i].behind_block = {address_of(*next.dc), &next.behind_dc};
   }
 }
 
@@ -62,12 +62,12 @@ struct Cursor {
   std::uint64_t bits = 0;              // the next ones, from the top
   std::uint64_t valid = 0;             // how many of them are of the bytes before `next`; there may be more
   const std::uint8_t* next = nullptr;  // byte to load
-  const HuffmanTable* table = nullptr;
+  TableAddress table = 0;
   const TableSwitch* then = nullptr;
   std::uintptr_t last = 0;   // address of the last byte written: 127 modulo 128 before a block
   std::uintptr_t bad = 0;    // the same when the first impossible code or run was seen; 0: none yet
   std::uintptr_t moved = 0;  // bytes by which blocks, and `last` with them, were moved towards the beginning
-  Note* notes = nullptr;     // where the next note goes; there must be room for it
+  Note* notes = nullptr;     // where a gate puts the next note, for which there must be room; nullptr: gates stop
 };
 
 // Before the block `first` at bit `bit` of `data`; `out` is where it goes. Looks at 8 bytes of data. REQUIRES: `out` is
@@ -78,7 +78,7 @@ inline Cursor cursor_at(const std::uint8_t* data, std::int64_t bit, const McuBlo
   return {.bits = __builtin_bswap64(word) << (bit & 7),
           .valid = 56 - static_cast<std::uint64_t>(bit & 7),
           .next = data + (bit >> 3) + 7,
-          .table = first.dc,
+          .table = address_of(*first.dc),
           .then = &first.behind_dc,
           .last = reinterpret_cast<std::uintptr_t>(out) - 1};
 }
@@ -89,10 +89,10 @@ inline std::int64_t bit_position(const Cursor& cursor, const std::uint8_t* data)
 }
 
 struct EntropyKernels {
-  // `chunks` times up to three table look-ups, or until a stream is at a stopping gate. Two streams take turns.
+  // `chunks` times up to three table look-ups, or until a stream is at a gate that stops it. Two streams take turns.
   void (*run_one)(Cursor& cursor, int chunks);
   void (*run_two)(Cursor& first, Cursor& second, int chunks);
-  // One symbol, whatever it is, or a gate. True: a stopping gate.
+  // One symbol, whatever it is, or a gate. True: a gate that stops.
   bool (*take_one)(Cursor& cursor);
 };
 

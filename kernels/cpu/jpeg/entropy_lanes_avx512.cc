@@ -45,10 +45,10 @@ struct States {
       words[i] = word(switches[i % count]->table, switches[(i + 1) % count]);
   }
 
-  std::uint64_t word(const HuffmanTable* table, const TableSwitch* then) const {
+  std::uint64_t word(TableAddress table, const TableSwitch* then) const {
     std::uint64_t number = 0;
     while (switches[number] != then) ++number;
-    return reinterpret_cast<std::uintptr_t>(table) / 8 << kStateBits | number;
+    return table / 8 << kStateBits | number;
   }
 };
 
@@ -176,7 +176,7 @@ class LaneDecoder {
     segment.bad = false;
     const std::uint64_t last = reinterpret_cast<std::uintptr_t>(segment.out) - 1;
     return {.position = static_cast<std::uint64_t>(segment.bit),
-            .state = states_.word(segment.first->dc, &segment.first->behind_dc),
+            .state = states_.word(address_of(*segment.first->dc), &segment.first->behind_dc),
             .last = last,
             .stop = last + static_cast<std::uint64_t>(segment.blocks) * kBlockBytes};
   }
@@ -187,7 +187,7 @@ class LaneDecoder {
     const std::uint64_t state = view_.state[lane];
     const auto bit = static_cast<std::int64_t>(view_.position[lane]);
     Cursor cursor = cursor_at(data_, bit, *segment.first, segment.out);
-    cursor.table = reinterpret_cast<const HuffmanTable*>((state >> kStateBits) * 8);
+    cursor.table = (state >> kStateBits) * 8;
     cursor.then = states_.switches[state & ((1 << kStateBits) - 1)];
     cursor.last = view_.last[lane];
     kernels_.take_one(cursor);

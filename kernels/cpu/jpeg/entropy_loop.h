@@ -37,7 +37,7 @@ MILLRACE_JPEG_INLINE void turn(Cursor& cursor) {
 
 // What an entry stands for, without the turn to the next table. Its bits set in the position: not 0 where one follows.
 MILLRACE_JPEG_INLINE std::uint64_t apply(Cursor& cursor, std::uint64_t index) {
-  const HuffmanTable* const table = cursor.table;
+  const TableAddress table = cursor.table;
   store(cursor.last + 1 + entry_byte<2>(table, index), entry_first(table, index));
   const std::uint64_t length = entry_byte<0>(table, index);
   // The consumed bits, and above them bits that do not count.
@@ -93,8 +93,8 @@ MILLRACE_JPEG_INLINE Code long_code(const HuffmanTable& table, std::uint64_t ent
 MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, std::uint64_t entry, std::uintptr_t place,
                                         std::uintptr_t& bad) {
   const bool leaves = (entry >> 40 & 255) == HuffmanTable::kLeave;
-  Code code = __builtin_expect(leaves, 1) ? long_code(*cursor.table, entry, cursor.bits)
-                                          : find_code(cursor.table->code, cursor.bits);
+  const HuffmanTable& table = table_at(cursor.table);
+  Code code = __builtin_expect(leaves, 1) ? long_code(table, entry, cursor.bits) : find_code(table.code, cursor.bits);
   if (__builtin_expect(code.length == 0, 0)) {
     code = {16, 0};
     if (bad == 0) bad = place;
@@ -108,24 +108,18 @@ MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, std::uint64_t entry, std
   return {code.symbol >> 4, value, size != 0};
 }
 
-// One of a gate's table.
-MILLRACE_JPEG_INLINE bool is_gate(std::uint64_t entry) {
-  constexpr std::uint64_t kLeaves = std::uint64_t{HuffmanTable::kLeave} << 40, kKind = 255 << 16;
-  return (entry & (kLeaves | kKind)) > kLeaves;
-}
-
 // True: stop.
-MILLRACE_JPEG_INLINE bool pass_gate(std::uint64_t entry, Cursor& cursor, Cursor& memory) {
-  if ((entry >> 16 & 255) == static_cast<std::uint64_t>(Gate::kStop)) return true;
+MILLRACE_JPEG_INLINE bool pass_gate(Cursor& cursor, Cursor& memory) {
+  if (memory.notes == nullptr) return true;
   *memory.notes++ = {cursor.last + memory.moved, 8 * reinterpret_cast<std::uintptr_t>(cursor.next) - cursor.valid};
-  cursor.table = cursor.table->behind;
+  cursor.table += kGateBefore;
   return false;
 }
 
 // One symbol of any kind, the rare way, or a gate. True: stop. What is rare is kept in `memory`.
 MILLRACE_JPEG_INLINE bool take_rare(Cursor& cursor, Cursor& memory) {
-  const std::uint64_t entry = cursor.table->entries[cursor.bits >> (64 - kIndexBits)];
-  if (__builtin_expect(is_gate(entry), 0)) return pass_gate(entry, cursor, memory);
+  if (__builtin_expect(is_gate(cursor.table), 0)) return pass_gate(cursor, memory);
+  const std::uint64_t entry = table_at(cursor.table).entries[cursor.bits >> (64 - kIndexBits)];
   refill(cursor);
   const std::uintptr_t end = cursor.last | (kBlockBytes - 1);
   const bool is_dc = cursor.last == end;

@@ -1,4 +1,5 @@
 // Entropy decoding with the instructions that every processor has, and the choice among all.
+#include <bit>
 #include <cstring>
 
 #include "kernels/cpu/jpeg/entropy.h"
@@ -8,15 +9,17 @@
 namespace millrace::kernels::jpeg {
 namespace {
 
+// Fields of an entry.
+static_assert(std::endian::native == std::endian::little);
 template <int kAt>
-inline std::uint64_t entry_byte(const HuffmanTable* table, std::uint64_t index) {
-  return table->entries[index] >> 8 * kAt & 255;
+inline std::uint64_t entry_byte(TableAddress table, std::uint64_t index) {
+  return reinterpret_cast<const std::uint8_t*>(table + kAt)[sizeof(std::uint64_t) * index];
 }
-inline std::uint64_t entry_first(const HuffmanTable* table, std::uint64_t index) {
+inline std::uint64_t entry_first(TableAddress table, std::uint64_t index) {
   return static_cast<std::uint64_t>(static_cast<std::int8_t>(entry_byte<4>(table, index)));
 }
-inline std::uint64_t add_rest(std::uint64_t value, const HuffmanTable* table, std::uint64_t index) {
-  return value + (table->entries[index] >> 48);
+inline std::uint64_t add_rest(std::uint64_t value, TableAddress table, std::uint64_t index) {
+  return value + (table_at(table).entries[index] >> 48);
 }
 
 inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {

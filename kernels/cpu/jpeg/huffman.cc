@@ -10,7 +10,7 @@ using Entries = std::array<std::uint64_t, 1 << kIndexBits>;
 // Where an entry's fields are; huffman.h says what they are.
 constexpr int kAdvanceAt = 8, kOffsetAt = 16, kEndAt = 24, kFirstAt = 32, kCheckAt = 40, kRestAt = 48;
 // And of one that leaves.
-constexpr int kShiftAt = 8, kGateAt = 16, kLongerAt = 48;
+constexpr int kShiftAt = 8, kLongerAt = 48;
 constexpr int kMostShift = 63;
 
 constexpr int kMostCodeBits = 16;
@@ -163,13 +163,6 @@ void add_pairs(Entries& entries) {
 }
 
 }  // namespace
-
-void make_gate(Gate gate, const HuffmanTable& behind, HuffmanTable& table) {
-  if (table.gate == Gate::kNone)
-    table.entries.fill(leave(0, 0) | std::uint64_t{static_cast<std::uint8_t>(gate)} << kGateAt);
-  table.gate = gate;
-  table.behind = &behind;
-}
 
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table) {
   if (!make_code(spec, table.code)) return false;

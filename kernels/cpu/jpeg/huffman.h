@@ -38,18 +38,9 @@ struct CanonicalCode {
 // Where the index does not hold a code and its value's sign bit, the entry leaves:
 //   0  0
 //   1  63 - how many further bits tell the codes apart that begin so, 6 at most
-//   2  the Gate that the table is
 //   5  255
 //   6  where the codes begin in `longer`, to be indexed by these bits
 // So such a symbol, in one of 90 look-ups, needs no search through the codes.
-
-// A gate stands before a block's DC table and consumes nothing: all of its look-ups go the rare way, which does what
-// the gate is for and goes on with the table behind it. So places in the data are found without a cost elsewhere.
-enum class Gate : std::uint8_t {
-  kNone,
-  kNote,  // notes the position
-  kStop,  // ends decoding
-};
 
 // Length 0: there is none.
 struct LongCode {
@@ -66,11 +57,34 @@ struct HuffmanTable {
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
   std::array<LongCode, kMostLongCodes> longer;
   CanonicalCode code;
-  Gate gate = Gate::kNone;
-  const HuffmanTable* behind = nullptr;  // a gate
 };
 
-void make_gate(Gate gate, const HuffmanTable& behind, HuffmanTable& table);
+// Where a table's entries are, or a gate.
+using TableAddress = std::uintptr_t;
+
+inline TableAddress address_of(const HuffmanTable& table) {
+  return reinterpret_cast<TableAddress>(table.entries.data());
+}
+
+// REQUIRES: no gate's.
+inline const HuffmanTable& table_at(TableAddress address) {
+  return *reinterpret_cast<const HuffmanTable*>(address);
+}
+
+// A gate stands before a block's DC table and consumes nothing: all of its look-ups go the rare way, which notes the
+// place and goes on with the table, or stops. So places in the data are found without a cost elsewhere. It is the
+// table's own address less four: look-ups take byte 1 for byte 5 then, which is 2 or more in all of a DC table's
+// entries, and before a block that is as if the code were not in the table. So a gate takes no memory, and no room in a
+// cache: what it looks at is in the line that the table is looked up in next.
+inline constexpr TableAddress kGateBefore = 4;
+
+inline TableAddress gate_before(const HuffmanTable& dc) {
+  return address_of(dc) - kGateBefore;
+}
+
+inline bool is_gate(TableAddress address) {
+  return address % alignof(HuffmanTable) != 0;
+}
 
 // false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, DC sizes above 15).
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table);

@@ -14,7 +14,7 @@ class Work {
   struct Stream {
     Cursor cursor;
     LaneSegment* segment = nullptr;  // nullptr: none was left
-    bool is_at_end() const { return cursor.table->gate == Gate::kStop; }
+    bool is_at_end() const { return is_gate(cursor.table); }
   };
 
   void start_next(Stream& stream) {
@@ -70,9 +70,8 @@ void SegmentTables::build(std::span<const McuBlock> mcu, int mcus) {
   chain_.clear();
   for (int i = 0; i < mcus; ++i) chain_.insert(chain_.end(), mcu.begin(), mcu.end());
   blocks_in_mcu_ = mcu.size();
-  make_gate(Gate::kStop, *mcu.front().dc, stop_);
   link(chain_);
-  chain_.back().behind_block.table = &stop_;
+  chain_.back().behind_block.table = gate_before(*mcu.front().dc);
 }
 
 void decode_segments(SegmentPath path, const EntropyKernels& kernels, const std::uint8_t* data,

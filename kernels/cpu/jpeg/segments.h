@@ -30,7 +30,6 @@ class SegmentTables {
  private:
   std::vector<McuBlock> chain_;
   std::size_t blocks_in_mcu_ = 0;
-  HuffmanTable stop_;
 };
 
 // Blocks as ScanDecoder gives them. Segments of whole MCUs, whose `first` is that of the circle that `tables` were
