@@ -155,6 +155,42 @@ TEST_CASE("whatever code an entry leaves out is found behind it, and those that 
   REQUIRE(missing > 0);
 }
 
+TEST_CASE("a gate holds up each look-up, whatever is in the DC table behind it", "[kernels]") {
+  std::mt19937 random(6);
+  const auto dc = std::make_unique<HuffmanTable>();
+  const McuBlock block{.dc = dc.get(), .ac = dc.get()};
+  alignas(kBlockBytes) char memory[2 * kBlockBytes] = {};
+  const char* const out = memory + kBlockBytes;
+  int held = 0, stopped = 0, wrong = 0;
+  for (int round = 0; round < rounds(100); ++round) {
+    HuffmanSpec spec = draw_codes(random);
+    for (std::uint8_t& symbol : spec.symbols) symbol &= 15;
+    REQUIRE(build_dc(spec, *dc));
+    for (const Target target : available_targets()) {
+      for (int index = 0; index < 1 << kIndexBits; ++index) {
+        const std::uint8_t data[64] = {static_cast<std::uint8_t>(index >> (kIndexBits - 8)),
+                                       static_cast<std::uint8_t>(index << (16 - kIndexBits))};
+        Note note;
+        Cursor noting = cursor_at(data, 0, block, out);
+        noting.table = gate_before(*dc);
+        Cursor stopping = noting;
+        noting.notes = &note;
+
+        entropy_kernels(target).run_one(noting, 1);
+        entropy_kernels(target).run_one(stopping, 1);
+
+        held += noting.notes == &note + 1 && noting.table == address_of(*dc) && bit_of(note.place, data) == 0;
+        stopped += is_gate(stopping.table);
+        wrong += noting.last != note.last || stopping.last != note.last || bit_position(noting, data) != 0;
+      }
+    }
+  }
+  const int look_ups = rounds(100) * static_cast<int>(available_targets().size()) << kIndexBits;
+  REQUIRE(held == look_ups);
+  REQUIRE(stopped == look_ups);
+  REQUIRE(wrong == 0);
+}
+
 TEST_CASE("unstuffing gives the same bytes and marker with every instruction set", "[kernels]") {
   std::mt19937 random(1);
   for (int round = 0; round < 3000; ++round) {
