@@ -120,6 +120,30 @@ TEST_CASE("damage in intervals that a box does not meet changes nothing", "[back
   }
 }
 
+TEST_CASE("damage behind a box is its own where libjpeg-turbo reads on to it, in the same row of MCUs",
+          "[backend][restart]") {
+  std::mt19937 random(76);
+  constexpr int kColumns = 12;
+  const kernels::Box in_first_mcu{1, 1, 5, 6};
+  for (int i = 0; i < rounds(20); ++i) {
+    const JpegStream stream = draw_jpeg(
+        {.width = 8 * kColumns, .height = 96, .h = 1, .v = 1, .components = 3, .restart_interval = 1}, random);
+    const JpegFile written = write_jpeg(stream);
+    const auto cut_off_behind = [&](std::size_t marker) {
+      const auto begin = written.bytes.begin();
+      File file(begin, begin + static_cast<std::ptrdiff_t>(restarts_of(written)[marker]));
+      for (const int byte : {0xFF, 0x92, 0x00, 0xFF, 0xD0 + static_cast<int>(marker + 1) % 8})
+        file.push_back(static_cast<std::byte>(byte));
+      return file;
+    };
+    CAPTURE(i);
+
+    REQUIRE(check_all(cut_off_behind(2), size_of(stream), in_first_mcu) == 0);
+    REQUIRE(check_all(cut_off_behind(3 * kColumns), size_of(stream), in_first_mcu) ==
+            static_cast<int>(decoders().size()));
+  }
+}
+
 TEST_CASE("a JPEG with restarts that has no end is truncated in any box", "[backend][restart]") {
   std::mt19937 random(75);
   for (const int interval : {1, 9, 2000}) {

@@ -31,7 +31,10 @@ ScanEnd RestartDecoder::decode(const Header& header, std::span<const McuBlock> m
   tables_.build(mcu, static_cast<int>(std::min(interval_, kLongBlocks / in_mcu)));
   RestartIntervals intervals(header.scan, (grid_.mcus() + interval_ - 1) / interval_, target_);
   const ScanEnd end = decode_intervals(intervals, window);
-  return end == ScanEnd::kDone && !intervals.has_end() ? ScanEnd::kOdd : end;
+  if (end != ScanEnd::kDone) return end;
+  // libjpeg-turbo reads the window's last row of MCUs to its end.
+  const std::int64_t behind_row = (std::int64_t{window.lines.end} * grid_.columns - 1) / interval_ + 1;
+  return intervals.skip_to(behind_row) && intervals.has_end() ? ScanEnd::kDone : ScanEnd::kOdd;
 }
 
 ScanEnd RestartDecoder::decode_intervals(RestartIntervals& intervals, const McuWindow& window) {

@@ -25,7 +25,7 @@ class RestartIntervals {
       : left_(scan_untrusted), count_(count), target_(target) {}
 
   // Goes on to an interval, which is not behind us, by the markers alone: what data stands between them does not matter
-  // to the intervals behind it. False: odd. REQUIRES: number < count.
+  // to the intervals behind it. `count`: behind all of them. False: odd. REQUIRES: number <= count.
   bool skip_to(std::int64_t number);
 
   // The interval at hand without its stuffing, as unstuff() gives it, and on to the next. Its size; nullopt: odd.
