@@ -98,35 +98,42 @@ ScanDecoder::Place ScanDecoder::place_of(Stream& stream) const {
   return {position(stream), &scan_.mcu[offset / sizeof(McuBlock)], coefficient, stream.index + stream.complete()};
 }
 
-// From where it is in the circle to the same place in the exit, once in so many windows: too seldom to be foreseen, so
-// there is no branch.
+// From where it is in the circle, if it is, to the same place in the exit.
 void ScanDecoder::send_through_gate(Stream& stream) const {
-  const int windows = scan_.mcu.size() == 1 ? kWindowsPerGreyNote : kWindowsPerNote;
-  stream.windows = stream.windows + 1 >= windows ? 0 : stream.windows + 1;
   const auto circle = reinterpret_cast<std::uintptr_t>(scan_.mcu.data());
   const auto exit = reinterpret_cast<std::uintptr_t>(scan_.recording->exit.data());
   const auto then = reinterpret_cast<std::uintptr_t>(stream.cursor.then);
-  const bool goes = (stream.windows == 0) & (then - circle < scan_.mcu.size_bytes());
-  stream.cursor.then = reinterpret_cast<const TableSwitch*>(then + (exit - circle) * std::uintptr_t{goes});
+  if (then - circle >= scan_.mcu.size_bytes()) return;
+  stream.cursor.then = reinterpret_cast<const TableSwitch*>(exit + (then - circle));
 }
 
-void ScanDecoder::prepare_window(Stream& stream) const {
+// Once in so many windows.
+bool ScanDecoder::is_gate_due() {
+  if (scan_.recording == nullptr) return false;
+  if (++windows_ < (scan_.mcu.size() == 1 ? kWindowsPerGreyNote : kWindowsPerNote)) return false;
+  windows_ = 0;
+  return true;
+}
+
+void ScanDecoder::prepare_window(Stream& stream, bool gate) const {
   if (scan_.recording == nullptr) return;
   if (stream.may_end || stream.index + kMostInWindow >= scan_.blocks) stream.stands.push_back(place_of(stream));
+  if (!gate) return;
   if (stream.cursor.notes == stream.notes.data() + stream.notes.size()) note_places(stream);
   send_through_gate(stream);
 }
 
 void ScanDecoder::run(Stream& stream) {
-  prepare_window(stream);
+  prepare_window(stream, is_gate_due());
   const int chunks = chunks_before_end(stream);
   if (chunks < kFewestChunks) stream.before_last_run = place_of(stream);
   kernels_.run_one(stream.cursor, std::max(chunks, kFewestChunks));
 }
 
 void ScanDecoder::run_both(Stream& first, Stream& second) {
-  prepare_window(first);
-  prepare_window(second);
+  const bool gate = is_gate_due();
+  prepare_window(first, gate);
+  prepare_window(second, gate);
   const int chunks = std::min(chunks_before_end(first), chunks_before_end(second));
   if (chunks < kFewestChunks) {
     first.before_last_run = place_of(first);

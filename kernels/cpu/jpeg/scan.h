@@ -85,7 +85,6 @@ class ScanDecoder {
     std::vector<Note> notes;    // of gates passed that note_places() has not seen
     std::vector<Place> stands;  // before windows in which the last block may be, while an index is made
     Cursor cursor;
-    int windows = 0;         // since it was last sent through a gate
     bool may_end = false;    // in any of its windows
     std::int64_t index = 0;  // of the block at the memory's beginning
     Place before_last_run;   // kept near the end of the data only
@@ -105,7 +104,8 @@ class ScanDecoder {
   void start(Stream& stream, std::int64_t bit, std::int64_t index, bool may_end);
   void clear(Stream& stream);
   int chunks_before_end(const Stream& stream) const;
-  void prepare_window(Stream& stream) const;
+  bool is_gate_due();
+  void prepare_window(Stream& stream, bool gate) const;
   void run(Stream& stream);
   void run_both(Stream& first, Stream& second);
   ScanEnd deliver(Stream& stream, std::int64_t skipped, std::int64_t end);
@@ -129,6 +129,7 @@ class ScanDecoder {
   BlockConsumer* consumer_ = nullptr;
   std::int64_t end_bit_ = 0;
   std::int64_t sure_from_ = 0;  // the block from which on sure_ is
+  int windows_ = 0;             // since streams were last sent through a gate
   Stream streams_[2];
   Stream* sure_ = &streams_[0];  // its blocks are the image's
   Stream* guess_ = &streams_[1];
