@@ -10,7 +10,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::string_view kFormat = "millrace seek index 1";
+constexpr std::string_view kFormat = "millrace seek index 2";
 constexpr const char* kFormatKey = "format";
 constexpr const char* kYoungKey = "young";
 constexpr unsigned kReaders = 4096;

@@ -11,7 +11,7 @@ struct FileIdentity {
   std::uint64_t inode = 0;
   std::uint64_t size = 0;
   std::int64_t modified = 0;  // mtime
-  std::int64_t changed = 0;   // ctime: that of any write, which nobody can set back
+  std::int64_t changed = 0;   // ctime: that of any write() and of most stores through mappings
 
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };

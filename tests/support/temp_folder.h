@@ -1,4 +1,5 @@
-// A fresh folder under $TMPDIR (else /tmp), mode 0700, gone with its owner whatever is in it. Thread-bound(its owner).
+// A fresh folder under $TMPDIR (else /tmp) or another one, mode 0700, gone with its owner whatever is in it.
+// Thread-bound(its owner).
 #pragma once
 
 #include <cstdlib>
@@ -11,9 +12,9 @@ namespace millrace {
 
 class TempFolder {
  public:
-  TempFolder() {
-    const char* base = std::getenv("TMPDIR");
-    std::string name = std::string(base != nullptr && *base == '/' ? base : "/tmp") + "/millrace-test-XXXXXX";
+  TempFolder() : TempFolder(usual_base()) {}
+  explicit TempFolder(const std::string& base) {
+    std::string name = base + "/millrace-test-XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder like " + name);
     path_ = std::filesystem::canonical(name).string();
   }
@@ -28,6 +29,11 @@ class TempFolder {
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
+  static std::string usual_base() {
+    const char* base = std::getenv("TMPDIR");
+    return base != nullptr && *base == '/' ? base : "/tmp";
+  }
+
   std::string path_;
 };
 

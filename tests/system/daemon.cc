@@ -31,6 +31,7 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
   if (!spec.cpu.empty()) text += "\n[cpu]\n" + spec.cpu;
   text += "\n[files]\nroots = " + quoted_list(spec.roots) + "\n";
   if (!spec.memory.empty()) text += "\n[memory]\n" + spec.memory;
+  if (!spec.cache.empty()) text += "\n[cache]\n" + spec.cache;
   if (!spec.limits.empty()) text += "\n[limits]\n" + spec.limits;
   if (!spec.fake.empty()) text += "\n[backends]\nfake = \"" + spec.fake + "\"\n";
   return text;

@@ -29,6 +29,7 @@ struct DaemonSpec {
   std::string lane_settings;   // further lines of the [lanes] table
   std::string cpu;             // the lines of the [cpu] table
   std::string memory;          // further lines of the settings' [memory] table
+  std::string cache;           // the lines of the [cache] table
   std::string limits;          // the lines of the [limits] table
   std::string fake;            // options of the fake backend, which is then there, by pin only
   std::string daemon;          // further lines of the [daemon] table

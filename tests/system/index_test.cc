@@ -1,9 +1,14 @@
 // Seek indexes through a real daemon: made in the first epoch, used in the next, kept on disk.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/property_tree/json_parser.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -12,6 +17,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/system/daemon.h"
+#include "tests/system/need.h"
 
 namespace millrace {
 namespace {
@@ -19,7 +25,7 @@ namespace {
 constexpr int kImages = 40;
 
 struct Rig {
-  Rig() {
+  explicit Rig(const std::string& base = "/tmp") : folder(base) {
     write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
     // Files that changed in the last two seconds go by their contents, later by their identity: one more miss.
     std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
@@ -55,6 +61,44 @@ std::vector<boost::property_tree::ptree> epochs_of(const boost::property_tree::p
 
 void build(const Daemon& daemon, const Rig& rig) {
   run_json(daemon, {"millrace", "index", "build", rig.folder.path()});
+}
+
+struct FileTimes {
+  std::int64_t modified, changed;
+  friend bool operator==(const FileTimes&, const FileTimes&) = default;
+};
+
+FileTimes times_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(stat(path.c_str(), &status) == 0);
+  const auto nanoseconds = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
+}
+
+// Other bits early in the scan's data, through a shared mapping: other DC levels from there on.
+void store_into_scan(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(fd >= 0);
+  const auto size = static_cast<std::size_t>(std::filesystem::file_size(path));
+  void* const mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  REQUIRE(mapping != MAP_FAILED);
+  auto* const bytes = static_cast<unsigned char*>(mapping);
+  const auto* const sos = static_cast<unsigned char*>(memmem(bytes, size, "\xFF\xDA\x00\x0C", 4));
+  if (sos != nullptr) bytes[sos - bytes + 14] ^= 0x08;
+  munmap(mapping, size);
+}
+
+// Of each picture that is one, at its lower right corner.
+std::vector<std::byte> lower_corners(const Daemon& daemon, const std::vector<std::string>& paths) {
+  Session session = need(
+      daemon.connect().open_session({.batch = static_cast<std::uint32_t>(paths.size()), .recipe = Recipe::train(32)}));
+  BatchRequest request{.on_error = OnError::kZero};
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}, .box = Box{150, 150, 90, 90}});
+  const Batch batch = need(session.wait(need(session.submit(std::move(request)))));
+  return {batch.tensor.data().begin(), batch.tensor.data().end()};
 }
 
 int hits_of_a_run(const Daemon& daemon, const Rig& rig) {
@@ -162,6 +206,28 @@ TEST_CASE("a file that changes gets another seek index", "[system]") {
   REQUIRE(hits_of_a_run(daemon, rig) == 0);
 
   REQUIRE(daemon.metric("millrace_index_rejected_total") == 0);
+}
+
+// The ctime stays as it is on tmpfs.
+TEST_CASE("a file that changes by a store through a mapping is never decoded by the old index", "[system]") {
+  const Rig rig("/dev/shm");
+  const Daemon daemon(rig.spec());
+  build(daemon, rig);
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(rig.folder.path())) {
+    if (entry.is_regular_file()) paths.push_back(entry.path());
+  }
+  const FileTimes before = times_of(paths.front());
+  for (const std::string& path : paths) store_into_scan(path);
+
+  const std::vector<std::byte> indexed = lower_corners(daemon, paths);
+
+  REQUIRE(times_of(paths.front()) == before);
+  REQUIRE(daemon.metric("millrace_index_rejected_total") > kImages / 2);
+  auto without_index = rig.spec();
+  without_index.cache = "index_memory = 0\n";
+  without_index.daemon.clear();
+  REQUIRE((lower_corners(Daemon(without_index), paths) == indexed));
 }
 
 }  // namespace millrace

@@ -156,8 +156,8 @@ ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
     return run({.blocks = blocks}, share, assembler_);
   }
   const ScanEnd end = run_recorded(header, {});
-  if (end == ScanEnd::kDone && !recorder_.write({}, data_.data(), 0, scan_bytes_, seeking->owner, seeking->made))
-    seeking->made.clear();
+  const SeekRecorder::Source source{.scan = header.scan, .data_bytes = scan_bytes_, .unstuffed = data_.data()};
+  if (end == ScanEnd::kDone && !recorder_.write({}, source, seeking->owner, seeking->made)) seeking->made.clear();
   return end;
 }
 
@@ -186,8 +186,9 @@ ScanEnd Decoder::decode_on(const Header& header, Seeking& seeking) {
   const auto line = static_cast<int>(place.mcu / columns), column = static_cast<int>(place.mcu % columns);
   if (!assembler_.seek(line, column, place.predictors)) return ScanEnd::kStopped;
   const ScanEnd end = run_recorded(header, {place.mcu, place.bit & 7, place.predictors});
-  if (end == ScanEnd::kDone &&
-      !recorder_.write(seeking.index_untrusted, data_.data(), first_byte, data_bytes, seeking.owner, seeking.made))
+  const SeekRecorder::Source source{
+      .scan = header.scan, .data_bytes = data_bytes, .first_byte = first_byte, .unstuffed = data_.data()};
+  if (end == ScanEnd::kDone && !recorder_.write(seeking.index_untrusted, source, seeking.owner, seeking.made))
     seeking.made.clear();
   return end;
 }

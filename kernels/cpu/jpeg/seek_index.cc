@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#if !defined(MILLRACE_WITHOUT_XXHASH)
-#define XXH_INLINE_ALL
+#if defined(MILLRACE_WITHOUT_XXHASH)
+#elif defined(__x86_64__)
+#include <xxh_x86dispatch.h>  // XXH3 with the processor's widest vectors
+#else
 #include <xxhash.h>
 #endif
 
@@ -39,6 +41,22 @@ SeekPlace next_place(const SeekPlace& before, std::uint64_t word) {
   return place;
 }
 
+// Without xxHash, as kernels/cuda/bench is compiled where nothing is installed, indexes are good in the process that
+// made them only.
+std::uint64_t hash(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
+#if defined(MILLRACE_WITHOUT_XXHASH)
+  std::uint64_t sum = seed ^ 0xcbf29ce484222325;  // FNV-1a, by words
+  for (; !bytes.empty(); bytes = bytes.subspan(std::min(sizeof sum, bytes.size()))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min(sizeof word, bytes.size()));
+    sum = (sum ^ word) * 0x100000001b3;
+  }
+  return sum;
+#else
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+#endif
+}
+
 }  // namespace
 
 SeekGrid seek_grid(const Header& header) {
@@ -49,16 +67,12 @@ SeekGrid seek_grid(const Header& header) {
           .components = header.components};
 }
 
-// Without xxHash, as kernels/cuda/bench is compiled where nothing is installed, indexes are good in the process that
-// made them only.
 std::uint64_t seek_format::checksum(IndexBytes bytes, std::uint64_t owner) {
-#if defined(MILLRACE_WITHOUT_XXHASH)
-  std::uint64_t sum = owner ^ 0xcbf29ce484222325;  // FNV-1a
-  for (const std::uint8_t byte : bytes.subspan(8)) sum = (sum ^ byte) * 0x100000001b3;
-  return sum;
-#else
-  return XXH3_64bits_withSeed(bytes.data() + 8, bytes.size() - 8, owner);
-#endif
+  return hash(bytes.subspan(sizeof(std::uint64_t)), owner);
+}
+
+std::uint64_t seek_format::digest(FileBytes scan, std::size_t data_bytes, std::uint64_t owner) {
+  return hash(scan.first(data_bytes + kMarkerBytes), ~owner);
 }
 
 bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint64_t owner) {
@@ -72,7 +86,9 @@ bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint
                       .blocks_in_mcu = bytes_untrusted[10],
                       .components = bytes_untrusted[9]};
   const auto data_bytes = load<std::uint64_t>(bytes_untrusted, 24);
-  if (grid != grid_ || header.scan.size() < 2 || data_bytes > header.scan.size() - 2) return false;
+  if (grid != grid_ || header.scan.size() < kMarkerBytes || data_bytes > header.scan.size() - kMarkerBytes)
+    return false;
+  if (load<std::uint64_t>(bytes_untrusted, 32) != digest(header.scan, data_bytes, owner)) return false;
   data_bytes_ = static_cast<std::int64_t>(data_bytes);
   const IndexBytes entries = bytes_untrusted.subspan(kHeadBytes);
   const auto count = load<std::uint64_t>(bytes_untrusted, 16);

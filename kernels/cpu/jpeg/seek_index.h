@@ -3,11 +3,14 @@
 // parts that a crop needs have to be unstuffed.
 //
 // An index covers the image's first MCUs, perhaps not all, and can grow. It is bytes, made by SeekRecorder, whose
-// format
-// ../README.md gives as a grammar.
+// format ../README.md gives as a grammar.
+//
+// It carries a digest of the scan that it was made from, since a file can change without any sign of it (a store
+// through a shared mapping leaves its times alone), and what an index skips decides the DC levels of what it does not.
 //
 // The bytes are hostile: they may come from a damaged disk, or belong to another file. read() takes only what has the
-// right checksum, owner and shape; places may still be wrong, and whoever uses them must check where decoding ends.
+// right checksum, owner, shape and scan; places may still be wrong, and whoever uses them must check where decoding
+// ends.
 #pragma once
 
 #include <array>
@@ -44,8 +47,8 @@ SeekGrid seek_grid(const Header& header);
 // An index that was read. Thread-bound(its owner).
 class SeekIndex {
  public:
-  // False: damaged, of another version, of another owner, or not for this image. `owner`: any number that says whose
-  // index it is.
+  // False: damaged, of another version, of another owner, or not for this image's scan, of which each byte is read.
+  // `owner`: any number that says whose index it is.
   bool read(IndexBytes bytes_untrusted, const Header& header, std::uint64_t owner);
 
   const SeekGrid& grid() const { return grid_; }
@@ -66,14 +69,17 @@ class SeekIndex {
 
 // The layout, for who writes it. All numbers are little-endian.
 namespace seek_format {
-inline constexpr std::uint8_t kVersion = 1;
-inline constexpr std::size_t kHeadBytes = 32;
+inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::size_t kHeadBytes = 40;
 inline constexpr std::size_t kEntryBytes = 8;
+inline constexpr std::size_t kMarkerBytes = 2;
 inline constexpr int kMcuBits = 8;         // since the place before
 inline constexpr int kPositionBits = 20;   // the same
 inline constexpr int kPredictorBits = 12;  // each, signed
 
 std::uint64_t checksum(IndexBytes bytes, std::uint64_t owner);  // of what follows it
+// Of the scan's data and the marker that ends it.
+std::uint64_t digest(FileBytes scan, std::size_t data_bytes, std::uint64_t owner);
 }  // namespace seek_format
 
 }  // namespace millrace::kernels::jpeg

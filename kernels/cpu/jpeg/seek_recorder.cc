@@ -165,13 +165,12 @@ DcPredictors SeekRecorder::predictors_at(std::int64_t block) const {
   return predictors;
 }
 
-bool SeekRecorder::write(IndexBytes known, const std::uint8_t* data, std::size_t first_byte, std::size_t data_bytes,
-                         std::uint64_t owner, std::vector<std::uint8_t>& out) {
+bool SeekRecorder::write(IndexBytes known, const Source& source, std::uint64_t owner, std::vector<std::uint8_t>& out) {
   using namespace seek_format;
   const std::size_t kept = std::max(known.size(), kHeadBytes);
   out.resize(kept + (places_.size() - 1) * kEntryBytes);
   if (!known.empty()) std::memcpy(out.data(), known.data(), known.size());
-  const Stuffing stuffing(data, first_byte, last().bit, target_, before_);
+  const Stuffing stuffing(source.unstuffed, source.first_byte, last().bit, target_, before_);
   const auto in_mcu = static_cast<std::uint32_t>(grid_.blocks_in_mcu);
   std::int64_t before = stuffing.stuffed(places_[0].bit);
   std::size_t size = kept;
@@ -186,7 +185,8 @@ bool SeekRecorder::write(IndexBytes known, const std::uint8_t* data, std::size_t
   }
   out.resize(size);
   if (size == kept) return false;
-  write_head(grid_, data_bytes, out);
+  write_head(grid_, source.data_bytes, out);
+  if (known.empty()) store(out, 32, digest(source.scan, source.data_bytes, owner));
   store(out, 0, checksum(out, owner));
   return true;
 }

@@ -29,12 +29,17 @@ class SeekRecorder {
   // The last that was added, or the start.
   const Place& last() const { return places_.back(); }
 
-  // The index into `out`: that of `known`, where `start` is its end; empty: there was none; and what was noted. `data`:
-  // the unstuffed data, which begins at byte `first_byte` of the scan, with 64 bytes behind it that can be read;
-  // `data_bytes`: of the whole scan, stuffed. What does not fit into the format ends the index. False: nothing was
-  // gained; `out` means nothing.
-  bool write(IndexBytes known, const std::uint8_t* data, std::size_t first_byte, std::size_t data_bytes,
-             std::uint64_t owner, std::vector<std::uint8_t>& out);
+  // What was decoded.
+  struct Source {
+    FileBytes scan;                           // of a clean file: EOI is its first marker
+    std::size_t data_bytes = 0;               // of it, up to EOI
+    std::size_t first_byte = 0;               // of it, where `unstuffed` begins
+    const std::uint8_t* unstuffed = nullptr;  // with 64 bytes behind it that can be read
+  };
+  // The index into `out`: that of `known`, which is of the same scan and ends where `start` is (empty: there was none),
+  // and what was noted. What does not fit into the format ends the index. False: nothing was gained; `out` means
+  // nothing.
+  bool write(IndexBytes known, const Source& source, std::uint64_t owner, std::vector<std::uint8_t>& out);
 
  private:
   DcPredictors predictors_at(std::int64_t block) const;
