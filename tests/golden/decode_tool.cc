@@ -1,16 +1,21 @@
-// Makes tensors out of encoded images for pillow_decode.py, which compares them with Pillow's: the real path from bytes
-// to a tensor, probe_image() and make_image(). Reads jobs from standard input until it ends and answers each on
-// standard output. Numbers are 32-bit, in the order of memory.
+// Makes tensors out of encoded images for the tests beside it, which compare them with Pillow's: the real path from
+// bytes to a tensor, probe_image() and make_image(). With --ways it prints the names of the ways in which this
+// processor can decode, the usual one first, a line each. Else it reads jobs from standard input until that ends and
+// answers each on standard output. Numbers are 32-bit, in the order of memory.
 //   job:    crop box (four; width 0: all), resized width, height (0: as the crop), window (four; width 0: all), flip,
-//   filter, dtype,
-//           layout, channels, bytes that follow; and these bytes
-//   answer: code (0: made, else as enum Code), bytes that follow; and these bytes: the tensor, or the message
+//           filter, dtype, layout, channels, fidelity, way, whether its seek indexes are kept and used (0 or 1; the
+//           file's bytes are the key), bytes that follow; and these bytes
+//   answer: code (0: made, else as enum Code), how many images of this way an index has helped with so far, bytes that
+//           follow; and these bytes: the tensor, or the message
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "daemon/backend/cpu/calibration.h"
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/fetch/probe.h"
 
@@ -18,7 +23,30 @@ namespace {
 
 using namespace millrace;
 
-using Header = std::array<std::int32_t, 16>;
+using Header = std::array<std::int32_t, 19>;
+
+// A lane's way to decode, with a cache of its own.
+struct Way {
+  explicit Way(const CpuVariant& variant)
+      : plain(JpegPath::kFastest, variant), indexed(JpegPath::kFastest, variant, &cache) {}
+
+  std::int32_t hits() const { return static_cast<std::int32_t>(counters.stored(MetricId::index_hits)); }
+
+  Counters counters;
+  SeekCache cache{{.memory = 64_MiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters};
+  ImageWorkspace plain, indexed;
+};
+
+// Every target and number of streams, with every way to decode by an index.
+std::vector<CpuVariant> all_variants() {
+  std::vector<CpuVariant> all;
+  const Result<std::vector<CpuVariant>> first = variants({});
+  if (!first) return all;
+  for (const CpuVariant& one : *first) {
+    for (const CpuVariant& indexed : indexed_variants(one, {})) all.push_back(indexed);
+  }
+  return all;
+}
 
 Size size_of(const Box& box) {
   return {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)};
@@ -44,41 +72,49 @@ Recipe recipe_of(const Header& job) {
           .channels = static_cast<Channels>(job[14])};
 }
 
-void answer(std::int32_t code, const void* data, std::size_t size) {
-  const std::array<std::int32_t, 2> head = {code, static_cast<std::int32_t>(size)};
+void answer(std::int32_t code, std::int32_t hits, const void* data, std::size_t size) {
+  const std::array<std::int32_t, 3> head = {code, hits, static_cast<std::int32_t>(size)};
   std::fwrite(head.data(), sizeof head, 1, stdout);
   if (size > 0) std::fwrite(data, size, 1, stdout);
   std::fflush(stdout);
 }
 
-void answer(const Error& error) {
-  answer(static_cast<std::int32_t>(error.code), error.message.data(), error.message.size());
+void answer(const Error& error, const Way& way) {
+  answer(static_cast<std::int32_t>(error.code), way.hits(), error.message.data(), error.message.size());
 }
 
-void run(const Header& job, EncodedBytes bytes, ImageWorkspace& workspace) {
+void run(const Header& job, EncodedBytes bytes, Way& way) {
   const SampleLimits limits;
   const Result<SourceInfo> info = probe_image(bytes.view(), limits, UseOrientation::kYes);
-  if (!info) return answer(info.error());
+  if (!info) return answer(info.error(), way);
   SampleTask task;
   task.image = {std::move(bytes), *info};
   task.geometry = geometry_of(job, oriented_size(*info));
   const Recipe recipe = recipe_of(job);
   std::vector<std::byte> tensor(image_bytes(recipe, task.geometry.output()).count);
   task.out = tensor;
-  const SampleOutcome outcome = make_image(task, recipe, limits, workspace);
-  if (outcome.error) return answer(*outcome.error);
-  answer(0, tensor.data(), tensor.size());
+  const auto fidelity = static_cast<Fidelity>(job[15]);
+  const SampleOutcome outcome = make_image(task, recipe, limits, job[17] != 0 ? way.indexed : way.plain, fidelity);
+  if (outcome.error) return answer(*outcome.error, way);
+  answer(0, way.hits(), tensor.data(), tensor.size());
 }
 
 }  // namespace
 
-int main() {
-  ImageWorkspace workspace;
+int main(int argc, char** argv) {
+  const std::vector<CpuVariant> variants = all_variants();
+  if (argc == 2 && std::string_view(argv[1]) == "--ways") {
+    for (const CpuVariant& variant : variants) std::puts(name_of(variant).c_str());
+    return 0;
+  }
+  std::vector<std::unique_ptr<Way>> ways(variants.size());  // those that were asked for
   Header job;
   while (std::fread(job.data(), sizeof job, 1, stdin) == 1) {
-    EncodedBytes bytes(static_cast<std::size_t>(job[15]));
+    EncodedBytes bytes(static_cast<std::size_t>(job[18]));
     if (bytes.size() > 0 && std::fread(bytes.writable().data(), bytes.size(), 1, stdin) != 1) return 1;
-    run(job, std::move(bytes), workspace);
+    const auto number = static_cast<std::size_t>(job[16]);
+    if (ways.at(number) == nullptr) ways[number] = std::make_unique<Way>(variants[number]);
+    run(job, std::move(bytes), *ways[number]);
   }
   return 0;
 }

@@ -9,24 +9,12 @@ refused, and any difference fails unless EXCEPTIONS says why it is right. Exit s
 """
 
 import argparse
-import io
 import os
 import random
-import struct
-import subprocess
 import sys
 
-try:
-    import numpy
-    from PIL import Image, ImageOps
-except ImportError as missing:
-    print(f"SKIPPED: {missing}; install tests/golden/requirements.txt")
-    sys.exit(77)
-
-Image.MAX_IMAGE_PIXELS = None
-
-FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
-FORMATS = ["JPEG", "MPO", "PNG", "WEBP"]
+from decode_tool import Tool
+from pillow_side import FILTERS, Image, Picture, exif_with, noisy_gradient, numpy, saved, with_pillow
 
 # Where the answer differs from Pillow's on purpose: file -> reason. daemon/backend/cpu/README.md has the same table.
 AFTER_THE_IMAGE = "all rows are there, and what follows them is damaged: Pillow reads on to the end marker and gives up, we do not look"
@@ -40,37 +28,6 @@ EXCEPTIONS = {
     "bad-jpeg/jpeg_turbo__edges-only__images__id_001458_src_000531_op_flip4_pos_287.jpg": AFTER_THE_IMAGE,
     "bad-jpeg/mozilla_1050342__jpeg-image-001.jpg": AFTER_THE_IMAGE,
 }
-
-
-class Tool:
-    """The program under test, kept running; one job at a time."""
-
-    def __init__(self, path):
-        self.path = path
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def make(self, data, crop=(0, 0, 0, 0), size=(0, 0), window=(0, 0, 0, 0), flip=0, resampling=2, channels=0):
-        header = struct.pack("=16i", *crop, *size, *window, flip, resampling, 0, 1, channels, len(data))
-        self.process.stdin.write(header + data)
-        self.process.stdin.flush()
-        head = self.process.stdout.read(8)
-        if len(head) != 8:
-            raise SystemExit(f"{self.path} ended early (status {self.process.wait()})")
-        code, size = struct.unpack("=2i", head)
-        return code, self.process.stdout.read(size)
-
-
-class Picture:
-    """What Pillow makes of a file, upright and in RGB; or why it does not."""
-
-    def __init__(self, name, data):
-        self.name, self.data, self.error, self.is_ours = name, data, None, True
-        try:
-            with Image.open(io.BytesIO(data)) as image:
-                self.is_ours = image.format in FORMATS
-                self.rgb = ImageOps.exif_transpose(image).convert("RGB")
-        except Exception as error:  # whatever Pillow raises is its verdict
-            self.error = f"{type(error).__name__}: {error}"
 
 
 class Comparison:
@@ -138,29 +95,7 @@ class Comparison:
         return geometry
 
 
-def with_pillow(image, crop=None, size=None, window=None, flip=0, resampling=2, channels=0):
-    if crop:
-        image = image.crop(crop)
-    if size:
-        image = image.resize(size, Image.Resampling[FILTERS[resampling]])
-    if window:
-        image = image.crop((window[0], window[1], window[0] + window[2], window[1] + window[3]))
-    if flip:
-        image = ImageOps.mirror(image)
-    pixels = numpy.asarray(image.convert("L") if channels == 2 else image)
-    return pixels[:, :, ::-1] if channels == 1 else pixels
-
-
 # --- pictures that Pillow writes here -----------------------------------------------------------------------------------------------------
-
-
-def noisy_gradient(rng, width, height, bands):
-    generator = numpy.random.default_rng(rng.getrandbits(64))
-    y, x = numpy.mgrid[0:height, 0:width]
-    base = numpy.stack([(x * (3 + band) + y * (5 - band)) % 256 for band in range(bands)], axis=-1)
-    noise = generator.normal(0, 12, base.shape)
-    edges = 90 * ((x // 13 + y // 17) % 2)[..., None]
-    return numpy.clip(base * 0.6 + edges + noise, 0, 255).astype(numpy.uint8)
 
 
 def random_image(rng, mode, largest=160):
@@ -175,18 +110,6 @@ def random_image(rng, mode, largest=160):
         return Image.fromarray(noisy_gradient(rng, width, height, 1)[..., 0]).convert("1")
     pixels = noisy_gradient(rng, width, height, bands)
     return Image.frombytes(mode, (width, height), pixels.tobytes())
-
-
-def exif_with(orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif.tobytes()
-
-
-def saved(image, **options):
-    file = io.BytesIO()
-    image.save(file, **options)
-    return file.getvalue()
 
 
 def compare_jpegs(comparison, rng):

@@ -1,0 +1,105 @@
+"""Undamaged files of the formats: real ones and what Pillow makes of them where there is test data, made-up ones elsewhere."""
+
+import functools
+import io
+import os
+import random
+
+from pillow_side import Image, exif_with, noisy_gradient, saved
+
+LARGEST = 250_000  # bytes of a file: larger photographs only make the test longer
+
+
+def jpeg(image, rng, **options):
+    options["quality"] = rng.choice((30, 75, 85, 92))
+    options["subsampling"] = rng.randrange(3)
+    options["optimize"] = rng.random() < 0.3
+    if rng.random() < 0.3:
+        options["exif"] = exif_with(rng.randint(1, 8))
+    return saved(image, format="JPEG", **options)
+
+
+def again(image, rng):
+    return jpeg(image.convert(rng.choice(("RGB", "RGB", "L", "CMYK"))), rng)
+
+
+def restarts(image, rng):
+    every = {"restart_marker_rows": rng.choice((1, 1, 2, 5))} if rng.random() < 0.6 else {"restart_marker_blocks": rng.choice((1, 4, 13, 50))}
+    return jpeg(image.convert(rng.choice(("RGB", "RGB", "RGB", "L"))), rng, **every)
+
+
+def progressive(image, rng):
+    every = {"restart_marker_rows": 1} if rng.random() < 0.2 else {}
+    return jpeg(image.convert(rng.choice(("RGB", "RGB", "L", "CMYK"))), rng, progressive=True, **every)
+
+
+def png(image, rng):
+    mode = rng.choice(("RGB", "RGB", "RGB", "RGBA", "L", "LA", "P", "1", "I;16"))
+    small = image.resize((rng.randint(1, 24) * 16, rng.randint(1, 16) * 16))
+    small = small.quantize(rng.choice((4, 16, 200))) if mode == "P" else small.convert("I" if mode == "I;16" else mode)
+    options = {"compress_level": rng.choice((1, 6))}
+    if rng.random() < 0.3:
+        options["exif"] = exif_with(rng.randint(1, 8))
+    return saved(small.convert("I;16") if mode == "I;16" else small, format="PNG", **options)
+
+
+def webp(image, rng, mode="RGB", **options):
+    small = image.resize((rng.randint(4, 20) * 16, rng.randint(4, 20) * 16)).convert(mode)
+    if mode == "RGBA":
+        small.putalpha(small.convert("L"))
+    if rng.random() < 0.2:
+        options["exif"] = exif_with(rng.randint(1, 8))
+    return saved(small, format="WEBP", quality=rng.choice((40, 80, 95)), method=0, **options)
+
+
+def webp_lossless(image, rng):
+    return webp(image, rng, mode=rng.choice(("RGB", "RGBA")), lossless=True)
+
+
+def webp_alpha(image, rng):
+    return webp(image, rng, mode="RGBA")
+
+
+# The kinds of file; those that occur twice are drawn twice as often.
+KINDS = ["photo", "photo", "photo", again, restarts, restarts, progressive, png, png, webp, webp_lossless, webp_alpha]
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def files_in(folder):
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+    return [path for path in paths if os.path.getsize(path) <= LARGEST or path.endswith(".png")]
+
+
+class Originals:
+    """The files to damage; `data`: the folder of test data, or None."""
+
+    def __init__(self, data):
+        self.photos = files_in(os.path.join(data, "photos")) if data else [f"made {number}" for number in range(12)]
+        self.kodak = files_in(os.path.join(data, "kodak")) if data else self.photos
+
+    @functools.lru_cache(maxsize=None)
+    def source(self, path):
+        """(a file's bytes, its picture)."""
+        if not os.path.exists(path):
+            rng = random.Random(path)
+            made = noisy_gradient(rng, rng.randint(90, 260), rng.randint(90, 260), 3)
+            image = Image.fromarray(made)
+            return saved(image, format="JPEG", quality=90, subsampling=rng.choice((0, 2))), image
+        data = read(path)
+        return data, Image.open(io.BytesIO(data)).convert("RGB")
+
+    @functools.lru_cache(maxsize=None)
+    def file(self, kind, path):
+        data, image = self.source(path)
+        return data if kind == "photo" else kind(image, random.Random(f"{kind.__name__} {path}"))
+
+    def draw(self, rng):
+        """(kind, name of the source, bytes)."""
+        kind = rng.choice(KINDS)
+        path = rng.choice(self.kodak if kind is png else self.photos)
+        name = kind if kind == "photo" else kind.__name__.replace("_", " ")
+        return name, os.path.basename(path), self.file(kind, path)

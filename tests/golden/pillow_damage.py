@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""Damages pictures in thousands of ways and compares verdicts and pixels with Pillow's, byte for byte.
+
+  pillow_damage.py DECODE_TOOL [--data FOLDER] [--count N] [--seed N] [--only N] [--keep FOLDER]
+
+DECODE_TOOL is the built millrace_decode_tool; FOLDER has photos/ and kodak/ (default: the environment variable MILLRACE_TEST_DATA;
+without it pictures that are made here are damaged, and fewer). Exit status 77: Pillow or numpy is missing.
+
+What holds for every damaged file:
+  - The whole picture, and all of it shrunk, is delivered where Pillow delivers it (LOAD_TRUNCATED_IMAGES off), with Pillow's pixels, and
+    refused where Pillow refuses it; CLASSES has the exceptions.
+  - A crop of a PNG or WebP has the whole picture's verdict.
+  - A crop of a JPEG file that Pillow delivers is Pillow's, or an error, if the coded data or the picture was hit at all.
+  - A crop of a JPEG file that Pillow refuses is an error, or the same crop of the file without the damage to its coded data: that may
+    go unseen behind the crop and in restart intervals that the crop does not meet, and nowhere else.
+  - First touch with and without an index to make, a touch by the index, every instruction set, number of streams and way to decode by an
+    index give the same verdict and the same bytes; fidelity `fast` gives the verdict of `exact`.
+A failure is printed with the number that --only makes it again by.
+"""
+
+import argparse
+import collections
+import os
+import random
+import re
+import sys
+import warnings
+
+from damages import Splice, anatomy_of, damaged, draw, jpeg_scans, jpeg_segments
+from decode_tool import Tool
+from originals import Originals
+from pillow_side import Image, Picture, numpy, with_pillow
+
+MOST_PIXELS = 4_000_000  # of a damaged header's claim; more is not compared, for it only takes long
+REFUSALS = {1: "INVALID_ARGUMENT", 9: "UNSUPPORTED"}  # what a damaged file may be called
+
+
+# --- where the answer differs from Pillow's on purpose ---------------------------------------------------------------------------------------
+
+
+def is_incomplete_progressive(data):
+    """Some of the low AC coefficients that libjpeg smooths by are in no scan to the last bit."""
+    known = {}
+    is_progressive, components = False, []
+    for marker, _, content in jpeg_segments(data):
+        if marker in (0xC2, 0xCA) and len(content) >= 6:
+            is_progressive, components = True, list(content[6::3])[: content[5]]
+        if marker == 0xDA and len(content) >= 4 and len(content) >= 4 + 2 * content[0]:
+            start, end, low = content[-3], content[-2], content[-1] & 15
+            for component in content[1 : 1 + 2 * content[0] : 2]:
+                for coefficient in range(start, min(end, 9) + 1):
+                    known[component, coefficient] = low
+    return is_progressive and any(known.get((component, k), 99) != 0 for component in components for k in range(1, 10))
+
+
+def is_lossless(data):
+    return any(marker == 0xC3 for marker, _, _ in jpeg_segments(data))
+
+
+def has_no_end(data):
+    """No marker follows the coded data: it was cut off, or its end marker was overwritten."""
+    scans = list(jpeg_scans(data)) if data[:2] == b"\xff\xd8" else []
+    return bool(scans) and not re.search(b"\xff[\x01-\xcf\xd8-\xfe]", data[scans[-1][0] :])
+
+
+# name: (reason, what may differ, whether a file is of the class)
+CLASSES = {
+    "incomplete progressive": ("libjpeg-turbo 2.1 and 3 smooth blocks by different rules", ["whole: other pixels"], is_incomplete_progressive),
+    "SOF3": ("libjpeg-turbo 2.1 has no lossless JPEG", ["whole: refused, Pillow delivers"], is_lossless),
+    "no end marker": (
+        "cut off: an error here; Pillow happens to have all bits before libjpeg asks for more bytes",
+        ["whole: refused, Pillow delivers", "crop: refused without a cause"],
+        has_no_end,
+    ),
+}
+
+
+# --- one damaged file ------------------------------------------------------------------------------------------------------------------------
+
+
+class Trial:
+    def __init__(self, originals, seed, number):
+        self.number, self.rng = number, random.Random(f"{seed}/{number}")
+        self.file, self.source, self.original = originals.draw(self.rng)
+        self.kind, self.splices = draw(self.rng, self.original)
+        self.anatomy = anatomy_of(self.original)
+        self.data = damaged(self.original, self.splices)
+        self.is_jpeg = self.original[:2] == b"\xff\xd8"
+
+    def __str__(self):
+        return f"{self.file} of {self.source}, {self.kind}: " + "; ".join(str(splice) for splice in self.splices)
+
+    def header_damaged(self):
+        """The file with the damage to what comes before its coded data alone; None: they cannot be told apart."""
+        begin, kept = self.anatomy.begin, []
+        for splice in self.splices:
+            if splice.at >= begin:
+                continue
+            if splice.at + splice.removed > begin:
+                if splice.removed != len(splice.put):
+                    return None
+                splice = Splice(splice.at, begin - splice.at, splice.put[: begin - splice.at])
+            kept.append(splice)
+        return damaged(self.original, kept)
+
+    def hits_coded_data(self):
+        return any(self.anatomy.is_coded(splice) for splice in self.splices)
+
+    def depth(self):
+        """How far down the picture the damage begins, 0 to 1, about."""
+        first = next((i for i, (a, b) in enumerate(zip(self.data, self.original)) if a != b), min(len(self.data), len(self.original)))
+        return min(max((first - self.anatomy.begin) / max(self.anatomy.end - self.anatomy.begin, 1), 0), 1)
+
+
+def geometries(trial, size):
+    """name -> what is asked for: all of the picture twice, random crops, and crops above, across and below the damage."""
+    rng, (width, height) = trial.rng, size
+    row = min(int(trial.depth() * height), height - 1)
+
+    def crop(top, bottom):
+        left = rng.randrange(width)
+        return (left, top, rng.randint(left + 1, width), bottom)
+
+    def random_crop():
+        top = rng.randrange(height)
+        return crop(top, rng.randint(top + 1, height))
+
+    asked = {"whole": {}, "whole shrunk": {"size": (width // 3 + 1, height // 3 + 1)}, "random": {"crop": random_crop()}}
+    asked["random, resized"] = {"crop": random_crop(), "size": (rng.randint(1, 224), rng.randint(1, 224)), "flip": rng.randrange(2)}
+    if row >= 2:
+        asked["above"] = {"crop": crop(0, rng.randint(1, row))}
+    asked["across"] = {"crop": crop(max(row - rng.randint(0, 40), 0), min(row + rng.randint(1, 40), height))}
+    if row + 2 < height:
+        asked["below"] = {"crop": crop(rng.randint(row + 1, height - 1), height)}
+    return asked
+
+
+def for_tool(geometry):
+    boxes = dict(geometry)
+    if "crop" in boxes:
+        left, top, right, bottom = boxes["crop"]
+        boxes["crop"] = (left, top, right - left, bottom - top)
+    return boxes
+
+
+def difference(tensor, image, geometry):
+    """None, or in words how the bytes differ from what Pillow makes of the picture."""
+    golden = with_pillow(image, **geometry)
+    ours = numpy.frombuffer(tensor, numpy.uint8)
+    if ours.size != golden.size:
+        return f"{ours.size} bytes instead of {golden.size}"
+    off = numpy.abs(ours.reshape(golden.shape).astype(int) - golden)
+    return f"{int((off > 0).sum())} of {ours.size} bytes differ, by {off.max()} at most" if off.any() else None
+
+
+class Judge:
+    def __init__(self, tool):
+        self.tool, self.ways = tool, tool.ways()
+        self.counts = collections.Counter()
+        self.classes = collections.Counter()
+        self.cases = collections.Counter()  # (file, kind): how many
+        self.failures = collections.defaultdict(dict)  # number: {what: details}
+        self.cells = collections.Counter()  # (what, file, kind): how many
+
+    def fail(self, trial, what, details):
+        for name, (_, differs, holds) in CLASSES.items():
+            if what in differs and holds(trial.data):
+                self.classes[name] += 1
+                return
+        if what not in self.failures[trial.number]:
+            self.failures[trial.number][what] = details
+            self.cells[what, trial.file, trial.kind] += 1
+
+    def judge(self, trial):
+        strict = Picture("", trial.data, most_pixels=MOST_PIXELS)
+        if strict.size and strict.size[0] * strict.size[1] > MOST_PIXELS:
+            self.counts["claims too many pixels, not compared"] += 1
+            return
+        self.cases[trial.file, trial.kind] += 1
+        if strict.error is None and not strict.is_ours:
+            strict.error = "it has become another format"
+        asked = geometries(trial, strict.size if strict.error is None else self.likely_size(trial))
+        plain = {name: self.tool.make(trial.data, **for_tool(geometry)) for name, geometry in asked.items()}
+        for name, (code, message) in plain.items():
+            if code not in (0, *REFUSALS):
+                self.fail(trial, "error of another kind", f"{name}: code {code}, {message.decode(errors='replace')}")
+        self.judge_whole(trial, strict, plain, asked)
+        self.judge_crops(trial, strict, plain, asked)
+        self.judge_paths(trial, plain, asked)
+
+    def likely_size(self, trial):
+        """Of a picture that Pillow refuses: one that it has whichever way up it is."""
+        truncated = Picture("", trial.data, truncated=True, most_pixels=MOST_PIXELS)
+        if truncated.error is None:
+            return truncated.size
+        is_header_whole = all(splice.at >= trial.anatomy.begin for splice in trial.splices)
+        side = min(Picture("", trial.original).size) if is_header_whole else min(truncated.size or (1,))
+        return (side, side)
+
+    def judge_whole(self, trial, strict, plain, asked):
+        for name in ("whole", "whole shrunk"):
+            code, answer = plain[name]
+            if strict.error:
+                if code == 0:
+                    self.fail(trial, "whole: delivered, Pillow refuses", f"{name}: Pillow says {strict.error}")
+            elif code != 0:
+                self.fail(trial, "whole: refused, Pillow delivers", f"{name}: {answer.decode(errors='replace')}")
+            elif differs := difference(answer, strict.rgb, asked[name]):
+                self.fail(trial, "whole: other pixels", f"{name}: {differs}")
+        self.counts["whole pictures refused by both" if strict.error and plain["whole"][0] else "whole pictures delivered"] += 1
+
+    def judge_crops(self, trial, strict, plain, asked):
+        original = Picture("", trial.original).rgb
+        golden = None if strict.error else strict.rgb
+        if golden and plain["whole"][0] == 0 and difference(plain["whole"][1], golden, {}) and is_incomplete_progressive(trial.data):
+            golden = Image.frombytes("RGB", golden.size, plain["whole"][1])
+        for name, geometry in asked.items():
+            if name.startswith("whole"):
+                continue
+            code, answer = plain[name]
+            box = f"{name} {geometry}"
+            if not trial.is_jpeg and (code == 0) != (plain["whole"][0] == 0):
+                self.fail(trial, "crop: not the whole's verdict", f"{box}: {'delivered' if code == 0 else answer.decode(errors='replace')}")
+            if golden and code == 0:
+                if differs := difference(answer, golden, geometry):
+                    self.fail(trial, "crop: other pixels than Pillow's", f"{box}: {differs}")
+                self.counts["crops of delivered pictures"] += 1
+            elif golden and trial.is_jpeg:
+                self.counts["crops refused of delivered pictures"] += 1
+                if not trial.hits_coded_data() and not difference(golden.tobytes(), original, {}):
+                    self.fail(trial, "crop: refused without a cause", f"{box}: {answer.decode(errors='replace')}")
+            elif code == 0 and trial.is_jpeg:
+                self.counts["crops delivered of refused pictures"] += 1
+                self.judge_unseen(trial, answer, box, geometry)
+            elif code != 0:
+                self.counts["crops of refused pictures refused"] += 1
+
+    def judge_unseen(self, trial, answer, box, geometry):
+        """A crop that was delivered though Pillow refuses the picture: is it untouched?"""
+        data = trial.header_damaged()
+        undamaged = Picture("", data, most_pixels=MOST_PIXELS) if data is not None else None
+        if undamaged is None or undamaged.error:
+            return self.fail(trial, "crop: delivered from a damaged header", f"{box}: {undamaged and undamaged.error}")
+        if differs := difference(answer, undamaged.rgb, geometry):
+            return self.fail(trial, "crop: damage delivered, Pillow refuses", f"{box}: {differs}")
+        return None
+
+    def judge_paths(self, trial, plain, asked):
+        names = list(asked)
+        if trial.is_jpeg:
+            for touch in ("index made", "by the index"):
+                trial.rng.shuffle(names)
+                self.same(trial, touch, plain, asked, names, indexed=1)
+        others = trial.rng.sample(range(1, len(self.ways)), min(2, len(self.ways) - 1)) if trial.is_jpeg else []
+        for way in sorted({*others, len(self.ways) - 1}):
+            self.same(trial, self.ways[way], plain, asked, names, way=way, indexed=trial.rng.randrange(2))
+        fast = {}
+        for name in names:
+            fast[name] = self.tool.make(trial.data, **for_tool(asked[name]), fast=1)
+            if (fast[name][0] == 0) != (plain[name][0] == 0):
+                self.fail(trial, "fast: another verdict", f"{name} {asked[name]}: {verdict(fast[name])}, exact: {verdict(plain[name])}")
+        if trial.is_jpeg:
+            self.same(trial, "fast by the index", fast, asked, names, fast=1, indexed=1)
+
+    def same(self, trial, path, expected, asked, names, **how):
+        before = self.tool.index_hits
+        for name in names:
+            answer = self.tool.make(trial.data, **for_tool(asked[name]), **how)
+            self.counts["tensors of other paths compared"] += 1
+            if (answer[0] == 0) != (expected[name][0] == 0):
+                details = f"{path}: {name} {asked[name]}: {verdict(answer)}, but {verdict(expected[name])}"
+                self.fail(trial, "paths: another verdict", details)
+            elif answer[0] == 0 and answer[1] != expected[name][1]:
+                self.fail(trial, "paths: other pixels", f"{path}: {name} {asked[name]}")
+        if how.get("indexed") and how.get("way", 0) == 0:
+            self.counts["tensors made by an index"] += max(self.tool.index_hits - before, 0)
+
+
+def verdict(answer):
+    return "delivered" if answer[0] == 0 else f"refused ({answer[1].decode(errors='replace')})"
+
+
+# --- the report ------------------------------------------------------------------------------------------------------------------------------
+
+
+def report(judge, trial, keep):
+    failures = judge.failures.get(trial.number)
+    if not failures:
+        return
+    print(f"FAIL --only {trial.number}: {trial}")
+    for what, details in failures.items():
+        print(f"     {what}: {details}", flush=True)
+    if keep:
+        suffix = "jpg" if trial.is_jpeg else trial.file.split()[0]
+        with open(os.path.join(keep, f"{trial.number}_{trial.file}_{trial.kind}.{suffix}".replace(" ", "_")), "wb") as file:
+            file.write(trial.data)
+
+
+def print_table(judge):
+    """What failed: a row each kind of file and damage, `failed/tried`."""
+    for what in sorted({cell[0] for cell in judge.cells}):
+        rows = collections.Counter({(file, kind): n for (w, file, kind), n in judge.cells.items() if w == what})
+        print(f"\n{what}: {sum(rows.values())} files")
+        for file in sorted({row[0] for row in rows}):
+            kinds = [f"{kind} {n}/{judge.cases[file, kind]}" for (f, kind), n in sorted(rows.items()) if f == file]
+            print(f"  {file:14} {', '.join(kinds)}")
+    print()
+    for what, count in sorted(judge.counts.items()):
+        print(f"{count:8} {what}")
+    for name, (reason, _, _) in CLASSES.items():
+        print(f"{judge.classes[name]:8} differences of class {name!r} ({reason}){'' if judge.classes[name] else ': UNUSED'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tool", help="the built millrace_decode_tool")
+    parser.add_argument("--data", default=os.environ.get("MILLRACE_TEST_DATA"))
+    parser.add_argument("--count", type=int, help="damaged files; 2000, or 200 without test data")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="this damage alone")
+    parser.add_argument("--keep", help="a folder for the files that fail")
+    arguments = parser.parse_args()
+
+    warnings.simplefilter("ignore")
+    if not arguments.data:
+        print("SKIPPED: real files (MILLRACE_TEST_DATA is not set); damaging only pictures made here")
+    if arguments.keep:
+        os.makedirs(arguments.keep, exist_ok=True)
+    originals, judge = Originals(arguments.data), Judge(Tool(arguments.tool))
+    count = arguments.count or (2000 if arguments.data else 200)
+    for number in range(count) if arguments.only is None else [arguments.only]:
+        trial = Trial(originals, arguments.seed, number)
+        judge.judge(trial)
+        report(judge, trial, arguments.keep)
+    print_table(judge)
+    print(f"{sum(judge.cases.values())} damaged files compared with Pillow {Image.__version__}: {len(judge.failures)} with differences")
+    return 1 if judge.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

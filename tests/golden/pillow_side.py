@@ -1,0 +1,73 @@
+"""Pillow's side of the comparisons: its verdict on a file, its pixels, what it makes of them, and files that it writes.
+
+Ends the program with status 77, which ctest counts as skipped, where Pillow or numpy is missing.
+"""
+
+import io
+import sys
+
+try:
+    import numpy
+    from PIL import Image, ImageFile, ImageOps
+except ImportError as missing:
+    print(f"SKIPPED: {missing}; install tests/golden/requirements.txt")
+    sys.exit(77)
+
+Image.MAX_IMAGE_PIXELS = None
+
+FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
+FORMATS = ["JPEG", "MPO", "PNG", "WEBP"]
+
+
+class Picture:
+    """What Pillow makes of a file, upright and in RGB; or why it does not. `size` is None where it cannot even be opened.
+
+    truncated: LOAD_TRUNCATED_IMAGES, with which Pillow makes something of most damaged files. most_pixels: of what claims more, only
+    the size is read.
+    """
+
+    def __init__(self, name, data, truncated=False, most_pixels=None):
+        self.name, self.data, self.error, self.is_ours, self.size = name, data, None, True, None
+        ImageFile.LOAD_TRUNCATED_IMAGES = truncated
+        try:
+            with Image.open(io.BytesIO(data)) as image:
+                self.is_ours, self.size = image.format in FORMATS, image.size
+                if most_pixels is None or image.width * image.height <= most_pixels:
+                    self.rgb = ImageOps.exif_transpose(image).convert("RGB")
+                    self.size = self.rgb.size
+        except Exception as error:  # whatever Pillow raises is its verdict
+            self.error = f"{type(error).__name__}: {error}"
+
+
+def with_pillow(image, crop=None, size=None, window=None, flip=0, resampling=2, channels=0):
+    if crop:
+        image = image.crop(crop)
+    if size:
+        image = image.resize(size, Image.Resampling[FILTERS[resampling]])
+    if window:
+        image = image.crop((window[0], window[1], window[0] + window[2], window[1] + window[3]))
+    if flip:
+        image = ImageOps.mirror(image)
+    pixels = numpy.asarray(image.convert("L") if channels == 2 else image)
+    return pixels[:, :, ::-1] if channels == 1 else pixels
+
+
+def noisy_gradient(rng, width, height, bands):
+    generator = numpy.random.default_rng(rng.getrandbits(64))
+    y, x = numpy.mgrid[0:height, 0:width]
+    base = numpy.stack([(x * (3 + band) + y * (5 - band)) % 256 for band in range(bands)], axis=-1)
+    noise = generator.normal(0, 12, base.shape)
+    edges = 90 * ((x // 13 + y // 17) % 2)[..., None]
+    return numpy.clip(base * 0.6 + edges + noise, 0, 255).astype(numpy.uint8)
+
+
+def exif_with(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif.tobytes()
+
+
+def saved(image, **options):
+    file = io.BytesIO()
+    image.save(file, **options)
+    return file.getvalue()
