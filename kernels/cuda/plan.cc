@@ -127,7 +127,7 @@ std::string_view Planner::add(const ImageRequest& request, std::uint64_t tensor)
   const auto header = jpeg::read_header(request.file_untrusted, jpeg::Chroma::kQuarter);
   if (!header) return "not a sequential Huffman-coded JPEG file of a sampling that the kernels have, or an odd one";
   if (header->scan.size() > std::min(settings_.most_scan_bytes, kMostScanBytes)) return "too large a file";
-  if (!has_end(header->scan)) return "no marker ends the data";
+  if (!has_end(header->scan)) return "no end-of-image marker behind the scan's data";
   ImageJob job{};
   put_frame(*header, job);
   job.bytes = request.at + (request.file_untrusted.size() - header->scan.size());

@@ -50,11 +50,9 @@ Segment between(const SeekPlace& begin, const SeekPlace& end) {
 }  // namespace
 
 bool has_end(jpeg::FileBytes scan_untrusted) {
-  const std::size_t size = scan_untrusted.size();
-  if (size >= 2 && scan_untrusted[size - 2] == 0xFF && scan_untrusted[size - 1] == 0xD9) return true;
   for (jpeg::FileBytes left = scan_untrusted;;) {
     const jpeg::MarkerPlace marker = jpeg::find_marker(left, best_target());
-    if (!is_restart(marker.code)) return jpeg::ends_scan(marker.code);
+    if (!is_restart(marker.code)) return jpeg::ends_image(marker.code);
     left = left.subspan(marker.at + 2);
   }
 }

@@ -13,8 +13,8 @@
 
 namespace millrace::kernels::cuda {
 
-// Whether a marker ends the scan's data. A file that was cut off has none, and is an error wherever the crop lies.
-// Costs nothing where the file ends with EOI, else a walk over the bytes.
+// Whether EOI ends the scan's data, with no other marker in it but restarts. What has none was cut off or damaged, or
+// goes on with something that another decoder has to judge, wherever the crop lies. A walk over the bytes.
 bool has_end(jpeg::FileBytes scan_untrusted);
 
 // The segments between the index's places that meet `window`, appended in rising order. False, and nothing appended:

@@ -14,10 +14,10 @@ kernels::Size size_of(const JpegStream& stream) {
 
 // With our decoder and without it: what a sample sees.
 void check_outcome(ByteView file, kernels::Size size, const kernels::Box& box) {
-  PixelBuffer expected_buffer, buffer;
-  const auto expected = decode_jpeg(request_for(file, size, box), expected_buffer);
+  const LibjpegOutcome expected(file, size, box);
+  PixelBuffer buffer;
   for (const auto& decoder : decoders())
-    REQUIRE(same_outcome(expected, decode_jpeg(request_for(file, size, box), buffer, *decoder)));
+    REQUIRE(expected.agrees(decode_jpeg(request_for(file, size, box), buffer, *decoder)));
 }
 
 void check_random_stream(const JpegDraw& draw, std::mt19937& random, int boxes) {

@@ -59,16 +59,27 @@ std::vector<std::unique_ptr<Decoder>>& decoders() {
   return all;
 }
 
+LibjpegOutcome::LibjpegOutcome(ByteView file, kernels::Size size, const kernels::Box& box)
+    : part_(decode_jpeg(request_for(file, size, box), buffer_)), of_whole_(part_) {
+  if (part_) return;
+  const auto picture = decode_jpeg(request_for(file, size, whole(size)), whole_buffer_);
+  if (picture) of_whole_ = picture->crop(box);
+}
+
+bool LibjpegOutcome::agrees(const Result<kernels::U8View>& ours) const {
+  return same_outcome(part_, ours) || same_outcome(of_whole_, ours);
+}
+
 int check_all(ByteView file, kernels::Size size, const kernels::Box& box) {
-  PixelBuffer expected_buffer, buffer;
-  const auto expected = decode_jpeg(request_for(file, size, box), expected_buffer);
+  const LibjpegOutcome expected(file, size, box);
+  PixelBuffer buffer;
   int taken = 0;
   for (const auto& decoder : decoders()) {
     const auto decoded = decode_jpeg_fast(request_for(file, size, box), buffer, *decoder);
     if (!decoded) continue;
     ++taken;
     CAPTURE(size.width, size.height, box.left, box.top, box.width, box.height, taken);
-    REQUIRE(same_outcome(expected, *decoded));
+    REQUIRE(expected.agrees(*decoded));
   }
   return taken;
 }

@@ -36,6 +36,18 @@ bool same_outcome(const Result<kernels::U8View>& a, const Result<kernels::U8View
 // processor lacks.
 std::vector<std::unique_ptr<kernels::jpeg::Decoder>>& decoders();
 
+// libjpeg-turbo's outcome of a box. It calls a part damaged by all of the rows that it reads for it, of which ours may
+// need less; so a decoder of ours agrees, too, with the pixels of the whole picture there.
+class LibjpegOutcome {
+ public:
+  LibjpegOutcome(ByteView file, kernels::Size size, const kernels::Box& box);
+  bool agrees(const Result<kernels::U8View>& ours) const;
+
+ private:
+  PixelBuffer buffer_, whole_buffer_;
+  Result<kernels::U8View> part_, of_whole_;
+};
+
 // How many of the decoders took the file themselves; all of them came to libjpeg-turbo's outcome.
 int check_all(ByteView file, kernels::Size size, const kernels::Box& box);
 

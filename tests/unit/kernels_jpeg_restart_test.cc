@@ -41,6 +41,11 @@ JpegStream draw_restarting(std::mt19937& random, int interval) {
       random);
 }
 
+// Whether markers are other than they should be; else only the data between them is.
+bool changes_markers(RestartDamage kind) {
+  return kind != RestartDamage::kMore && kind != RestartDamage::kFewer && kind != RestartDamage::kSwapped;
+}
+
 // A whole interval, its marker with it, is other data of as many bytes.
 void spoil(File& file, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) file[i] = std::byte(static_cast<unsigned>(i * 37 % 255));
@@ -74,12 +79,13 @@ TEST_CASE("every kind of damage to restart markers has libjpeg-turbo's outcome",
       const File file = damage_restart(written, static_cast<RestartDamage>(kind), random);
       const kernels::Size size = size_of(stream);
       CAPTURE(kind, i, stream.restart_interval);
-      if (file != written.bytes) whole_taken += check_all(file, size, whole(size)) > 0;
+      if (file == written.bytes) continue;
+      whole_taken += check_all(file, size, whole(size)) > 0;
       for (int box = 0; box < 4; ++box) taken += check_all(file, size, random_box(random, size)) > 0;
     }
     CAPTURE(kind);
     REQUIRE((kind == static_cast<int>(RestartDamage::kSwapped) || whole_taken < rounds(60) / 6));
-    REQUIRE(taken > 0);
+    REQUIRE((taken > 0) != changes_markers(static_cast<RestartDamage>(kind)));
   }
 }
 
@@ -120,7 +126,7 @@ TEST_CASE("damage in intervals that a box does not meet changes nothing", "[back
   }
 }
 
-TEST_CASE("damage behind a box is its own where libjpeg-turbo reads on to it, in the same row of MCUs",
+TEST_CASE("a restart marker that is missing or wrong leaves the file to libjpeg-turbo, wherever the box lies",
           "[backend][restart]") {
   std::mt19937 random(76);
   constexpr int kColumns = 12;
@@ -138,9 +144,12 @@ TEST_CASE("damage behind a box is its own where libjpeg-turbo reads on to it, in
     };
     CAPTURE(i);
 
+    File renumbered = written.bytes;
+    renumbered[restarts_of(written).back() + 1] ^= std::byte{1};
+
     REQUIRE(check_all(cut_off_behind(2), size_of(stream), in_first_mcu) == 0);
-    REQUIRE(check_all(cut_off_behind(3 * kColumns), size_of(stream), in_first_mcu) ==
-            static_cast<int>(decoders().size()));
+    REQUIRE(check_all(cut_off_behind(3 * kColumns), size_of(stream), in_first_mcu) == 0);
+    REQUIRE(check_all(renumbered, size_of(stream), in_first_mcu) == 0);
   }
 }
 
@@ -168,10 +177,9 @@ TEST_CASE("restarts in a grey JPEG with a vertical factor are libjpeg-turbo's af
     File file = written.bytes;
     file[restarts_of(written)[4] + 1] = std::byte{0x05};
     file.resize(written.end);
-    for (const File& tried : {written.bytes, file}) {
-      CAPTURE(v);
-      REQUIRE((check_all(tried, {64, 64}, {0, 0, 20, 8}) > 0) == (v == 1));
-    }
+    CAPTURE(v);
+    REQUIRE((check_all(written.bytes, {64, 64}, {0, 0, 20, 8}) > 0) == (v == 1));
+    REQUIRE(check_all(file, {64, 64}, {0, 0, 20, 8}) == 0);
   }
 }
 

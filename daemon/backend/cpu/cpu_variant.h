@@ -13,7 +13,7 @@
 namespace millrace {
 
 struct CpuVariant {
-  kernels::Target target = kernels::best_target();  // kScalar: libjpeg-turbo decodes JPEG
+  kernels::Target target = kernels::best_target();  // kScalar: libjpeg-turbo decodes JPEG without restart markers
   kernels::jpeg::Streams streams = kernels::jpeg::Streams::kTwo;
   std::optional<kernels::jpeg::SegmentPath> segments;  // nullopt: the target's usual one
 

@@ -28,6 +28,12 @@ struct DecodeRequest {
   IndexUse* index = nullptr;  // of a JPEG file; nullptr: none is used or made
   // 2, 4 or 8: so many times fewer samples a side, rounded up, of which `box` counts. By libjpeg-turbo alone.
   int reduction = 1;
+
+  // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.
+  bool is_whole() const {
+    const auto reduced = [this](int side) { return (side + reduction - 1) / reduction; };
+    return box == kernels::Box{0, 0, reduced(stored.width), reduced(stored.height)};
+  }
 };
 
 using Clock = std::chrono::steady_clock;

@@ -97,13 +97,24 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
 // Whose turn it is to decode a JPEG file: everybody's, or libjpeg-turbo's, because ours has tried.
 enum class JpegTurn : std::uint8_t { kAny, kLibjpegTurbo };
 
+// Our own decoder for a JPEG file; nullptr: libjpeg-turbo's turn from the start. Without vectors that one is faster;
+// but files with restart markers are ours on every processor, because a decoder that skips intervals does not see all
+// the damage that the other one does.
+kernels::jpeg::Decoder* decoder_for(ByteView bytes, ImageWorkspace& workspace) {
+  if (workspace.jpeg() == nullptr || workspace.has_vectors()) return workspace.jpeg();
+  const auto header = kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+  return header && kernels::jpeg::has_restarts(*header) ? workspace.jpeg() : nullptr;
+}
+
 Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace,
                                JpegTurn turn) {
   PixelBuffer& buffer = workspace.decoded();
   switch (format) {
-    case ImageFormat::kJpeg:
-      if (turn == JpegTurn::kLibjpegTurbo || workspace.jpeg() == nullptr) return decode_jpeg(request, buffer);
-      return decode_jpeg(request, buffer, *workspace.jpeg());
+    case ImageFormat::kJpeg: {
+      kernels::jpeg::Decoder* const ours =
+          turn == JpegTurn::kAny ? decoder_for(request.bytes_untrusted, workspace) : nullptr;
+      return ours != nullptr ? decode_jpeg(request, buffer, *ours) : decode_jpeg(request, buffer);
+    }
     case ImageFormat::kPng:
       return decode_png(request, buffer);
     case ImageFormat::kWebp:
@@ -157,8 +168,20 @@ bool has_fused_form(const kernels::ResampleSpec& spec) {
   return spec.filter != kernels::Filter::kNearest;
 }
 
-// The part of the oriented picture that the window depends on.
-kernels::Box needed_box(const SampleGeometry& geometry, const Recipe& recipe, kernels::Workspace& workspace) {
+// Whether the tensor shows all of the picture, so that its verdict is the picture's.
+bool shows_all(const SampleTask& task) {
+  const auto covers = [](const Box& box, kernels::Size size) {
+    return box.width == size.width && box.height == size.height;
+  };
+  return covers(task.geometry.crop, to_kernels(oriented_size(task.image.info))) &&
+         covers(task.geometry.window, to_kernels(task.geometry.resized));
+}
+
+// The part of the oriented picture that the window depends on. All of a picture that is shown whole, where `nearest`
+// may pick out less.
+kernels::Box needed_box(const SampleTask& task, const Recipe& recipe, kernels::Workspace& workspace) {
+  const SampleGeometry& geometry = task.geometry;
+  if (shows_all(task)) return to_kernels(geometry.crop);
   const kernels::Box needed = kernels::needed_source(workspace.plan(resample_spec(geometry, recipe, 3)));
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
@@ -203,8 +226,8 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                            .table = workspace.store_table(recipe),
                            .tensor = task.out};
   kernels::Workspace& arithmetic = workspace.arithmetic();
-  if (workspace.jpeg() != nullptr) {
-    const FusedTools tools{*workspace.jpeg(), workspace.planes(), arithmetic, workspace.decoded()};
+  if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace)) {
+    const FusedTools tools{*ours, workspace.planes(), arithmetic, workspace.decoded()};
     auto made = fidelity == Fidelity::kFast ? make_fast_from_jpeg(request, output, tools)
                                             : make_exact_from_jpeg(request, output, tools);
     if (made) return made;
@@ -232,7 +255,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
       return fused->made;
     }
   }
-  const kernels::Box needed = needed_box(task.geometry, recipe, workspace.arithmetic());
+  const kernels::Box needed = needed_box(task, recipe, workspace.arithmetic());
   const Result<kernels::U8View> part =
       decode_upright(task, needed, begun + limits.time, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny);
   const Clock::time_point decoded = Clock::now();
@@ -249,8 +272,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCache* cache)
     : variant_(variant), cache_(cache), kernels_(std::in_place, variant.target), planes_(variant.target) {
-  const bool ours = path == JpegPath::kFastest && variant.target != kernels::Target::kScalar;
-  if (!ours) return;
+  if (path != JpegPath::kFastest) return;
   jpeg_.emplace(variant.target, variant.streams,
                 variant.segments.value_or(kernels::jpeg::usual_segment_path(variant.target)));
 }

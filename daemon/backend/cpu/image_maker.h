@@ -23,7 +23,7 @@ namespace millrace {
 
 // Who decodes JPEG. The pixels are the same.
 enum class JpegPath : std::uint8_t {
-  kFastest,       // our own decoder where the file is for it and the processor has AVX2
+  kFastest,       // our own decoder where the file is for it, and the processor has AVX2 or the file restart markers
   kLibjpegTurbo,  // for comparing
 };
 
@@ -41,6 +41,7 @@ class ImageWorkspace {
   kernels::Workspace& arithmetic() { return *kernels_; }
   // nullptr: libjpeg-turbo decodes everything.
   kernels::jpeg::Decoder* jpeg() { return jpeg_ ? &*jpeg_ : nullptr; }
+  bool has_vectors() const { return variant_.target != kernels::Target::kScalar; }
   kernels::PlaneResampler& planes() { return planes_; }
   SeekCache* cache() { return cache_; }
   // Built when it is not one of the last few asked for; good until the next call.

@@ -10,6 +10,7 @@
 #include <jerror.h>
 
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/jpeg/restart_intervals.h"
 
 namespace millrace {
 namespace {
@@ -20,8 +21,9 @@ constexpr std::size_t kBaseBytes = std::size_t{64}
 constexpr std::size_t kBytesPerPixel = 12;  // coefficients of four components of 2 bytes, padded
 constexpr unsigned kCallsPerClock = 16;     // the progress callback looks at the clock once in so many calls
 constexpr std::size_t kPixelsPerSkip = std::size_t{1} << 23;
+constexpr std::size_t kBlockBytes = std::size_t{64} << 10;  // Pillow gives libjpeg a file in blocks of so many
 
-enum class Failure { kNone, kLibrary, kTruncated, kScans, kDeadline, kMemory, kSize, kComponents };
+enum class Failure { kNone, kLibrary, kDamaged, kTruncated, kScans, kDeadline, kMemory, kSize, kComponents };
 
 // One decoding. libjpeg reports errors by longjmp, so nothing in here or on the stack above it has a destructor.
 struct Decoding {
@@ -33,6 +35,10 @@ struct Decoding {
   Failure failure;
   unsigned calls;
   Clock::time_point deadline;
+  const JOCTET* block_end;  // libjpeg's own place in a block is not up to date when it asks for the next one
+  const JOCTET* file_end;
+  bool finishing;  // all rows are there: the block at hand is the last that is looked at
+  int damage;      // the first warning of the entropy decoder; 0: none
   kernels::U8View pixels;
 };
 
@@ -54,22 +60,50 @@ void on_error(j_common_ptr jpeg) {
   fail(decoding_of(jpeg), Failure::kLibrary);
 }
 
+// Whether data was missing, or not what an encoder writes. Not: bytes too many before a marker, which change nothing.
+bool is_damage(int warning) {
+  switch (warning) {
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_HIT_MARKER:
+    case JWRN_MUST_RESYNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void on_message(j_common_ptr jpeg, int level) {
-  if (level < 0) ++jpeg->err->num_warnings;
+  if (level >= 0) return;
+  ++jpeg->err->num_warnings;
+  Decoding& decoding = decoding_of(jpeg);
+  if (decoding.damage == 0 && is_damage(jpeg->err->msg_code)) decoding.damage = jpeg->err->msg_code;
 }
 
 void ignore_message(j_common_ptr) {}
 void ignore(j_decompress_ptr) {}
 
-boolean on_end_of_bytes(j_decompress_ptr jpeg) {
-  fail(decoding_of(jpeg), Failure::kTruncated);
+// The next block. Pillow's verdict depends on the blocks: what follows the image counts only if it is in the same one.
+boolean on_end_of_block(j_decompress_ptr jpeg) {
+  Decoding& decoding = decoding_of(jpeg);
+  if (decoding.finishing) return FALSE;
+  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
+  if (left == 0) fail(decoding, Failure::kTruncated);
+  jpeg->src->next_input_byte = decoding.block_end;
+  jpeg->src->bytes_in_buffer = std::min(kBlockBytes, left);
+  decoding.block_end += jpeg->src->bytes_in_buffer;
+  return TRUE;
 }
 
 void skip_bytes(j_decompress_ptr jpeg, long count) {
-  if (count <= 0) return;
-  if (static_cast<std::size_t>(count) > jpeg->src->bytes_in_buffer) fail(decoding_of(jpeg), Failure::kTruncated);
-  jpeg->src->next_input_byte += count;
-  jpeg->src->bytes_in_buffer -= static_cast<std::size_t>(count);
+  auto left = static_cast<std::size_t>(std::max(0L, count));
+  while (left > 0) {
+    if (jpeg->src->bytes_in_buffer == 0 && !on_end_of_block(jpeg)) return;
+    const std::size_t skipped = std::min(left, jpeg->src->bytes_in_buffer);
+    jpeg->src->next_input_byte += skipped;
+    jpeg->src->bytes_in_buffer -= skipped;
+    left -= skipped;
+  }
 }
 
 void on_progress(j_common_ptr jpeg) {
@@ -91,15 +125,20 @@ void prepare(Decoding& decoding) {
   decoding.progress.progress_monitor = on_progress;
   decoding.failure = Failure::kNone;
   decoding.calls = 0;
+  decoding.finishing = false;
+  decoding.damage = 0;
 }
 
 void read_header(Decoding& decoding, ByteView bytes_untrusted) {
   jpeg_create_decompress(&decoding.jpeg);
   decoding.jpeg.progress = &decoding.progress;
-  decoding.source = {.next_input_byte = reinterpret_cast<const JOCTET*>(bytes_untrusted.data()),
-                     .bytes_in_buffer = bytes_untrusted.size(),
+  const auto* const begin = reinterpret_cast<const JOCTET*>(bytes_untrusted.data());
+  decoding.block_end = begin;
+  decoding.file_end = begin + bytes_untrusted.size();
+  decoding.source = {.next_input_byte = begin,
+                     .bytes_in_buffer = 0,
                      .init_source = ignore,
-                     .fill_input_buffer = on_end_of_bytes,
+                     .fill_input_buffer = on_end_of_block,
                      .skip_input_data = skip_bytes,
                      .resync_to_restart = jpeg_resync_to_restart,
                      .term_source = ignore};
@@ -109,23 +148,6 @@ void read_header(Decoding& decoding, ByteView bytes_untrusted) {
 
 kernels::Size size_of(const jpeg_decompress_struct& jpeg) {
   return {static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
-}
-
-// Whether a marker ends the scan's data. Entropy-coded data cannot contain one (T.81 B.1.1.5) but for restarts, so a
-// file that was cut off lacks it. Looked for from the back, where others have it at once.
-bool has_marker_after_data(const jpeg_source_mgr& source) {
-  const JOCTET* const begin = source.next_input_byte;
-  std::size_t left = source.bytes_in_buffer;
-  while (left >= 2) {
-    const void* const found = memrchr(begin, 0xFF, left - 1);
-    if (found == nullptr) return false;
-    left = static_cast<std::size_t>(static_cast<const JOCTET*>(found) - begin);
-    const int code = begin[left + 1];
-    const bool restart = code >= JPEG_RST0 && code < JPEG_RST0 + 8;
-    if (code != 0 && code != 0xFF && !restart) return true;
-    ++left;
-  }
-  return false;
 }
 
 void choose_output(jpeg_decompress_struct& jpeg, int reduction) {
@@ -141,8 +163,6 @@ void start(Decoding& decoding, const DecodeRequest& request) {
   if (size_of(jpeg) != request.stored) fail(decoding, Failure::kSize);
   if (jpeg.num_components != 1 && jpeg.num_components != 3 && jpeg.num_components != 4)
     fail(decoding, Failure::kComponents);
-  // Files of several scans are read to the end anyway.
-  if (!jpeg_has_multiple_scans(&jpeg) && !has_marker_after_data(decoding.source)) fail(decoding, Failure::kTruncated);
   choose_output(jpeg, request.reduction);
   jpeg.mem->max_memory_to_use = static_cast<long>(kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height);
   jpeg_start_decompress(&jpeg);
@@ -161,6 +181,18 @@ bool crops_exactly(jpeg_decompress_struct& jpeg) {
   const int h = component[0].h_samp_factor;
   const int v = component[0].v_samp_factor;
   return (h <= 2 && v <= 2) || (h == 4 && v == 1);
+}
+
+// Whether the only scan, whose data begins at `begin`, has all markers that it should have up to EOI, and no others: so
+// the rows behind a box need not be decoded to know what becomes of the file. Files of several scans are read to their
+// end anyway.
+bool is_well_marked(const Decoding& decoding, const JOCTET* begin) {
+  const jpeg_decompress_struct& jpeg = decoding.jpeg;
+  const std::int64_t mcus = std::int64_t{jpeg.MCUs_per_row} * jpeg.MCU_rows_in_scan;
+  const std::int64_t interval = jpeg.restart_interval == 0 ? mcus : jpeg.restart_interval;
+  const std::int64_t intervals = (mcus + interval - 1) / interval;
+  const kernels::jpeg::FileBytes scan{begin, static_cast<std::size_t>(decoding.file_end - begin)};
+  return kernels::jpeg::RestartIntervals(scan, intervals, kernels::best_target()).skip_to(intervals);
 }
 
 // Leaves out the columns that `box` does not depend on. Returns the column where rows begin from now on.
@@ -202,11 +234,22 @@ void read_rows(Decoding& decoding, const kernels::Box& box, std::uint8_t* memory
   }
 }
 
-void read_box(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buffer) {
+// The rows that are left, into one of `memory`, and what follows them, as jpeg_finish_decompress() sees it.
+void read_on(Decoding& decoding, std::uint8_t* memory) {
+  jpeg_decompress_struct& jpeg = decoding.jpeg;
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW row = memory;
+    jpeg_read_scanlines(&jpeg, &row, 1);
+  }
+  decoding.finishing = true;
+  jpeg_finish_decompress(&jpeg);  // FALSE: the block or the file ends first, of which Pillow takes no note
+}
+
+void read_box(Decoding& decoding, const DecodeRequest& request, bool reads_on, PixelBuffer& buffer) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
   const kernels::Box& box = request.box;
   int left = 0;
-  if (request.reduction == 1 && crops_exactly(jpeg)) {
+  if (!reads_on && request.reduction == 1 && crops_exactly(jpeg)) {
     left = crop_columns(jpeg, box);
     skip_rows(decoding, box);
   }
@@ -214,6 +257,8 @@ void read_box(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buf
   std::uint8_t* const memory = buffer.reserve(pitch * static_cast<std::size_t>(box.height + 1));
   if (memory == nullptr) fail(decoding, Failure::kMemory);
   read_rows(decoding, box, memory, pitch);
+  if (decoding.damage != 0 && !request.is_whole()) fail(decoding, Failure::kDamaged);
+  if (reads_on) read_on(decoding, memory);
   const int channels = jpeg.num_components == 1 ? 1 : 3;
   decoding.pixels = {memory + pitch + std::ptrdiff_t{box.left - left} * channels, box.width, box.height, channels,
                      static_cast<std::ptrdiff_t>(pitch)};
@@ -225,8 +270,10 @@ void read_box(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buf
 bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buffer) {
   if (setjmp(decoding.on_failure) != 0) return false;
   read_header(decoding, request.bytes_untrusted);
+  const JOCTET* const scan = decoding.source.next_input_byte;
   start(decoding, request);
-  read_box(decoding, request, buffer);
+  const bool has_rest = !jpeg_has_multiple_scans(&decoding.jpeg);
+  read_box(decoding, request, has_rest && (request.is_whole() || !is_well_marked(decoding, scan)), buffer);
   return true;
 }
 
@@ -263,6 +310,9 @@ Error library_error(Decoding& decoding) {
 
 Error error_of(Decoding& decoding, kernels::Size expected) {
   switch (decoding.failure) {
+    case Failure::kDamaged:
+      decoding.errors.msg_code = decoding.damage;
+      break;
     case Failure::kTruncated:
       return {Code::kInvalid, "truncated JPEG: the file ends before the image does"};
     case Failure::kScans:

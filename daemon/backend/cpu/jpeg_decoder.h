@@ -5,9 +5,10 @@
 // libjpeg-turbo's skipping is bit-exact: sequential Huffman files in one scan with the usual samplings. All others are
 // decoded from the top, row by row.
 //
-// Verdicts: a file that was cut off (its data does not end with a marker) is an error, whatever the box, as in Pillow;
-// damage that libjpeg decodes with a warning (bad codes, data missing or too much before the marker) gives the pixels
-// that libjpeg gives. Other damage is an error where libjpeg meets it; below the box it does not look.
+// Verdicts (README.md, "When a damaged JPEG is an error"): of a whole picture Pillow's, which reads the file by 64 KiB
+// and goes on to the end marker; damage that libjpeg decodes with a warning gives the pixels that libjpeg gives. Of a
+// part the same, but that such a warning up to its last row is an error; and that behind this row only markers are
+// looked at where the scan has none but restarts in turns and EOI.
 #pragma once
 
 #include "daemon/backend/cpu/decode.h"

@@ -110,7 +110,7 @@ Outcome Decoder::decode_blocks(const Header& header, std::int64_t blocks, std::i
   link_mcu(header);
   if (has_restarts(header)) return decode_restarting_blocks(header, blocks, consumer);
   const std::optional<int> marker = unstuff_into_data(header.scan);
-  if (!marker || !ends_scan(*marker)) return Outcome::kNotHere;
+  if (!marker || !ends_image(*marker)) return Outcome::kNotHere;
   const double share = static_cast<double>(blocks) / static_cast<double>(of);
   return run({.blocks = blocks}, share, consumer) == ScanEnd::kOdd ? Outcome::kNotHere : Outcome::kDecoded;
 }
@@ -149,7 +149,7 @@ ScanEnd Decoder::run(ScanData scan, double share, BlockConsumer& consumer) {
 
 ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
   const std::optional<int> marker = unstuff_into_data(header.scan);
-  if (!marker || !ends_scan(*marker)) return ScanEnd::kOdd;
+  if (!marker || !ends_image(*marker)) return ScanEnd::kOdd;
   const std::int64_t blocks = assembler_.blocks_needed();
   if (seeking == nullptr) {
     const double share = static_cast<double>(blocks) / static_cast<double>(assembler_.blocks_of_image());
@@ -163,7 +163,7 @@ ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
 
 ScanEnd Decoder::decode_by_index(const Header& header, Seeking& seeking) {
   const auto data_bytes = static_cast<std::size_t>(index_.data_bytes());
-  if (header.scan[data_bytes] != 0xFF || !ends_scan(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
+  if (header.scan[data_bytes] != 0xFF || !ends_image(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
   const ScanEnd end = seek_.decode(index_, header.scan, mcu(), assembler_.window(), assembler_);
   const std::int64_t covered = index_.places().back().mcu * static_cast<std::int64_t>(mcu().size());
   const bool reaches = assembler_.blocks_needed() <= covered;

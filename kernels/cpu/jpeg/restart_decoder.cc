@@ -29,12 +29,11 @@ ScanEnd RestartDecoder::decode(const Header& header, std::span<const McuBlock> m
   if (!reserve(header.scan.size())) return ScanEnd::kOdd;
   const auto in_mcu = static_cast<std::int64_t>(mcu.size());
   tables_.build(mcu, static_cast<int>(std::min(interval_, kLongBlocks / in_mcu)));
-  RestartIntervals intervals(header.scan, (grid_.mcus() + interval_ - 1) / interval_, target_);
+  const std::int64_t count = (grid_.mcus() + interval_ - 1) / interval_;
+  RestartIntervals intervals(header.scan, count, target_);
   const ScanEnd end = decode_intervals(intervals, window);
   if (end != ScanEnd::kDone) return end;
-  // libjpeg-turbo reads the window's last row of MCUs to its end.
-  const std::int64_t behind_row = (std::int64_t{window.lines.end} * grid_.columns - 1) / interval_ + 1;
-  return intervals.skip_to(behind_row) && intervals.has_end() ? ScanEnd::kDone : ScanEnd::kOdd;
+  return intervals.skip_to(count) ? ScanEnd::kDone : ScanEnd::kOdd;  // a marker too many or too few is seen anywhere
 }
 
 ScanEnd RestartDecoder::decode_intervals(RestartIntervals& intervals, const McuWindow& window) {

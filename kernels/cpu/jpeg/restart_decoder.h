@@ -3,8 +3,9 @@
 // and of the others nothing behind the window's last MCU is decoded. Short intervals are decoded many at once, long
 // ones by two streams each.
 //
-// The data is hostile. An interval that is decoded to its end must end where its marker is, but for less than a byte;
-// damage in what is passed over goes unseen, for it changes no pixel of the window, in libjpeg-turbo neither.
+// The data is hostile. All markers must be there, up to EOI. An interval that is decoded to its end must end where its
+// marker is, but for less than a byte; other damage in what is passed over goes unseen, for it changes no pixel of the
+// window, in libjpeg-turbo neither.
 #pragma once
 
 #include <array>

@@ -1,18 +1,16 @@
 #include "kernels/cpu/jpeg/restart_intervals.h"
 
-#include <cstring>
-
 #include "kernels/cpu/jpeg/unstuff.h"
 
 namespace millrace::kernels::jpeg {
 namespace {
 
-constexpr int kRst0 = 0xD0, kRst7 = 0xD7;
+constexpr int kRst0 = 0xD0, kEoi = 0xD9;
 
 }  // namespace
 
-bool ends_scan(int code) {
-  return code > 0 && code != 0xFF && (code < kRst0 || code > kRst7);
+bool ends_image(int code) {
+  return code == kEoi;
 }
 
 bool RestartIntervals::skip_to(std::int64_t number) {
@@ -29,24 +27,12 @@ std::optional<std::size_t> RestartIntervals::take(std::uint8_t* out) {
   return unstuffed.size;
 }
 
-// Behind the marker of the interval at hand. The one that ends the scan stays.
+// Behind the marker of the interval at hand. The one that ends the image stays.
 bool RestartIntervals::pass(std::size_t at, int code) {
   const bool last = ++number_ == count_;
-  if (last ? !ends_scan(code) : code != kRst0 + (number_ - 1) % 8) return false;
+  if (last ? !ends_image(code) : code != kRst0 + (number_ - 1) % 8) return false;
   left_ = left_.subspan(last ? at : at + 2);
   return true;
-}
-
-bool RestartIntervals::has_end() const {
-  std::size_t size = left_.size();
-  while (size >= 2) {
-    const void* const found = memrchr(left_.data(), 0xFF, size - 1);
-    if (found == nullptr) return false;
-    const auto at = static_cast<std::size_t>(static_cast<const std::uint8_t*>(found) - left_.data());
-    if (ends_scan(left_[at + 1])) return true;
-    size = at + 1;
-  }
-  return false;
 }
 
 }  // namespace millrace::kernels::jpeg

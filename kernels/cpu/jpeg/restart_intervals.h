@@ -2,7 +2,7 @@
 // behind the last one.
 //
 // The bytes are hostile. Only intervals that libjpeg-turbo finds without resynchronising are taken: RST0 to RST7 in
-// turns, none missing, none too many, no fill bytes before them, another marker behind the last interval.
+// turns, none missing, none too many, no fill bytes before them, EOI behind the last interval.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace millrace::kernels::jpeg {
 
-// A marker that ends a scan's data and has libjpeg-turbo take no note of it. `code`: the byte behind the 0xFF; -1:
-// none.
-bool ends_scan(int code);
+// Whether a marker ends the image (EOI, T.81 B.2.1), so that nothing of the file counts that comes behind it. `code`:
+// the byte behind the 0xFF; -1: there is no marker.
+bool ends_image(int code);
 
 // A walk through a scan. Thread-bound(its owner).
 class RestartIntervals {
@@ -25,14 +25,11 @@ class RestartIntervals {
       : left_(scan_untrusted), count_(count), target_(target) {}
 
   // Goes on to an interval, which is not behind us, by the markers alone: what data stands between them does not matter
-  // to the intervals behind it. `count`: behind all of them. False: odd. REQUIRES: number <= count.
+  // to the intervals behind it. `count`: behind all of them, where EOI stands. False: odd. REQUIRES: number <= count.
   bool skip_to(std::int64_t number);
 
   // The interval at hand without its stuffing, as unstuff() gives it, and on to the next. Its size; nullopt: odd.
   std::optional<std::size_t> take(std::uint8_t* out);
-
-  // Whether some marker behind the intervals taken ends the scan. Looked for from the back, where files have it.
-  bool has_end() const;
 
  private:
   bool pass(std::size_t at, int code);
