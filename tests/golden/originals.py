@@ -4,8 +4,10 @@ import functools
 import io
 import os
 import random
+import struct
+import zlib
 
-from pillow_side import Image, exif_with, noisy_gradient, saved
+from pillow_side import Image, exif_with, noisy_gradient, numpy, saved
 
 LARGEST = 250_000  # bytes of a file: larger photographs only make the test longer
 
@@ -43,6 +45,24 @@ def png(image, rng):
     return saved(small.convert("I;16") if mode == "I;16" else small, format="PNG", **options)
 
 
+PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))  # x, y, dx, dy of Adam7
+
+
+def interlaced(image, rng):
+    """An interlaced PNG in many small chunks, which Pillow does not write."""
+    pixels = numpy.asarray(image.resize((rng.randint(1, 300), rng.randint(1, 200))))
+    rows = []
+    for x, y, dx, dy in PASSES:
+        rows += [b"\0" + row.tobytes() for row in pixels[y::dy, x::dx] if row.size]
+    stream, size = zlib.compress(b"".join(rows)), rng.choice((100, 8192))
+    height, width = pixels.shape[:2]
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 1))]
+    parts += [(b"IDAT", stream[at : at + size]) for at in range(0, len(stream), size)]
+    parts.append((b"IEND", b""))
+    written = (struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(written)
+
+
 def webp(image, rng, mode="RGB", **options):
     small = image.resize((rng.randint(4, 20) * 16, rng.randint(4, 20) * 16)).convert(mode)
     if mode == "RGBA":
@@ -61,12 +81,7 @@ def webp_alpha(image, rng):
 
 
 # The kinds of file; those that occur twice are drawn twice as often.
-KINDS = ["photo", "photo", "photo", again, restarts, restarts, progressive, png, png, webp, webp_lossless, webp_alpha]
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
+KINDS = ["photo", "photo", "photo", again, restarts, restarts, progressive, png, png, interlaced, webp, webp_lossless, webp_alpha]
 
 
 def files_in(folder):
@@ -78,21 +93,22 @@ class Originals:
     """The files to damage; `data`: the folder of test data, or None."""
 
     def __init__(self, data):
+        self.made = not data
         self.photos = files_in(os.path.join(data, "photos")) if data else [f"made {number}" for number in range(12)]
         self.kodak = files_in(os.path.join(data, "kodak")) if data else self.photos
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def source(self, path):
         """(a file's bytes, its picture)."""
-        if not os.path.exists(path):
+        if self.made:
             rng = random.Random(path)
-            made = noisy_gradient(rng, rng.randint(90, 260), rng.randint(90, 260), 3)
-            image = Image.fromarray(made)
+            image = Image.fromarray(noisy_gradient(rng, rng.randint(90, 260), rng.randint(90, 260), 3))
             return saved(image, format="JPEG", quality=90, subsampling=rng.choice((0, 2))), image
-        data = read(path)
+        with open(path, "rb") as file:
+            data = file.read()
         return data, Image.open(io.BytesIO(data)).convert("RGB")
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def file(self, kind, path):
         data, image = self.source(path)
         return data if kind == "photo" else kind(image, random.Random(f"{kind.__name__} {path}"))
@@ -100,6 +116,6 @@ class Originals:
     def draw(self, rng):
         """(kind, name of the source, bytes)."""
         kind = rng.choice(KINDS)
-        path = rng.choice(self.kodak if kind is png else self.photos)
+        path = rng.choice(self.kodak if kind in (png, interlaced) else self.photos)
         name = kind if kind == "photo" else kind.__name__.replace("_", " ")
         return name, os.path.basename(path), self.file(kind, path)

@@ -8,7 +8,7 @@ without it pictures that are made here are damaged, and fewer). Exit status 77: 
 
 What holds for every damaged file:
   - The whole picture, and all of it shrunk, is delivered where Pillow delivers it (LOAD_TRUNCATED_IMAGES off), with Pillow's pixels, and
-    refused where Pillow refuses it; CLASSES has the exceptions.
+    refused where Pillow refuses it; damage_classes.py has the exceptions.
   - A crop of a PNG or WebP has the whole picture's verdict.
   - A crop of a JPEG file that Pillow delivers is Pillow's, or an error, if the coded data or the picture was hit at all.
   - A crop of a JPEG file that Pillow refuses is an error, or the same crop of the file without the damage to its coded data: that may
@@ -22,57 +22,17 @@ import argparse
 import collections
 import os
 import random
-import re
 import sys
 import warnings
 
-from damages import Splice, anatomy_of, damaged, draw, jpeg_scans, jpeg_segments
+from damage_classes import CLASSES, is_incomplete_progressive
+from damages import Splice, anatomy_of, damaged, draw
 from decode_tool import Tool
 from originals import Originals
 from pillow_side import Image, Picture, numpy, with_pillow
 
 MOST_PIXELS = 4_000_000  # of a damaged header's claim; more is not compared, for it only takes long
 REFUSALS = {1: "INVALID_ARGUMENT", 9: "UNSUPPORTED"}  # what a damaged file may be called
-
-
-# --- where the answer differs from Pillow's on purpose ---------------------------------------------------------------------------------------
-
-
-def is_incomplete_progressive(data):
-    """Some of the low AC coefficients that libjpeg smooths by are in no scan to the last bit."""
-    known = {}
-    is_progressive, components = False, []
-    for marker, _, content in jpeg_segments(data):
-        if marker in (0xC2, 0xCA) and len(content) >= 6:
-            is_progressive, components = True, list(content[6::3])[: content[5]]
-        if marker == 0xDA and len(content) >= 4 and len(content) >= 4 + 2 * content[0]:
-            start, end, low = content[-3], content[-2], content[-1] & 15
-            for component in content[1 : 1 + 2 * content[0] : 2]:
-                for coefficient in range(start, min(end, 9) + 1):
-                    known[component, coefficient] = low
-    return is_progressive and any(known.get((component, k), 99) != 0 for component in components for k in range(1, 10))
-
-
-def is_lossless(data):
-    return any(marker == 0xC3 for marker, _, _ in jpeg_segments(data))
-
-
-def has_no_end(data):
-    """No marker follows the coded data: it was cut off, or its end marker was overwritten."""
-    scans = list(jpeg_scans(data)) if data[:2] == b"\xff\xd8" else []
-    return bool(scans) and not re.search(b"\xff[\x01-\xcf\xd8-\xfe]", data[scans[-1][0] :])
-
-
-# name: (reason, what may differ, whether a file is of the class)
-CLASSES = {
-    "incomplete progressive": ("libjpeg-turbo 2.1 and 3 smooth blocks by different rules", ["whole: other pixels"], is_incomplete_progressive),
-    "SOF3": ("libjpeg-turbo 2.1 has no lossless JPEG", ["whole: refused, Pillow delivers"], is_lossless),
-    "no end marker": (
-        "cut off: an error here; Pillow happens to have all bits before libjpeg asks for more bytes",
-        ["whole: refused, Pillow delivers", "crop: refused without a cause"],
-        has_no_end,
-    ),
-}
 
 
 # --- one damaged file ------------------------------------------------------------------------------------------------------------------------
@@ -85,6 +45,7 @@ class Trial:
         self.kind, self.splices = draw(self.rng, self.original)
         self.anatomy = anatomy_of(self.original)
         self.data = damaged(self.original, self.splices)
+        self.undamaged = Picture("", self.original).rgb
         self.is_jpeg = self.original[:2] == b"\xff\xd8"
 
     def __str__(self):
@@ -108,7 +69,7 @@ class Trial:
 
     def depth(self):
         """How far down the picture the damage begins, 0 to 1, about."""
-        first = next((i for i, (a, b) in enumerate(zip(self.data, self.original)) if a != b), min(len(self.data), len(self.original)))
+        first = len(os.path.commonprefix([self.data, self.original]))
         return min(max((first - self.anatomy.begin) / max(self.anatomy.end - self.anatomy.begin, 1), 0), 1)
 
 
@@ -189,13 +150,10 @@ class Judge:
         self.judge_paths(trial, plain, asked)
 
     def likely_size(self, trial):
-        """Of a picture that Pillow refuses: one that it has whichever way up it is."""
-        truncated = Picture("", trial.data, truncated=True, most_pixels=MOST_PIXELS)
-        if truncated.error is None:
-            return truncated.size
+        """Of a picture that Pillow refuses. A square where its EXIF may be damaged, for that is there whichever way up it is."""
         is_header_whole = all(splice.at >= trial.anatomy.begin for splice in trial.splices)
-        side = min(Picture("", trial.original).size) if is_header_whole else min(truncated.size or (1,))
-        return (side, side)
+        size = trial.undamaged.size if is_header_whole else Picture("", trial.data, truncated=True, most_pixels=MOST_PIXELS).size or (1, 1)
+        return size if is_header_whole and trial.is_jpeg else (min(size), min(size))
 
     def judge_whole(self, trial, strict, plain, asked):
         for name in ("whole", "whole shrunk"):
@@ -210,7 +168,6 @@ class Judge:
         self.counts["whole pictures refused by both" if strict.error and plain["whole"][0] else "whole pictures delivered"] += 1
 
     def judge_crops(self, trial, strict, plain, asked):
-        original = Picture("", trial.original).rgb
         golden = None if strict.error else strict.rgb
         if golden and plain["whole"][0] == 0 and difference(plain["whole"][1], golden, {}) and is_incomplete_progressive(trial.data):
             golden = Image.frombytes("RGB", golden.size, plain["whole"][1])
@@ -227,7 +184,7 @@ class Judge:
                 self.counts["crops of delivered pictures"] += 1
             elif golden and trial.is_jpeg:
                 self.counts["crops refused of delivered pictures"] += 1
-                if not trial.hits_coded_data() and not difference(golden.tobytes(), original, {}):
+                if not trial.hits_coded_data() and not difference(golden.tobytes(), trial.undamaged, {}):
                     self.fail(trial, "crop: refused without a cause", f"{box}: {answer.decode(errors='replace')}")
             elif code == 0 and trial.is_jpeg:
                 self.counts["crops delivered of refused pictures"] += 1
@@ -333,8 +290,11 @@ def main():
         judge.judge(trial)
         report(judge, trial, arguments.keep)
     print_table(judge)
+    never = len(judge.ways) > 1 and count >= 100 and arguments.only is None and not judge.counts["tensors made by an index"]
+    if never:
+        print("FAIL: no tensor was made by an index")
     print(f"{sum(judge.cases.values())} damaged files compared with Pillow {Image.__version__}: {len(judge.failures)} with differences")
-    return 1 if judge.failures else 0
+    return 1 if judge.failures or never else 0
 
 
 if __name__ == "__main__":
