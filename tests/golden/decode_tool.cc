@@ -3,8 +3,8 @@
 // processor can decode, the usual one first, a line each. Else it reads jobs from standard input until that ends and
 // answers each on standard output. Numbers are 32-bit, in the order of memory.
 //   job:    crop box (four; width 0: all), resized width, height (0: as the crop), window (four; width 0: all), flip,
-//           filter, dtype, layout, channels, fidelity, way, whether its seek indexes are kept and used (0 or 1; the
-//           file's bytes are the key), bytes that follow; and these bytes
+//           filter, dtype, layout, channels, fidelity, way, seek indexes (0: none, 1: kept under the file's bytes, else
+//           under this number as the file's identity), bytes that follow; and these bytes
 //   answer: code (0: made, else as enum Code), how many images of this way an index has helped with so far, bytes that
 //           follow; and these bytes: the tensor, or the message
 #include <array>
@@ -88,7 +88,10 @@ void run(const Header& job, EncodedBytes bytes, Way& way) {
   const Result<SourceInfo> info = probe_image(bytes.view(), limits, UseOrientation::kYes);
   if (!info) return answer(info.error(), way);
   SampleTask task;
-  task.image = {std::move(bytes), *info};
+  const auto inode = static_cast<std::uint64_t>(job[17]);
+  if (inode > 1) task.image.identity = FileIdentity{.device = 1, .inode = inode, .size = bytes.size()};
+  task.image.bytes = std::move(bytes);
+  task.image.info = *info;
   task.geometry = geometry_of(job, oriented_size(*info));
   const Recipe recipe = recipe_of(job);
   std::vector<std::byte> tensor(image_bytes(recipe, task.geometry.output()).count);

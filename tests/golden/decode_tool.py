@@ -29,7 +29,7 @@ class Tool:
         way=0,
         indexed=0,
     ):
-        """(0, the tensor's bytes), or (a code, the message). `crop`: left, top, width, height."""
+        """(0, the tensor's bytes), or (a code, the message). `crop`: left, top, width, height. `indexed`: 1, or the file's identity."""
         header = struct.pack("=19i", *crop, *size, *window, flip, resampling, 0, 1, channels, fast, way, indexed, len(data))
         self.process.stdin.write(header + data)
         self.process.stdin.flush()

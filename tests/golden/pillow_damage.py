@@ -13,8 +13,9 @@ What holds for every damaged file:
   - A crop of a JPEG file that Pillow delivers is Pillow's, or an error, if the coded data or the picture was hit at all.
   - A crop of a JPEG file that Pillow refuses is an error, or the same crop of the file without the damage to its coded data: that may
     go unseen behind the crop and in restart intervals that the crop does not meet, and nowhere else.
-  - First touch with and without an index to make, a touch by the index, every instruction set, number of streams and way to decode by an
-    index give the same verdict and the same bytes; fidelity `fast` gives the verdict of `exact`.
+  - First touch with and without an index to make, a touch by the index, a touch by the index of the undamaged file, as if nothing told
+    that it was damaged since, every instruction set, number of streams and way to decode by an index give the same verdict and the same
+    bytes; fidelity `fast` gives the verdict of `exact`.
 A failure is printed with the number that --only makes it again by.
 """
 
@@ -32,7 +33,7 @@ from originals import Originals
 from pillow_side import Image, Picture, numpy, with_pillow
 
 MOST_PIXELS = 4_000_000  # of a damaged header's claim; more is not compared, for it only takes long
-REFUSALS = {1: "INVALID_ARGUMENT", 9: "UNSUPPORTED"}  # what a damaged file may be called
+REFUSALS = (1, 9)  # INVALID_ARGUMENT and UNSUPPORTED: what a damaged file may be called
 
 
 # --- one damaged file ------------------------------------------------------------------------------------------------------------------------
@@ -208,6 +209,10 @@ class Judge:
             for touch in ("index made", "by the index"):
                 trial.rng.shuffle(names)
                 self.same(trial, touch, plain, asked, names, indexed=1)
+            if len(trial.data) == len(trial.original):
+                identity = trial.number + 2
+                self.tool.make(trial.original, indexed=identity)
+                self.same(trial, "by the undamaged file's index", plain, asked, names, indexed=identity)
         others = trial.rng.sample(range(1, len(self.ways)), min(2, len(self.ways) - 1)) if trial.is_jpeg else []
         for way in sorted({*others, len(self.ways) - 1}):
             self.same(trial, self.ways[way], plain, asked, names, way=way, indexed=trial.rng.randrange(2))
