@@ -174,9 +174,12 @@ TEST_CASE("a seek index has the bytes of the worked example", "[kernels][seek]")
   std::copy_n(levels, 4, recorder.begin({.columns = 2, .rows = 2, .blocks_in_mcu = 1, .components = 1}, {}, 4));
   recorder.add({2, 11});
   recorder.add({4, 21});
+  Header header{.components = 1, .scan = scan};
+  header.dc[0] = HuffmanSpec{.counts = {1}, .symbols = {4}};
+  header.ac[0] = HuffmanSpec{.counts = {2}, .symbols = {0, 1}};
   File index;
 
-  REQUIRE(recorder.write({}, {.scan = scan, .data_bytes = 3, .unstuffed = data}, kOwner, index));
+  REQUIRE(recorder.write({}, {.header = header, .data_bytes = 3, .unstuffed = data}, kOwner, index));
 
   const File head = {2, 1, 1, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0};
   const File entries = {2, 11, 0, 0x50, 0, 0, 0, 0, 2, 10, 0, 0xF0, 0xFF, 0, 0, 0};
@@ -184,7 +187,12 @@ TEST_CASE("a seek index has the bytes of the worked example", "[kernels][seek]")
   REQUIRE(File(index.begin() + 40, index.end()) == entries);
   std::uint64_t digest = 0;
   std::memcpy(&digest, index.data() + 32, sizeof digest);
-  REQUIRE(digest == XXH3_64bits_withSeed(scan, sizeof scan, ~kOwner));
+  std::uint64_t sum = ~kOwner;
+  for (const auto& table : {header.dc[0], header.ac[0]}) {
+    sum = XXH3_64bits_withSeed(table->counts.data(), 16, sum);
+    sum = XXH3_64bits_withSeed(table->symbols.data(), 256, sum);
+  }
+  REQUIRE(digest == XXH3_64bits_withSeed(scan, sizeof scan, sum));
 }
 
 TEST_CASE("a seek index reaches as far as boxes did, and grows", "[kernels][seek]") {
@@ -324,6 +332,25 @@ TEST_CASE("a file that changed under its seek index is decoded as without one", 
     REQUIRE(decode(decoder, changed, box, &seeking) == decode(decoder, changed, box, nullptr));
     REQUIRE(seeking.use == SeekUse::kRejected);
   }
+}
+
+TEST_CASE("an index is of no use to a file whose Huffman tables changed", "[kernels][seek]") {
+  const File file = make_file({3, 1, 1}, 300, 300);
+  Decoder decoder;
+  const File index = index_of(decoder, file);
+  int tables = 0;
+  for (std::size_t at = 0; at + 60 < file.size(); ++at) {
+    if (file[at] != 0xFF || file[at + 1] != 0xC4) continue;
+    File changed = file;
+    std::swap(changed[at + 21], changed[at + 22]);  // symbols
+    Seeking seeking{.index_untrusted = index, .owner = kOwner};
+    const Box box{100, 150, 80, 60};
+    ++tables;
+
+    REQUIRE(decode(decoder, changed, box, &seeking) == decode(decoder, changed, box, nullptr));
+    REQUIRE(seeking.use == SeekUse::kRejected);
+  }
+  REQUIRE(tables == 4);
 }
 
 TEST_CASE("a scan cut off behind its index is not decoded", "[kernels][seek]") {

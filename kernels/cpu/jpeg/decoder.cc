@@ -156,7 +156,7 @@ ScanEnd Decoder::decode_from_start(const Header& header, Seeking* seeking) {
     return run({.blocks = blocks}, share, assembler_);
   }
   const ScanEnd end = run_recorded(header, {});
-  const SeekRecorder::Source source{.scan = header.scan, .data_bytes = scan_bytes_, .unstuffed = data_.data()};
+  const SeekRecorder::Source source{.header = header, .data_bytes = scan_bytes_, .unstuffed = data_.data()};
   if (end == ScanEnd::kDone && !recorder_.write({}, source, seeking->owner, seeking->made)) seeking->made.clear();
   return end;
 }
@@ -187,7 +187,7 @@ ScanEnd Decoder::decode_on(const Header& header, Seeking& seeking) {
   if (!assembler_.seek(line, column, place.predictors)) return ScanEnd::kStopped;
   const ScanEnd end = run_recorded(header, {place.mcu, place.bit & 7, place.predictors});
   const SeekRecorder::Source source{
-      .scan = header.scan, .data_bytes = data_bytes, .first_byte = first_byte, .unstuffed = data_.data()};
+      .header = header, .data_bytes = data_bytes, .first_byte = first_byte, .unstuffed = data_.data()};
   if (end == ScanEnd::kDone && !recorder_.write(seeking.index_untrusted, source, seeking.owner, seeking.made))
     seeking.made.clear();
   return end;

@@ -71,8 +71,13 @@ std::uint64_t seek_format::checksum(IndexBytes bytes, std::uint64_t owner) {
   return hash(bytes.subspan(sizeof(std::uint64_t)), owner);
 }
 
-std::uint64_t seek_format::digest(FileBytes scan, std::size_t data_bytes, std::uint64_t owner) {
-  return hash(scan.first(data_bytes + kMarkerBytes), ~owner);
+std::uint64_t seek_format::digest(const Header& header, std::size_t data_bytes, std::uint64_t owner) {
+  std::uint64_t sum = ~owner;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
+    for (const auto* const table : {&header.dc[header.component[i].dc], &header.ac[header.component[i].ac]})
+      sum = hash((*table)->symbols, hash((*table)->counts, sum));
+  }
+  return hash(header.scan.first(data_bytes + kMarkerBytes), sum);
 }
 
 bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint64_t owner) {
@@ -88,7 +93,7 @@ bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint
   const auto data_bytes = load<std::uint64_t>(bytes_untrusted, 24);
   if (grid != grid_ || header.scan.size() < kMarkerBytes || data_bytes > header.scan.size() - kMarkerBytes)
     return false;
-  if (load<std::uint64_t>(bytes_untrusted, 32) != digest(header.scan, data_bytes, owner)) return false;
+  if (load<std::uint64_t>(bytes_untrusted, 32) != digest(header, data_bytes, owner)) return false;
   data_bytes_ = static_cast<std::int64_t>(data_bytes);
   const IndexBytes entries = bytes_untrusted.subspan(kHeadBytes);
   const auto count = load<std::uint64_t>(bytes_untrusted, 16);

@@ -5,8 +5,9 @@
 // An index covers the image's first MCUs, perhaps not all, and can grow. It is bytes, made by SeekRecorder, whose
 // format ../README.md gives as a grammar.
 //
-// It carries a digest of the scan that it was made from, since a file can change without any sign of it (a store
-// through a shared mapping leaves its times alone), and what an index skips decides the DC levels of what it does not.
+// It carries a digest of the scan that it was made from, and of its Huffman tables, since a file can change without any
+// sign of it (a store through a shared mapping leaves its times alone), and what an index skips decides the DC levels
+// of what it does not.
 //
 // The bytes are hostile: they may come from a damaged disk, or belong to another file. read() takes only what has the
 // right checksum, owner, shape and scan; places may still be wrong, and whoever uses them must check where decoding
@@ -78,8 +79,8 @@ inline constexpr int kPositionBits = 20;   // the same
 inline constexpr int kPredictorBits = 12;  // each, signed
 
 std::uint64_t checksum(IndexBytes bytes, std::uint64_t owner);  // of what follows it
-// Of the scan's data and the marker that ends it.
-std::uint64_t digest(FileBytes scan, std::size_t data_bytes, std::uint64_t owner);
+// Of what makes blocks of bits: each component's Huffman tables, the scan's data and the marker that ends it.
+std::uint64_t digest(const Header& header, std::size_t data_bytes, std::uint64_t owner);
 }  // namespace seek_format
 
 }  // namespace millrace::kernels::jpeg

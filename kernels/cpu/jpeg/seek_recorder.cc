@@ -186,7 +186,7 @@ bool SeekRecorder::write(IndexBytes known, const Source& source, std::uint64_t o
   out.resize(size);
   if (size == kept) return false;
   write_head(grid_, source.data_bytes, out);
-  if (known.empty()) store(out, 32, digest(source.scan, source.data_bytes, owner));
+  if (known.empty()) store(out, 32, digest(source.header, source.data_bytes, owner));
   store(out, 0, checksum(out, owner));
   return true;
 }

@@ -31,9 +31,9 @@ class SeekRecorder {
 
   // What was decoded.
   struct Source {
-    FileBytes scan;                           // of a clean file: EOI is its first marker
-    std::size_t data_bytes = 0;               // of it, up to EOI
-    std::size_t first_byte = 0;               // of it, where `unstuffed` begins
+    const Header& header;                     // of a clean file: EOI is the first marker behind its scan's data
+    std::size_t data_bytes = 0;               // of the scan, up to EOI
+    std::size_t first_byte = 0;               // of the scan, where `unstuffed` begins
     const std::uint8_t* unstuffed = nullptr;  // with 64 bytes behind it that can be read
   };
   // The index into `out`: that of `known`, which is of the same scan and ends where `start` is (empty: there was none),
