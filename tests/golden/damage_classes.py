@@ -1,9 +1,8 @@
 """Where the answer to a damaged file differs from Pillow's on purpose: classes of files, recognised from the files alone."""
 
 import io
-import re
 
-from damages import jpeg_scans, jpeg_segments
+from damages import jpeg_segments
 from pillow_side import Image
 
 
@@ -22,12 +21,6 @@ def is_incomplete_progressive(data):
     return is_progressive and any(known.get((component, k), 99) != 0 for component in components for k in range(1, 10))
 
 
-def has_no_end(data):
-    """No marker follows the coded data: it was cut off, or its end marker was overwritten."""
-    scans = list(jpeg_scans(data)) if data[:2] == b"\xff\xd8" else []
-    return bool(scans) and not re.search(b"\xff[\x01-\xcf\xd8-\xfe]", data[scans[-1][0] :])
-
-
 def is_whole_but_for_exif(data):
     """Pillow decodes it, but exif_transpose() raises: what calls itself EXIF is no TIFF."""
     try:
@@ -44,11 +37,6 @@ def is_whole_but_for_exif(data):
 # name: (reason, what may differ, whether a file is of the class)
 CLASSES = {
     "incomplete progressive": ("libjpeg-turbo 2.1 and 3 smooth blocks by different rules", ["whole: other pixels"], is_incomplete_progressive),
-    "no end marker": (
-        "cut off: an error here; Pillow happens to have all bits before libjpeg asks for more bytes",
-        ["whole: refused, Pillow delivers", "crop: refused without a cause"],
-        has_no_end,
-    ),
     "EXIF that is no TIFF": (
         "the picture is whole, and upright as far as anybody can tell",
         ["whole: delivered, Pillow refuses", "crop: delivered from a damaged header"],

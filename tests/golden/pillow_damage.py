@@ -224,18 +224,34 @@ class Judge:
         if trial.is_jpeg:
             self.same(trial, "fast by the index", fast, asked, names, fast=1, indexed=1)
 
+    def is_damaged_to_the_right(self, trial, geometry):
+        """Whether our decoder, too, refuses the crop when it reaches to the right edge, and a row further down."""
+        picture = Picture("", trial.data, truncated=True, most_pixels=MOST_PIXELS)
+        return "crop" in geometry and self.tool.make(trial.data, **for_tool(widened(geometry, picture)))[0] != 0
+
     def same(self, trial, path, expected, asked, names, **how):
         before = self.tool.index_hits
         for name in names:
             answer = self.tool.make(trial.data, **for_tool(asked[name]), **how)
             self.counts["tensors of other paths compared"] += 1
             if (answer[0] == 0) != (expected[name][0] == 0):
+                if path == "scalar" and answer[0] != 0 and self.is_damaged_to_the_right(trial, asked[name]):
+                    self.counts["crops refused by libjpeg-turbo alone, which decodes rows to their end"] += 1
+                    continue
                 details = f"{path}: {name} {asked[name]}: {verdict(answer)}, but {verdict(expected[name])}"
                 self.fail(trial, "paths: another verdict", details)
             elif answer[0] == 0 and answer[1] != expected[name][1]:
                 self.fail(trial, "paths: other pixels", f"{path}: {name} {asked[name]}")
         if how.get("indexed") and how.get("way", 0) == 0:
             self.counts["tensors made by an index"] += max(self.tool.index_hits - before, 0)
+
+
+def widened(geometry, picture):
+    """As far as the stored picture's right edge, and by a row, but not the whole picture, which has a verdict of its own."""
+    left, top, _, bottom = geometry["crop"]
+    width, height = picture.size
+    upright = (max(left, 1), top, width, min(bottom + 1, height))
+    return {**geometry, "crop": (1, 1, width, height) if picture.is_turned else upright}
 
 
 def verdict(answer):

@@ -8,7 +8,7 @@ import sys
 
 try:
     import numpy
-    from PIL import Image, ImageFile, ImageOps
+    from PIL import ExifTags, Image, ImageFile, ImageOps
 except ImportError as missing:
     print(f"SKIPPED: {missing}; install tests/golden/requirements.txt")
     sys.exit(77)
@@ -27,11 +27,12 @@ class Picture:
     """
 
     def __init__(self, name, data, truncated=False, most_pixels=None):
-        self.name, self.data, self.error, self.is_ours, self.size = name, data, None, True, None
+        self.name, self.data, self.error, self.is_ours, self.size, self.is_turned = name, data, None, True, None, False
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated
         try:
             with Image.open(io.BytesIO(data)) as image:
                 self.is_ours, self.size = image.format in FORMATS, image.size
+                self.is_turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
                 if most_pixels is None or image.width * image.height <= most_pixels:
                     self.rgb = ImageOps.exif_transpose(image).convert("RGB")
                     self.size = self.rgb.size

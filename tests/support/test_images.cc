@@ -56,6 +56,7 @@ void set_up(jpeg_compress_struct& jpeg, const JpegSpec& spec) {
   }
   jpeg.restart_interval = static_cast<unsigned>(spec.restart_interval);
   jpeg.optimize_coding = spec.optimise ? TRUE : FALSE;
+  jpeg.arith_code = spec.arithmetic ? TRUE : FALSE;
   if (spec.progressive) jpeg_simple_progression(&jpeg);
 }
 

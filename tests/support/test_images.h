@@ -29,6 +29,7 @@ struct JpegSpec {
   int restart_interval = 0;  // in MCUs; 0: none
   int exif_orientation = 0;  // 0: no EXIF at all
   bool optimise = false;     // Huffman tables
+  bool arithmetic = false;   // coding instead of Huffman's
 };
 std::vector<std::byte> make_jpeg(const JpegSpec& spec);
 

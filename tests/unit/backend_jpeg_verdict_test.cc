@@ -148,6 +148,15 @@ TEST_CASE("Pillow reads a file by 64 KiB and sees what follows the image in the 
   REQUIRE(is_delivered(with(far, far.size(), {0xFF, 0x02, 0xFF, 0xD9}), kWhole));
 }
 
+TEST_CASE("a JPEG with arithmetic coding may be longer than such a block", "[backend][verdict]") {
+  const File file = make_jpeg({.pixels = make_pixels(900, 700, 3, 9), .quality = 97, .arithmetic = true});
+  REQUIRE(file.size() > 2 * 65536);
+  PixelBuffer buffer;
+
+  REQUIRE(decode_jpeg(request_for(file, {900, 700}, {0, 0, 900, 700}), buffer));
+  REQUIRE(decode_jpeg(request_for(file, {900, 700}, {300, 500, 90, 70}), buffer));
+}
+
 TEST_CASE("damage in restart intervals that a crop skips goes unseen on every processor", "[backend][verdict]") {
   const JpegFile file = photograph(5);
   const auto restarts = restarts_of(file);

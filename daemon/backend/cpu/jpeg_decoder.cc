@@ -35,10 +35,11 @@ struct Decoding {
   Failure failure;
   unsigned calls;
   Clock::time_point deadline;
-  const JOCTET* block_end;  // libjpeg's own place in a block is not up to date when it asks for the next one
+  const JOCTET* block_end;  // of the last block that libjpeg has
   const JOCTET* file_end;
-  bool finishing;  // all rows are there: the block at hand is the last that is looked at
-  int damage;      // the first warning of the entropy decoder; 0: none
+  std::size_t left_to_skip;  // bytes behind it that libjpeg does not want
+  bool finishing;            // all rows are there: the block at hand is the last that is looked at
+  int damage;                // the first warning of the entropy decoder; 0: none
   kernels::U8View pixels;
 };
 
@@ -83,27 +84,40 @@ void on_message(j_common_ptr jpeg, int level) {
 void ignore_message(j_common_ptr) {}
 void ignore(j_decompress_ptr) {}
 
-// The next block. Pillow's verdict depends on the blocks: what follows the image counts only if it is in the same one.
+// libjpeg asks for more bytes than the blocks up to here have: it suspends, to go on from where it can.
 boolean on_end_of_block(j_decompress_ptr jpeg) {
-  Decoding& decoding = decoding_of(jpeg);
-  if (decoding.finishing) return FALSE;
-  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
-  if (left == 0) fail(decoding, Failure::kTruncated);
-  jpeg->src->next_input_byte = decoding.block_end;
-  jpeg->src->bytes_in_buffer = std::min(kBlockBytes, left);
-  decoding.block_end += jpeg->src->bytes_in_buffer;
-  return TRUE;
+  const Decoding& decoding = decoding_of(jpeg);
+  if (!decoding.finishing && decoding.block_end == decoding.file_end) fail(decoding_of(jpeg), Failure::kTruncated);
+  return FALSE;
 }
 
 void skip_bytes(j_decompress_ptr jpeg, long count) {
-  auto left = static_cast<std::size_t>(std::max(0L, count));
-  while (left > 0) {
-    if (jpeg->src->bytes_in_buffer == 0 && !on_end_of_block(jpeg)) return;
-    const std::size_t skipped = std::min(left, jpeg->src->bytes_in_buffer);
-    jpeg->src->next_input_byte += skipped;
-    jpeg->src->bytes_in_buffer -= skipped;
-    left -= skipped;
-  }
+  jpeg_source_mgr& source = *jpeg->src;
+  const auto wanted = static_cast<std::size_t>(std::max(0L, count)), skipped = std::min(wanted, source.bytes_in_buffer);
+  source.next_input_byte += skipped;
+  source.bytes_in_buffer -= skipped;
+  decoding_of(jpeg).left_to_skip = wanted - skipped;
+}
+
+// Hands over another `bytes` of the file, or what is left.
+void hand_over(Decoding& decoding, std::size_t bytes) {
+  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
+  if (left == 0) fail(decoding, Failure::kTruncated);
+  decoding.block_end += std::min(bytes, left);
+  decoding.source.bytes_in_buffer = static_cast<std::size_t>(decoding.block_end - decoding.source.next_input_byte);
+  skip_bytes(&decoding.jpeg, static_cast<long>(decoding.left_to_skip));
+}
+
+// What reads the rest of the file cannot suspend.
+void hand_over_rest(Decoding& decoding) {
+  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
+  if (left > 0) hand_over(decoding, left);
+}
+
+// Has libjpeg do what it can, block by block, until it is done.
+template <typename Step>
+void by_blocks(Decoding& decoding, Step step) {
+  while (!step()) hand_over(decoding, kBlockBytes);
 }
 
 void on_progress(j_common_ptr jpeg) {
@@ -125,6 +139,7 @@ void prepare(Decoding& decoding) {
   decoding.progress.progress_monitor = on_progress;
   decoding.failure = Failure::kNone;
   decoding.calls = 0;
+  decoding.left_to_skip = 0;
   decoding.finishing = false;
   decoding.damage = 0;
 }
@@ -143,7 +158,7 @@ void read_header(Decoding& decoding, ByteView bytes_untrusted) {
                      .resync_to_restart = jpeg_resync_to_restart,
                      .term_source = ignore};
   decoding.jpeg.src = &decoding.source;
-  jpeg_read_header(&decoding.jpeg, TRUE);
+  by_blocks(decoding, [&] { return jpeg_read_header(&decoding.jpeg, TRUE) != JPEG_SUSPENDED; });
 }
 
 kernels::Size size_of(const jpeg_decompress_struct& jpeg) {
@@ -165,7 +180,8 @@ void start(Decoding& decoding, const DecodeRequest& request) {
     fail(decoding, Failure::kComponents);
   choose_output(jpeg, request.reduction);
   jpeg.mem->max_memory_to_use = static_cast<long>(kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height);
-  jpeg_start_decompress(&jpeg);
+  if (jpeg.arith_code) hand_over_rest(decoding);
+  by_blocks(decoding, [&] { return jpeg_start_decompress(&jpeg) != FALSE; });
 }
 
 // Whether skipped rows and cropped columns leave the others as they are: not with several scans or arithmetic coding,
@@ -219,16 +235,18 @@ void skip_rows(Decoding& decoding, const kernels::Box& box) {
   }
 }
 
+void read_row(Decoding& decoding, std::uint8_t* memory) {
+  JSAMPROW row = memory;
+  by_blocks(decoding, [&] { return jpeg_read_scanlines(&decoding.jpeg, &row, 1) == 1; });
+}
+
 // Rows of `pitch` bytes: one for what is not wanted, then the box's.
 void read_rows(Decoding& decoding, const kernels::Box& box, std::uint8_t* memory, std::size_t pitch) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
-  while (jpeg.output_scanline < static_cast<JDIMENSION>(box.top)) {
-    JSAMPROW row = memory;
-    jpeg_read_scanlines(&jpeg, &row, 1);
-  }
+  while (jpeg.output_scanline < static_cast<JDIMENSION>(box.top)) read_row(decoding, memory);
   for (int y = 0; y < box.height; ++y) {
-    JSAMPROW row = memory + pitch * static_cast<std::size_t>(y + 1);
-    jpeg_read_scanlines(&jpeg, &row, 1);
+    std::uint8_t* const row = memory + pitch * static_cast<std::size_t>(y + 1);
+    read_row(decoding, row);
     if (jpeg.num_components == 4)
       kernels::cmyk_to_rgb(row, static_cast<int>(jpeg.output_width), kernels::CmykInk::kInverted, row);
   }
@@ -237,10 +255,7 @@ void read_rows(Decoding& decoding, const kernels::Box& box, std::uint8_t* memory
 // The rows that are left, into one of `memory`, and what follows them, as jpeg_finish_decompress() sees it.
 void read_on(Decoding& decoding, std::uint8_t* memory) {
   jpeg_decompress_struct& jpeg = decoding.jpeg;
-  while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW row = memory;
-    jpeg_read_scanlines(&jpeg, &row, 1);
-  }
+  while (jpeg.output_scanline < jpeg.output_height) read_row(decoding, memory);
   decoding.finishing = true;
   jpeg_finish_decompress(&jpeg);  // FALSE: the block or the file ends first, of which Pillow takes no note
 }
@@ -250,6 +265,7 @@ void read_box(Decoding& decoding, const DecodeRequest& request, bool reads_on, P
   const kernels::Box& box = request.box;
   int left = 0;
   if (!reads_on && request.reduction == 1 && crops_exactly(jpeg)) {
+    hand_over_rest(decoding);
     left = crop_columns(jpeg, box);
     skip_rows(decoding, box);
   }
