@@ -22,7 +22,7 @@ struct SampleFailure {
   Error error;
 };
 
-// Where the tensor lies; offsets from the segment's start, strides in bytes.
+// Where the tensor lies; offsets from the segment's start, shape in elements, strides in bytes.
 struct SealedTensor {
   SlotIndex slot{};
   Generation generation{};

@@ -145,6 +145,17 @@ Axes patches_shape(const Recipe& recipe, Bytes tensor) {
           patches.size.width};
 }
 
+// A packed tensor is one axis. An image begins at a multiple of 64 bytes and no element has more, so that the gaps
+// between images are whole elements, too.
+static_assert(kPackedAlignment % dtype_bytes(DType::kFloat32).count == 0);
+
+Axes tensor_shape(const BatchRun& batch) {
+  const Recipe& recipe = *batch.request.recipe;
+  if (recipe.patches) return patches_shape(recipe, batch.tensor);
+  if (batch.one_size) return image_shape(recipe, batch.order.size(), *batch.one_size);
+  return {batch.tensor.count / dtype_bytes(recipe.dtype).count};
+}
+
 Axes dense_strides(const Axes& shape, Bytes element) {
   Axes strides(shape.size(), element.count);
   for (std::size_t axis = shape.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * shape[axis + 1];
@@ -189,18 +200,10 @@ SealedTensor describe_tensor(const BatchRun& batch) {
                       .generation = batch.lease->generation,
                       .offset = batch.lease->offset,
                       .bytes = batch.tensor,
-                      .shape = {batch.tensor.count},
-                      .strides = {1},
+                      .shape = tensor_shape(batch),
                       .dtype = recipe.dtype,
                       .records_offset = records_offset(batch),
                       .samples = static_cast<std::uint32_t>(batch.order.size())};
-  if (recipe.patches) {
-    tensor.shape = patches_shape(recipe, tensor.bytes);
-  } else if (batch.one_size) {
-    tensor.shape = image_shape(recipe, batch.order.size(), *batch.one_size);
-  } else {
-    return tensor;
-  }
   tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
   return tensor;
 }

@@ -105,6 +105,30 @@ TEST_CASE("run with a daemon that is there", "[system]") {
   REQUIRE(daemon.metric("millrace_samples_total") == 24);
 }
 
+TEST_CASE("run and preview take packed recipes in every element type and layout", "[system]") {
+  TempFolder folder;
+  const TempFolder output;
+  write_image_folder(folder.path(), {.images = 6, .classes = 0});
+  const Daemon daemon({.roots = {folder.path()}});
+  for (const std::string dtype : {"uint8", "float16", "bfloat16", "float32"}) {
+    for (const std::string layout : {"nchw", "nhwc"}) {
+      for (const std::string recipe : {"thumbnail", "none"}) {
+        const Ran ran = run({"millrace", "run", "--socket", daemon.socket(), "--dataset", folder.path(), "--recipe",
+                             recipe, "--size", "40", "--dtype", dtype, "--layout", layout, "--slot-bytes", "4MiB",
+                             "--batch", "6", "--json"});
+        CAPTURE(dtype, layout, recipe, ran.errors);
+        REQUIRE(ran.status == 0);
+        REQUIRE(parsed(ran.output).get<int>("images") == 6);
+      }
+    }
+    const Ran preview = run({"millrace", "preview", folder.path(), "--socket", daemon.socket(), "--recipe", "thumbnail",
+                             "--dtype", dtype, "-o", output / "sheet.png"});
+    CAPTURE(dtype, preview.errors);
+    REQUIRE(preview.status == 0);
+    REQUIRE_THAT(preview.output, Catch::Contains("6 samples"));
+  }
+}
+
 TEST_CASE("ping, stats and devices tell of a daemon", "[system]") {
   const Daemon daemon({});
 

@@ -163,6 +163,22 @@ TEST_CASE("a packed batch of patches has an axis for them and no gaps, mended or
   REQUIRE(describe_tensor(fixture.batch).strides == std::vector<std::uint64_t>{4, 4, 2, 2, 1});
 }
 
+TEST_CASE("a packed tensor is one axis of elements, whatever their type", "[pipeline]") {
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+    Fixture fixture(OnError::kFail, {}, 3, Packing::kPacked);
+    Recipe recipe = *fixture.batch.request.recipe;
+    recipe.dtype = dtype;
+    fixture.batch.request.recipe = std::make_shared<Recipe>(recipe);
+
+    const SealedTensor tensor = describe_tensor(fixture.batch);
+
+    const std::uint64_t element = dtype_bytes(dtype).count;
+    REQUIRE(tensor.bytes == Bytes{2 * kPackedAlignment + 8});
+    REQUIRE(tensor.shape == std::vector{tensor.bytes.count / element});
+    REQUIRE(tensor.strides == std::vector{element});
+  }
+}
+
 TEST_CASE("on_error skip with nothing left leaves no tensor", "[pipeline]") {
   Fixture fixture(OnError::kSkip, {0, 1, 2, 3});
 

@@ -62,8 +62,10 @@ class MILLRACE_API TensorView {
   template <class T>
   Result<std::span<const T>> as() const;
 
-  std::span<const std::uint64_t> shape() const noexcept;    // elements; packed: one axis, the bytes; see Patches
-  std::span<const std::uint64_t> strides() const noexcept;  // bytes
+  // Elements along each axis. A packed tensor has one axis: all elements, those in the gaps between images included;
+  // pixels() has each image alone. For patches see Patches.
+  std::span<const std::uint64_t> shape() const noexcept;
+  std::span<const std::uint64_t> strides() const noexcept;  // bytes from one element to the next along each axis
   DType dtype() const noexcept;
 
   std::size_t samples() const noexcept;

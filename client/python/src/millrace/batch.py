@@ -46,8 +46,9 @@ class Batch:
 
     @property
     def images(self) -> Tensor:
-        """The pixels: N x 3 x H x W, or as the recipe says. A packed batch has one axis, the bytes; see ``image``.
+        """The pixels: N x 3 x H x W, or as the recipe says.
 
+        A packed batch has one axis: the elements of all images and of the gaps between them, which mean nothing; ``image`` has each image.
         Patches, packed or not, are one array of all images' patches: patches x 3 x temporal x height x width.
 
         Raises:
@@ -63,6 +64,8 @@ class Batch:
 
     def image(self, index: int) -> Tensor:
         """The pixels of one image: H x W x C or C x H x W; of packed batches too. Of patches: patches x C x temporal x height x width.
+
+        An image of a packed batch that was zeroed before its size was known is 0 x 0.
 
         Raises:
             IndexError: there are not so many.
@@ -84,8 +87,8 @@ class Batch:
 
     def _packed_image(self, record: Any, dtype: DType) -> Tensor:
         width, height, size = int(record["width"]), int(record["height"]), DTYPE_BYTES[dtype]
-        channels = int(record["pixels_bytes"]) // (width * height * size) if width and height else 0
-        if channels not in (1, 3):
+        channels = 1 if self.recipe.channels == "grey" else 3
+        if int(record["pixels_bytes"]) != height * width * channels * size:
             raise InternalError("a packed image's record does not fit its pixels; please report it with the daemon's version")
         shape = (height, width, channels) if self.recipe.layout == "NHWC" else (channels, height, width)
         strides = (shape[1] * shape[2] * size, shape[2] * size, size)

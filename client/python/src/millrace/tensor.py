@@ -40,7 +40,7 @@ class Tensor:
         self._offset = offset
         self._array: NDArray[Any] | None = None
         self.shape = shape
-        """Elements along each axis: N x C x H x W or N x H x W x C for a batch."""
+        """Elements along each axis: N x C x H x W or N x H x W x C for a batch; one axis for a packed one."""
         self.strides = strides
         """Bytes from one element to the next along each axis."""
         self.dtype_name = dtype
