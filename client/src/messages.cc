@@ -112,7 +112,7 @@ void fill(v1::Sample& out, const Sample& sample) {
     out.set_id(*sample.id);
     out.set_has_id(true);
   }
-  out.set_label(sample.label);
+  if (sample.label) out.set_label(*sample.label);
   if (sample.box) fill(*out.mutable_box(), *sample.box);
   if (sample.size) fill(*out.mutable_size(), *sample.size);
 }

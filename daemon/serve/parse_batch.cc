@@ -48,16 +48,15 @@ Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, cons
   return field_error("source", "must be set: path, encoded, ring or dataset");
 }
 
-// An id that the client did not choose is the dataset's, else the position; a dataset's sample keeps its label unless
-// one is given.
+// An id that the client did not choose is the dataset's, else the position; a label the dataset's, else -1.
 void identify(const v1::Sample& sample, int position, SampleRequest& parsed) {
-  parsed.label = sample.label();
   parsed.id = SampleId{static_cast<std::uint64_t>(position)};
   if (const auto* of_dataset = std::get_if<DatasetSource>(&parsed.source)) {
     parsed.id = of_dataset->sample;
-    if (sample.label() == 0) parsed.label = of_dataset->dataset->label(of_dataset->sample);
+    parsed.label = of_dataset->dataset->label(of_dataset->sample);
   }
   if (sample.has_id()) parsed.id = SampleId{sample.id()};
+  if (sample.has_label()) parsed.label = sample.label();
 }
 
 Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limits& limits,

@@ -126,6 +126,16 @@ def test_dataset_samples(session: millrace.Session, folder: Path) -> None:
     check_pixels(batch)
 
 
+def test_a_label_is_what_was_given_even_zero_else_the_datasets_own(session: millrace.Session, folder: Path) -> None:
+    dataset = session.dataset(folder)
+    last = millrace.DatasetSample(dataset.id, 59)
+    samples = [last, *(millrace.Sample(last, label=label) for label in (None, 0, -1, 7)), png(1), millrace.Sample(png(1), label=0)]
+
+    batch = session.get(session.submit(samples))
+
+    assert batch.labels.tolist() == [2, 2, 0, -1, 7, -1, 0]
+
+
 def test_labels_ids_and_boxes_come_back(session: millrace.Session) -> None:
     box = millrace.Box(left=8, top=4, width=16, height=10)
 

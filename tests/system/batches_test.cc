@@ -130,6 +130,25 @@ TEST_CASE("the same images make the same pixels as paths, inline bytes, ring byt
   REQUIRE(bytes_of(mill.tensor_of(std::move(of_dataset))) == expected);
 }
 
+TEST_CASE("a sample has the label that it was given, 0 too, else its dataset's own, else -1", "[system]") {
+  Mill mill;
+  const Dataset dataset = need(mill.session.open_dataset(mill.folder / "pictures"));
+  BatchRequest request{.recipe = Recipe::train(16)};
+  for (const std::uint64_t sample : {0U, 5U}) {
+    request.samples.push_back({.source = DatasetSample{dataset.id(), sample}});
+    request.samples.push_back({.source = DatasetSample{dataset.id(), sample}, .label = 0});
+    request.samples.push_back({.source = DatasetSample{dataset.id(), sample}, .label = -1});
+    request.samples.push_back({.source = DatasetSample{dataset.id(), sample}, .label = 77});
+  }
+  request.samples.push_back({.source = Path{mill.paths[5]}});
+  request.samples.push_back({.source = Path{mill.paths[5]}, .label = 0});
+
+  const TensorView tensor = mill.tensor_of(std::move(request));
+
+  REQUIRE(dataset.classes().size() == 2);
+  REQUIRE(tensor.labels() == std::vector<std::int64_t>{0, 0, -1, 77, 1, 0, -1, 77, -1, 0});
+}
+
 TEST_CASE("every element type holds the same picture", "[system]") {
   struct Case {
     DType dtype;

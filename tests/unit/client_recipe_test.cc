@@ -73,6 +73,8 @@ TEST_CASE("a submitted sample keeps its source, id, label and box", "[client]") 
   REQUIRE(message.batch_id() == 7);
   REQUIRE(message.samples(0).path() == "/a");
   REQUIRE(message.samples(0).label() == 5);
+  REQUIRE_FALSE(message.samples(1).has_label());
+  REQUIRE_FALSE(message.samples(2).has_label());
   REQUIRE_FALSE(message.samples(0).has_id());
   REQUIRE(message.samples(1).encoded() == std::string("\1\2"));
   REQUIRE(message.samples(1).id() == 9);
@@ -84,6 +86,15 @@ TEST_CASE("a submitted sample keeps its source, id, label and box", "[client]") 
   REQUIRE(message.on_error() == v1::ON_ERROR_SKIP);
   REQUIRE(message.deadline_ms() == 1500);
   REQUIRE(message.backend() == "cpu");
+}
+
+TEST_CASE("a label of 0 is a label", "[client]") {
+  const BatchRequest request{.samples = {{.source = DatasetSample{3, 12}, .label = 0}}};
+
+  const v1::Submit message = to_message(7, request, Recipe::train(64));
+
+  REQUIRE(message.samples(0).has_label());
+  REQUIRE(message.samples(0).label() == 0);
 }
 
 TEST_CASE("a slot has room for the batch's pixels and records", "[client]") {

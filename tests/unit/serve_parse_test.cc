@@ -213,6 +213,7 @@ TEST_CASE("a submit becomes a batch request, with ids and labels where the proto
   CHECK(std::get<DatasetSource>(batch.samples[3].source).dataset->fingerprint() == 77);
   CHECK(batch.samples[3].id == SampleId{2});
   CHECK(batch.samples[3].label == 1);
+  CHECK(batch.samples[0].label == -1);
   CHECK(batch.deadline == kNow + std::chrono::milliseconds(1'500));
   CHECK(batch.on_error == OnError::kSkip);
   CHECK(batch.priority == Priority::kHigh);
@@ -308,6 +309,18 @@ TEST_CASE("a full recipe arrives in every field", "[serve]") {
   CHECK(parsed->layout == Layout::kNhwc);
   CHECK(parsed->channels == Channels::kGrey);
   CHECK(parsed->packing == Packing::kPacked);
+}
+
+TEST_CASE("a label that was given is taken, 0 and -1 too", "[serve]") {
+  const Tables tables;
+  for (const std::int64_t label : {0, -1, 12}) {
+    v1::ClientMessage message = good_submit();
+    for (v1::Sample& sample : *message.mutable_submit()->mutable_samples()) sample.set_label(label);
+
+    const ClientRequest parsed = tables.parse(message);
+
+    for (const SampleRequest& sample : std::get<BatchRequest>(parsed).samples) CHECK(sample.label == label);
+  }
 }
 
 TEST_CASE("a malformed submit is refused with the name of its field", "[serve]") {

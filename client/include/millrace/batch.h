@@ -35,9 +35,9 @@ struct Sample {
   Source source{};
   std::optional<std::uint64_t>
       id{};  // comes back and keys the random choices; else the dataset's sample id, or the position in the batch
-  std::int64_t label = -1;     // comes back; a dataset's sample has its own
-  std::optional<Box> box{};    // instead of the recipe's crop
-  std::optional<Size> size{};  // instead of what the recipe's resize would make of the crop
+  std::optional<std::int64_t> label{};  // comes back; else the dataset's sample's own, or -1
+  std::optional<Box> box{};             // instead of the recipe's crop
+  std::optional<Size> size{};           // instead of what the recipe's resize would make of the crop
 };
 
 struct BatchRequest {

@@ -24,7 +24,7 @@ inline namespace client {
 // One image of a tensor. A value, copied out of shared memory.
 struct SampleInfo {
   std::uint64_t id = 0;
-  std::int64_t label = -1;
+  std::int64_t label = -1;  // a dataset's class number, or what Sample::label said; -1 where there is none
   std::uint32_t index = 0;  // position in the batch as it was asked for
   Code status{};            // what went wrong; Code{} (0): nothing
   bool flipped = false;

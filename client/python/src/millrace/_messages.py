@@ -151,11 +151,10 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]
             _fill_source(message, source)
             if isinstance(source, RingRoom):
                 rooms.append(source)
-            label = sample.label if isinstance(sample, Sample) else None
-            if label is not None or not isinstance(source, DatasetSample):
-                message.label = -1 if label is None else label
             if not isinstance(sample, Sample):
                 continue
+            if sample.label is not None:
+                message.label = sample.label
             if sample.id is not None:
                 message.id, message.has_id = sample.id, True
             if sample.box is not None:

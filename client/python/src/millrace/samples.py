@@ -34,7 +34,7 @@ class Sample:
     Attributes:
         source: where it is.
         id: comes back and keys the random choices; None: a dataset's sample number, else the position in the batch.
-        label: comes back; None: a dataset's sample has its own, others -1. (0 cannot override a dataset's own.)
+        label: comes back; None: the dataset's own of a ``DatasetSample``, else -1.
         box: overrides the recipe's crop.
         size: overrides what the recipe's resize would make of the crop; its filter stays.
     """
