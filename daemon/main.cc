@@ -1,4 +1,5 @@
 // millraced: settings -> parts -> run. The composition root: who is made of what, and in which order it goes.
+#include <google/protobuf/stubs/logging.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -222,6 +223,12 @@ std::string absolute_path(const std::string& file) {
   return file.empty() ? "" : std::filesystem::absolute(file).string();
 }
 
+// What libprotobuf complains about (text that is not UTF-8), and how often, is up to clients, whose calls' status says
+// it; but a check that ends the daemon says why.
+void log_what_aborts(google::protobuf::LogLevel level, const char*, int, const std::string& text) {
+  if (level == google::protobuf::LOGLEVEL_FATAL) log_error("libprotobuf: " + text);
+}
+
 int fail(const Error& error, int status) {
   std::fprintf(stderr, "millraced: %s\n", error.message.c_str());
   return status;
@@ -272,6 +279,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   start_log(settings->log_level);
+  google::protobuf::SetLogHandler(log_what_aborts);
   ::signal(SIGPIPE, SIG_IGN);
   ::pthread_setname_np(::pthread_self(), "mr-control");
 

@@ -40,10 +40,10 @@ void add_roots(const Statistics& statistics, Findings& findings) {
   }
   for (const std::string& root : statistics.roots) {
     if (::access(root.c_str(), R_OK | X_OK) == 0) {
-      findings.push_back({"files", root + ": you may list and read it"});
+      findings.push_back({"files", printable(root) + ": you may list and read it"});
     } else {
-      findings.push_back({"files", root + ": you may not list it, so neither does the daemon for you", Verdict::kNote,
-                          "ask for read and search permission on the folder"});
+      findings.push_back({"files", printable(root) + ": you may not list it, so neither does the daemon for you",
+                          Verdict::kNote, "ask for read and search permission on the folder"});
     }
   }
 }

@@ -202,6 +202,7 @@ std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v
     out.push_back({.index = error.index(),
                    .sample = error.sample_id(),
                    .source = error.source(),
+                   .path = error.path(),
                    .error = {code_from_name(error.code()), error.message()}});
   return out;
 }

@@ -3,12 +3,10 @@
 namespace millrace {
 namespace {
 
-struct NameOf {
+struct PathOf {
   std::string operator()(const PathSource& source) const { return source.path; }
-  std::string operator()(const InlineSource& source) const {
-    return "encoded bytes (" + to_text(Bytes{source.bytes.size()}) + ")";
-  }
-  std::string operator()(const RingSource& source) const { return "ring bytes at " + std::to_string(source.offset); }
+  std::string operator()(const InlineSource&) const { return {}; }
+  std::string operator()(const RingSource&) const { return {}; }
   std::string operator()(const DatasetSource& source) const {
     return source.dataset->root() + "/" + std::string(source.dataset->relative_path(source.sample));
   }
@@ -17,7 +15,14 @@ struct NameOf {
 }  // namespace
 
 std::string source_name(const SampleSource& source) {
-  return std::visit(NameOf{}, source);
+  if (const auto* encoded = std::get_if<InlineSource>(&source))
+    return "encoded bytes (" + to_text(Bytes{encoded->bytes.size()}) + ")";
+  if (const auto* ring = std::get_if<RingSource>(&source)) return "ring bytes at " + std::to_string(ring->offset);
+  return file_path(source);
+}
+
+std::string file_path(const SampleSource& source) {
+  return std::visit(PathOf{}, source);
 }
 
 }  // namespace millrace

@@ -19,6 +19,7 @@ struct SampleFailure {
   std::uint32_t index = 0;  // in the submitted batch
   SampleId id{};
   std::string source;  // source_name()
+  std::string path;    // file_path()
   Error error;
 };
 

@@ -12,7 +12,11 @@ bool BatchRun::first_bad_is_known() {
 
 SampleFailure BatchRun::failure(std::uint32_t index) const {
   const SampleRequest& sample = request.samples[index];
-  return SampleFailure{index, sample.id, source_name(sample.source), *samples[index].error};
+  return SampleFailure{.index = index,
+                       .id = sample.id,
+                       .source = source_name(sample.source),
+                       .path = file_path(sample.source),
+                       .error = *samples[index].error};
 }
 
 std::vector<SampleFailure> BatchRun::failures() const {

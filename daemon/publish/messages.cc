@@ -49,6 +49,7 @@ void write_error(const SampleFailure& failure, v1::SampleError& error) {
   error.set_index(failure.index);
   error.set_sample_id(raw(failure.id));
   error.set_source(printable(failure.source));
+  error.set_path(failure.path);
   error.set_code(std::string(code_name(failure.error.code)));
   error.set_message(printable(failure.error.message));
 }
@@ -59,14 +60,14 @@ void write_errors(const std::vector<SampleFailure>& failures, Errors& errors) {
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (i == kMaxErrors || bytes > kMaxErrorBytes) {
       v1::SampleError& rest = *errors.Add();
-      write_error(SampleFailure{failures[i].index, failures[i].id, "", failures[i].error}, rest);
+      write_error({.index = failures[i].index, .id = failures[i].id, .error = failures[i].error}, rest);
       rest.set_message("this sample and all bad ones after it, " + std::to_string(failures.size() - i) +
                        " in all, are not listed");
       return;
     }
     v1::SampleError& error = *errors.Add();
     write_error(failures[i], error);
-    bytes += error.source().size() + error.message().size();
+    bytes += error.source().size() + error.path().size() + error.message().size();
   }
 }
 

@@ -1,5 +1,5 @@
-// Results as messages. Pure functions, thread-safe. Whatever names a file is made printable (proto/base/printable.h):
-// protobuf strings are UTF-8, file names are bytes.
+// Results as messages. Pure functions, thread-safe. File names are bytes: SampleError.path holds them as they are; text
+// that names a file is made printable (proto/base/printable.h), for protobuf strings are UTF-8.
 #pragma once
 
 #include <string>

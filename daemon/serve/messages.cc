@@ -50,7 +50,7 @@ Result<v1::ServerMessage> dataset_opened_message(DatasetId id, const Dataset& da
   opened.set_fingerprint(dataset.fingerprint());
   std::size_t bytes = 0;
   for (const std::string& name : dataset.classes()) {
-    opened.add_classes(printable(name));
+    opened.add_classes(name);
     bytes += opened.classes(opened.classes_size() - 1).size() + 8;
     if (bytes > kMaxMessageBytes) {
       return Error{Code::kExhausted, "the names of the " + std::to_string(dataset.classes().size()) +

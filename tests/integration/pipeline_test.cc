@@ -98,6 +98,7 @@ TEST_CASE("a bad file costs its batch one sample under skip and the batch under 
   REQUIRE(batch.tensor->samples == 5);
   REQUIRE(batch.failures.size() == 1);
   REQUIRE(batch.failures[0].source == folder.path() + "/002.jpg");
+  REQUIRE(batch.failures[0].path == folder.path() + "/002.jpg");
 
   REQUIRE(fixture.submit(request_of(folder.path(), 6, square(16))).has_value());
   REQUIRE_THAT(fixture.sink().wait_failed().error.message, Catch::Contains("002.jpg"));

@@ -129,6 +129,33 @@ TEST_CASE("run and preview take packed recipes in every element type and layout"
   }
 }
 
+TEST_CASE("the commands take folders and files whose names are not UTF-8", "[system]") {
+  const TempFolder output;
+  const TempFolder temp;
+  const std::string folder = temp / "caf\xe9";
+  const auto paths = write_image_folder(folder + "/\xff", {.images = 4, .classes = 0});
+  std::filesystem::rename(paths[0], folder + "/\xff/\xfe.jpg");
+  write_file(folder + "/\xff/bad\x80.jpg", std::string("this is not a picture"));
+  const std::string shown = "caf\\xe9/\\xff/bad\\x80.jpg: ";
+
+  const Ran json = run({"millrace", "run", "--private", "--dataset", folder, "--size", "64", "--json"});
+  const Ran preview = run({"millrace", "preview", folder, "--private", "-o", output / "sheet.png"});
+  const Ran index = run({"millrace", "index", "stat", folder, "--private", "--json"});
+  const Ran doctor = run({"millrace", "doctor", "--private", "--root", folder});
+
+  CAPTURE(json.errors, preview.errors, index.errors, doctor.errors, doctor.output);
+  REQUIRE(json.status == 0);
+  REQUIRE(parsed(json.output).get<int>("images") == 4);
+  REQUIRE(parsed(json.output).get<int>("bad") == 1);
+  REQUIRE_THAT(json.errors, Catch::Contains(shown));
+  REQUIRE(preview.status == 0);
+  REQUIRE_THAT(preview.output, Catch::Contains("5 samples"));
+  REQUIRE_THAT(preview.errors, Catch::Contains(shown));
+  REQUIRE(index.status == 0);
+  REQUIRE(parsed(index.output).get<int>("images") == 4);
+  REQUIRE_THAT(doctor.output, Catch::Contains("caf\\xe9: you may list and read it"));
+}
+
 TEST_CASE("ping, stats and devices tell of a daemon", "[system]") {
   const Daemon daemon({});
 

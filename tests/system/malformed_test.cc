@@ -79,6 +79,35 @@ TEST_CASE("malformed datasets and epochs are errors of theirs that name the fiel
   REQUIRE(failure_of(RawMill::start_epoch(5, 99)).stream_id() == 5);
 }
 
+TEST_CASE("text that is not UTF-8 is an error of its request that names the field, and the stream goes on",
+          "[system]") {
+  const RawMill mill;
+  RawSession session(mill.daemon.socket(), {});
+  const auto failure_of = [&](const v1::ClientMessage& message) {
+    session.stream->send(message);
+    return session.stream->receive().failed();
+  };
+  session.stream->send(mill.open_dataset(1));
+  REQUIRE(session.stream->receive().dataset_opened().samples() == 8);
+
+  v1::ClientMessage submit = mill.submit(7);
+  submit.mutable_submit()->set_backend("cpu\xff");
+  v1::ClientMessage dataset = mill.open_dataset(2);
+  dataset.mutable_open_dataset()->add_extensions("\xe9");
+  v1::ClientMessage epoch = RawMill::start_epoch(5, 1);
+  epoch.mutable_start_epoch()->set_backend("\xff");
+  v1::ClientMessage missing = mill.open_dataset(3);
+  missing.mutable_open_dataset()->set_path(mill.folder / "\xff\xfe");
+
+  REQUIRE_THAT(failure_of(submit).message(), Catch::StartsWith("backend: "));
+  REQUIRE_THAT(failure_of(dataset).message(), Catch::StartsWith("extensions[0]: "));
+  REQUIRE_THAT(failure_of(epoch).message(), Catch::StartsWith("backend: "));
+  REQUIRE(failure_of(missing).code() == "NOT_FOUND");
+  session.stream->send(mill.submit(8));
+  REQUIRE(session.stream->receive().completed().batch_id() == 8);
+  REQUIRE_THAT(mill.daemon.errors(), !Catch::Contains("libprotobuf"));
+}
+
 TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[system]") {
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
@@ -128,6 +157,7 @@ TEST_CASE("malformed sessions are INVALID_ARGUMENT naming the field", "[system]"
   REQUIRE_THAT(error_of([](auto& r) { r.set_slot_bytes(0); }), Catch::StartsWith("slot_bytes: "));
   REQUIRE_THAT(error_of([](auto& r) { r.set_name(std::string(65, 'x')); }), Catch::StartsWith("name: "));
   REQUIRE_THAT(error_of([](auto& r) { r.set_name("bell\a"); }), Catch::StartsWith("name: "));
+  REQUIRE_THAT(error_of([](auto& r) { r.set_name("caf\xe9"); }), Catch::StartsWith("name: "));
   REQUIRE_THAT(error_of([](auto& r) { r.set_ticket("short"); }), Catch::StartsWith("ticket: "));
 }
 

@@ -91,6 +91,7 @@ const std::vector<Malformed>& malformed_submits() {
       {"priority: ", [](v1::Submit& s) { s.set_priority(static_cast<v1::Priority>(-3)); }},
       {"fidelity: ", [](v1::Submit& s) { s.set_fidelity(static_cast<v1::Fidelity>(5)); }},
       {"backend: ", [](v1::Submit& s) { s.set_backend("Not A Name!"); }},
+      {"backend: ", [](v1::Submit& s) { s.set_backend("\xff\xfe"); }},
   };
   return all;
 }

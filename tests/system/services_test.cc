@@ -78,5 +78,32 @@ TEST_CASE("reflection lists the daemon's services", "[system]") {
   next_event(queue);
 }
 
+TEST_CASE("messages that libprotobuf refuses leave no line in the daemon's log", "[system]") {
+  const Daemon daemon({});
+  grpc::TemplatedGenericStub<Opaque, Opaque> stub(raw_channel(daemon.socket()));
+  const std::string before = daemon.errors();
+  for (int i = 0; i < 20; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(kRawPatienceSeconds));
+    grpc::CompletionQueue queue;
+    const auto call =
+        stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+    call->StartCall(nullptr);
+    REQUIRE(next_event(queue));
+    Opaque request, reply;
+    request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(7, "not UTF-8: \xff");
+
+    call->Write(request, nullptr);
+    REQUIRE(next_event(queue));
+    call->Read(&reply, nullptr);
+    next_event(queue);  // the call has ended: the daemon has looked at the message
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    next_event(queue);
+  }
+
+  REQUIRE(daemon.errors() == before);
+}
+
 }  // namespace
 }  // namespace millrace

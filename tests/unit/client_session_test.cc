@@ -188,7 +188,8 @@ TEST_CASE("a failed batch carries its reason and its bad samples", "[client]") {
   const auto ticket = submit_one(session, daemon);
   auto answer = failed_batch(ticket.batch, "NOT_FOUND", "/data/a.jpg: no such file");
   auto& bad = *answer.mutable_failed()->add_errors();
-  bad.set_source("/data/a.jpg");
+  bad.set_source("/data/\\xff.jpg");
+  bad.set_path("/data/\xff.jpg");
   bad.set_code("NOT_FOUND");
 
   daemon.send(answer);
@@ -197,7 +198,8 @@ TEST_CASE("a failed batch carries its reason and its bad samples", "[client]") {
   REQUIRE(batch);
   REQUIRE(batch->failure->code == Code::kNotFound);
   REQUIRE(batch->errors.size() == 1);
-  REQUIRE(batch->errors[0].source == "/data/a.jpg");
+  REQUIRE(batch->errors[0].source == "/data/\\xff.jpg");
+  REQUIRE(batch->errors[0].path == "/data/\xff.jpg");
   REQUIRE(batch->errors[0].error.code == Code::kNotFound);
 }
 

@@ -131,7 +131,10 @@ TEST_CASE("a thousand failures are listed and the rest is counted", "[publish]")
 
 TEST_CASE("failures with long names stay within what a client accepts in one message", "[publish]") {
   FailedBatch batch{.id = BatchId{4}};
-  for (std::uint32_t i = 0; i < 1'000; ++i) batch.failures.push_back(failure(i, std::string(4'000, '\x01')));
+  for (std::uint32_t i = 0; i < 1'000; ++i) {
+    batch.failures.push_back(failure(i, std::string(4'000, '\x01')));
+    batch.failures.back().path = batch.failures.back().source;
+  }
 
   const v1::ServerMessage message = failed_message(batch);
 
@@ -139,14 +142,16 @@ TEST_CASE("failures with long names stay within what a client accepts in one mes
   CHECK_THAT(message.failed().errors().rbegin()->message(), Catch::Contains("are not listed"));
 }
 
-TEST_CASE("a file name that is not text still makes a message that parses", "[publish]") {
+TEST_CASE("a file name that is not text is text for people, and bytes for programs", "[publish]") {
   CompletedBatch batch = completed_batch();
   batch.failures.push_back(failure(0, "/data/\xff\n\xc3\xa9.jpg"));
+  batch.failures[0].path = batch.failures[0].source;
 
   v1::ServerMessage read;
   REQUIRE(read.ParseFromString(completed_message(batch).SerializeAsString()));
 
   CHECK(read.completed().errors(0).source() == "/data/\\xff\\x0a\xc3\xa9.jpg");
+  CHECK(read.completed().errors(0).path() == "/data/\xff\n\xc3\xa9.jpg");
 }
 
 TEST_CASE("an epoch's begin, failure and end name its stream", "[publish]") {

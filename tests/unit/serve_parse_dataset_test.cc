@@ -69,6 +69,7 @@ TEST_CASE("a malformed epoch is refused with the name of its field", "[serve]") 
       {"fidelity: 9 is not a value", [](auto& e) { e.set_fidelity(static_cast<v1::Fidelity>(9)); }},
       {"priority: 9 is not a value", [](auto& e) { e.set_priority(static_cast<v1::Priority>(9)); }},
       {"backend: is not a backend's name", [](auto& e) { e.set_backend("CPU"); }},
+      {"backend: is not a backend's name", [](auto& e) { e.set_backend("\xff"); }},
       {"position: not a position token", [](auto& e) { e.set_position("nonsense"); }},
       {"position: not a position token", [](auto& e) { e.set_position(std::string(1'000, 'x')); }},
   };
@@ -144,6 +145,11 @@ TEST_CASE("opening a dataset needs an id, an absolute path and plain extensions"
   };
 
   CHECK(std::get<OpenDatasetRequest>(tables.parse(good)).path == "/data/train");
+  CHECK(std::get<OpenDatasetRequest>(spoilt([](auto& d) { d.set_path("/data/\xff"); })).path == "/data/\xff");
+  check_refused(spoilt([](auto& d) { d.set_path(std::string("/data\0", 6)); }), "path: must not contain a zero byte",
+                Code::kInvalid, DatasetId{1});
+  check_refused(spoilt([](auto& d) { d.add_extensions("j\xff"); }), "extensions[1]: must be 1 to 16 lower-case",
+                Code::kInvalid, DatasetId{1});
   check_refused(spoilt([](auto& d) { d.set_dataset_id(0); }), "dataset_id: must be at least 1", Code::kInvalid,
                 DatasetId{0});
   check_refused(spoilt([](auto& d) { d.set_path("train"); }), "path: must be absolute", Code::kInvalid, DatasetId{1});

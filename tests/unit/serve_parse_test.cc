@@ -186,6 +186,7 @@ const std::vector<BadField>& bad_submits() {
       {"priority: 4 is not a value", [](auto& s) { s.set_priority(static_cast<v1::Priority>(4)); }},
       {"backend: is not a backend's name", [](auto& s) { s.set_backend("cpu; rm"); }},
       {"backend: is not a backend's name", [](auto& s) { s.set_backend(std::string(33, 'a')); }},
+      {"backend: is not a backend's name", [](auto& s) { s.set_backend("\xff"); }},
   };
   return kTable;
 }
@@ -311,6 +312,18 @@ TEST_CASE("a full recipe arrives in every field", "[serve]") {
   CHECK(parsed->packing == Packing::kPacked);
 }
 
+TEST_CASE("a path that is not UTF-8 survives the wire byte for byte", "[serve]") {
+  const Tables tables;
+  v1::ClientMessage message = good_submit();
+  message.mutable_submit()->mutable_samples(0)->set_path("/data/\xff\xfe.jpg");
+  v1::ClientMessage arrived;
+  REQUIRE(arrived.ParseFromString(message.SerializeAsString()));
+
+  const ClientRequest parsed = tables.parse(arrived);
+
+  CHECK(std::get<PathSource>(std::get<BatchRequest>(parsed).samples[0].source).path == "/data/\xff\xfe.jpg");
+}
+
 TEST_CASE("a label that was given is taken, 0 and -1 too", "[serve]") {
   const Tables tables;
   for (const std::int64_t label : {0, -1, 12}) {
@@ -375,6 +388,8 @@ TEST_CASE("opening a session is refused with the name of the field", "[serve]") 
   CHECK_THAT(message_of([](auto& r) { r.set_name(std::string(65, 'a')); }),
              Catch::StartsWith("name: must have at most 64 bytes"));
   CHECK_THAT(message_of([](auto& r) { r.set_name("a\nb"); }), Catch::StartsWith("name: must be printable"));
+  CHECK_THAT(message_of([](auto& r) { r.set_name("caf\xe9"); }), Catch::StartsWith("name: must be printable"));
+  CHECK(message_of([](auto& r) { r.set_name("caf\xc3\xa9"); }) == "accepted");
   CHECK_THAT(message_of([](auto& r) { r.set_slots(0); }), Catch::StartsWith("slots: must be at least 1"));
   CHECK_THAT(message_of([](auto& r) { r.set_slots(~0U); }), Catch::StartsWith("slots: must be at most"));
   CHECK_THAT(message_of([](auto& r) { r.set_slot_bytes(0); }), Catch::StartsWith("slot_bytes: must be at least 1"));

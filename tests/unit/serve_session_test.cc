@@ -347,7 +347,9 @@ TEST_CASE("a dataset is listed, its epoch is pushed in order, and a position com
   REQUIRE((opened && opened->has_dataset_opened()));
   CHECK(opened->dataset_opened().samples() == 5);
   CHECK(opened->dataset_opened().fingerprint() == 42);
-  CHECK(opened->dataset_opened().classes(1) == "d\\xffg");
+  CHECK(opened->dataset_opened().classes(1) ==
+        "d\xff"
+        "g");
 
   client.send(epoch_message(1));
   REQUIRE(client.read()->epoch_started().batches() == 3);

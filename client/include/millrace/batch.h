@@ -19,7 +19,8 @@ inline namespace client {
 
 // Where an encoded image is.
 struct Path {
-  std::string path{};  // absolute, beneath one of the daemon's roots, readable by this process's user
+  // Absolute, beneath one of the daemon's roots, readable by this process's user. Any bytes but zero: UTF-8 or not.
+  std::string path{};
 };
 struct Encoded {
   std::span<const std::byte>
@@ -62,7 +63,8 @@ struct Ticket {
 struct SampleError {
   std::uint32_t index = 0;  // in the batch as it was asked for
   std::uint64_t sample = 0;
-  std::string source{};  // path or what else names it
+  std::string source{};  // for people: its path or what else names it; what is not printable UTF-8 is written \xNN
+  std::string path{};    // the file, byte for byte; empty: the sample is none
   Error error{};
 };
 

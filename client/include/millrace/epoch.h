@@ -44,8 +44,9 @@ class MILLRACE_API Dataset {
 
   std::uint64_t id() const noexcept { return id_; }
   std::uint64_t samples() const noexcept { return samples_; }
-  const std::vector<std::string>& classes() const noexcept { return classes_; }  // a label is a position in here
-  std::uint64_t fingerprint() const noexcept { return fingerprint_; }            // of the listing: paths in order
+  // The classes' folders, byte for byte; a label is a position in here.
+  const std::vector<std::string>& classes() const noexcept { return classes_; }
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }  // of the listing: paths in order
 
  private:
   friend class Session;

@@ -39,7 +39,7 @@ struct Statistics {
   std::vector<Metric> metrics{};
   std::vector<SessionStatistics> sessions{};
   std::string settings_file{};       // the daemon's; empty: it was started without one
-  std::vector<std::string> roots{};  // folders beneath which it reads
+  std::vector<std::string> roots{};  // folders beneath which it reads, byte for byte
 };
 
 struct DeviceProperty {

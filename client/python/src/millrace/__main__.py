@@ -12,6 +12,7 @@ from pathlib import Path
 
 import millrace
 from millrace import _sheet
+from millrace._messages import path_text
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
 _FAILED, _UNREACHABLE, _INTERRUPTED = 1, 3, 130
@@ -79,7 +80,7 @@ def _pictures(client: millrace.Client, paths: list[Path], side: int) -> list[_sh
 def _run(given: argparse.Namespace) -> int:
     paths = _chosen(given.folder, given.count)
     if not paths:
-        print(f"millrace: no JPEG, PNG or WebP files in {given.folder}", file=sys.stderr)
+        print(f"millrace: no JPEG, PNG or WebP files in {path_text(given.folder)}", file=sys.stderr)
         return _FAILED
     columns = min(given.columns, len(paths))
     width = shutil.get_terminal_size().columns
@@ -90,7 +91,7 @@ def _run(given: argparse.Namespace) -> int:
         print(*_sheet.text(sheet), sep="\n")
     else:
         given.output.write_bytes(_sheet.png(sheet))
-        print(f"{len(paths)} pictures of {given.folder}: {given.output}")
+        print(f"{len(paths)} pictures of {path_text(given.folder)}: {path_text(given.output)}")
     return 0
 
 

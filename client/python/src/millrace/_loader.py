@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from millrace._messages import path_text
 from millrace._position import for_rank
 from millrace.batch import Batch
 from millrace.client import connect
@@ -117,7 +118,9 @@ class BaseLoader(Generic[Item]):
         self.recipe = dataclasses.replace(recipe, **changes)
         """What is made of each image."""
         if self.recipe.fixed_size is None:
-            raise InvalidRequest("loader: the transform must make images of one size: end with an exact resize or a centre crop")
+            raise InvalidRequest(
+                "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
+            )
         self.batch_size = batch_size
         """Images in a batch."""
         self.rank, self.world_size = ranks_of(rank, world_size)
@@ -206,7 +209,7 @@ class BaseLoader(Generic[Item]):
             self._dataset = self._session.dataset(self._path, timeout=self._timeout)
             if self._classes is not None and self._dataset.classes != self._classes:
                 raise InvalidRequest(
-                    f"loader: the daemon finds other classes in {self._path} than the dataset object has; "
+                    f"loader: the daemon finds other classes in {path_text(self._path)} than the dataset object has; "
                     "give the folder's path instead, and take the labels' names from loader.classes"
                 )
         return self._dataset
@@ -297,9 +300,9 @@ class BaseLoader(Generic[Item]):
 
 def _folder_of(dataset: Any) -> tuple[str, tuple[str, ...] | None]:
     """The path, and the classes if they are known already."""
-    if isinstance(dataset, (str, os.PathLike)):
-        return os.path.abspath(dataset), None
+    if isinstance(dataset, (str, bytes, os.PathLike)):
+        return os.fsdecode(os.path.abspath(dataset)), None
     root, classes = getattr(dataset, "root", None), getattr(dataset, "classes", None)
-    if isinstance(root, (str, os.PathLike)) and classes is not None:
-        return os.path.abspath(root), tuple(classes)
+    if isinstance(root, (str, bytes, os.PathLike)) and classes is not None:
+        return os.fsdecode(os.path.abspath(root)), tuple(classes)
     raise InvalidRequest(f"loader: dataset is a folder's path or torchvision's ImageFolder, not a {type(dataset).__name__}")

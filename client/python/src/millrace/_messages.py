@@ -10,7 +10,7 @@ from millrace import _schema, recipe
 from millrace.errors import Error, InvalidRequest, SampleError, SampleFailed, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
-from millrace.samples import DatasetSample, Path, Sample, Source
+from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
 
 
 def _number(name: str, value: object, literal: Any) -> int:
@@ -121,6 +121,28 @@ def recipe_message(of: Recipe) -> Any:
     return out
 
 
+def text_bytes(text: str) -> bytes:
+    """The text as a message holds it. What is no text (half a surrogate pair) comes out as what the daemon refuses by name.
+
+    Raises:
+        TypeError: it is no str.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"expected str, not {type(text).__name__}: {text!r}")
+    return text.encode("utf-8", "surrogatepass")
+
+
+def path_bytes(path: AnyPath) -> bytes:
+    """The path, absolute, byte for byte as the kernel takes it."""
+    return os.fsencode(os.path.abspath(path))
+
+
+def path_text(path: AnyPath) -> str:
+    r"""The path for people: what is not printable UTF-8 becomes ``\xNN`` or the like, so that every stream can print it."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def _fill_source(out: Any, source: Source) -> None:
     if isinstance(source, (bytes, bytearray, memoryview)):
         out.encoded = bytes(source)
@@ -129,8 +151,7 @@ def _fill_source(out: Any, source: Source) -> None:
     elif isinstance(source, DatasetSample):
         out.dataset.dataset_id, out.dataset.sample_id = source
     elif isinstance(source, (Path, str, os.PathLike)):
-        path = source.path if isinstance(source, Path) else source
-        out.path = os.path.abspath(path)
+        out.path = path_bytes(source.path if isinstance(source, Path) else source)
     else:
         raise InvalidRequest(
             f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is a {type(source).__name__}"
@@ -170,7 +191,7 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]
 
 def sample_errors(messages: Iterable[Any]) -> tuple[SampleError, ...]:
     """The bad samples of a batch."""
-    return tuple(SampleError(m.index, m.sample_id, m.source, m.code, m.message) for m in messages)
+    return tuple(SampleError(m.index, m.sample_id, m.source, m.code, m.message, os.fsdecode(m.path) if m.path else None) for m in messages)
 
 
 def failure(failed: Any, batch_id: int | None = None) -> Error:
@@ -180,17 +201,19 @@ def failure(failed: Any, batch_id: int | None = None) -> Error:
     return cls(failed.message, batch_id=batch_id, sample_errors=errors)
 
 
-def open_dataset(number: int, path: str | os.PathLike[str], extensions: Iterable[str]) -> Any:
+def open_dataset(number: int, path: AnyPath, extensions: Iterable[str]) -> Any:
     """A ``millrace.v1.ClientMessage`` with an ``OpenDataset``.
 
     Raises:
-        InvalidRequest: extensions that are no list of names.
+        InvalidRequest: extensions that are no list of names; a path that is none.
     """
     if isinstance(extensions, str):
         raise InvalidRequest(f'dataset: extensions is a list, such as ["{extensions.lstrip(".")}"]')
-    names = [name.lstrip(".").lower() for name in extensions]
     message = _schema.ClientMessage()
     message.open_dataset.dataset_id = number
-    message.open_dataset.path = os.path.abspath(path)
-    message.open_dataset.extensions.extend(names)
+    try:
+        message.open_dataset.path = path_bytes(path)
+        message.open_dataset.extensions.extend(text_bytes(name).lstrip(b".").lower() for name in extensions)
+    except (TypeError, ValueError) as why:
+        raise InvalidRequest(f"dataset: {why}") from why
     return message

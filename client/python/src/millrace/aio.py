@@ -24,6 +24,7 @@ from millrace.dataset import Dataset
 from millrace.epoch import Epoch, EpochShape
 from millrace.errors import Error
 from millrace.ring import Ring
+from millrace.samples import AnyPath
 from millrace.session import PATIENCE, Session
 
 __all__ = ["AsyncClient", "AsyncEpoch", "AsyncSession", "connect"]
@@ -107,7 +108,7 @@ class AsyncSession:
         """Shared memory for encoded images. As ``Session.ring``."""
         return await asyncio.to_thread(self._session.ring, size)
 
-    async def dataset(self, path: str | os.PathLike[str], *arguments: Any, **options: Any) -> Dataset:
+    async def dataset(self, path: AnyPath, *arguments: Any, **options: Any) -> Dataset:
         """Lists a folder tree. As ``Session.dataset``."""
         return await asyncio.to_thread(self._session.dataset, path, *arguments, **options)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
+
+from millrace._messages import path_text
 
 if TYPE_CHECKING:
     from millrace.epoch import Epoch
@@ -19,11 +22,11 @@ class Dataset:
     def __init__(self, session: Session, path: str, opened: Any) -> None:
         self._session = session
         self.path = path
-        """The folder, absolute."""
+        """The folder, absolute; as ``os`` names it, and so are the classes: ``os.fsencode`` gives the bytes of names that are not UTF-8."""
         self.id: int = opened.dataset_id
         """For ``DatasetSample``."""
-        self.classes: tuple[str, ...] = tuple(opened.classes)
-        """A label is a position in here."""
+        self.classes: tuple[str, ...] = tuple(os.fsdecode(name) for name in opened.classes)
+        """The classes' folders. A label is a position in here."""
         self.fingerprint: int = opened.fingerprint
         """Of the listing: paths in order."""
         self._samples: int = opened.samples
@@ -43,4 +46,4 @@ class Dataset:
         return self._samples
 
     def __repr__(self) -> str:
-        return f"<millrace.Dataset {self.path}: {len(self)} samples, {len(self.classes)} classes>"
+        return f"<millrace.Dataset {path_text(self.path)}: {len(self)} samples, {len(self.classes)} classes>"

@@ -31,14 +31,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SampleError:
-    """One image that did not come out as asked. A value.
+    r"""One image that did not come out as asked. A value.
 
     Attributes:
         index: its position in the batch as it was asked for.
         sample_id: its id.
-        source: its path, or what else names it.
+        source: for people: its path, or what else names it; what is not printable UTF-8 is written ``\xNN``.
         code: gRPC's name of the cause: ``"INVALID_ARGUMENT"``, ``"NOT_FOUND"``, ...
         message: what is wrong with it.
+        path: the file, for ``open`` and ``os``; ``os.fsencode`` gives its bytes. None: the sample is no file.
     """
 
     index: int
@@ -46,6 +47,7 @@ class SampleError:
     source: str
     code: str
     message: str
+    path: str | None = None
 
     def __str__(self) -> str:
         return f"sample {self.index} ({self.source}): {self.message}"

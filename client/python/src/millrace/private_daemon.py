@@ -28,8 +28,10 @@ from types import TracebackType
 from typing import Any
 
 from millrace import _address
+from millrace._messages import path_text
 from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
+from millrace.samples import AnyPath
 
 _PREFIX = "millrace-"
 _LOCK = "owner"  # locked as long as the folder's owner lives
@@ -171,7 +173,7 @@ class _SomebodysDaemon(PrivateDaemon):
 
 
 def serve(
-    roots: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    roots: AnyPath | Iterable[AnyPath] = (),
     *,
     lanes: int = 0,
     program: str | None = None,
@@ -200,11 +202,11 @@ def serve(
     if reuse:
         with contextlib.suppress(DaemonUnavailable), connect() as client:
             return _SomebodysDaemon(client)
-    folders = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)
+    folders = [roots] if isinstance(roots, (str, bytes, os.PathLike)) else list(roots)
     for folder in folders:
         if not os.path.isdir(folder):
-            raise NotFound(f"private daemon: root {os.fspath(folder)} is not a folder")
-    return PrivateDaemon(_find_program(program), [os.fspath(f) for f in folders], lanes, arguments, timeout)
+            raise NotFound(f"private daemon: root {path_text(folder)} is not a folder")
+    return PrivateDaemon(_find_program(program), [os.fsdecode(folder) for folder in folders], lanes, arguments, timeout)
 
 
 def _find_program(given: str | None) -> str:

@@ -11,9 +11,12 @@ from millrace.ring import RingRoom
 
 
 class Path(NamedTuple):
-    """A file beneath one of the daemon's roots, readable by this process's user. A relative path is made absolute."""
+    """A file beneath one of the daemon's roots, readable by this process's user. A relative path is made absolute.
 
-    path: str
+    Any file's name: as ``bytes``, or as the ``str`` that ``os`` makes of it (``os.fsdecode``).
+    """
+
+    path: str | bytes
 
 
 class DatasetSample(NamedTuple):
@@ -23,8 +26,14 @@ class DatasetSample(NamedTuple):
     sample: int
 
 
-Source = Path | str | os.PathLike[str] | bytes | bytearray | memoryview | RingRoom | DatasetSample
-"""A path, a file's bytes (all of one batch at most 1 MiB: over that, a ring), room in the ring, or an image of a dataset."""
+AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+"""Where a file or folder is named and nothing else can be meant: as ``os`` takes it."""
+
+Source = Path | str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview | RingRoom | DatasetSample
+"""A path, a file's bytes (all of one batch at most 1 MiB: over that, a ring), room in the ring, or an image of a dataset.
+
+``bytes`` are a file's content; a path of ``bytes`` is ``Path(b"...")``.
+"""
 
 
 @dataclass(frozen=True)

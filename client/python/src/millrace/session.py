@@ -26,7 +26,7 @@ from millrace.epoch import Epoch
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
 from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail
 from millrace.ring import Ring
-from millrace.samples import Sample, Source
+from millrace.samples import AnyPath, Sample, Source
 
 T = TypeVar("T")
 
@@ -54,7 +54,8 @@ class Session:
         connection = HandoffConnection(path, deadline)
         try:
             channel = channel_to(path)
-            request = _schema.OpenSessionRequest(ticket=connection.ticket, name=name, slots=slots, slot_bytes=slot_bytes)
+            fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes}
+            request = _schema.OpenSessionRequest(**fields)
             method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, timeout)
             self._segment: Segment | None = Segment(connection, deadline)
@@ -179,7 +180,7 @@ class Session:
 
     def dataset(
         self,
-        path: str | os.PathLike[str],
+        path: AnyPath,
         extensions: Iterable[str] = (),
         *,
         progress: Callable[[int], None] | None = None,
@@ -188,7 +189,7 @@ class Session:
         """Lists a folder tree in the daemon.
 
         Args:
-            path: beneath one of the daemon's roots; a relative one is made absolute.
+            path: beneath one of the daemon's roots; a relative one is made absolute. Any folder's name: ``bytes``, or as ``os`` has it.
             extensions: lower case without the dot; none: every file.
             progress: called now and then with the number of files seen so far.
             timeout: seconds for the whole listing.
@@ -211,7 +212,7 @@ class Session:
                 raise answer
             finally:
                 del answer  # as in get()
-        return Dataset(self, message.open_dataset.path, answer)
+        return Dataset(self, os.fsdecode(message.open_dataset.path), answer)
 
     def _await_listing(self, number: int, progress: Callable[[int], None] | None, deadline: float) -> Any:
         told = 0
@@ -367,7 +368,7 @@ class Session:
 def _fill_choices(out: Any, seed: int, epoch: int, on_error: OnError, fidelity: Fidelity, priority: Priority, backend: str) -> None:
     """The fields that a batch and an epoch have in common."""
     try:
-        out.seed, out.epoch, out.backend = seed, epoch, backend
+        out.seed, out.epoch, out.backend = seed, epoch, messages.text_bytes(backend)
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"seed, epoch and backend: {why}") from why
     out.on_error = messages.on_error_number(on_error)
