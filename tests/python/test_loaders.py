@@ -211,6 +211,8 @@ def test_ranks_from_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
     with pytest.raises(millrace.InvalidRequest, match="one size"):
         make(millrace.Recipe.thumbnail(32))
+    with pytest.raises(millrace.InvalidRequest, match="not packed"):
+        make(millrace.Recipe(resize=millrace.ExactSize(SIZE), packing="packed"))
     with pytest.raises(millrace.InvalidRequest, match="not a list"):
         millrace.numpy.Loader(["a.jpg"])
     with pytest.raises(millrace.InvalidRequest, match="batch"):

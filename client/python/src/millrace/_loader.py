@@ -117,7 +117,8 @@ class BaseLoader(Generic[Item]):
         changes: dict[str, Any] = {"dtype": dtype or recipe.dtype, "layout": self._layout or recipe.layout}
         self.recipe = dataclasses.replace(recipe, **changes)
         """What is made of each image."""
-        if self.recipe.fixed_size is None:
+        packed = self.recipe.packing == "packed" and self.recipe.patches is None
+        if self.recipe.fixed_size is None or packed:
             raise InvalidRequest(
                 "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
             )
