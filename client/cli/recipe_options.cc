@@ -67,7 +67,7 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
   add_choice(command, "--filter", options.filter, kFilters, "resampling filter (default: bilinear)");
   add_choice(command, "--dtype", options.dtype, kDTypes,
              "element type (default: uint8); floats are normalised with ImageNet's statistics");
-  add_choice(command, "--layout", options.layout, kLayouts, "axes (default: nchw)");
+  add_choice(command, "--layout", options.layout, kLayouts, "axes (default: nchw; of thumbnail and none nhwc)");
   add_choice(command, "--channels", options.channels, kChannels, "colour channels (default: rgb)");
   command.add_option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
       ->check(CLI::Range(0.0, 1.0))
