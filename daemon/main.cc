@@ -2,6 +2,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,6 +17,7 @@
 #include "daemon/cache/check_in_child.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
+#include "daemon/fetch/unmapped_ids.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
 #include "daemon/pipeline/pipeline.h"
@@ -43,7 +45,12 @@ struct CommandLine {
   std::string check_index;
 };
 
-Result<Settings> settings_of(const CommandLine& line) {
+// Where this user's own folders cannot be told from others', none is taken for it.
+void distrust_own_folders(Settings& settings, const UnmappedIds& unmapped) {
+  if (unmapped.user == ::geteuid() && settings.state_dir == automatic_state_dir()) settings.state_dir.clear();
+}
+
+Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmapped) {
   Settings settings = default_settings();
   if (!line.config.empty()) {
     MILLRACE_TRY(settings, load_settings(line.config));
@@ -52,6 +59,7 @@ Result<Settings> settings_of(const CommandLine& line) {
   for (const std::string& root : line.roots) settings.roots.push_back(root);
   if (line.lanes) settings.cpu_lanes = *line.lanes;
   if (!line.fake.empty()) settings.fake_backend = line.fake;
+  distrust_own_folders(settings, unmapped);
   MILLRACE_TRY_VOID(check_settings(settings));
   return settings;
 }
@@ -101,9 +109,10 @@ Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settin
 class Daemon {
  public:
   // `settings_file`: where they come from; empty: none.
-  static Result<std::unique_ptr<Daemon>> create(Settings settings, std::string settings_file) {
+  static Result<std::unique_ptr<Daemon>> create(Settings settings, std::string settings_file,
+                                                const UnmappedIds& unmapped) {
     std::unique_ptr<Daemon> daemon(new Daemon(std::move(settings), std::move(settings_file)));
-    MILLRACE_TRY_VOID(daemon->assemble());
+    MILLRACE_TRY_VOID(daemon->assemble(unmapped));
     return daemon;
   }
 
@@ -134,9 +143,10 @@ class Daemon {
     if (!made) log_warning("nothing is kept from start to start: " + made.error().message);
   }
 
-  Result<void> assemble() {
+  Result<void> assemble(const UnmappedIds& unmapped) {
     prepare_state_dir();
     MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
+                                            .unmapped = unmapped,
                                             .threads = settings_.fetch_threads,
                                             .limits = settings_.limits.sample,
                                             .pool = &encoded_},
@@ -271,7 +281,8 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
 
-  Result<Settings> settings = settings_of(line);
+  const UnmappedIds unmapped = unmapped_ids();
+  Result<Settings> settings = settings_of(line, unmapped);
   if (!settings) return fail(settings.error(), kUsage);
   if (!line.check_index.empty()) return check_database(line.check_index) ? 0 : 1;
   if (line.check_config) {
@@ -283,7 +294,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   ::pthread_setname_np(::pthread_self(), "mr-control");
 
-  Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings), absolute_path(line.config));
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings), absolute_path(line.config), unmapped);
   if (!daemon) return fail(daemon.error(), 1);
   std::printf("listening on %s\n", (*daemon)->settings().socket.c_str());
   std::fflush(stdout);

@@ -148,7 +148,7 @@ class FileFetcher : public Fetcher {
 }  // namespace
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
-  MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open(options.roots));
+  MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots, .unmapped = options.unmapped}));
   return std::unique_ptr<Fetcher>(std::make_unique<FileFetcher>(std::move(roots), options, counters));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "daemon/fetch/input_ring.h"
+#include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
@@ -48,7 +49,8 @@ struct FetchTask {
 class Fetcher {
  public:
   struct Options {
-    std::vector<std::string> roots;  // absolute folders; only what lies beneath is readable
+    std::vector<std::string> roots;  // absolute folders, only what lies beneath is readable
+    UnmappedIds unmapped;            // of this process
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks
     SampleLimits limits;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <new>
 
-#include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/open_at.h"
 #include "proto/base/printable.h"
 
@@ -124,9 +123,7 @@ Result<UniqueFd> Listing::open_entry(const Entry& entry) {
   struct stat status {};
   if (!found || fstat(found.get(), &status) != 0)
     return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
-  const bool listed = is_trusted(caller) || (may(caller, Right::kRead, found.get(), status) &&
-                                             may(caller, Right::kSearch, found.get(), status));
-  if (!listed) return not_readable();
+  if (!roots_.rights().may_list(caller, found.get(), status)) return not_readable();
   UniqueFd fd = reopen(found.get(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
   if (!fd) return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
   return fd;

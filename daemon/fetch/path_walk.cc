@@ -66,7 +66,7 @@ Result<void> PathWalk::start(std::string_view path_untrusted) {
   if (trusted_) return {};
   for (const UniqueFd& folder : root_->above) {
     struct stat status {};
-    if (fstat(folder.get(), &status) != 0 || !may(caller_, Right::kSearch, folder.get(), status)) return not_readable();
+    if (fstat(folder.get(), &status) != 0 || !may_search(folder.get(), status)) return not_readable();
   }
   return {};
 }
@@ -113,12 +113,16 @@ Result<void> PathWalk::follow(const Roots::Found& link) {
 Result<void> PathWalk::check_search() const {
   if (trusted_) return {};
   if (!folders_.empty()) {
-    if (may(caller_, Right::kSearch, here(), folders_.back().status)) return {};
+    if (may_search(here(), folders_.back().status)) return {};
     return not_readable();
   }
   struct stat status {};
-  if (fstat(here(), &status) == 0 && may(caller_, Right::kSearch, here(), status)) return {};
+  if (fstat(here(), &status) == 0 && may_search(here(), status)) return {};
   return not_readable();
+}
+
+bool PathWalk::may_search(int folder, const struct stat& status) const {
+  return roots_.rights().may(caller_, Right::kSearch, folder, status);
 }
 
 // Before what is still to do. Empty components mean nothing, as to the kernel.

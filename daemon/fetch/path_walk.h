@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/roots.h"
 
 namespace millrace {
@@ -15,7 +14,8 @@ namespace millrace {
 class PathWalk {
  public:
   // A trusted caller's permissions are not asked.
-  PathWalk(const Roots& roots, const Caller& caller) : roots_(roots), caller_(caller), trusted_(is_trusted(caller)) {}
+  PathWalk(const Roots& roots, const Caller& caller)
+      : roots_(roots), caller_(caller), trusted_(roots.rights().is_trusted(caller)) {}
 
   // kDenied: beyond the roots, or the caller may not search a folder on the way; kNotFound; kInvalid: too deep, too
   // many links.
@@ -27,6 +27,7 @@ class PathWalk {
   Result<void> enter(Roots::Found folder);
   Result<void> follow(const Roots::Found& link);
   Result<void> check_search() const;
+  bool may_search(int folder, const struct stat& status) const;
   void put_off(std::string_view components);
   int here() const { return folders_.empty() ? root_->fd.get() : folders_.back().fd.get(); }
 

@@ -8,7 +8,6 @@
 #include <climits>
 #include <cstdlib>
 
-#include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/open_at.h"
 #include "daemon/fetch/path_walk.h"
 #include "proto/base/printable.h"
@@ -80,9 +79,9 @@ Error no_such_file() {
   return Error{Code::kNotFound, "no such file or folder"};
 }
 
-Result<std::unique_ptr<Roots>> Roots::open(const std::vector<std::string>& roots) {
-  std::unique_ptr<Roots> opened(new Roots());
-  for (const std::string& path : roots) {
+Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
+  std::unique_ptr<Roots> opened(new Roots(options.unmapped));
+  for (const std::string& path : options.folders) {
     MILLRACE_TRY(Root root, open_root(path));
     opened->roots_.push_back(std::move(root));
   }
@@ -123,8 +122,9 @@ Roots::Place Roots::place_of(std::string_view path) const {
 }
 
 Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
   if (!is_clean(path_untrusted)) return not_readable();
-  return is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
+  return rights_.is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
 }
 
 Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
@@ -152,14 +152,14 @@ Result<UniqueFd> Roots::open_checked(std::string_view path, const Caller& caller
     return errno == ENOENT ? Result<UniqueFd>(no_such_file())
                            : open_walking(path, caller);  // a link, or refused: say why
   struct stat status {};
-  if (fstat(fd.get(), &status) != 0 || !may(caller, Right::kRead, fd.get(), status)) return not_readable();
+  if (fstat(fd.get(), &status) != 0 || !rights_.may(caller, Right::kRead, fd.get(), status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(status));
   return fd;
 }
 
 Result<UniqueFd> Roots::open_walking(std::string_view path, const Caller& caller) const {
   MILLRACE_TRY(const Found found, find(path, caller));
-  if (!is_trusted(caller) && !may(caller, Right::kRead, found.fd.get(), found.status)) return not_readable();
+  if (!rights_.may_read(caller, found.fd.get(), found.status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(found.status));
   UniqueFd fd = reopen(found.fd.get(), kToRead);
   if (!fd) return open_error(errno, caller);
@@ -176,21 +176,20 @@ Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller
   if (fd && fstat(fd.get(), &status) == 0 && verdicts_.allowed(caller, path, status, now)) return fd;
   MILLRACE_TRY(Found found, find(path, caller));
   if (!S_ISDIR(found.status.st_mode)) return no_such_file();
-  if (!may(caller, Right::kSearch, found.fd.get(), found.status)) return not_readable();
+  if (!rights_.may(caller, Right::kSearch, found.fd.get(), found.status)) return not_readable();
   verdicts_.allow(caller, path, found.status, now);
   return std::move(found.fd);
 }
 
 Result<Roots::Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
   if (!is_clean(path_untrusted)) return not_readable();
   return PathWalk(*this, caller).walk(path_untrusted);
 }
 
 Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY(const Found found, find(without_slashes_at_the_end(path_untrusted), caller));
-  const bool listed = is_trusted(caller) || (may(caller, Right::kRead, found.fd.get(), found.status) &&
-                                             may(caller, Right::kSearch, found.fd.get(), found.status));
-  if (!listed) return not_readable();
+  if (!rights_.may_list(caller, found.fd.get(), found.status)) return not_readable();
   if (!S_ISDIR(found.status.st_mode)) return Error{Code::kInvalid, "a file, not a folder"};
   UniqueFd fd = reopen(found.fd.get(), kToList);
   if (!fd) return open_error(errno, caller);

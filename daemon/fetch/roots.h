@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/folder_verdicts.h"
 #include "daemon/model/caller.h"
 #include "proto/base/result.h"
@@ -23,9 +24,16 @@ namespace millrace {
 
 class Roots {
  public:
+  struct Options {
+    std::vector<std::string> folders;  // absolute
+    UnmappedIds unmapped;
+  };
+
   // Holds every root and the folders above it open. kInvalid: not an absolute path; kNotFound, kDenied: cannot be
   // opened; each names the root.
-  static Result<std::unique_ptr<Roots>> open(const std::vector<std::string>& roots);
+  static Result<std::unique_ptr<Roots>> open(const Options& options);
+
+  const CallerRights& rights() const { return rights_; }
 
   // A regular file for reading; never blocks on a FIFO, a device or a leased file. kDenied, kNotFound, kInvalid (not a
   // regular file), kExhausted (no descriptor left), kUnavailable (leased). A trusted caller's costs as much as open(2);
@@ -56,7 +64,7 @@ class Roots {
     std::string_view rest;  // relative; empty: the root itself
   };
 
-  Roots() = default;
+  explicit Roots(UnmappedIds unmapped) : rights_(unmapped) {}
   static Result<Root> open_root(const std::string& path);
   Place place_of(
       std::string_view path) const;  // the outermost root that it lies beneath; root is null when there is none
@@ -65,6 +73,7 @@ class Roots {
   Result<UniqueFd> open_walking(std::string_view path, const Caller& caller) const;
   Result<UniqueFd> reach_folder(std::string_view path, const Caller& caller) const;
 
+  const CallerRights rights_;
   std::vector<Root> roots_;
   mutable FolderVerdicts verdicts_;
 };

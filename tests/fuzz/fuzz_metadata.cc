@@ -19,8 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   struct stat status {};
   status.st_uid = 10;
   status.st_gid = 20;
-  const Caller stranger{.uid = 4242, .gid = 4242, .groups = {20}};
-  const bool granted = acl_allows(stranger, Right::kRead, status, bytes);
+  const Caller member{.uid = 4242, .gid = 4242, .groups = {20}}, other{.uid = 4242, .gid = 4242};
+  const CallerRights initial{UnmappedIds{}}, partial{UnmappedIds{.user = 30, .group = 20}};
+  const bool granted = initial.acl_allows(member, Right::kRead, status, bytes);
   MILLRACE_CHECK(!granted || size >= 12);  // a header and one entry at least
+  // Where group 20 stands for all that are not mapped: only what its members and others would get.
+  const bool granted_perhaps = partial.acl_allows(member, Right::kRead, status, bytes);
+  MILLRACE_CHECK(!granted_perhaps || (granted && initial.acl_allows(other, Right::kRead, status, bytes)));
   return 0;
 }

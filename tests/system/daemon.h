@@ -36,6 +36,7 @@ struct DaemonSpec {
   std::string shm_size;        // not empty: with a /dev/shm of its own that is so large ("8m"); see can_have_own_shm()
   std::optional<uid_t> user;   // runs as this user (needs root)
   bool for_all_users = false;  // any user may connect
+  std::string user_namespace;  // not empty: in one that maps these ids alone, see in_user_namespace.cc (needs root)
 };
 
 class Daemon {

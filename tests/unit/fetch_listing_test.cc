@@ -28,7 +28,7 @@ struct Tree {
     chmod(temp.path().c_str(), 0755);
     fs::create_directories(top);
     for (const std::string& file : files) add(file);
-    roots = *Roots::open({root});
+    roots = *Roots::open({.folders = {root}});
   }
   void add(const std::string& file) const {
     fs::create_directories(fs::path(top + "/" + file).parent_path());

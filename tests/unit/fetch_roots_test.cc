@@ -17,52 +17,13 @@
 #include "daemon/fetch/read_file.h"
 #include "daemon/fetch/roots.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/temp_folder.h"
 #include "tests/unit/fetch_strangers.h"
+#include "tests/unit/fetch_tree.h"
 
 namespace millrace {
 namespace {
 
 namespace fs = std::filesystem;
-
-const std::string kDenied = "not readable: the path must lie beneath one of the daemon's roots and be readable by you";
-
-// outside/, and root/ with a folder and files in it; all readable by everybody.
-struct Tree {
-  TempFolder temp;
-  std::string root = temp / "root";
-  std::string outside = temp / "outside";
-
-  Tree() {
-    fs::create_directories(root + "/a/b");
-    fs::create_directories(outside);
-    write_file(root + "/a/b/file", std::string("inside"));
-    write_file(outside + "/file", std::string("outside"));
-    chmod(temp.path().c_str(), 0755);
-  }
-  std::string operator/(const std::string& name) const { return root + "/" + name; }
-};
-
-std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots) {
-  Result<std::unique_ptr<Roots>> opened = Roots::open(roots);
-  REQUIRE(opened.has_value());
-  return *std::move(opened);
-}
-
-// The file's text, or the error's.
-std::string text_or_error(const Roots& roots, const std::string& path, const Caller& caller) {
-  const Result<UniqueFd> fd = roots.open_file(path, caller);
-  if (!fd) return fd.error().message;
-  const Result<EncodedBytes> bytes = read_file(fd->get(), 1_MiB);
-  REQUIRE(bytes.has_value());
-  return std::string(reinterpret_cast<const char*>(bytes->view().data()), bytes->size());
-}
-
-Code code_of(const Roots& roots, const std::string& path, const Caller& caller) {
-  const Result<UniqueFd> fd = roots.open_file(path, caller);
-  REQUIRE_FALSE(fd.has_value());
-  return fd.error().code;
-}
 
 TEST_CASE("a file beneath a root is opened", "[fetch]") {
   const Tree tree;
@@ -200,13 +161,29 @@ TEST_CASE("a file that its owner has leased is refused at once instead of waited
 TEST_CASE("a root that is not there is refused by its name", "[fetch]") {
   const Tree tree;
 
-  const auto missing = Roots::open({tree / "missing"}), relative = Roots::open({"data"}),
-             file = Roots::open({tree / "a/b/file"});
+  const auto missing = Roots::open({.folders = {tree / "missing"}}), relative = Roots::open({.folders = {"data"}}),
+             file = Roots::open({.folders = {tree / "a/b/file"}});
 
   REQUIRE(missing.error().code == Code::kNotFound);
   REQUIRE(missing.error().message.find(tree / "missing") != std::string::npos);
   REQUIRE(relative.error().code == Code::kInvalid);
   REQUIRE(file.error().code == Code::kNotFound);
+}
+
+TEST_CASE("in a namespace that does not map every id, its stand-in owns nothing and gets nothing", "[fetch]") {
+  const Tree tree;
+  if (!strangers_reach(tree.root)) return;
+  const Caller unmapped{.uid = 54'321, .gid = 54'321};
+  const auto partial = open_roots({tree.root}, {.user = unmapped.uid, .group = unmapped.gid});
+  const auto initial = open_roots({tree.root});
+
+  REQUIRE(text_or_error(*initial, tree / "a/b/file", unmapped) == "inside");
+  const std::string there = text_or_error(*partial, tree / "a/b/file", unmapped);
+  REQUIRE(there.find("does not map your user") != std::string::npos);
+  REQUIRE(text_or_error(*partial, tree / "a/missing", unmapped) == there);
+  REQUIRE(text_or_error(*partial, "/etc/passwd", unmapped) == there);
+  REQUIRE(partial->open_folder(tree.root, unmapped).error().message == there);
+  REQUIRE(partial->find(tree / "a", unmapped).error().message == there);
 }
 
 TEST_CASE("the caller's own rights decide, in the same words for what is there and what is not", "[fetch]") {

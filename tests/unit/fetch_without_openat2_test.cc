@@ -66,7 +66,7 @@ TEST_CASE("without openat2 paths beneath a root open, and links out of it do not
   fs::create_symlink("b/file", root + "/a/within");
   fs::create_symlink("../../outside/file", root + "/a/out");
   fs::create_symlink(temp / "outside", root + "/away");
-  auto roots = Roots::open({root});
+  auto roots = Roots::open({.folders = {root}});
   REQUIRE(roots);
 
   for (const int error : {ENOSYS, EPERM}) {

@@ -1,0 +1,140 @@
+// The daemon on its host: user namespaces.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "tests/support/image_folder.h"
+#include "tests/support/test_images.h"
+#include "tests/system/daemon.h"
+
+namespace millrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kAlice = 64'003, kBob = 64'004;
+const std::string kOnlyRoot = "0 0 1\n";
+
+std::vector<std::byte> picture(std::uint32_t seed) {
+  return make_jpeg({.pixels = make_pixels(60, 50, 3, seed)});
+}
+
+std::string in_namespace_program() {
+  return tests_folder() + "/millrace_in_user_namespace";
+}
+
+struct Ran {
+  int status = -1;
+  std::string output, errors;
+};
+
+Ran run(std::vector<std::string> argv, std::vector<std::pair<std::string, std::string>> env = {}) {
+  const Process process = Process::spawn({.argv = std::move(argv), .env = std::move(env)});
+  const auto status = process.wait();
+  if (!status) throw std::runtime_error("the command does not end");
+  return {*status, process.output(), process.errors()};
+}
+
+bool skipped_without_namespaces() {
+  if (is_root() && run({in_namespace_program(), kOnlyRoot, "/bin/true"}).status == 0) return false;
+  skip_loudly("a daemon in a user namespace (needs root, and namespaces that are permitted)");
+  return true;
+}
+
+// What each of `paths` comes to for a client of `user`, without its number.
+std::vector<std::string> verdicts(const Daemon& daemon, const std::vector<std::string>& paths,
+                                  std::optional<uid_t> user = {}) {
+  std::vector<std::string> verdicts;
+  std::istringstream lines(daemon.run_client("read", paths, user));
+  for (std::string line; std::getline(lines, line);) verdicts.push_back(line.substr(line.find(' ') + 1));
+  return verdicts;
+}
+
+void give_to(const std::string& path, uid_t user, gid_t group, mode_t mode) {
+  if (chown(path.c_str(), user, group) != 0 || chmod(path.c_str(), mode) != 0)
+    throw std::runtime_error("cannot change " + path);
+}
+
+// Pictures of two users; the daemon's group may read all of them.
+struct TwoUsers {
+  TwoUsers() {
+    chmod(folder.path().c_str(), 0755);
+    write_file(open, picture(1));
+    write_file(bobs, picture(2));
+    give_to(bobs, kBob, 0, 0640);
+    fs::create_directory(folder / "bob");
+    write_file(in_bobs, picture(3));
+    give_to(folder / "bob", kBob, 0, 0750);
+    write_file(alices, picture(4));
+    give_to(alices, kAlice, 0, 0640);
+  }
+
+  TempFolder folder;
+  std::string open = folder / "open.jpg", bobs = folder / "bobs.jpg", in_bobs = folder / "bob/in.jpg",
+              alices = folder / "alices.jpg";
+  std::vector<std::string> paths{open, bobs, in_bobs, alices};
+};
+
+TEST_CASE("in a namespace that maps neither, one user does not get the files of another", "[system]") {
+  if (skipped_without_namespaces()) return;
+  const TwoUsers files;
+  const Daemon daemon({.roots = {files.folder.path()}, .for_all_users = true, .user_namespace = kOnlyRoot});
+
+  const std::vector<std::string> alice = verdicts(daemon, files.paths, kAlice);
+  const std::vector<std::string> root = verdicts(daemon, files.paths);
+  const std::string listed = daemon.run_client("list", {files.folder / "bob"}, kAlice);
+
+  for (const std::string& verdict : alice) {
+    REQUIRE_THAT(verdict, Catch::StartsWith("PERMISSION_DENIED ") && Catch::Contains("does not map your user"));
+    REQUIRE(verdict == alice[0]);
+  }
+  REQUIRE_THAT(listed, Catch::StartsWith("PERMISSION_DENIED "));
+  for (const std::string& verdict : root) REQUIRE(verdict == "ok");
+}
+
+TEST_CASE("in a namespace that maps one user, he gets what is his and not what is not mapped", "[system]") {
+  if (skipped_without_namespaces()) return;
+  const TwoUsers files;
+  const std::string alice_too = kOnlyRoot + std::to_string(kAlice) + " " + std::to_string(kAlice) + " 1\n";
+  const Daemon daemon({.roots = {files.folder.path()}, .for_all_users = true, .user_namespace = alice_too});
+
+  const std::vector<std::string> alice = verdicts(daemon, files.paths, kAlice);
+  const std::vector<std::string> bob = verdicts(daemon, files.paths, kBob);
+
+  REQUIRE(alice[0] == "ok");
+  REQUIRE_THAT(alice[1], Catch::StartsWith("PERMISSION_DENIED not readable"));
+  REQUIRE_THAT(alice[2], Catch::StartsWith("PERMISSION_DENIED not readable"));
+  REQUIRE(alice[3] == "ok");
+  for (const std::string& verdict : bob) REQUIRE_THAT(verdict, Catch::Contains("does not map your user"));
+}
+
+TEST_CASE("where every id is mapped, nobody reads his own files", "[system]") {
+  if (!is_root()) return skip_loudly("files of the user nobody (needs root)");
+  constexpr uid_t kNobody = 65'534;
+  const TwoUsers files;
+  give_to(files.bobs, kNobody, kNobody, 0600);
+  const Daemon daemon({.roots = {files.folder.path()}, .for_all_users = true});
+
+  REQUIRE(verdicts(daemon, {files.open, files.bobs}, kNobody) == std::vector<std::string>{"ok", "ok"});
+}
+
+TEST_CASE("a user who cannot be told from others takes no folder for its own", "[system]") {
+  if (skipped_without_namespaces()) return;
+  const TempFolder state;
+  const std::vector<std::pair<std::string, std::string>> env{{"XDG_STATE_HOME", state.path()}};
+  const std::string program = bin_folder() + "/millraced";
+
+  const Ran known = run({program, "--check-config"}, env);
+  const Ran stand_in = run({in_namespace_program(), "65534 0 1\n", program, "--check-config"}, env);
+
+  CAPTURE(known.output, stand_in.output);
+  REQUIRE_THAT(known.output, Catch::Contains("state_dir = \"" + state.path() + "/millrace\"") ||
+                                 Catch::Contains("state_dir = \"/var/lib/millrace\""));
+  REQUIRE_THAT(stand_in.output, Catch::Contains("state_dir = \"\""));
+}
+
+}  // namespace
+}  // namespace millrace
