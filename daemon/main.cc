@@ -17,6 +17,7 @@
 #include "daemon/cache/check_in_child.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
+#include "daemon/fetch/root_folder.h"
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
@@ -62,6 +63,23 @@ Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmappe
   distrust_own_folders(settings, unmapped);
   MILLRACE_TRY_VOID(check_settings(settings));
   return settings;
+}
+
+// The settings' roots may come later. Those of the command line must be there, so that a mistake in typing is seen at
+// once.
+Result<void> look_for_roots(const CommandLine& line) {
+  for (const std::string& root : line.roots) MILLRACE_TRY_VOID(RootFolder::look_for(root));
+  return {};
+}
+
+void print_settings(const Settings& settings) {
+  std::printf("%s", to_toml(settings).c_str());
+  for (const std::string& root : settings.roots) {
+    const Result<void> there = RootFolder::look_for(root);
+    if (!there)
+      std::fprintf(stderr, "millraced: %s: what lies beneath it is not served until it is there\n",
+                   there.error().message.c_str());
+  }
 }
 
 LanePin pin_of(const std::string& word) {
@@ -174,6 +192,7 @@ class Daemon {
                       .version = MILLRACE_VERSION,
                       .settings_file = settings_file_,
                       .roots = settings_.roots,
+                      .missing_roots = [this] { return fetcher_->missing_roots(); },
                       .limits = settings_.limits},
                      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
     return {};
@@ -251,7 +270,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
   app.add_option("--socket", line.socket,
                  "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
-  app.add_option("--root", line.roots, "Folder that clients may read from, beside files.roots; may be repeated");
+  app.add_option("--root", line.roots,
+                 "Folder that is there and clients may read from, beside files.roots; may be repeated");
   app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor");
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
@@ -286,9 +306,10 @@ int main(int argc, char** argv) {
   if (!settings) return fail(settings.error(), kUsage);
   if (!line.check_index.empty()) return check_database(line.check_index) ? 0 : 1;
   if (line.check_config) {
-    std::printf("%s", to_toml(*settings).c_str());
+    print_settings(*settings);
     return 0;
   }
+  if (const Result<void> there = look_for_roots(line); !there) return fail(there.error(), 1);
   start_log(settings->log_level);
   google::protobuf::SetLogHandler(log_what_aborts);
   ::signal(SIGPIPE, SIG_IGN);

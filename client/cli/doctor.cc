@@ -1,6 +1,7 @@
 // millrace doctor: does everything that Millrace needs work here, and what is in force? With a daemon or without.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -33,19 +34,28 @@ Finding settings_of(const Statistics& statistics) {
   return {"settings", statistics.settings_file};
 }
 
+Finding root_of(const Statistics& statistics, const std::string& root) {
+  const std::vector<std::string>& missing = statistics.missing_roots;
+  const std::string name = printable(root);
+  const bool open_to_me = ::access(root.c_str(), R_OK | X_OK) == 0;
+  if (std::find(missing.begin(), missing.end(), root) == missing.end()) {
+    if (open_to_me) return {"files", name + ": you may list and read it"};
+    return {"files", name + ": you may not list it, so neither does the daemon for you", Verdict::kNote,
+            "ask for read and search permission on the folder"};
+  }
+  if (open_to_me)
+    return {"files", name + ": it was not there when the daemon last looked, and is now", Verdict::kNote,
+            "there is nothing to do: it looks again as soon as a path beneath it is asked for"};
+  return {"files", name + ": it is not there", Verdict::kNote,
+          "mount or make it, or take it out of files.roots; the daemon needs no restart when it comes"};
+}
+
 void add_roots(const Statistics& statistics, Findings& findings) {
   if (statistics.roots.empty()) {
     findings.push_back({"files", "the daemon reads none", Verdict::kNote,
                         "set files.roots in its settings, or send it the images' bytes"});
   }
-  for (const std::string& root : statistics.roots) {
-    if (::access(root.c_str(), R_OK | X_OK) == 0) {
-      findings.push_back({"files", printable(root) + ": you may list and read it"});
-    } else {
-      findings.push_back({"files", printable(root) + ": you may not list it, so neither does the daemon for you",
-                          Verdict::kNote, "ask for read and search permission on the folder"});
-    }
-  }
+  for (const std::string& root : statistics.roots) findings.push_back(root_of(statistics, root));
 }
 
 void add_devices(const std::vector<Device>& devices, Findings& findings) {

@@ -54,6 +54,7 @@ class FileFetcher : public Fetcher {
 
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
   bool try_list(ListTask&& task) override { return lists_.try_push(std::move(task)); }
+  std::vector<std::string> missing_roots() const override { return roots_->missing(); }
 
  private:
   template <class Run>

@@ -49,7 +49,7 @@ struct FetchTask {
 class Fetcher {
  public:
   struct Options {
-    std::vector<std::string> roots;  // absolute folders, only what lies beneath is readable
+    std::vector<std::string> roots;  // absolute folders, there or not yet; only what lies beneath is readable
     UnmappedIds unmapped;            // of this process
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks
@@ -57,7 +57,7 @@ class Fetcher {
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
   };
 
-  // kInvalid / kNotFound naming the root that cannot be opened.
+  // kInvalid: a root that is no absolute path.
   static Result<std::unique_ptr<Fetcher>> create(Options options, Counters& counters);
   virtual ~Fetcher() = default;  // finishes what is queued as kCancelled, joins the threads
 
@@ -77,6 +77,9 @@ class Fetcher {
     std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
   };
   [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
+
+  // The roots that were not there when they were last looked for. Looks for none itself.
+  virtual std::vector<std::string> missing_roots() const = 0;
 };
 
 }  // namespace millrace

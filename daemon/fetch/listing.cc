@@ -168,7 +168,7 @@ Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& 
   const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
   if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
   if (wanted(name) && (!target || S_ISREG(target->status.st_mode))) return std::optional(Entry{name, true});
-  if (target || target.error().code == Code::kNotFound) return std::optional<Entry>{};
+  if (target || target.error().message == no_such_file().message) return std::optional<Entry>{};
   if (target.error().code != Code::kDenied) return target.error().within("link \"" + printable(prefix_ + name) + "\"");
   return Error{Code::kDenied,
                "the link \"" + printable(prefix_ + name) +

@@ -58,9 +58,8 @@ Result<Roots::Found> PathWalk::walk(std::string_view path_untrusted) {
 
 // What lies above the roots is searched by name as well.
 Result<void> PathWalk::start(std::string_view path_untrusted) {
-  const Roots::Place place = roots_.place_of(path_untrusted);
-  if (place.root == nullptr) return not_readable();
-  root_ = place.root;
+  MILLRACE_TRY(Roots::Place place, roots_.place_of(path_untrusted));
+  root_ = std::move(place.root);
   folders_.clear();
   put_off(place.rest);
   if (trusted_) return {};

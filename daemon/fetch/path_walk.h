@@ -2,6 +2,7 @@
 // permission asked of every folder on the way from "/", symbolic links expanded here. Thread-bound(its owner).
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +18,8 @@ class PathWalk {
   PathWalk(const Roots& roots, const Caller& caller)
       : roots_(roots), caller_(caller), trusted_(roots.rights().is_trusted(caller)) {}
 
-  // kDenied: beyond the roots, or the caller may not search a folder on the way; kNotFound; kInvalid: too deep, too
-  // many links.
+  // kDenied: beyond the roots, or the caller may not search a folder on the way; kNotFound, also of a root; kInvalid:
+  // too deep, too many links.
   Result<Roots::Found> walk(std::string_view path_untrusted);
 
  private:
@@ -34,7 +35,7 @@ class PathWalk {
   const Roots& roots_;
   const Caller& caller_;
   const bool trusted_;
-  const Roots::Root* root_ = nullptr;
+  std::shared_ptr<const RootFolder::Opened> root_;
   std::vector<Roots::Found> folders_;  // from beneath the root down to where the walk is
   std::vector<std::string> to_do_;     // components, the next one last
   int links_ = 0;

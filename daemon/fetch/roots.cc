@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
-#include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "daemon/fetch/open_at.h"
 #include "daemon/fetch/path_walk.h"
@@ -75,50 +75,50 @@ Error refused_to_daemon(const Caller& caller) {
                "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) + ") access"};
 }
 
+Error root_not_there(const std::string& root) {
+  return Error{Code::kNotFound,
+               "the root " + printable(root) + " is not there (yet): once it is, asking again is enough"};
+}
+
 Error no_such_file() {
   return Error{Code::kNotFound, "no such file or folder"};
 }
 
 Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
-  std::unique_ptr<Roots> opened(new Roots(options.unmapped));
-  for (const std::string& path : options.folders) {
-    MILLRACE_TRY(Root root, open_root(path));
-    opened->roots_.push_back(std::move(root));
+  std::unique_ptr<Roots> roots(new Roots(options.unmapped));
+  for (const std::string& folder : options.folders) {
+    if (!folder.starts_with('/'))
+      return Error{Code::kInvalid, "the root " + printable(folder) + " must be an absolute path"};
+    roots->roots_.push_back(std::make_unique<RootFolder>(folder, options.look_every));
   }
-  return opened;
+  return roots;
 }
 
-Result<Roots::Root> Roots::open_root(const std::string& path) {
-  const std::string what = "the root " + printable(path);
-  if (!path.starts_with('/')) return Error{Code::kInvalid, what + " must be an absolute path"};
-  const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
-  if (!canonical) return errno_error("opening " + what, errno);
-  Root root{.spelled = std::string(without_slashes_at_the_end(path)),
-            .canonical = std::string(without_slashes_at_the_end(canonical.get()))};
-  UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  for (std::size_t slash = 0; at && slash < root.canonical.size();) {
-    const std::size_t end = std::min(root.canonical.find('/', slash + 1), root.canonical.size());
-    const std::string component = root.canonical.substr(slash + 1, end - slash - 1);
-    UniqueFd next(openat(at.get(), component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    root.above.push_back(std::move(at));
-    at = std::move(next);
-    slash = end;
+std::vector<std::string> Roots::missing() const {
+  std::vector<std::string> missing;
+  for (const auto& root : roots_) {
+    if (root->missing()) missing.push_back(root->configured());
   }
-  if (!at) return errno_error("opening " + what, errno);
-  root.fd = std::move(at);
-  return root;
+  return missing;
 }
 
-Roots::Place Roots::place_of(std::string_view path) const {
+Result<Roots::Place> Roots::place_of(std::string_view path) const {
   Place best;
-  for (const Root& root : roots_) {
-    for (const std::string* name : {&root.spelled, &root.canonical}) {
-      const bool beneath = path.starts_with(*name) && (path.size() == name->size() || path[name->size()] == '/');
-      if (!beneath || (best.root != nullptr && best.rest.size() + name->size() + 1 >= path.size())) continue;
-      best = Place{&root, path.substr(std::min(name->size() + 1, path.size()))};
+  std::size_t shortest = path.npos;
+  const RootFolder* missing = nullptr;
+  for (const auto& root : roots_) {
+    const std::optional<std::size_t> name = root->name_in(path);
+    if (!name || *name >= shortest) continue;
+    std::shared_ptr<const RootFolder::Opened> opened = root->opened();
+    if (!opened) {
+      missing = root.get();
+      continue;
     }
+    best = Place{std::move(opened), path.substr(std::min(*name + 1, path.size()))};
+    shortest = *name;
   }
-  return best;
+  if (best.root) return best;
+  return missing == nullptr ? not_readable() : root_not_there(missing->configured());
 }
 
 Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
@@ -128,8 +128,7 @@ Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller&
 }
 
 Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
-  const Place place = place_of(path);
-  if (place.root == nullptr) return not_readable();
+  MILLRACE_TRY(const Place place, place_of(path));
   UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), kToRead);
   if (!fd) {
     const bool needs_walk = errno == EXDEV || errno == ELOOP || errno == ENOSYS || errno == EPERM;
@@ -145,7 +144,8 @@ Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller
 // open.
 Result<UniqueFd> Roots::open_checked(std::string_view path, const Caller& caller) const {
   const std::size_t slash = path.rfind('/');
-  if (place_of(path).rest.empty()) return open_walking(path, caller);
+  MILLRACE_TRY(const Place place, place_of(path));
+  if (place.rest.empty()) return open_walking(path, caller);
   MILLRACE_TRY(const UniqueFd folder, reach_folder(path.substr(0, slash), caller));
   UniqueFd fd(openat(folder.get(), std::string(path.substr(slash + 1)).c_str(), kToRead | O_NOFOLLOW));
   if (!fd)
@@ -169,8 +169,7 @@ Result<UniqueFd> Roots::open_walking(std::string_view path, const Caller& caller
 // An O_PATH descriptor of a folder that the caller may search.
 Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller) const {
   const auto now = FolderVerdicts::Clock::now();
-  const Place place = place_of(path);
-  if (place.root == nullptr) return not_readable();
+  MILLRACE_TRY(const Place place, place_of(path));
   struct stat status {};
   UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd && fstat(fd.get(), &status) == 0 && verdicts_.allowed(caller, path, status, now)) return fd;

@@ -4,11 +4,14 @@
 //
 // Nothing is checked by name and then opened by name: every right is read from the descriptor that is then used, or
 // that the next one was opened from. What a caller may not read gets the same words whether it exists or not; that a
-// file is missing is said only of a folder that the caller may search. Thread-safe.
+// file is missing is said only of a folder that the caller may search.
+//
+// A root need not be there from the start, nor stay the same folder: see root_folder.h. Thread-safe.
 #pragma once
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +19,7 @@
 
 #include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/folder_verdicts.h"
+#include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -27,17 +31,22 @@ class Roots {
   struct Options {
     std::vector<std::string> folders;  // absolute
     UnmappedIds unmapped;
+    std::chrono::milliseconds look_every{1000};  // for a root by its name
   };
 
-  // Holds every root and the folders above it open. kInvalid: not an absolute path; kNotFound, kDenied: cannot be
-  // opened; each names the root.
+  // Holds every root that is there and the folders above it open; the log says which are not. kInvalid: not an absolute
+  // path.
   static Result<std::unique_ptr<Roots>> open(const Options& options);
+
+  // Those that were not there when they were last looked for, as configured.
+  std::vector<std::string> missing() const;
 
   const CallerRights& rights() const { return rights_; }
 
   // A regular file for reading; never blocks on a FIFO, a device or a leased file. kDenied, kNotFound, kInvalid (not a
-  // regular file), kExhausted (no descriptor left), kUnavailable (leased). A trusted caller's costs as much as open(2);
-  // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
+  // regular file), kExhausted (no descriptor left), kUnavailable (leased). What lies beneath a root that is not there
+  // is kNotFound, and the message says so. A trusted caller's costs as much as open(2); another's twice that in a
+  // folder that was reached in the last two seconds, and ten times that in a new one.
   Result<UniqueFd> open_file(std::string_view path_untrusted, const Caller& caller) const;
 
   // A folder that the caller may list and search, for reading its entries. Trailing slashes do not matter. Errors as
@@ -54,27 +63,21 @@ class Roots {
  private:
   friend class PathWalk;
 
-  struct Root {
-    std::string spelled, canonical;  // as configured, and without symbolic links; no slash at the end, "/" is empty
-    std::vector<UniqueFd> above;     // from "/" to its parent
-    UniqueFd fd;
-  };
   struct Place {
-    const Root* root = nullptr;
+    std::shared_ptr<const RootFolder::Opened> root;
     std::string_view rest;  // relative; empty: the root itself
   };
 
   explicit Roots(UnmappedIds unmapped) : rights_(unmapped) {}
-  static Result<Root> open_root(const std::string& path);
-  Place place_of(
-      std::string_view path) const;  // the outermost root that it lies beneath; root is null when there is none
+  // In the outermost root that is there. kDenied: beneath none; kNotFound: beneath one that is not there.
+  Result<Place> place_of(std::string_view path) const;
   Result<UniqueFd> open_trusted(std::string_view path, const Caller& caller) const;
   Result<UniqueFd> open_checked(std::string_view path, const Caller& caller) const;
   Result<UniqueFd> open_walking(std::string_view path, const Caller& caller) const;
   Result<UniqueFd> reach_folder(std::string_view path, const Caller& caller) const;
 
   const CallerRights rights_;
-  std::vector<Root> roots_;
+  std::vector<std::unique_ptr<RootFolder>> roots_;
   mutable FolderVerdicts verdicts_;
 };
 
@@ -83,6 +86,9 @@ Error not_readable();
 
 // The answer when the kernel refuses the daemon something that nothing forbids the caller.
 Error refused_to_daemon(const Caller& caller);
+
+// What lies beneath such a root. Which roots there are, everybody may know.
+Error root_not_there(const std::string& root);
 
 Error no_such_file();
 

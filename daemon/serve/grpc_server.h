@@ -22,10 +22,11 @@ namespace millrace {
 class GrpcServer {
  public:
   struct Options {
-    std::string socket;              // absolute path; the socket's mode is 0660
-    std::string version;             // the daemon's, for clients
-    std::string settings_file;       // for clients, who ask what is in force; empty: none
-    std::vector<std::string> roots;  // the same
+    std::string socket;                                       // absolute path; the socket's mode is 0660
+    std::string version;                                      // the daemon's, for clients
+    std::string settings_file;                                // for clients, who ask what is in force; empty: none
+    std::vector<std::string> roots;                           // the same
+    std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
     Limits limits;
     std::chrono::milliseconds attach_within{10'000};  // a stream without Attach ends
   };

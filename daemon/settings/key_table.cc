@@ -70,7 +70,7 @@ const Key kKeys[] = {
     {"cache.index_memory", number(AT(index_memory), 0, std::uint64_t{1} << 50), "Seek indexes in memory. 0: none are made."},
     {"cache.index_disk", number(AT(index_disk), 0, std::uint64_t{1} << 40), "About how much of them is kept in daemon.state_dir, for the next start. 0: nothing; nor on a network file system."},
 
-    {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. Empty: no files, only bytes that clients send."},
+    {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send."},
 
     {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image."},
     {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image."},

@@ -1,4 +1,4 @@
-// The daemon on its host: user namespaces.
+// The daemon on its host: user namespaces, roots that come and go.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <sstream>
 
+#include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
+#include "tests/system/need.h"
 
 namespace millrace {
 namespace {
@@ -134,6 +136,92 @@ TEST_CASE("a user who cannot be told from others takes no folder for its own", "
   REQUIRE_THAT(known.output, Catch::Contains("state_dir = \"" + state.path() + "/millrace\"") ||
                                  Catch::Contains("state_dir = \"/var/lib/millrace\""));
   REQUIRE_THAT(stand_in.output, Catch::Contains("state_dir = \"\""));
+}
+
+TEST_CASE("a root that is not there yet stops nobody, is named everywhere, and is served once it comes", "[system]") {
+  const TempFolder folder;
+  const std::string later = folder / "later", there = folder / "there";
+  fs::create_directory(there);
+  write_file(there + "/good.jpg", picture(1));
+  const Daemon daemon({.roots = {there, later}});
+
+  const std::vector<std::string> before = verdicts(daemon, {there + "/good.jpg", later + "/good.jpg"});
+  const std::string listed = daemon.run_client("list", {later});
+  const Ran doctor = run({bin_folder() + "/millrace", "doctor", "--socket", daemon.socket()});
+  const std::vector<std::string> missing = need(daemon.connect().statistics()).missing_roots;
+  fs::create_directory(later);
+  write_file(later + "/good.jpg", picture(2));
+  const bool served = eventually([&] { return verdicts(daemon, {later + "/good.jpg"})[0] == "ok"; });
+
+  REQUIRE(before[0] == "ok");
+  REQUIRE_THAT(before[1], Catch::StartsWith("NOT_FOUND the root " + later + " is not there (yet)"));
+  REQUIRE_THAT(listed, Catch::StartsWith("NOT_FOUND ") && Catch::Contains("the root " + later + " is not there (yet)"));
+  REQUIRE_THAT(doctor.output, Catch::Contains(later + ": it is not there"));
+  REQUIRE(missing == std::vector<std::string>{later});
+  REQUIRE(served);
+  REQUIRE(need(daemon.connect().statistics()).missing_roots.empty());
+  REQUIRE_THAT(daemon.errors(), Catch::Contains("warning opening the root " + later) &&
+                                    Catch::Contains("the root " + later + " is there now"));
+}
+
+TEST_CASE("a daemon of which no root is there starts and waits for them", "[system]") {
+  const TempFolder folder;
+  const std::string later = folder / "later";
+  const Daemon daemon({.roots = {later}});
+
+  fs::create_directory(later);
+  write_file(later + "/good.jpg", picture(1));
+
+  REQUIRE(eventually([&] { return verdicts(daemon, {later + "/good.jpg"})[0] == "ok"; }));
+}
+
+TEST_CASE("a file system that is mounted on a root, and taken away again, is seen", "[system]") {
+  if (!can_have_own_shm()) return skip_loudly("mounting on a root (needs root)");
+  const TempFolder folder;
+  const std::string root = folder / "root", good = folder / "root/good.jpg";
+  fs::create_directory(root);
+  write_file(folder / "good.jpg", picture(1));
+  const Daemon daemon({.roots = {root}, .shm_size = "8m"});  // with mounts of its own, gone with it
+  const auto mount_there = [&](const std::string& script) {
+    const std::string pid = std::to_string(daemon.pid());
+    return run({"nsenter", "--target", pid, "--mount", "sh", "-c", script, folder.path()}).status;
+  };
+  const auto is = [&](const std::string& verdict) {
+    return eventually([&] { return verdicts(daemon, {good})[0].starts_with(verdict); });
+  };
+  REQUIRE(is("NOT_FOUND no such file"));
+
+  REQUIRE(mount_there("mount -t tmpfs tmpfs \"$0/root\" && cp \"$0/good.jpg\" \"$0/root\"") == 0);
+  const bool mounted = is("ok");
+  REQUIRE(mount_there("umount -l \"$0/root\"") == 0);
+  const bool taken_away = is("NOT_FOUND no such file");
+
+  REQUIRE(mounted);
+  REQUIRE(taken_away);
+}
+
+TEST_CASE("a root of the command line has to be there", "[system]") {
+  const TempFolder folder;
+  const std::string program = bin_folder() + "/millraced", socket = folder / "millrace.sock";
+
+  const Ran missing = run({program, "--socket", socket, "--root", folder / "nope"});
+
+  CAPTURE(missing.errors);
+  REQUIRE(missing.status == 1);
+  REQUIRE_THAT(missing.errors, Catch::Contains("the root " + folder / "nope") && Catch::Contains("No such file"));
+}
+
+TEST_CASE("--check-config says which root is not there, beside the settings", "[system]") {
+  const TempFolder folder;
+  write_file(folder / "good.toml", "[files]\nroots = [\"" + folder.path() + "\", \"" + folder / "later" + "\"]\n");
+
+  const Ran ran = run({bin_folder() + "/millraced", "--config", folder / "good.toml", "--check-config"});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE_THAT(ran.errors, Catch::Contains("the root " + folder / "later" + ": No such file"));
+  REQUIRE_THAT(ran.errors, !Catch::Contains("the root " + folder.path() + ":"));
+  REQUIRE_THAT(ran.output, !Catch::Contains("No such file"));
 }
 
 }  // namespace

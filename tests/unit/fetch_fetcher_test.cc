@@ -237,13 +237,23 @@ TEST_CASE("a listing that fails, or whose fetcher goes away, is answered", "[fet
   REQUIRE((code == Code::kDenied || code == Code::kCancelled));
 }
 
-TEST_CASE("a root that is not there keeps the fetcher from starting", "[fetch]") {
+TEST_CASE("a root that is not there does not keep the fetcher from starting, and is named", "[fetch]") {
+  const TempFolder folder;
   Counters counters;
 
-  const auto fetcher = Fetcher::create({.roots = {"/no/such/folder"}}, counters);
+  const auto fetcher = Fetcher::create({.roots = {folder.path(), folder / "later"}}, counters);
 
-  REQUIRE(fetcher.error().code == Code::kNotFound);
-  REQUIRE(fetcher.error().message.find("/no/such/folder") != std::string::npos);
+  REQUIRE(fetcher.has_value());
+  REQUIRE((*fetcher)->missing_roots() == std::vector<std::string>{folder / "later"});
+}
+
+TEST_CASE("a root that is no absolute path keeps the fetcher from starting", "[fetch]") {
+  Counters counters;
+
+  const auto fetcher = Fetcher::create({.roots = {"no/such/folder"}}, counters);
+
+  REQUIRE(fetcher.error().code == Code::kInvalid);
+  REQUIRE(fetcher.error().message.find("no/such/folder") != std::string::npos);
 }
 
 }  // namespace

@@ -22,13 +22,14 @@ struct Tree {
   TempFolder temp;
   std::string root = temp / "root";
   std::string top = root + "/set";
+  std::string later = temp / "later";  // a root that is not there
   std::unique_ptr<Roots> roots;
 
   explicit Tree(const Strings& files) {
     chmod(temp.path().c_str(), 0755);
     fs::create_directories(top);
     for (const std::string& file : files) add(file);
-    roots = *Roots::open({.folders = {root}});
+    roots = *Roots::open({.folders = {root, later}});
   }
   void add(const std::string& file) const {
     fs::create_directories(fs::path(top + "/" + file).parent_path());
@@ -141,6 +142,17 @@ TEST_CASE("a link out of the roots that may be a folder of samples fails the lis
 
   REQUIRE(outcome.error().code == Code::kDenied);
   REQUIRE(outcome.error().message.find("\"class\"") != std::string::npos);
+}
+
+TEST_CASE("a link beneath a root that is not there fails the listing instead of making it smaller", "[fetch]") {
+  const Tree tree({"a.jpg"});
+  fs::create_symlink(tree.later + "/cats", tree.top + "/cats");
+
+  const Listing::Outcome outcome = tree.run(tree.request({"jpg"}));
+
+  REQUIRE(outcome.error().code == Code::kNotFound);
+  REQUIRE(outcome.error().message.find("link \"cats\"") != std::string::npos);
+  REQUIRE(outcome.error().message.find(tree.later) != std::string::npos);
 }
 
 TEST_CASE("a folder that the caller may not read fails the listing by its relative name", "[fetch]") {

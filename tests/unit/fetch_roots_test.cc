@@ -158,23 +158,11 @@ TEST_CASE("a file that its owner has leased is refused at once instead of waited
   std::signal(SIGIO, before);
 }
 
-TEST_CASE("a root that is not there is refused by its name", "[fetch]") {
-  const Tree tree;
-
-  const auto missing = Roots::open({.folders = {tree / "missing"}}), relative = Roots::open({.folders = {"data"}}),
-             file = Roots::open({.folders = {tree / "a/b/file"}});
-
-  REQUIRE(missing.error().code == Code::kNotFound);
-  REQUIRE(missing.error().message.find(tree / "missing") != std::string::npos);
-  REQUIRE(relative.error().code == Code::kInvalid);
-  REQUIRE(file.error().code == Code::kNotFound);
-}
-
 TEST_CASE("in a namespace that does not map every id, its stand-in owns nothing and gets nothing", "[fetch]") {
   const Tree tree;
   if (!strangers_reach(tree.root)) return;
   const Caller unmapped{.uid = 54'321, .gid = 54'321};
-  const auto partial = open_roots({tree.root}, {.user = unmapped.uid, .group = unmapped.gid});
+  const auto partial = open_roots({tree.root}, {}, {.user = unmapped.uid, .group = unmapped.gid});
   const auto initial = open_roots({tree.root});
 
   REQUIRE(text_or_error(*initial, tree / "a/b/file", unmapped) == "inside");

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -35,8 +36,10 @@ struct Tree {
   std::string operator/(const std::string& name) const { return root + "/" + name; }
 };
 
-inline std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots, const UnmappedIds& unmapped = {}) {
-  Result<std::unique_ptr<Roots>> opened = Roots::open({.folders = roots, .unmapped = unmapped});
+inline std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots,
+                                         std::chrono::milliseconds look_every = {}, const UnmappedIds& unmapped = {}) {
+  Result<std::unique_ptr<Roots>> opened =
+      Roots::open({.folders = roots, .unmapped = unmapped, .look_every = look_every});
   REQUIRE(opened.has_value());
   return *std::move(opened);
 }

@@ -31,6 +31,7 @@ class StandInFetcher final : public Fetcher {
 
   bool try_fetch(FetchTask&& task) override MILLRACE_EXCLUDES(mutex_);
   bool try_list(ListTask&& task) override MILLRACE_EXCLUDES(mutex_);
+  std::vector<std::string> missing_roots() const override { return {}; }
 
   void hold() MILLRACE_EXCLUDES(mutex_);
   void let_go() MILLRACE_EXCLUDES(mutex_);

@@ -38,8 +38,9 @@ struct Statistics {
   std::chrono::duration<double> uptime{};
   std::vector<Metric> metrics{};
   std::vector<SessionStatistics> sessions{};
-  std::string settings_file{};       // the daemon's; empty: it was started without one
-  std::vector<std::string> roots{};  // folders beneath which it reads, byte for byte
+  std::string settings_file{};               // the daemon's; empty: it was started without one
+  std::vector<std::string> roots{};          // folders beneath which it reads, byte for byte
+  std::vector<std::string> missing_roots{};  // of these, which were not there when the daemon last looked
 };
 
 struct DeviceProperty {

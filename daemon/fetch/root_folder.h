@@ -1,0 +1,70 @@
+// One configured root: the folder by its names, and as it was last opened.
+//
+//   not there ──a look finds it──▶ there ──a look does not──▶ not there
+//                                  └──another folder bears its name: mounted over, or made again──▶ there
+//
+// A look opens it anew by its name, folder by folder from "/". Looks are taken when somebody wants it, but not more
+// often than its interval, ten times that while it is not there, and by one thread at a time: should that one hang, as
+// on a file server that does not answer, the others go on with what was found before. Links in the name are expanded
+// once, at the start, so that nobody can lead it elsewhere afterwards. Changes go to the log. Thread-safe.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/base/mutex.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+class RootFolder {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Opened {
+    std::vector<UniqueFd> above;  // from "/" to its parent
+    UniqueFd fd;
+    struct stat status {};
+  };
+
+  // Takes the first look. REQUIRES: `configured` is absolute.
+  RootFolder(const std::string& configured, Clock::duration look_every);
+
+  const std::string& configured() const { return configured_; }
+
+  // The length of that name of it which `path` begins with, where the path lies beneath it or is it; 0 for "/".
+  std::optional<std::size_t> name_in(std::string_view path) const;
+
+  // As the last look found it, after another one if it is time; null: not there. Shared, because a walk goes on through
+  // what it began with.
+  std::shared_ptr<const Opened> opened() MILLRACE_EXCLUDES(mutex_);
+
+  // Whether the last look found nothing. Takes none.
+  bool missing() const MILLRACE_EXCLUDES(mutex_);
+
+  // A look that nobody remembers. The error names the root and says why it cannot be opened.
+  static Result<void> look_for(const std::string& configured);
+
+ private:
+  class Turn;
+
+  static Result<Opened> open_anew(const std::string& configured, const std::string& canonical);
+  void settle(Result<Opened> found) MILLRACE_EXCLUDES(mutex_);
+
+  const std::string configured_;
+  const std::string spelled_, canonical_;  // without slashes at the end; canonical: without links
+  const Clock::duration look_every_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Opened> opened_ MILLRACE_GUARDED_BY(mutex_);
+  Clock::time_point looked_ MILLRACE_GUARDED_BY(mutex_);
+  bool looking_ MILLRACE_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace millrace
