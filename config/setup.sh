@@ -13,6 +13,7 @@ build_packages=(
   libjpeg62-turbo-dev libspng-dev libwebp-dev                              # decoders
   libhwloc-dev                                                            # which cores share what
   liblmdb-dev libxxhash-dev                                                # seek index
+  libsystemd-dev                                                          # telling systemd that the daemon is ready
 )
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstdio>
@@ -21,6 +22,7 @@
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
+#include "daemon/observe/supervisor.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
@@ -29,6 +31,7 @@
 #include "daemon/settings/settings.h"
 #include "daemon/settings/state_dir.h"
 #include "daemon/slots/segment.h"
+#include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
@@ -137,6 +140,10 @@ class Daemon {
   // Until it has been told to stop and has drained.
   void run() {
     wait_for_signal();
+    boost::asio::post(control_, [this] {
+      supervisor_.ready(status());
+      report();
+    });
     control_.run();
   }
 
@@ -204,9 +211,29 @@ class Daemon {
     });
   }
 
+  // For whoever looks at the service.
+  std::string status() const {
+    std::string text = "serving " + printable(settings_.socket);
+    for (const std::string& root : fetcher_->missing_roots()) text += "; root not there: " + printable(root);
+    return text;
+  }
+
+  // The service manager hears from the control thread itself, so it notices when that one hangs.
+  void report() {
+    if (!supervisor_.interval()) return;
+    reports_.expires_after(*supervisor_.interval());
+    reports_.async_wait([this](boost::system::error_code error) {
+      if (error) return;
+      supervisor_.alive(draining_ ? "" : status());
+      report();
+    });
+  }
+
   // No new work; what is under way is finished, within daemon.drain_seconds. A second signal ends the wait.
   void drain() {
     log_info("stopping: finishing what is under way");
+    draining_ = true;
+    supervisor_.stopping("finishing what is under way");
     grpc_->stop_accepting();
     pipeline_->drain([this] { stop(); });
     patience_.expires_after(settings_.drain);
@@ -238,13 +265,15 @@ class Daemon {
   boost::asio::io_context control_{1};
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
   boost::asio::steady_timer patience_{control_};
+  const Supervisor supervisor_ = Supervisor::of_this_process();
+  boost::asio::steady_timer reports_{control_};
   std::unique_ptr<SeekCache> cache_;  // nullptr: none
   std::unique_ptr<Fetcher> fetcher_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<HandoffServer> handoff_;
   std::unique_ptr<GrpcServer> grpc_;
-  bool stopping_ = false;
+  bool draining_ = false, stopping_ = false;
 };
 
 // As other processes can find it; empty: none.

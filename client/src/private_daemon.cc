@@ -116,8 +116,22 @@ Result<std::vector<std::string>> arguments_of(const std::string& program, const 
   return arguments;
 }
 
+// This process's, without what its own service manager told it alone: there the daemon would answer in its owner's
+// name.
+std::vector<char*> environment_for_daemon() {
+  std::vector<char*> environment;
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const bool mine =
+        text.starts_with("NOTIFY_SOCKET=") || text.starts_with("WATCHDOG_PID=") || text.starts_with("WATCHDOG_USEC=");
+    if (!mine) environment.push_back(*variable);
+  }
+  environment.push_back(nullptr);
+  return environment;
+}
+
 // Between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char* const* arguments, int output, int log, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, char* const* environment, int output, int log, pid_t parent) {
   ::setpgid(0, 0);  // a terminal's Ctrl-C is for the owner, who then stops this in order
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(126);  // it died before the line above
@@ -128,7 +142,7 @@ Result<std::vector<std::string>> arguments_of(const std::string& program, const 
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
-  ::execv(arguments[0], arguments);
+  ::execve(arguments[0], arguments, environment);
   ::_exit(127);
 }
 
@@ -227,10 +241,11 @@ Result<PrivateDaemon> PrivateDaemon::start(const PrivateDaemonOptions& options) 
   std::vector<char*> raw;
   for (std::string& argument : arguments) raw.push_back(argument.data());
   raw.push_back(nullptr);
+  const std::vector<char*> environment = environment_for_daemon();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return errno_error("private daemon: fork", errno);
-  if (pid == 0) become(raw.data(), output.get(), log.get(), parent);
+  if (pid == 0) become(raw.data(), environment.data(), output.get(), log.get(), parent);
   state->pid = pid;
   output.reset();
   PrivateDaemon daemon(std::move(state));

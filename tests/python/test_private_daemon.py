@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -48,6 +49,20 @@ def test_a_root_is_known_by_the_name_that_was_given_and_by_its_real_one(folder: 
         batch = session.get(session.submit([millrace.Path(str(named / picture)), millrace.Path(str(folder.resolve() / picture))]))
 
         assert len(batch) == 2
+
+
+def test_it_does_not_speak_to_its_owners_service_manager(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "100000")
+
+        with millrace.serve(lanes=1), millrace.connect() as client:
+            client.ping()
+
+        manager.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            manager.recv(4096)
 
 
 def test_it_stops_when_it_is_collected() -> None:

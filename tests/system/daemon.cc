@@ -68,7 +68,7 @@ Daemon::Daemon(DaemonSpec spec)
 }
 
 void Daemon::start() {
-  process_.emplace(Process::spawn({.argv = command(), .user = spec_.user}));
+  process_.emplace(Process::spawn({.argv = command(), .env = spec_.env, .user = spec_.user}));
   if (!process_->wait_for("listening on"))
     throw std::runtime_error("the daemon does not listen; it says:\n" + errors());
   if (spec_.for_all_users) open_to_all();

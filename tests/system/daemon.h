@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "millrace/client.h"
@@ -37,6 +38,7 @@ struct DaemonSpec {
   std::optional<uid_t> user;   // runs as this user (needs root)
   bool for_all_users = false;  // any user may connect
   std::string user_namespace;  // not empty: in one that maps these ids alone, see in_user_namespace.cc (needs root)
+  std::vector<std::pair<std::string, std::string>> env;  // beside the tests' own
 };
 
 class Daemon {

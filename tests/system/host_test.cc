@@ -1,16 +1,22 @@
-// The daemon on its host: user namespaces, roots that come and go.
+// The daemon on its host: user namespaces, roots that come and go, the service manager.
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
+#include "proto/shm/handoff_wire.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
+#include "tests/system/notify_socket.h"
 
 namespace millrace {
 namespace {
@@ -222,6 +228,61 @@ TEST_CASE("--check-config says which root is not there, beside the settings", "[
   REQUIRE_THAT(ran.errors, Catch::Contains("the root " + folder / "later" + ": No such file"));
   REQUIRE_THAT(ran.errors, !Catch::Contains("the root " + folder.path() + ":"));
   REQUIRE_THAT(ran.output, !Catch::Contains("No such file"));
+}
+
+bool connects(const std::string& path, int type) {
+  const UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+TEST_CASE("the service manager hears that the daemon is ready once both sockets take connections", "[system]") {
+  const NotifySocket manager;
+  const TempFolder folder;
+  const std::string socket = folder / "millrace.sock";
+  const Process daemon = Process::spawn(
+      {.argv = {bin_folder() + "/millraced", "--socket", socket}, .env = {{"NOTIFY_SOCKET", manager.path()}}});
+
+  const std::string first = manager.next();
+  const bool control = connects(socket, SOCK_STREAM), handoff = connects(socket + shm::kHandoffSuffix, SOCK_SEQPACKET);
+  Result<Client> client = Client::connect(socket);
+
+  REQUIRE_THAT(first, Catch::StartsWith("READY=1\n") && Catch::Contains("STATUS=serving " + socket));
+  REQUIRE(control);
+  REQUIRE(handoff);
+  REQUIRE(client);
+  REQUIRE(client->ping());
+}
+
+TEST_CASE("the service manager gets signs of life from a daemon that it watches, and hears that it stops", "[system]") {
+  const NotifySocket manager;
+  const TempFolder folder;
+  const std::string later = folder / "later";
+  Daemon daemon({.roots = {later}, .env = {{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "200000"}}});
+  const std::string ready = manager.next();
+
+  const std::string alive = manager.next(), again = manager.next();
+  daemon.kill(SIGTERM);
+  std::string last = manager.next();
+  while (last.starts_with("WATCHDOG=1")) last = manager.next();
+
+  REQUIRE_THAT(ready, Catch::StartsWith("READY=1\n") && Catch::Contains("root not there: " + later));
+  REQUIRE_THAT(alive, Catch::StartsWith("WATCHDOG=1\n"));
+  REQUIRE_THAT(again, Catch::StartsWith("WATCHDOG=1\n"));
+  REQUIRE_THAT(last, Catch::StartsWith("STOPPING=1\n"));
+  REQUIRE(daemon.wait() == 0);
+}
+
+TEST_CASE("a private daemon does not speak to its owner's service manager", "[system]") {
+  const NotifySocket manager;
+
+  const Ran ran = run({bin_folder() + "/millrace", "ping", "--private"}, {{"NOTIFY_SOCKET", manager.path()}});
+
+  CAPTURE(ran.output, ran.errors);
+  REQUIRE(ran.status == 0);
+  REQUIRE_FALSE(manager.has_more());
 }
 
 }  // namespace

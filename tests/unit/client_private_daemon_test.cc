@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "millrace/private_daemon.h"
 
@@ -43,6 +45,19 @@ TEST_CASE("a private daemon is told its socket, roots and lanes", "[client]") {
   struct stat folder {};
   REQUIRE(::stat(fs::path(daemon->socket()).parent_path().c_str(), &folder) == 0);
   REQUIRE((folder.st_mode & 0777) == 0700);
+}
+
+TEST_CASE("a private daemon has its owner's environment but for what the owner's service manager told it", "[client]") {
+  const Script script("env >&2; echo listening on x; exec sleep 100\n");
+  const std::vector<const char*> names{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "MILLRACE_TEST_VARIABLE"};
+  for (const char* name : names) ::setenv(name, "1", 1);
+
+  auto daemon = PrivateDaemon::start({.program = script.path});
+
+  for (const char* name : names) ::unsetenv(name);
+  REQUIRE(daemon);
+  REQUIRE_THAT(daemon->log(), Catch::Contains("MILLRACE_TEST_VARIABLE=1") && !Catch::Contains("NOTIFY_SOCKET=") &&
+                                  !Catch::Contains("WATCHDOG_"));
 }
 
 TEST_CASE("stopping a private daemon drains it and gives its exit status", "[client]") {

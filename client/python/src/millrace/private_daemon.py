@@ -270,9 +270,11 @@ def _wait_listening(output: int, timeout: float) -> str | None:
 
 def _own(command: list[str], log: str, born: queue.SimpleQueue[subprocess.Popen[bytes] | OSError]) -> None:
     launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
+    # Without what the owner's service manager told it alone: there the daemon would answer in its owner's name.
+    environment = {name: value for name, value in os.environ.items() if name not in ("NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC")}
     try:
         with open(log, "ab") as errors:
-            process = subprocess.Popen(launcher, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocess.Popen(launcher, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, env=environment)
     except OSError as why:
         born.put(why)
         return

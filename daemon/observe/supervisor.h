@@ -1,0 +1,34 @@
+// What the service manager that started the daemon hears from it, by sd_notify(3): that it can be used, that it stops,
+// a line for `systemctl status`, and signs of life where it wants some (WatchdogSec=). Without one, which is without
+// $NOTIFY_SOCKET, nothing is sent. Immutable; the calls are thread-safe and do not wait for an answer.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace millrace {
+
+class Supervisor {
+ public:
+  // Of this process, as its environment says.
+  static Supervisor of_this_process();
+
+  // How often it is to hear from us; nullopt: there is none.
+  std::optional<std::chrono::microseconds> interval() const { return interval_; }
+
+  // Once, when every socket listens and what arrives there is answered. `status`: a line for people.
+  void ready(const std::string& status) const;
+  // A sign of life, and a new line for people unless `status` is empty.
+  void alive(const std::string& status) const;
+  void stopping(const std::string& status) const;
+
+ private:
+  explicit Supervisor(std::optional<std::chrono::microseconds> interval) : interval_(interval) {}
+
+  void tell(const char* state, const std::string& status) const;
+
+  std::optional<std::chrono::microseconds> interval_;
+};
+
+}  // namespace millrace
