@@ -16,7 +16,7 @@
 namespace millrace {
 namespace {
 
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kStranger = 64003;
 constexpr uid_t kOther = 64002;
 constexpr uid_t kService = 64001;
 
@@ -114,7 +114,7 @@ TEST_CASE("a file that its caller may not read is denied although the daemon cou
   const std::vector<std::string> paths{fences.good, fences.root + "/private.jpg", fences.root + "/closed/there.jpg",
                                        fences.root + "/closed/missing.jpg"};
 
-  const auto stranger = lines_of(daemon.run_client("read", paths, kNobody));
+  const auto stranger = lines_of(daemon.run_client("read", paths, kStranger));
   const auto owner = lines_of(daemon.run_client("read", paths, kOther));
 
   REQUIRE(verdict(stranger[0]) == "ok");
@@ -134,7 +134,8 @@ TEST_CASE("a folder that its caller may not list is denied as a dataset", "[syst
   give_to(fences.root + "/closed", kOther, 0700);
   const Daemon daemon({.roots = {fences.root}, .for_all_users = true});
 
-  REQUIRE_THAT(daemon.run_client("list", {fences.root + "/closed"}, kNobody), Catch::StartsWith("PERMISSION_DENIED "));
+  REQUIRE_THAT(daemon.run_client("list", {fences.root + "/closed"}, kStranger),
+               Catch::StartsWith("PERMISSION_DENIED "));
   REQUIRE(daemon.run_client("list", {fences.root + "/closed"}, kOther) == "samples 1\n");
 }
 
@@ -143,7 +144,7 @@ TEST_CASE("a client of another user than the daemon's cannot get write access to
   const TempFolder folder;
   const Daemon daemon({.for_all_users = true});
 
-  const auto lines = lines_of(daemon.run_client("reopen", {}, kNobody));
+  const auto lines = lines_of(daemon.run_client("reopen", {}, kStranger));
 
   REQUIRE(lines.size() == 6);
   for (const std::string& line : lines) {
@@ -160,9 +161,9 @@ TEST_CASE("two users at once: kill -9 of one, the other's batches are those of a
   const std::string pictures = folder / "pictures";
   write_image_folder(pictures, {.images = 48, .classes = 3});
   const Daemon daemon({.roots = {pictures}, .user = kService, .for_all_users = true});
-  const std::string alone = daemon.run_client("epoch", {pictures}, kNobody);
+  const std::string alone = daemon.run_client("epoch", {pictures}, kStranger);
 
-  const Process reader = daemon.client("epoch", {pictures, "step=1"}, kNobody);
+  const Process reader = daemon.client("epoch", {pictures, "step=1"}, kStranger);
   for (int i = 0; i < 3; ++i) reader.say("next");
   REQUIRE(reader.wait_for("batch 2:"));
   const Process victim = daemon.client("hold", {pictures, "4"}, kOther);
