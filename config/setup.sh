@@ -10,7 +10,7 @@ build_packages=(
   g++ cmake ninja-build pkgconf                                            # tools
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
-  libjpeg62-turbo-dev libspng-dev libwebp-dev                              # decoders
+  libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev               # decoders
   libhwloc-dev                                                            # which cores share what
   liblmdb-dev libxxhash-dev                                                # seek index
   libsystemd-dev                                                          # telling systemd that the daemon is ready

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "daemon/backend/cpu/png_chunks.h"
+#include "daemon/backend/cpu/png_rows.h"
+#include "daemon/backend/cpu/png_stream.h"
 #include "kernels/cpu/convert.h"
 
 namespace millrace {
@@ -20,41 +22,41 @@ struct RowFormat {
   int channels;  // in the end
 };
 
-RowFormat row_format(const spng_ihdr& header) {
-  if (header.color_type != SPNG_COLOR_TYPE_GRAYSCALE) return {SPNG_FMT_RGB8, 3, 3};
+RowFormat row_format(const PngHeader& header) {
+  if (header.colour != PngColour::kGrey) return {SPNG_FMT_RGB8, 3, 3};
   if (header.bit_depth == 16) return {SPNG_FMT_PNG, 2, 1};  // in the processor's byte order
   return {SPNG_FMT_G8, 1, 1};
 }
 
-int read_chunks(spng_ctx*, void* chunks, void* out, std::size_t bytes) {
-  return static_cast<PngChunks*>(chunks)->read({static_cast<std::byte*>(out), bytes}) ? SPNG_OK : SPNG_IO_EOF;
+int read_stream(spng_ctx*, void* stream, void* out, std::size_t bytes) {
+  return static_cast<PngStream*>(stream)->read({static_cast<std::byte*>(out), bytes}) ? SPNG_OK : SPNG_IO_EOF;
 }
 
-Error error_of(int code) {
-  if (code == SPNG_EMEM) return memory_error();
-  if (code == SPNG_IO_EOF || code == SPNG_EIDAT_TOO_SHORT)
-    return {Code::kInvalid, "truncated PNG: the image data ends before the image does"};
+// PngStream makes nothing that libspng could refuse but the rows: their filters.
+Error error_of(int code, const PngStream& stream) {
+  if (stream.error()) return *stream.error();
+  if (code == SPNG_EMEM || code == SPNG_EZLIB_INIT) return memory_error();
   return {Code::kInvalid, std::string("damaged PNG: ") + spng_strerror(code)};
 }
 
-// A decoder that reads from `chunks`, and its header.
-Result<Png> open(PngChunks& chunks, spng_ihdr& header) {
-  Png png(spng_ctx_new(0), spng_ctx_free);
+Result<Png> open(PngStream& stream) {
+  Png png(spng_ctx_new(SPNG_CTX_IGNORE_ADLER32), spng_ctx_free);
   if (!png) return memory_error();
-  spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_USE);  // PngChunks has checked those that count
-  int error = spng_set_png_stream(png.get(), read_chunks, &chunks);
-  if (error == SPNG_OK) error = spng_get_ihdr(png.get(), &header);
-  if (error != SPNG_OK) return error_of(error);
+  spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_USE);
+  spng_set_option(png.get(), SPNG_IMG_WINDOW_BITS, PngStream::kWindowBits);
+  const int error = spng_set_png_stream(png.get(), read_stream, &stream);
+  if (error != SPNG_OK) return error_of(error, stream);
   return png;
 }
 
-kernels::Size size_of(const spng_ihdr& header) {
+kernels::Size size_of(const PngHeader& header) {
   return {static_cast<int>(header.width), static_cast<int>(header.height)};
 }
 
 // All rows go by; those of the box stay, whole, behind one for the others. A row of an interlaced picture comes several
 // times, each time with more of its pixels.
-Result<void> read_rows(spng_ctx* png, const DecodeRequest& request, std::uint8_t* memory, std::size_t pitch) {
+Result<void> read_rows(spng_ctx* png, const PngStream& stream, const DecodeRequest& request, std::uint8_t* memory,
+                       std::size_t pitch) {
   spng_row_info row{};
   int error = SPNG_OK;
   for (unsigned count = 0; error == SPNG_OK; ++count) {
@@ -65,25 +67,28 @@ Result<void> read_rows(spng_ctx* png, const DecodeRequest& request, std::uint8_t
     error = spng_decode_row(png, memory + (wanted ? static_cast<std::size_t>(y + 1) * pitch : 0), pitch);
     if (count % 16 == 0 && Clock::now() > request.deadline) return deadline_error();
   }
-  if (error != SPNG_EOI) return error_of(error);
+  if (error != SPNG_EOI) return error_of(error, stream);
   return {};
 }
 
 }  // namespace
 
 Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& buffer) {
-  MILLRACE_TRY(PngChunks chunks, PngChunks::parse(request.bytes_untrusted));
-  spng_ihdr header{};
-  MILLRACE_TRY(const Png png, open(chunks, header));
+  MILLRACE_TRY(PngChunks chunks, PngChunks::open(request.bytes_untrusted));
+  const PngHeader& header = chunks.header();
   if (size_of(header) != request.stored) return size_error(request.stored, size_of(header));
+  MILLRACE_TRY(PngRows raw_rows, PngRows::create(chunks));
+  PngStream stream(chunks, raw_rows);
+  MILLRACE_TRY(const Png png, open(stream));
   const RowFormat format = row_format(header);
   const std::size_t pitch = std::size_t{header.width} * static_cast<std::size_t>(format.bytes);
   const kernels::Box& box = request.box;
   std::uint8_t* const memory = buffer.reserve(pitch * static_cast<std::size_t>(box.height + 1));
   if (memory == nullptr) return memory_error();
   const int error = spng_decode_image(png.get(), nullptr, 0, format.spng_format, SPNG_DECODE_PROGRESSIVE);
-  if (error != SPNG_OK) return error_of(error);
-  MILLRACE_TRY_VOID(read_rows(png.get(), request, memory, pitch));
+  if (error != SPNG_OK) return error_of(error, stream);
+  MILLRACE_TRY_VOID(read_rows(png.get(), stream, request, memory, pitch));
+  MILLRACE_TRY_VOID(chunks.check_rest());
   const kernels::U8View rows{memory + pitch, static_cast<int>(header.width), box.height, format.channels,
                              static_cast<std::ptrdiff_t>(pitch)};
   if (format.bytes == 2) {
@@ -96,10 +101,8 @@ Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& bu
 }
 
 Result<kernels::Size> png_size(ByteView bytes_untrusted) {
-  MILLRACE_TRY(PngChunks chunks, PngChunks::parse(bytes_untrusted));
-  spng_ihdr header{};
-  MILLRACE_TRY(const Png png, open(chunks, header));
-  return size_of(header);
+  MILLRACE_TRY(const PngChunks chunks, PngChunks::open(bytes_untrusted));
+  return size_of(chunks.header());
 }
 
 }  // namespace millrace

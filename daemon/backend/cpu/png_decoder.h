@@ -2,11 +2,11 @@
 // are dropped, gamma is not applied, 16-bit colour keeps its upper byte, 16-bit grey is cut off at 255 (Pillow's
 // conversion of its mode I;16). Of an animated PNG the default image. Thread-safe.
 //
-// libspng sees a stream that holds only the chunks that pixels depend on: IHDR, PLTE and IDAT. Profiles, texts and
-// animation chunks are never parsed.
+// Verdicts are Pillow's, but for those that README.md lists, and the same for every box, because all rows are decoded
+// and all chunks are looked at (png_chunks.h, png_rows.h). Profiles and texts are never decompressed.
 //
-// Verdicts, the same for every box, because all rows are decoded: checksums of the chunks before the image data must be
-// right, those of the image data need not be (as in Pillow); data that does not inflate, or ends early, is an error.
+// Memory: the box's rows and one more, 3 bytes a pixel of the picture's width (grey: 1; 16-bit grey: 2), in `buffer`;
+// 64 KiB for zlib and libspng, and two rows of the file, 8 bytes a pixel of the width each at most. Nothing for chunks.
 #pragma once
 
 #include "daemon/backend/cpu/decode.h"
