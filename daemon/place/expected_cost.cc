@@ -17,18 +17,16 @@ std::uint64_t part_above_end(const Box& crop, Size size) {
 
 std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geometry) {
   const Size size = oriented_size(image.info);
-  const std::uint64_t part = part_above_end(geometry.crop, size);
-  const std::uint64_t bytes = image.bytes.size() * part / 1024;
   const std::uint64_t pixels = std::uint64_t{size.width} * size.height;
   const auto crop =
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
   switch (image.info.format) {
     case ImageFormat::kJpeg:
-      return 50'000 + bytes * 3 + crop * 3 / 2;
+      return 50'000 + image.bytes.size() * part_above_end(geometry.crop, size) / 1024 * 3 + crop * 3 / 2;
     case ImageFormat::kPng:
       return 190'000 + pixels * 38;
     case ImageFormat::kWebp:
-      return 110'000 + bytes * 10 + pixels * part / 1024 * 17;
+      return 15'000 + image.bytes.size() * 42 + pixels * 4;
   }
   return 0;
 }

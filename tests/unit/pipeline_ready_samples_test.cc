@@ -50,7 +50,7 @@ TEST_CASE("a large batch's last jobs still keep a lane busy for a while", "[pipe
   REQUIRE(samples_a_job(256, 1, 8) == 4);
 }
 
-TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG as much as the rest", "[place]") {
+TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG or WebP as much as the rest", "[place]") {
   const SampleGeometry top{.crop = {0, 0, 100, 100}, .resized = {}, .window = {}};
   const SampleGeometry bottom{.crop = {0, 400, 100, 100}, .resized = {}, .window = {}};
   const auto cost = [](ImageFormat format, const SampleGeometry& geometry) {
@@ -58,7 +58,7 @@ TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG as much as
   };
 
   REQUIRE(cost(ImageFormat::kJpeg, top) < cost(ImageFormat::kJpeg, bottom) / 2);
-  REQUIRE(cost(ImageFormat::kWebp, top) < cost(ImageFormat::kWebp, bottom) / 2);
+  REQUIRE(cost(ImageFormat::kWebp, top) == cost(ImageFormat::kWebp, bottom));
   REQUIRE(cost(ImageFormat::kPng, top) == cost(ImageFormat::kPng, bottom));
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("the largest picture that a header can claim has a cost, too", "[place
   const SampleGeometry whole{.crop = {0, 0, side, side}, .resized = {}, .window = {}};
   const EncodedImage image{EncodedBytes(1), SourceInfo{ImageFormat::kWebp, Size{65'535, 65'535}, 1}};
 
-  REQUIRE(expected_cost(image, whole) > 17ULL * 4'000'000'000);
+  REQUIRE(expected_cost(image, whole) > 4ULL * 4'000'000'000);
 }
 
 }  // namespace

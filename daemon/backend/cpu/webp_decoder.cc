@@ -1,26 +1,17 @@
 #include "daemon/backend/cpu/webp_decoder.h"
 
+#include <sys/mman.h>
 #include <webp/decode.h>
-#include <webp/demux.h>
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+
+#include "daemon/backend/cpu/webp_frame.h"
 
 namespace millrace {
 namespace {
 
 constexpr int kMargin = 8;  // columns and rows around a crop that smooth chroma upsampling may look at, and more
-
-using Demuxer = std::unique_ptr<WebPDemuxer, void (*)(WebPDemuxer*)>;
-
-// The first frame of a file and the canvas that it lies on.
-struct FirstFrame {
-  Demuxer demuxer;  // what `data` belongs to
-  kernels::Size canvas;
-  kernels::Box place;
-  WebPData data;
-};
 
 Error error_of(VP8StatusCode status) {
   switch (status) {
@@ -36,30 +27,43 @@ Error error_of(VP8StatusCode status) {
   }
 }
 
-Result<FirstFrame> first_frame(ByteView bytes_untrusted) {
-  const WebPData file{reinterpret_cast<const std::uint8_t*>(bytes_untrusted.data()), bytes_untrusted.size()};
-  Demuxer demuxer(WebPDemux(&file), WebPDemuxDelete);
-  if (!demuxer) return Error{Code::kInvalid, "damaged or truncated WebP: its chunks are incomplete"};
-  WebPIterator frame{};
-  if (WebPDemuxGetFrame(demuxer.get(), 1, &frame) == 0) return Error{Code::kInvalid, "damaged WebP: it has no image"};
-  const kernels::Box place{frame.x_offset, frame.y_offset, frame.width, frame.height};
-  const WebPData data = frame.fragment;
-  WebPDemuxReleaseIterator(&frame);  // the fragment stays: it points into the file
-  const kernels::Size canvas{static_cast<int>(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH)),
-                             static_cast<int>(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT))};
-  return FirstFrame{std::move(demuxer), canvas, place, data};
+// What libwebp takes at most for a frame, besides the pixels that it writes: decoded ARGB, an alpha channel, transforms
+// at a sixteenth of the size, rows to filter; and tables for each group of Huffman codes of a lossless image or alpha
+// channel. There is one for 4x4 pixels at most, whose five codes take 20 bits at least (RFC 9649, 5.2.3 and 6.2), but
+// up to 1,000 may be there in vain.
+std::size_t libwebp_memory(const WebpFrame& frame) {
+  constexpr std::size_t kBytesPerPixel = 6, kBytesPerColumn = 256, kBytesPerGroup = 21 << 10, kMostGroups = 1 << 16,
+                        kOther = 1 << 20;
+  const auto width = static_cast<std::size_t>(frame.place.width), height = static_cast<std::size_t>(frame.place.height);
+  const std::size_t by_pixels = std::max<std::size_t>(1000, ((width + 3) / 4) * ((height + 3) / 4));
+  const std::size_t groups = std::min({by_pixels, frame.data.size() * 8 / 20 + 1, kMostGroups});
+  return width * (height * kBytesPerPixel + kBytesPerColumn) + groups * kBytesPerGroup + kOther;
 }
 
-// `box` and its margin, begun at even places, where chroma samples begin.
+// By mapping it, for a block that malloc() gives back would change how it treats the next ones (M_MMAP_THRESHOLD).
+bool can_be_had(std::size_t bytes) {
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, bytes);
+  return true;
+}
+
+// libwebp says of some allocations that failed what it says of damage. So damage is believed only where the memory for
+// decoding can be had.
+Error verdict_of(VP8StatusCode status, const WebpFrame& frame) {
+  return can_be_had(libwebp_memory(frame)) ? error_of(status) : memory_error();
+}
+
+// `box` and its margin, begun at even places, where chroma samples begin; and all rows below, for libwebp reads the
+// image data down to the last row that it is asked for, and its verdict shall be the whole picture's.
 kernels::Box widened(const kernels::Box& box, kernels::Size size) {
   const int left = std::max(0, box.left - kMargin) & ~1;
   const int top = std::max(0, box.top - kMargin) & ~1;
-  return {left, top, std::min(size.width, box.left + box.width + kMargin) - left,
-          std::min(size.height, box.top + box.height + kMargin) - top};
+  return {left, top, std::min(size.width, box.left + box.width + kMargin) - left, size.height - top};
 }
 
 // `part` of the frame into `out`.
-Result<void> decode_part(const WebPData& frame, const kernels::Box& part, const kernels::MutableU8View& out) {
+Result<void> decode_part(const WebpFrame& frame, const kernels::Box& part, const kernels::MutableU8View& out) {
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0)
     return Error{Code::kInternal, "libwebp was built for another interface version"};
@@ -73,14 +77,15 @@ Result<void> decode_part(const WebPData& frame, const kernels::Box& part, const 
   config.output.u.RGBA = {out.data, static_cast<int>(out.stride),
                           static_cast<std::size_t>(out.stride) * (static_cast<std::size_t>(out.height) - 1) +
                               static_cast<std::size_t>(out.width) * 3};
-  const VP8StatusCode status = WebPDecode(frame.bytes, frame.size, &config);
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(frame.data.data());
+  const VP8StatusCode status = WebPDecode(data, frame.data.size(), &config);
   WebPFreeDecBuffer(&config.output);
-  if (status != VP8_STATUS_OK) return error_of(status);
+  if (status != VP8_STATUS_OK) return verdict_of(status, frame);
   return {};
 }
 
 // A frame smaller than its canvas, on black.
-Result<kernels::U8View> decode_on_canvas(const FirstFrame& frame, const kernels::Box& box, PixelBuffer& buffer) {
+Result<kernels::U8View> decode_on_canvas(const WebpFrame& frame, const kernels::Box& box, PixelBuffer& buffer) {
   const std::ptrdiff_t stride = std::ptrdiff_t{frame.canvas.width} * 3;
   const std::size_t bytes = static_cast<std::size_t>(stride) * static_cast<std::size_t>(frame.canvas.height);
   std::uint8_t* const memory = buffer.reserve(bytes);
@@ -88,7 +93,7 @@ Result<kernels::U8View> decode_on_canvas(const FirstFrame& frame, const kernels:
   std::memset(memory, 0, bytes);
   const kernels::Box& place = frame.place;
   MILLRACE_TRY_VOID(decode_part(
-      frame.data, {0, 0, place.width, place.height},
+      frame, {0, 0, place.width, place.height},
       {memory + place.top * stride + std::ptrdiff_t{place.left} * 3, place.width, place.height, 3, stride}));
   return kernels::U8View{memory, frame.canvas.width, frame.canvas.height, 3, stride}.crop(box);
 }
@@ -96,7 +101,7 @@ Result<kernels::U8View> decode_on_canvas(const FirstFrame& frame, const kernels:
 }  // namespace
 
 Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& buffer) {
-  MILLRACE_TRY(const FirstFrame frame, first_frame(request.bytes_untrusted));
+  MILLRACE_TRY(const WebpFrame frame, first_webp_frame(request.bytes_untrusted));
   if (frame.canvas != request.stored) return size_error(request.stored, frame.canvas);
   if (frame.place != kernels::Box{0, 0, frame.canvas.width, frame.canvas.height})
     return decode_on_canvas(frame, request.box, buffer);
@@ -106,13 +111,13 @@ Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& b
   std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(part.height));
   if (memory == nullptr) return memory_error();
   const kernels::MutableU8View pixels{memory, part.width, part.height, 3, stride};
-  MILLRACE_TRY_VOID(decode_part(frame.data, part, pixels));
+  MILLRACE_TRY_VOID(decode_part(frame, part, pixels));
   if (Clock::now() > request.deadline) return deadline_error();
   return kernels::U8View(pixels).crop({box.left - part.left, box.top - part.top, box.width, box.height});
 }
 
 Result<kernels::Size> webp_size(ByteView bytes_untrusted) {
-  MILLRACE_TRY(const FirstFrame frame, first_frame(bytes_untrusted));
+  MILLRACE_TRY(const WebpFrame frame, first_webp_frame(bytes_untrusted));
   return frame.canvas;
 }
 
