@@ -1,4 +1,8 @@
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 
 #include "daemon/fetch/header.h"
@@ -55,15 +59,52 @@ Result<Size> read_frame(const ByteReader& bytes, std::size_t at) {
   return Size{*width, *height};
 }
 
-void read_app1(ByteView payload, ImageHeader& header) {
-  constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
-  const ByteReader bytes(payload);
-  if (bytes.holds(0, "Exif\0\0"sv)) {
-    if (!header.exif) header.exif = exif_orientation(payload);
-  } else if (bytes.holds(0, kXmp)) {
-    header.xmp = xmp_orientation(bytes.part(kXmp.size(), payload.size()));
+// The EXIF block of a file. Where several segments have a part of it, Pillow joins them, and so does this, up to 1 MiB.
+class ExifBlock {
+ public:
+  static constexpr std::string_view kMark = "Exif\0\0"sv;
+
+  // `segment` begins with kMark. kExhausted: no memory for joining.
+  Result<void> add(ByteView segment) {
+    if (!found_) {
+      bytes_ = segment;
+      found_ = true;
+      return {};
+    }
+    if (!joined_) {
+      joined_.reset(new (std::nothrow) std::byte[kMost]);
+      if (!joined_) return Error{Code::kExhausted, "no memory is left for the EXIF segments of this image"};
+      std::memcpy(joined_.get(), bytes_.data(), bytes_.size());
+    }
+    const ByteView part = segment.subspan(kMark.size());
+    const std::size_t count = std::min(part.size(), kMost - bytes_.size());
+    std::memcpy(joined_.get() + bytes_.size(), part.data(), count);
+    bytes_ = {joined_.get(), bytes_.size() + count};
+    return {};
   }
-}
+
+  std::optional<std::uint32_t> orientation() const { return found_ ? exif_orientation(bytes_) : std::nullopt; }
+
+ private:
+  static constexpr std::size_t kMost = std::size_t{1} << 20;
+
+  bool found_ = false;
+  ByteView bytes_;
+  std::unique_ptr<std::byte[]> joined_;
+};
+
+struct App1 {
+  ExifBlock exif;
+  std::optional<std::uint32_t> xmp;
+
+  Result<void> read(ByteView payload) {
+    constexpr std::string_view kXmp = "http://ns.adobe.com/xap/1.0/\0"sv;
+    const ByteReader bytes(payload);
+    if (bytes.holds(0, ExifBlock::kMark)) return exif.add(payload);
+    if (bytes.holds(0, kXmp)) xmp = xmp_orientation(bytes.part(kXmp.size(), payload.size()));
+    return {};
+  }
+};
 
 Error unexpected(std::uint8_t marker) {
   char text[96];
@@ -76,13 +117,14 @@ Error unexpected(std::uint8_t marker) {
 // Once the size is known, whatever is wrong further on is for the decoder to say.
 Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metadata) {
   ImageHeader header;
+  App1 app1;
   bool sized = false;
   std::size_t at = 2;
   while (const std::optional<Marker> marker = next_marker(bytes_untrusted, at)) {
     at = marker->end;
     if (stands_alone(marker->code)) continue;
     if (marker->code == kSos || marker->code == kEoi || !has_segment(marker->code)) {
-      if (sized) return header;
+      if (sized) break;
       return unexpected(marker->code);
     }
     const std::optional<std::uint32_t> length = bytes_untrusted.big16(at);  // counts itself
@@ -95,10 +137,12 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
     if (*length < 2) break;
     const ByteView payload = bytes_untrusted.part(at + 2, *length - 2);
     if (payload.size() < *length - 2) break;
-    if (marker->code == kApp1 && metadata == Metadata::kRead) read_app1(payload, header);
+    if (marker->code == kApp1 && metadata == Metadata::kRead) MILLRACE_TRY_VOID(app1.read(payload));
     at += *length;
   }
   if (!sized) return cut_off("the frame header");
+  header.exif = app1.exif.orientation();
+  header.xmp = app1.xmp;
   return header;
 }
 

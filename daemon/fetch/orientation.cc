@@ -54,11 +54,12 @@ class Tiff {
   bool big_;
 };
 
-// The byte order and the mark 42 (TIFF 6.0, section 2), which some writers put down in the wrong order.
-std::optional<Tiff> open_tiff(ByteView exif_untrusted) {
-  ByteReader bytes(exif_untrusted);
-  for (int i = 0; i < 2 && bytes.holds(0, "Exif\0\0"sv); ++i) bytes = ByteReader(bytes.part(6, bytes.size()));
-  if (bytes.holds(0, "MM\0\x2A"sv) || bytes.holds(0, "MM\x2A\0"sv)) return Tiff(bytes, true);
+// The byte order and the mark 42 (TIFF 6.0, section 2), which some writers put down in the wrong order. Big-endian with
+// BigTIFF's mark 43 is read as TIFF, as Pillow does; little-endian with it is not read, as there.
+std::optional<Tiff> open_tiff(const ByteReader& bytes) {
+  if (bytes.size() < 8) return std::nullopt;
+  if (bytes.holds(0, "MM\0\x2A"sv) || bytes.holds(0, "MM\x2A\0"sv) || bytes.holds(0, "MM\0\x2B"sv))
+    return Tiff(bytes, true);
   if (bytes.holds(0, "II\x2A\0"sv) || bytes.holds(0, "II\0\x2A"sv)) return Tiff(bytes, false);
   return std::nullopt;
 }
@@ -66,7 +67,10 @@ std::optional<Tiff> open_tiff(ByteView exif_untrusted) {
 }  // namespace
 
 std::optional<std::uint32_t> exif_orientation(ByteView exif_untrusted) {
-  const std::optional<Tiff> tiff = open_tiff(exif_untrusted);
+  ByteReader block(exif_untrusted);
+  for (int i = 0; i < 2 && block.holds(0, "Exif\0\0"sv); ++i) block = ByteReader(block.part(6, block.size()));
+  if (block.size() == 0) return std::nullopt;
+  const std::optional<Tiff> tiff = open_tiff(block);
   if (!tiff) return 0;
   const std::optional<std::uint32_t> ifd = tiff->u32(4);
   const std::optional<std::uint32_t> entries = ifd ? tiff->u16(*ifd) : std::nullopt;

@@ -1,5 +1,6 @@
-// What an image file's header says: format, stored size, orientation. Reads what it needs of the bytes and allocates
-// nothing on success, so that every sample can be planned before it is decoded. Pure functions, thread-safe.
+// What an image file's header says: format, stored size, orientation. Reads what it needs of the bytes, so that every
+// sample can be planned before it is decoded. Allocates nothing on success, but for EXIF in several pieces and for
+// compressed texts that the orientation depends on: up to 3 MiB, until it returns. Pure functions, thread-safe.
 #pragma once
 
 #include "daemon/model/encoded_image.h"
@@ -12,9 +13,10 @@ namespace millrace {
 enum class UseOrientation { kNo, kYes };
 
 // kInvalid with the reason: empty, of no format that we know, cut off before the size, a side of 0, over the limits on
-// sides or pixels. A file that is broken further on passes; its decoder will say so. The orientation is what Pillow's
-// ImageOps.exif_transpose() goes by: EXIF, else XMP's tiff:Orientation; 1 when there is none that can be read, when it
-// is not 1 ... 8, and for kNo. Costs a walk over the segments.
+// sides or pixels. kExhausted: no memory for what the orientation is to be read from. A file that is broken further on
+// passes; its decoder will say so. The orientation is what Pillow's ImageOps.exif_transpose() goes by: EXIF, else XMP's
+// tiff:Orientation; 1 when there is none that can be read, when it is not 1 ... 8, and for kNo. Costs a walk over the
+// segments.
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use);
 
 }  // namespace millrace

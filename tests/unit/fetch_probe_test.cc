@@ -102,6 +102,15 @@ TEST_CASE("XMP gives the orientation where EXIF does not", "[fetch]") {
   REQUIRE(probed(inserted(png(16, 8), 33, chunk("iTXt", itxt))).orientation == 3);
 }
 
+TEST_CASE("a PNG's header may stand behind other chunks, and be longer than it should", "[fetch]") {
+  const Encoded image = png(16, 8);
+  Encoded longer = inserted(image, 29, "more");
+  longer[11] = std::byte{17};
+
+  REQUIRE(probed(inserted(image, 8, chunk("tEXt", "a"))).stored == Size{16, 8});
+  REQUIRE(probed(longer).stored == Size{16, 8});
+}
+
 TEST_CASE("a PNG's eXIf may follow the image data", "[fetch]") {
   const Encoded exif = make_exif(5);
   const Encoded image = png(16, 8);
@@ -135,7 +144,37 @@ TEST_CASE("EXIF that points outside itself, or goes on too long, has no orientat
   REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\xFF\xFF\xFF\xFF\x06\0\0\0"sv).has_value());
   REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x04\0\0\0\xF0\xFF\xFF\xFF"sv).has_value());
   REQUIRE(orientation("II"sv) == 0U);
-  REQUIRE(orientation(""sv) == 0U);
+  REQUIRE(orientation("MM\0*\0\0\0"sv) == 0U);
+  REQUIRE_FALSE(orientation(""sv).has_value());
+  REQUIRE_FALSE(orientation("Exif\0\0"sv).has_value());
+}
+
+TEST_CASE("a big-endian TIFF block with BigTIFF's mark is read as TIFF, as in Pillow", "[fetch]") {
+  const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
+
+  REQUIRE(orientation("MM\0+\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"sv) == 6U);
+  REQUIRE(orientation("II+\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"sv) == 0U);
+}
+
+TEST_CASE("EXIF in several segments of a JPEG is one block, as in Pillow", "[fetch]") {
+  const std::string exif = "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s;
+  for (const std::size_t first : {0U, 1U, 8U, 9U, 20U, 21U}) {
+    const std::string segments = app1("Exif\0\0"s + exif.substr(0, first)) + app1("other") +
+                                 app1("Exif\0\0"s + exif.substr(first, 3)) + app1("Exif\0\0"s) +
+                                 app1("Exif\0\0"s + (first + 3 < exif.size() ? exif.substr(first + 3) : ""));
+
+    CAPTURE(first);
+    REQUIRE(probed(inserted(jpeg(16, 8), 2, segments)).orientation == 6);
+  }
+}
+
+TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[fetch]") {
+  const std::string part = "Exif\0\0"s + std::string(65'000, '\0');
+  const std::string exif = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s;
+  std::string segments = app1(exif);
+  for (int i = 0; i < 40; ++i) segments += app1(part);
+
+  REQUIRE(probed(inserted(jpeg(16, 8), 2, segments)).orientation == 6);
 }
 
 TEST_CASE("what is no image is refused with its first bytes", "[fetch]") {
@@ -190,6 +229,9 @@ TEST_CASE("a broken beginning is refused with what is wrong", "[fetch]") {
   REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xD9"sv)).find("marker ff d9") != std::string::npos);
   REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xDA\0\x02"sv)).find("marker ff da") != std::string::npos);
   REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0Ctexttexttexttext1234"sv)).find("IHDR") != std::string::npos);
+  REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\0IDAT1234"sv)) ==
+          "a broken PNG: it has no IHDR chunk before its image data");
+  REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0CIHDR"sv)) == "a broken PNG: its IHDR chunk is too short");
   REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPABCD\x08\0\0\0........"sv)).find("first chunk") != std::string::npos);
   REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPVP8 \x0A\0\0\0.........."sv)).find("VP8 key frame") != std::string::npos);
 }

@@ -1,0 +1,16 @@
+// The orientation in the chunks of a PNG file, by the rules of Pillow's PngImagePlugin: eXIf, or a tEXt of the keyword
+// "exif"; "Raw profile type exif" (EXIF in hexadecimal digits) where there is neither; XMP under its keyword in tEXt,
+// zTXt and iTXt. Of several of a kind the last one counts. Pure functions, thread-safe.
+//
+// Costs a walk over the chunks. Only texts that the answer depends on are decompressed, two at most, to 1 MiB at most,
+// as Pillow has it (MAX_TEXT_CHUNK); one that is longer, or does not inflate, says nothing here.
+#pragma once
+
+#include "daemon/fetch/header.h"
+
+namespace millrace {
+
+// Fills in header.exif and header.xmp. kExhausted: no memory for a text.
+Result<void> read_png_metadata(const ByteReader& bytes_untrusted, ImageHeader& header);
+
+}  // namespace millrace
