@@ -7,7 +7,8 @@ import random
 import struct
 import zlib
 
-from pillow_side import Image, exif_with, noisy_gradient, numpy, saved
+from made_pictures import exif_with, noisy_gradient, saved
+from pillow_side import Image, numpy
 
 LARGEST = 250_000  # bytes of a file: larger photographs only make the test longer
 

@@ -51,24 +51,3 @@ def with_pillow(image, crop=None, size=None, window=None, flip=0, resampling=2, 
         image = ImageOps.mirror(image)
     pixels = numpy.asarray(image.convert("L") if channels == 2 else image)
     return pixels[:, :, ::-1] if channels == 1 else pixels
-
-
-def noisy_gradient(rng, width, height, bands):
-    generator = numpy.random.default_rng(rng.getrandbits(64))
-    y, x = numpy.mgrid[0:height, 0:width]
-    base = numpy.stack([(x * (3 + band) + y * (5 - band)) % 256 for band in range(bands)], axis=-1)
-    noise = generator.normal(0, 12, base.shape)
-    edges = 90 * ((x // 13 + y // 17) % 2)[..., None]
-    return numpy.clip(base * 0.6 + edges + noise, 0, 255).astype(numpy.uint8)
-
-
-def exif_with(orientation):
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif.tobytes()
-
-
-def saved(image, **options):
-    file = io.BytesIO()
-    image.save(file, **options)
-    return file.getvalue()
