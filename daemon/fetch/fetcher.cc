@@ -24,7 +24,8 @@ Error cancelled() {
 }
 
 Fetched not_begun(const FetchItem& item) {
-  return Fetched{.index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .begun = false};
+  return Fetched{
+      .index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .end = FetchEnd::kNotBegun};
 }
 
 struct RunningList {
@@ -81,14 +82,21 @@ class FileFetcher : public Fetcher {
     for (const FetchItem& item : task.items) {
       if (stopped(task.stop)) {
         fetched.push_back(Fetched{.index = item.index, .image = cancelled()});
-      } else if (held.count > 0 && held >= task.room) {
+      } else if (task.when_full == WhenFull::kGiveBack && held.count > 0 && held >= task.room) {
         fetched.push_back(not_begun(item));
       } else {
         fetched.push_back(fetch_one(item, task));
+        if (task.when_full == WhenFull::kHeaderOnly) drop_what_has_no_room(fetched.back(), task.room, held);
         if (fetched.back().image) held += Bytes{fetched.back().image->bytes.size()};
       }
     }
     return fetched;
+  }
+
+  static void drop_what_has_no_room(Fetched& fetched, Bytes room, Bytes held) {
+    if (!fetched.image || held + Bytes{fetched.image->bytes.size()} <= room) return;
+    fetched.image->bytes = EncodedBytes();
+    fetched.end = FetchEnd::kHeaderOnly;
   }
 
   Fetched fetch_one(const FetchItem& item, const FetchTask& task) {

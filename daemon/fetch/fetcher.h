@@ -27,12 +27,24 @@ struct FetchItem {
   bool ignore_orientation = false;
 };
 
+// How far an item got.
+enum class FetchEnd : std::uint8_t {
+  kRead,        // to its image, or to its own error
+  kHeaderOnly,  // its header was read and its bytes were not kept, for want of room: `image` has none; ask again
+  kNotBegun,    // the task's room was used up before: `image` is an error that means nothing; ask again
+};
+
 struct Fetched {
   std::uint32_t index = 0;
   Result<EncodedImage> image;
   std::chrono::microseconds time{0};
-  bool begun = true;  // false: the task's room was used up before this item; its `image` is an error that means
-                      // nothing, ask again
+  FetchEnd end = FetchEnd::kRead;
+};
+
+// What becomes of items for which a task has no room left.
+enum class WhenFull : std::uint8_t {
+  kGiveBack,    // they are not begun; the first item always is, whatever its size
+  kHeaderOnly,  // their headers are read, for they are needed at once
 };
 
 struct FetchTask {
@@ -42,7 +54,8 @@ struct FetchTask {
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
   std::shared_ptr<const InputRing> ring;  // may be null
   std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled
-  Bytes room{~0ULL};  // once the items so far hold this many encoded bytes, the rest comes back with begun = false
+  Bytes room{~0ULL};                      // of encoded bytes, for all items together
+  WhenFull when_full = WhenFull::kGiveBack;
   std::function<void(std::vector<Fetched>)> done;  // called exactly once, on a fetch thread; must not block
 };
 

@@ -19,6 +19,7 @@ struct SourceInfo {
   ImageFormat format = ImageFormat::kJpeg;
   Size stored;                   // pixels in the file
   std::uint8_t orientation = 1;  // EXIF, 1 ... 8; 1 when absent, unreadable or ignored by the recipe
+  friend bool operator==(const SourceInfo&, const SourceInfo&) = default;
 };
 
 // Size after the orientation was applied: sides swapped for 5 ... 8.

@@ -18,8 +18,10 @@ Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limi
   return fixed_output_size(recipe);
 }
 
+// Of a packed batch, whose sizes nobody knows yet, the records alone.
 Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
-  const Bytes needed = slot_bytes_needed(one_size_tensor_bytes(recipe, samples), samples);
+  const bool packed = recipe.packing == Packing::kPacked;
+  const Bytes needed = slot_bytes_needed(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
   if (needed <= slots.slot_bytes()) return {};
   return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text(needed) +
                                      " and the session's slots have " + to_text(slots.slot_bytes()) +
@@ -57,11 +59,12 @@ Result<BatchPtr> Pipeline::State::new_batch(SessionId session, SlotPool& slots, 
   auto batch = std::make_shared<BatchRun>();
   MILLRACE_TRY(batch->one_size, tensor_size(*request.recipe, options.limits));
   const auto count = static_cast<std::uint32_t>(request.samples.size());
+  MILLRACE_TRY_VOID(check_fits(*request.recipe, count, slots));
   if (batch->one_size) {
-    MILLRACE_TRY_VOID(check_fits(*request.recipe, count, slots));
     batch->tensor = one_size_tensor_bytes(*request.recipe, count);
   } else {
     batch->packed.resize(count);
+    batch->unsized = count;
   }
   batch->session = session;
   batch->samples.resize(count);
@@ -142,7 +145,7 @@ void Pipeline::State::start_epoch(SessionId session, EpochRequest request) {
   if (!checked) return sink.epoch_failed(request.id, checked.error());
   const Result<std::optional<Size>> size = tensor_size(*request.recipe, options.limits);
   if (!size) return sink.epoch_failed(request.id, size.error());
-  if (*size) checked = check_fits(*request.recipe, request.order.batch_size, *run->parts.slots);
+  checked = check_fits(*request.recipe, request.order.batch_size, *run->parts.slots);
   if (!checked) return sink.epoch_failed(request.id, checked.error());
 
   run->planning.emplace(request.id, PlannedEpoch::kWanted);

@@ -1,5 +1,7 @@
 #include "daemon/pipeline/batch_run.h"
 
+#include <algorithm>
+
 #include "daemon/plan/draw_geometry.h"
 #include "proto/shm/segment_layout.h"
 
@@ -50,7 +52,30 @@ Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceIn
   return {};
 }
 
-Result<void> lay_out_packed(BatchRun& batch) {
+Overflow overflow(const BatchRun& batch) {
+  const std::uint64_t alignment = packed_alignment(*batch.request.recipe);
+  const auto room_of = [&](std::uint32_t index) { return align_up(batch.samples[index].bytes, alignment); };
+  std::vector<std::uint32_t> sized;
+  Bytes tensor{0};
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    if (batch.samples[i].error) continue;
+    sized.push_back(i);
+    tensor += room_of(i);
+  }
+  Overflow found{.samples = {}, .needed = slot_bytes_needed(tensor, batch.count())};
+  std::sort(sized.begin(), sized.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const Bytes of_a = batch.samples[a].bytes, of_b = batch.samples[b].bytes;
+    return of_a != of_b ? of_a < of_b : a < b;
+  });
+  while (!sized.empty() && slot_bytes_needed(tensor, batch.count()) > Bytes{batch.lease->memory.size()}) {
+    tensor -= room_of(sized.back());
+    found.samples.push_back(sized.back());
+    sized.pop_back();
+  }
+  return found;
+}
+
+void lay_out_packed(BatchRun& batch) {
   Bytes end{0};
   for (SampleRun& sample : batch.samples) {
     if (sample.error) continue;
@@ -60,12 +85,7 @@ Result<void> lay_out_packed(BatchRun& batch) {
     end = begin + sample.bytes;
   }
   batch.tensor = end;
-  const Bytes needed = slot_bytes_needed(end, batch.count());
-  const Bytes room{batch.lease->memory.size()};
-  if (needed <= room) return {};
-  return Error{Code::kExhausted, "the packed batch needs " + to_text(needed) + " and the session's slots have " +
-                                     to_text(room) + ": open the session with slot_bytes of at least " +
-                                     std::to_string(needed.count) + ", or submit fewer samples at once"};
+  batch.placed = true;
 }
 
 MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index) {

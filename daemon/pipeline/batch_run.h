@@ -51,19 +51,25 @@ struct BatchRun {
   std::optional<boost::asio::steady_timer> deadline;
 
   std::vector<SampleRun> samples;
-  std::vector<std::uint32_t> order;                 // positions that end up in the tensor, in order; set by mend()
-  std::vector<ReadySamples> ready;                  // for each backend
-  std::vector<std::optional<EncodedImage>> packed;  // fetched and waiting for the others' sizes (packed only)
-  std::uint32_t next_fetch = 0;                     // first sample never given to a fetch task
-  std::vector<std::uint32_t> fetch_again;           // given to one that had no room left
-  std::uint32_t fetched = 0;                        // came back from fetch, for better or worse
-  std::uint32_t finished = 0;                       // made, or given up
-  std::uint32_t bad = 0;                            // of the finished ones, given up
-  std::uint32_t made_in_order = 0;                  // the first ones, up to one that is not made
-  std::uint32_t outstanding = 0;                    // fetch tasks and jobs that will still call back
-  Bytes tensor;                                     // bytes of the finished tensor
+  std::vector<std::uint32_t> order;  // positions that end up in the tensor, in order; set by mend()
+  std::vector<ReadySamples> ready;   // for each backend
+  // Packed only: no sample has a place before all have a size.
+  std::uint32_t unsized = 0;                        // samples without a size so far
+  bool placed = false;                              // all that have a size have their place
+  std::vector<std::optional<EncodedImage>> packed;  // fetched and waiting for the others' sizes
+  std::vector<std::uint32_t> unkept;                // with a size; their bytes found no room and are read again
+
+  std::uint32_t next_fetch = 0;            // first sample never given to a fetch task
+  std::vector<std::uint32_t> fetch_again;  // given to one, and not read
+  std::uint32_t fetched = 0;               // came back from fetch, for better or worse
+  std::uint32_t finished = 0;              // made, or given up
+  std::uint32_t bad = 0;                   // of the finished ones, given up
+  std::uint32_t made_in_order = 0;         // the first ones, up to one that is not made
+  std::uint32_t outstanding = 0;           // fetch tasks and jobs that will still call back
+  Bytes tensor;                            // bytes of the finished tensor
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(samples.size()); }
+  bool has_places() const { return one_size || placed; }
   bool unfetched() const { return next_fetch < count() || !fetch_again.empty(); }
   bool running() const { return phase == Phase::kRunning; }
   // Whether all samples before the lowest-numbered bad one are made, so that no other one can turn out to be it.
@@ -78,9 +84,18 @@ Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples);
 // Gives a fetched sample its boxes and, for a one-size batch, its place in the slot. An error is the sample's.
 Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side);
 
-// Gives every sample of a packed batch that has sizes its place, in order. kExhausted: the slot is too small, with both
-// sizes.
-Result<void> lay_out_packed(BatchRun& batch);
+// What a packed batch cannot have in its slot.
+struct Overflow {
+  std::vector<std::uint32_t> samples;
+  Bytes needed;  // by all its samples together
+};
+
+// The largest samples are too many until the rest fits, of two alike the later one: so a header that claims anything
+// costs its own sample first, and as few as possible are lost. It depends on sizes alone, not on who was read when.
+Overflow overflow(const BatchRun& batch);
+
+// Gives every sample of a packed batch that has no error its place, in order. REQUIRES: they fit, see overflow().
+void lay_out_packed(BatchRun& batch);
 
 // The slot's memory for a sample. REQUIRES: laid out.
 MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index);

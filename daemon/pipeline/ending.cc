@@ -112,9 +112,7 @@ void Pipeline::State::end(const BatchPtr& batch) {
   if (batch->phase == BatchRun::Phase::kEnded) return;
   if (batch->segment) counters.subtract(MetricId::samples_in_flight, batch->count());
   for (const std::optional<EncodedImage>& image : batch->packed) {
-    if (!image) continue;
-    encoded_in_flight -= Bytes{image->bytes.size()};
-    counters.subtract(MetricId::encoded_in_flight, image->bytes.size());
+    if (image) forget_encoded(*image);
   }
   batch->packed.clear();
   batch->phase = BatchRun::Phase::kEnded;

@@ -10,6 +10,21 @@ namespace {
 // Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
 constexpr std::uint32_t kFetchTasks = 8;
 
+Error no_room_in_slot(const BatchRun& batch, std::uint32_t index, Bytes needed) {
+  return Error{Code::kExhausted,
+               "its " + to_text(batch.samples[index].bytes) + " of pixels do not fit into the session's slots of " +
+                   to_text(Bytes{batch.lease->memory.size()}) +
+                   " beside the packed batch's smaller images: open the session with slot_bytes of at least " +
+                   std::to_string(needed.count) + ", make it smaller by the recipe, or submit fewer samples at once"};
+}
+
+Error changed_between(const SourceInfo& then, const SourceInfo& now) {
+  const auto text = [](Size size) { return std::to_string(size.width) + "x" + std::to_string(size.height); };
+  return Error{Code::kInvalid, "it changed while its batch was read: its header said " + text(then.stored) +
+                                   " pixels, and now says " + text(now.stored) +
+                                   "; write files elsewhere and rename them"};
+}
+
 }  // namespace
 
 void Pipeline::State::feed_fetch() {
@@ -20,7 +35,7 @@ void Pipeline::State::feed_fetch() {
     const BatchPtr batch = *std::move(next);
     SessionRun* run = find(batch->session);
     if (!batch->running() || run == nullptr) continue;
-    if (!batch->one_size && packed_tasks > 0) {
+    if (!batch->has_places() && packed_tasks > 0) {
       later.push_back(batch);
       continue;
     }
@@ -34,22 +49,24 @@ void Pipeline::State::feed_fetch() {
     MILLRACE_CHECK(given > 0);
     ++fetch_tasks;
     ++batch->outstanding;
-    if (!batch->one_size) ++packed_tasks;
+    if (!batch->has_places()) ++packed_tasks;
     if (batch->unfetched()) to_fetch.put_back(batch->session, batch->request.priority, batch);
   }
   for (auto batch = later.rbegin(); batch != later.rend(); ++batch)
     to_fetch.put_back((*batch)->session, (*batch)->request.priority, *batch);
 }
 
-// A packed batch is read in one piece, for no sample has a place before all have a size.
+// A packed batch is read in one piece, for no sample has a place before all have a size. Images over the budget are
+// then read for their headers alone, and once more when they have a place.
 FetchTask Pipeline::State::fetch_task(const BatchPtr& batch, SessionRun& run) {
-  const std::uint32_t most = batch->one_size ? portion(*batch) : batch->count();
-  FetchTask task{
-      .keep_alive = batch,
-      .caller = run.parts.caller,
-      .ring = run.ring,
-      .stop = batch->stop,
-      .room = batch->one_size ? Bytes{options.encoded_in_flight.count / kFetchTasks} : options.encoded_in_flight};
+  const bool places = batch->has_places();
+  const std::uint32_t most = places ? portion(*batch) : batch->count();
+  FetchTask task{.keep_alive = batch,
+                 .caller = run.parts.caller,
+                 .ring = run.ring,
+                 .stop = batch->stop,
+                 .room = places ? Bytes{options.encoded_in_flight.count / kFetchTasks} : options.encoded_in_flight,
+                 .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};
   while (task.items.size() < most && batch->unfetched()) {
     std::uint32_t index = batch->next_fetch;
     if (batch->fetch_again.empty()) {
@@ -70,15 +87,15 @@ FetchTask Pipeline::State::fetch_task(const BatchPtr& batch, SessionRun& run) {
 void Pipeline::State::fetched(const BatchPtr& batch, std::vector<Fetched> items) {
   --fetch_tasks;
   --batch->outstanding;
-  if (!batch->one_size) --packed_tasks;
+  if (!batch->has_places()) --packed_tasks;
   std::vector<SampleTask> ready;
   if (batch->running()) {
     const bool had_more = batch->unfetched();
     for (Fetched& item : items) {
       if (std::optional<SampleTask> task = take_fetched(*batch, std::move(item))) ready.push_back(*std::move(task));
     }
+    if (!batch->has_places() && batch->unsized == 0) place_packed(*batch, ready);
     if (!had_more && batch->unfetched()) to_fetch.push(batch->session, batch->request.priority, batch);
-    if (!batch->one_size) ready_packed(batch);
   }
   if (!ready.empty()) enqueue_ready(batch, std::move(ready));
   settle(batch);
@@ -88,49 +105,70 @@ void Pipeline::State::fetched(const BatchPtr& batch, std::vector<Fetched> items)
 // What a lane needs for the sample; nullopt when it is given up, must be fetched again, or waits for the rest of a
 // packed batch.
 std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched item) {
-  if (!item.begun) {
+  if (item.end == FetchEnd::kNotBegun) {
     batch.fetch_again.push_back(item.index);
     return std::nullopt;
   }
-  ++batch.fetched;
   SampleRun& sample = batch.samples[item.index];
-  sample.fetch = item.time;
-  if (!item.image) {
-    give_up(batch, item.index, std::move(item.image).error());
-    return std::nullopt;
-  }
-  EncodedImage image = *std::move(item.image);
-  const Result<void> placed = lay_out_sample(batch, item.index, image.info, options.limits.sample.side);
+  sample.fetch += item.time;
+  const bool sizing = !batch.has_places();
+  if (sizing) --batch.unsized;
+  if (item.end == FetchEnd::kRead) ++batch.fetched;
+  const Result<void> placed = place_fetched(batch, item);
   if (!placed) {
+    if (item.end == FetchEnd::kHeaderOnly) ++batch.fetched;
     give_up(batch, item.index, placed.error());
     return std::nullopt;
   }
+  if (item.end == FetchEnd::kHeaderOnly) {
+    batch.unkept.push_back(item.index);
+    return std::nullopt;
+  }
+  EncodedImage image = *std::move(item.image);
   encoded_in_flight += Bytes{image.bytes.size()};
   counters.add(MetricId::encoded_in_flight, image.bytes.size());
-  if (!batch.one_size) {
+  if (sizing) {
     batch.packed[item.index] = std::move(image);
     return std::nullopt;
   }
   return SampleTask{item.index, std::move(image), sample.geometry, pixels_of(batch, item.index)};
 }
 
-void Pipeline::State::ready_packed(const BatchPtr& batch) {
-  if (!batch->fetch_again.empty()) {
-    return fail(batch,
-                Error{Code::kExhausted, "the packed batch's encoded images are over the daemon's budget of " +
-                                            to_text(options.encoded_in_flight) +
-                                            " (memory.encoded_in_flight in its settings): submit fewer at once"});
+// Its boxes, and in a one-size batch its place; of one that is read again, that they still hold.
+Result<void> Pipeline::State::place_fetched(BatchRun& batch, const Fetched& item) {
+  if (!item.image) return item.image.error();
+  const SampleRun& sample = batch.samples[item.index];
+  if (!batch.placed) return lay_out_sample(batch, item.index, item.image->info, options.limits.sample.side);
+  if (item.image->info == *sample.source) return {};
+  return changed_between(*sample.source, item.image->info);
+}
+
+// All sizes are known. What was kept of the images goes to `ready`, the others are read again.
+void Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTask>& ready) {
+  const Overflow over = overflow(batch);
+  for (const std::uint32_t index : over.samples) {
+    if (const std::optional<EncodedImage> image = std::exchange(batch.packed[index], std::nullopt)) {
+      forget_encoded(*image);
+    } else {
+      ++batch.fetched;
+    }
+    give_up(batch, index, no_room_in_slot(batch, index, over.needed));
   }
-  if (batch->fetched < batch->count()) return;
-  const Result<void> placed = lay_out_packed(*batch);
-  if (!placed) return fail(batch, placed.error());
-  std::vector<SampleTask> tasks;
-  for (std::uint32_t i = 0; i < batch->count(); ++i) {
-    if (!batch->packed[i]) continue;
-    tasks.push_back(SampleTask{i, *std::exchange(batch->packed[i], std::nullopt), batch->samples[i].geometry,
-                               pixels_of(*batch, i)});
+  lay_out_packed(batch);
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    if (!batch.packed[i]) continue;
+    ready.push_back(
+        SampleTask{i, *std::exchange(batch.packed[i], std::nullopt), batch.samples[i].geometry, pixels_of(batch, i)});
   }
-  enqueue_ready(batch, std::move(tasks));
+  for (const std::uint32_t index : batch.unkept) {
+    if (!batch.samples[index].error) batch.fetch_again.push_back(index);
+  }
+  batch.unkept.clear();
+}
+
+void Pipeline::State::forget_encoded(const EncodedImage& image) {
+  encoded_in_flight -= Bytes{image.bytes.size()};
+  counters.subtract(MetricId::encoded_in_flight, image.bytes.size());
 }
 
 }  // namespace millrace

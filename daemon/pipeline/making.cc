@@ -12,8 +12,7 @@ void Pipeline::State::enqueue_ready(const BatchPtr& batch, std::vector<SampleTas
     if (!chosen) {
       // What the last backend said about it tells more than that none is left.
       const std::uint32_t index = task.index;
-      encoded_in_flight -= Bytes{task.image.bytes.size()};
-      counters.subtract(MetricId::encoded_in_flight, task.image.bytes.size());
+      forget_encoded(task.image);
       give_up(*batch, index, sample.error ? *std::exchange(sample.error, std::nullopt) : chosen.error());
       continue;
     }
@@ -112,8 +111,7 @@ void Pipeline::State::note_outcome(BatchRun& batch, std::size_t backend, SampleT
     again.push_back(std::move(task));
     return;
   }
-  encoded_in_flight -= Bytes{task.image.bytes.size()};
-  counters.subtract(MetricId::encoded_in_flight, task.image.bytes.size());
+  forget_encoded(task.image);
   if (outcome.error) return give_up(batch, task.index, *outcome.error);
   sample.done = true;
   ++batch.finished;

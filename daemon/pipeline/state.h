@@ -63,7 +63,9 @@ struct Pipeline::State {
   FetchTask fetch_task(const BatchPtr& batch, SessionRun& run);
   void fetched(const BatchPtr& batch, std::vector<Fetched> items);
   std::optional<SampleTask> take_fetched(BatchRun& batch, Fetched item);
-  void ready_packed(const BatchPtr& batch);
+  Result<void> place_fetched(BatchRun& batch, const Fetched& item);
+  void place_packed(BatchRun& batch, std::vector<SampleTask>& ready);
+  void forget_encoded(const EncodedImage& image);
 
   // making.cc
   void enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks);

@@ -165,6 +165,25 @@ std::vector<std::byte> make_png(const PngSpec& spec) {
   return result;
 }
 
+std::vector<std::byte> make_png_header(std::uint32_t width, std::uint32_t height) {
+  std::vector<std::byte> png;
+  const auto put = [&](std::initializer_list<unsigned> bytes) {
+    for (const unsigned byte : bytes) png.push_back(static_cast<std::byte>(byte));
+  };
+  const auto put32 = [&](std::uint32_t value) { put({value >> 24, value >> 16 & 255, value >> 8 & 255, value & 255}); };
+  put({0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R'});
+  put32(width);
+  put32(height);
+  put({8, 2, 0, 0, 0});
+  std::uint32_t crc = 0xFFFFFFFF;  // PNG, clause 5.5: over the chunk's type and data
+  for (std::size_t i = 12; i < png.size(); ++i) {
+    crc ^= static_cast<std::uint32_t>(png[i]);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320 : 0);
+  }
+  put32(~crc);
+  return png;
+}
+
 std::vector<std::byte> make_webp(const WebpSpec& spec) {
   check_pixels(spec.pixels, 3, 4);
   const int width = static_cast<int>(spec.pixels.width), height = static_cast<int>(spec.pixels.height);

@@ -41,6 +41,9 @@ struct PngSpec {
 };
 std::vector<std::byte> make_png(const PngSpec& spec);
 
+// Nothing of a PNG but signature and IHDR, 33 bytes: its header is right and claims `width` x `height` pixels, RGB.
+std::vector<std::byte> make_png_header(std::uint32_t width, std::uint32_t height);
+
 struct WebpSpec {
   Pixels pixels;  // 3 RGB or 4 RGBA
   bool lossless = false;

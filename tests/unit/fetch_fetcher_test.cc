@@ -69,7 +69,7 @@ TEST_CASE("every kind of source comes back as its bytes and header, in the task'
   REQUIRE(items.size() == 3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     REQUIRE(items[i].index == 100 + i);
-    REQUIRE(items[i].begun);
+    REQUIRE(items[i].end == FetchEnd::kRead);
     REQUIRE(items[i].image.has_value());
     REQUIRE(text_of(items[i].image->bytes.view()) == text_of(jpeg));
     REQUIRE(items[i].image->info.stored == Size{32, 16});
@@ -151,8 +151,29 @@ TEST_CASE("a task whose room is used up gives the rest back as not begun", "[fet
 
     const Items items = answer.get_future().get();
     REQUIRE(items.size() == 4);
-    for (std::size_t i = 0; i < 4; ++i) REQUIRE(items[i].begun == (i < begun));
+    for (std::size_t i = 0; i < 4; ++i) REQUIRE((items[i].end == FetchEnd::kRead) == (i < begun));
   }
+}
+
+TEST_CASE("a task that wants every header drops the bytes that it has no room for", "[fetch]") {
+  Fixture fixture;
+  const std::string jpeg = text_of(small_jpeg());
+  const std::string large = jpeg + std::string(2 * jpeg.size(), ' ');
+  std::promise<Items> answer;
+  FetchTask task =
+      fixture.task({InlineSource{jpeg}, InlineSource{large}, InlineSource{"bad"}, InlineSource{jpeg}}, answer);
+  task.room = Bytes{2 * jpeg.size()};
+  task.when_full = WhenFull::kHeaderOnly;
+
+  REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
+
+  const Items items = answer.get_future().get();
+  REQUIRE(items[0].image->bytes.size() == jpeg.size());
+  REQUIRE(items[1].end == FetchEnd::kHeaderOnly);
+  REQUIRE(items[1].image->bytes.size() == 0);
+  REQUIRE(items[1].image->info.stored == Size{32, 16});
+  REQUIRE(items[2].end == FetchEnd::kRead);
+  REQUIRE(items[3].image->bytes.size() == jpeg.size());
 }
 
 TEST_CASE("a full queue is told to the caller, and the task is left as it was", "[fetch]") {

@@ -20,8 +20,8 @@ constexpr auto kPatience = std::chrono::seconds(20);
 
 Fetched fetched(const FetchItem& item) {
   if (source_name(*item.source).find("bad") != std::string::npos)
-    return Fetched{item.index, Error{Code::kInvalid, "truncated"}, {}, true};
-  return Fetched{item.index, EncodedImage{EncodedBytes(100), SourceInfo{ImageFormat::kJpeg, Size{8, 8}, 1}}, {}, true};
+    return Fetched{item.index, Error{Code::kInvalid, "truncated"}};
+  return Fetched{item.index, EncodedImage{EncodedBytes(100), SourceInfo{ImageFormat::kJpeg, Size{8, 8}, 1}}};
 }
 
 void answer(FetchTask task) {
