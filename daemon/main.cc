@@ -186,8 +186,9 @@ class Daemon {
     }
     MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
-    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
-                                           Pipeline::Options{settings_.limits, settings_.encoded_in_flight});
+    pipeline_ = std::make_unique<Pipeline>(
+        control_, *fetcher_, std::move(backends), counters_,
+        Pipeline::Options{.limits = settings_.limits, .encoded_in_flight = settings_.encoded_in_flight});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
     MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix,

@@ -11,6 +11,7 @@
 
 #include "daemon/fetch/listing.h"
 #include "daemon/fetch/sample_reader.h"
+#include "daemon/fetch/spare_descriptors.h"
 #include "proto/base/bounded_queue.h"
 
 namespace millrace {
@@ -28,6 +29,10 @@ Fetched not_begun(const FetchItem& item) {
       .index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .end = FetchEnd::kNotBegun};
 }
 
+bool host_lacks(const Fetched& fetched) {
+  return !fetched.image && fetched.image.error().code == Code::kUnavailable;
+}
+
 struct RunningList {
   Listing listing;
   std::function<void(Listing::Outcome)> done;
@@ -41,8 +46,10 @@ class FileFetcher : public Fetcher {
         counters_(counters),
         tasks_(options.queue),
         lists_(kListQueue) {
-    for (std::uint32_t i = 0; i < std::max(options.threads, 1U); ++i)
-      start("mr-fetch-" + std::to_string(i), [this] { fetch_tasks(); });
+    const std::uint32_t threads = std::max(options.threads, 1U);
+    const std::size_t spare = SpareDescriptors::share(threads);
+    for (std::uint32_t i = 0; i < threads; ++i)
+      start("mr-fetch-" + std::to_string(i), [this, held = SpareDescriptors(spare)]() mutable { fetch_tasks(held); });
     start("mr-list", [this] { list_folders(); });
   }
 
@@ -68,14 +75,15 @@ class FileFetcher : public Fetcher {
     return stopping_.load(std::memory_order_relaxed) || (stop && stop->stopped());
   }
 
-  void fetch_tasks() {
+  void fetch_tasks(SpareDescriptors& spare) {
     while (std::optional<FetchTask> task = tasks_.pop()) {
-      std::vector<Fetched> fetched = fetch(*task);
+      spare.fill();
+      std::vector<Fetched> fetched = fetch(*task, spare);
       task->done(std::move(fetched));
     }
   }
 
-  std::vector<Fetched> fetch(const FetchTask& task) {
+  std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare) {
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
     Bytes held{0};
@@ -85,7 +93,7 @@ class FileFetcher : public Fetcher {
       } else if (task.when_full == WhenFull::kGiveBack && held.count > 0 && held >= task.room) {
         fetched.push_back(not_begun(item));
       } else {
-        fetched.push_back(fetch_one(item, task));
+        fetched.push_back(fetch_one(item, task, spare));
         if (task.when_full == WhenFull::kHeaderOnly) drop_what_has_no_room(fetched.back(), task.room, held);
         if (fetched.back().image) held += Bytes{fetched.back().image->bytes.size()};
       }
@@ -99,10 +107,16 @@ class FileFetcher : public Fetcher {
     fetched.end = FetchEnd::kHeaderOnly;
   }
 
-  Fetched fetch_one(const FetchItem& item, const FetchTask& task) {
+  Fetched fetch_one(const FetchItem& item, const FetchTask& task, SpareDescriptors& spare) {
     const auto begin = std::chrono::steady_clock::now();
     const UseOrientation use = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes;
-    Fetched fetched{.index = item.index, .image = reader_.read(*item.source, *task.caller, task.ring.get(), use)};
+    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), use); };
+    Fetched fetched{.index = item.index, .image = read()};
+    if (host_lacks(fetched) && spare.give_up()) {
+      fetched.image = read();
+      spare.fill();
+    }
+    if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
     fetched.time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
     counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());

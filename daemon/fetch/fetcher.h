@@ -32,6 +32,7 @@ enum class FetchEnd : std::uint8_t {
   kRead,        // to its image, or to its own error
   kHeaderOnly,  // its header was read and its bytes were not kept, for want of room: `image` has none; ask again
   kNotBegun,    // the task's room was used up before: `image` is an error that means nothing; ask again
+  kHostLacks,   // descriptors or memory of the daemon's own, `image` says which; nothing is wrong with it: ask later
 };
 
 struct Fetched {

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "daemon/fetch/host_want.h"
 #include "daemon/fetch/read_file.h"
 
 namespace millrace {
@@ -24,7 +25,7 @@ Result<void> check_memfd(int fd, Bytes size) {
     return wrong("must be sealed with F_SEAL_SHRINK and F_SEAL_GROW");
   if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY) return wrong("must be open for reading");
   struct stat status {};
-  if (fstat(fd, &status) != 0) return errno_error("input ring", errno);
+  if (fstat(fd, &status) != 0) return io_error("input ring", errno);
   const Bytes actual{static_cast<std::uint64_t>(status.st_size)};
   if (actual != size)
     return wrong("has " + std::to_string(actual.count) + " bytes, announced were " + std::to_string(size.count));
@@ -61,13 +62,13 @@ Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64
       const ssize_t got = pread(memfd_.get(), bytes.writable().data() + done, bytes.size() - done,
                                 static_cast<off_t>(offset_untrusted + done));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return errno_error("reading the input ring", errno);
+      if (got < 0) return io_error("reading the input ring", errno);
       if (got == 0) return Error{Code::kInternal, "the sealed input ring ended early"};
       done += static_cast<std::size_t>(got);
     }
     return bytes;
   } catch (const std::bad_alloc&) {
-    return Error{Code::kExhausted, "no memory for " + to_text(Bytes{length_untrusted}) + " of the input ring"};
+    return no_memory("a span of the input ring", Bytes{length_untrusted});
   }
 }
 

@@ -20,7 +20,8 @@ class InputRing {
   // otherwise), at least 1 and within `limit` (kExhausted otherwise).
   static Result<std::shared_ptr<const InputRing>> create(UniqueFd memfd_untrusted, Bytes size_untrusted, Bytes limit);
 
-  // A private copy. kInvalid: the span is empty, not within the ring, or over `limit`; kExhausted: no memory.
+  // A private copy. kInvalid: the span is empty, not within the ring, or over `limit`; kUnavailable, kExhausted: no
+  // memory.
   Result<EncodedBytes> copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,
                             EncodedPool* pool = nullptr) const;
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <new>
 
+#include "daemon/fetch/host_want.h"
 #include "daemon/fetch/open_at.h"
 #include "proto/base/printable.h"
 
@@ -59,14 +60,14 @@ std::optional<Listing::Outcome> Listing::step() {
     if (!frames_.empty()) return std::nullopt;
     return finish();
   } catch (const std::bad_alloc&) {
-    return Error{Code::kExhausted, "no memory to list more than " + std::to_string(files_) + " files"};
+    return Error{Code::kUnavailable, "no memory to list more than " + std::to_string(files_) + " files"};
   }
 }
 
 Result<void> Listing::open_top() {
   Frame top;
   MILLRACE_TRY(top.fd, roots_.open_folder(request_.path_untrusted, *request_.caller));
-  if (fstat(top.fd.get(), &top.status) != 0) return errno_error("opening the folder", errno);
+  if (fstat(top.fd.get(), &top.status) != 0) return io_error("opening the folder", errno);
   MILLRACE_TRY_VOID(read_entries(top));
   name_classes(top);
   frames_.push_back(std::move(top));
@@ -100,7 +101,7 @@ Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
   Result<UniqueFd> fd = open_entry(entry);
   if (!fd) return at_folder(fd.error(), relative);
   Frame frame{.fd = *std::move(fd), .prefix = prefix_.size() + entry.name.size(), .label = label};
-  if (fstat(frame.fd.get(), &frame.status) != 0) return errno_error("opening the folder", errno);
+  if (fstat(frame.fd.get(), &frame.status) != 0) return io_error("opening the folder", errno);
   const auto same = [&](const Frame& above) {
     return above.status.st_dev == frame.status.st_dev && above.status.st_ino == frame.status.st_ino;
   };
@@ -122,17 +123,17 @@ Result<UniqueFd> Listing::open_entry(const Entry& entry) {
   const UniqueFd found(openat(frames_.back().fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!found || fstat(found.get(), &status) != 0)
-    return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
+    return errno == EACCES ? refused_to_daemon(caller) : io_error("opening it", errno);
   if (!roots_.rights().may_list(caller, found.get(), status)) return not_readable();
   UniqueFd fd = reopen(found.get(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
-  if (!fd) return errno == EACCES ? refused_to_daemon(caller) : errno_error("opening it", errno);
+  if (!fd) return errno == EACCES ? refused_to_daemon(caller) : io_error("opening it", errno);
   return fd;
 }
 
 Result<void> Listing::read_entries(Frame& frame) {
   UniqueFd own(fcntl(frame.fd.get(), F_DUPFD_CLOEXEC, 0));
   const OpenFolder folder(own ? fdopendir(own.get()) : nullptr);
-  if (!folder) return errno_error("reading a folder", errno);
+  if (!folder) return io_error("reading a folder", errno);
   own.release();
   while (true) {
     errno = 0;
@@ -146,7 +147,7 @@ Result<void> Listing::read_entries(Frame& frame) {
     MILLRACE_TRY_VOID(check_room());
     frame.entries.push_back(*std::move(entry));
   }
-  if (errno != 0) return errno_error("reading a folder", errno);
+  if (errno != 0) return io_error("reading a folder", errno);
   std::sort(frame.entries.begin(), frame.entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return {};
 }
@@ -155,7 +156,10 @@ Result<void> Listing::read_entries(Frame& frame) {
 Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, const char* name, unsigned char type) {
   if (type == DT_UNKNOWN) {
     struct stat status {};
-    if (fstatat(frame.fd.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) return std::optional<Entry>{};  // gone again
+    if (fstatat(frame.fd.get(), name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno == ENOMEM) return io_error("looking at an entry", errno);
+      return std::optional<Entry>{};  // gone again
+    }
     type = static_cast<unsigned char>(IFTODT(status.st_mode));
   }
   if (type == DT_DIR) return std::optional(Entry{std::string(name) + "/"});
@@ -166,6 +170,7 @@ Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, cons
 
 Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& name) {
   const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
+  if (!target && target.error().code == Code::kUnavailable) return target.error();  // what it is remains unknown
   if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
   if (wanted(name) && (!target || S_ISREG(target->status.st_mode))) return std::optional(Entry{name, true});
   if (target || target.error().message == no_such_file().message) return std::optional<Entry>{};

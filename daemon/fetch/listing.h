@@ -39,7 +39,8 @@ class Listing {
   Listing(const Roots& roots, Request request);
 
   // Lists one more folder; an outcome once there is none left or something is wrong: kDenied naming the folder,
-  // relative to the top, kNotFound (no samples), kExhausted (more than max_files), kCancelled. REQUIRES: no outcome
+  // relative to the top, kNotFound (no samples), kExhausted (more than max_files), kUnavailable (the daemon lacks
+  // descriptors or memory), kCancelled. REQUIRES: no outcome
   // yet.
   std::optional<Outcome> step();
 

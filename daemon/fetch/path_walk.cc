@@ -8,6 +8,8 @@
 #include <climits>
 #include <utility>
 
+#include "daemon/fetch/host_want.h"
+
 namespace millrace {
 namespace {
 
@@ -21,23 +23,23 @@ Result<Roots::Found> look_up(int folder, const std::string& name, const Caller& 
   if (!found.fd) {
     if (errno == ENOENT || errno == ENOTDIR) return no_such_file();
     if (errno == EACCES) return refused_to_daemon(caller);
-    return errno_error("following the path", errno);
+    return io_error("following the path", errno);
   }
-  if (fstat(found.fd.get(), &found.status) != 0) return errno_error("following the path", errno);
+  if (fstat(found.fd.get(), &found.status) != 0) return io_error("following the path", errno);
   return found;
 }
 
 Result<std::string> target_of(int link) {
   std::array<char, PATH_MAX> target;
   const ssize_t size = readlinkat(link, "", target.data(), target.size());
-  if (size < 0) return errno_error("reading a symbolic link", errno);
+  if (size < 0) return io_error("reading a symbolic link", errno);
   return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
 Result<Roots::Found> again(int fd) {
   Roots::Found found;
   found.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!found.fd || fstat(found.fd.get(), &found.status) != 0) return errno_error("opening the folder", errno);
+  if (!found.fd || fstat(found.fd.get(), &found.status) != 0) return io_error("opening the folder", errno);
   return found;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/fetch/host_want.h"
+
 namespace millrace {
 namespace {
 
@@ -23,7 +25,7 @@ Result<std::size_t> fill(int fd, MutableByteView room) {
     if (got > 0) {
       filled += static_cast<std::size_t>(got);
     } else if (errno != EINTR) {
-      return errno_error("reading the file", errno);
+      return io_error("reading the file", errno);
     }
   }
   return filled;
@@ -78,13 +80,13 @@ std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t b
 
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool) {
   struct stat status {};
-  if (fstat(fd, &status) != 0) return errno_error("reading the file", errno);
+  if (fstat(fd, &status) != 0) return io_error("reading the file", errno);
   const Bytes expected{static_cast<std::uint64_t>(status.st_size)};
   if (expected > limit) return too_large(expected, limit);
   try {
     return read_all(fd, expected.count, limit, pool);
   } catch (const std::bad_alloc&) {
-    return Error{Code::kExhausted, "no memory for a file of " + to_text(expected)};
+    return no_memory("a file", expected);
   }
 }
 

@@ -8,8 +8,8 @@
 namespace millrace {
 
 // Everything from `fd`'s position to its end, however the file grows or shrinks meanwhile. kInvalid: more than `limit`,
-// found out before memory is taken where the file's own size says so; kExhausted: no memory; kInternal: the disk
-// failed. Costs one allocation of the file's size, from `pool` if there is one.
+// found out before memory is taken where the file's own size says so; kUnavailable, kExhausted: no memory, see
+// no_memory(); kInternal: the disk failed. Costs one allocation of the file's size, from `pool` if there is one.
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool = nullptr);
 
 // The identity of the file behind `fd`, of which `size` bytes were read after `begun`, nanoseconds since 1970. nullopt:

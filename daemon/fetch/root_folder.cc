@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "daemon/fetch/host_want.h"
 #include "daemon/observe/log.h"
 #include "proto/base/printable.h"
 
@@ -83,7 +84,7 @@ Result<RootFolder::Opened> RootFolder::open_anew(const std::string& configured, 
     at = std::move(next);
     slash = end;
   }
-  if (!at || fstat(at.get(), &opened.status) != 0) return errno_error("opening " + named(configured), errno);
+  if (!at || fstat(at.get(), &opened.status) != 0) return io_error("opening " + named(configured), errno);
   opened.fd = std::move(at);
   return opened;
 }

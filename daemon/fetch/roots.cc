@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/fetch/host_want.h"
 #include "daemon/fetch/open_at.h"
 #include "daemon/fetch/path_walk.h"
 #include "proto/base/printable.h"
@@ -48,12 +49,12 @@ Error open_error(int error_number, const Caller& caller) {
     case EPERM:
       return refused_to_daemon(caller);
     case EWOULDBLOCK:
-      return Error{Code::kUnavailable, "another process holds a lease on the file; try again later"};
+      return Error{Code::kPrecondition, "another process holds a lease on the file; try again later"};
     case ENXIO:
     case ENODEV:
       return Error{Code::kInvalid, "not a regular file"};
     default:
-      return errno_error("opening the file", error_number);
+      return io_error("opening the file", error_number);
   }
 }
 
@@ -135,7 +136,7 @@ Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller
     return needs_walk ? open_walking(path, caller) : open_error(errno, caller);
   }
   struct stat status {};
-  if (fstat(fd.get(), &status) != 0) return errno_error("opening the file", errno);
+  if (fstat(fd.get(), &status) != 0) return io_error("opening the file", errno);
   MILLRACE_TRY_VOID(check_regular(status));
   return fd;
 }

@@ -56,7 +56,7 @@ Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller
     MILLRACE_TRY(const SourceInfo info, probe_image(read.bytes.view(), limits_, use));
     return EncodedImage{std::move(read.bytes), info, read.identity};
   } catch (const std::bad_alloc&) {
-    return Error{Code::kExhausted, "no memory to read it"};
+    return Error{Code::kUnavailable, "no memory to read it"};
   }
 }
 

@@ -18,8 +18,8 @@ class SampleReader {
   SampleReader(const Roots& roots, const SampleLimits& limits, EncodedPool* pool)
       : roots_(roots), limits_(limits), pool_(pool) {}
 
-  // `ring`: null if the session has none. Errors are the sample's: kDenied, kNotFound, kInvalid, kExhausted, kInternal
-  // with the reason, no name.
+  // `ring`: null if the session has none. Errors are the sample's, with the reason and no name: kDenied, kNotFound,
+  // kInvalid, kPrecondition, kExhausted, kInternal; but for kUnavailable, which is the daemon's own want (host_want.h).
   Result<EncodedImage> read(const SampleSource& source, const Caller& caller, const InputRing* ring,
                             UseOrientation use) const;
 

@@ -35,6 +35,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(encoded_in_flight, kGauge, "bytes", "millrace_encoded_in_flight_bytes", "Encoded bytes held now")                           \
   row(tensor_bytes, kCounter, "bytes", "millrace_tensor_bytes_total", "Tensor bytes handed over")                                 \
   row(fetch_time, kCounter, "seconds", "millrace_fetch_seconds_total", "Time spent reading encoded bytes")                        \
+  row(fetch_waits, kCounter, "", "millrace_fetch_waits_total", "Pauses in reading because the daemon lacked descriptors or memory") \
   row(queue_time, kCounter, "seconds", "millrace_queue_seconds_total", "Time that fetched samples waited for a lane")             \
   row(decode_time, kCounter, "seconds", "millrace_decode_seconds_total", "Lane time spent decoding")                              \
   row(transform_time, kCounter, "seconds", "millrace_transform_seconds_total", "Lane time spent resampling and storing")                     \

@@ -118,7 +118,7 @@ void Pipeline::State::begin(SessionRun& run, const BatchPtr& batch) {
   batch->phase = BatchRun::Phase::kRunning;
   run.active.push_back(batch);
   counters.add(MetricId::samples_in_flight, batch->count());
-  to_fetch.push(batch->session, batch->request.priority, batch);
+  queue_for_fetch(batch);
 }
 
 void Pipeline::State::watch_deadline(const BatchPtr& batch) {

@@ -35,6 +35,13 @@ struct SampleRun {
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
 };
 
+// The daemon lacks what it takes to read: since when, and when it tries again.
+struct HostWant {
+  std::chrono::steady_clock::time_point since;
+  std::chrono::milliseconds pause;
+  bool pausing = false;
+};
+
 struct BatchRun {
   enum class Phase : std::uint8_t { kQueued, kRunning, kMending, kFailing, kEnded };
 
@@ -49,6 +56,7 @@ struct BatchRun {
   std::shared_ptr<Segment>
       segment;  // shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session
   std::optional<boost::asio::steady_timer> deadline;
+  std::optional<boost::asio::steady_timer> fetch_later;
 
   std::vector<SampleRun> samples;
   std::vector<std::uint32_t> order;  // positions that end up in the tensor, in order; set by mend()
@@ -61,12 +69,14 @@ struct BatchRun {
 
   std::uint32_t next_fetch = 0;            // first sample never given to a fetch task
   std::vector<std::uint32_t> fetch_again;  // given to one, and not read
-  std::uint32_t fetched = 0;               // came back from fetch, for better or worse
-  std::uint32_t finished = 0;              // made, or given up
-  std::uint32_t bad = 0;                   // of the finished ones, given up
-  std::uint32_t made_in_order = 0;         // the first ones, up to one that is not made
-  std::uint32_t outstanding = 0;           // fetch tasks and jobs that will still call back
-  Bytes tensor;                            // bytes of the finished tensor
+  bool in_fetch_queue = false;
+  std::optional<HostWant> want;     // what the daemon lacked when it last tried to read
+  std::uint32_t fetched = 0;        // came back from fetch, for better or worse
+  std::uint32_t finished = 0;       // made, or given up
+  std::uint32_t bad = 0;            // of the finished ones, given up
+  std::uint32_t made_in_order = 0;  // the first ones, up to one that is not made
+  std::uint32_t outstanding = 0;    // fetch tasks and jobs that will still call back
+  Bytes tensor;                     // bytes of the finished tensor
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(samples.size()); }
   bool has_places() const { return one_size || placed; }

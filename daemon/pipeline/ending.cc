@@ -117,6 +117,7 @@ void Pipeline::State::end(const BatchPtr& batch) {
   batch->packed.clear();
   batch->phase = BatchRun::Phase::kEnded;
   if (batch->deadline) batch->deadline->cancel();
+  if (batch->fetch_later) batch->fetch_later->cancel();
   --unended;
   counters.subtract(MetricId::batches_in_flight);
   if (SessionRun* run = find(batch->session)) {

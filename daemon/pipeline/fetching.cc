@@ -10,6 +10,15 @@ namespace {
 // Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
 constexpr std::uint32_t kFetchTasks = 8;
 
+constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
+
+Error host_lacks_for_long(const Error& lacking) {
+  return Error{Code::kUnavailable,
+               "the daemon lacks what it needs to read files, and waited for it in vain (" + lacking.message +
+                   "): no sample is bad and none was left out; try again or resume later, or give the "
+                   "daemon more (LimitNOFILE=, memory)"};
+}
+
 Error no_room_in_slot(const BatchRun& batch, std::uint32_t index, Bytes needed) {
   return Error{Code::kExhausted,
                "its " + to_text(batch.samples[index].bytes) + " of pixels do not fit into the session's slots of " +
@@ -29,12 +38,18 @@ Error changed_between(const SourceInfo& then, const SourceInfo& now) {
 
 void Pipeline::State::feed_fetch() {
   std::vector<BatchPtr> later;  // packed batches whose turn it is not yet
+  const auto put_back = [&](const BatchPtr& batch) {
+    batch->in_fetch_queue = true;
+    to_fetch.put_back(batch->session, batch->request.priority, batch);
+  };
   while (fetch_tasks < kFetchTasks && encoded_in_flight < options.encoded_in_flight) {
     std::optional<BatchPtr> next = to_fetch.take();
     if (!next) break;
     const BatchPtr batch = *std::move(next);
+    batch->in_fetch_queue = false;
     SessionRun* run = find(batch->session);
     if (!batch->running() || run == nullptr) continue;
+    if (batch->want && batch->want->pausing) continue;  // comes back by itself
     if (!batch->has_places() && packed_tasks > 0) {
       later.push_back(batch);
       continue;
@@ -50,10 +65,16 @@ void Pipeline::State::feed_fetch() {
     ++fetch_tasks;
     ++batch->outstanding;
     if (!batch->has_places()) ++packed_tasks;
-    if (batch->unfetched()) to_fetch.put_back(batch->session, batch->request.priority, batch);
+    if (batch->unfetched()) put_back(batch);
   }
-  for (auto batch = later.rbegin(); batch != later.rend(); ++batch)
-    to_fetch.put_back((*batch)->session, (*batch)->request.priority, *batch);
+  for (auto batch = later.rbegin(); batch != later.rend(); ++batch) put_back(*batch);
+}
+
+void Pipeline::State::queue_for_fetch(const BatchPtr& batch) {
+  const bool pausing = batch->want && batch->want->pausing;
+  if (batch->in_fetch_queue || pausing || !batch->running() || !batch->unfetched()) return;
+  batch->in_fetch_queue = true;
+  to_fetch.push(batch->session, batch->request.priority, batch);
 }
 
 // A packed batch is read in one piece, for no sample has a place before all have a size. Images over the budget are
@@ -88,24 +109,61 @@ void Pipeline::State::fetched(const BatchPtr& batch, std::vector<Fetched> items)
   --fetch_tasks;
   --batch->outstanding;
   if (!batch->has_places()) --packed_tasks;
-  std::vector<SampleTask> ready;
-  if (batch->running()) {
-    const bool had_more = batch->unfetched();
-    for (Fetched& item : items) {
-      if (std::optional<SampleTask> task = take_fetched(*batch, std::move(item))) ready.push_back(*std::move(task));
-    }
-    if (!batch->has_places() && batch->unsized == 0) place_packed(*batch, ready);
-    if (!had_more && batch->unfetched()) to_fetch.push(batch->session, batch->request.priority, batch);
-  }
-  if (!ready.empty()) enqueue_ready(batch, std::move(ready));
+  if (batch->running()) take_all_fetched(batch, std::move(items));
   settle(batch);
   feed_fetch();
+}
+
+void Pipeline::State::take_all_fetched(const BatchPtr& batch, std::vector<Fetched> items) {
+  std::vector<SampleTask> ready;
+  std::optional<Error> lacking;
+  for (Fetched& item : items) {
+    if (item.end == FetchEnd::kHostLacks) lacking = item.image.error();
+    if (item.end == FetchEnd::kRead) batch->want.reset();  // there is something left, if only just
+    if (std::optional<SampleTask> task = take_fetched(*batch, std::move(item))) ready.push_back(*std::move(task));
+  }
+  if (!batch->has_places() && batch->unsized == 0) place_packed(*batch, ready);
+  if (!ready.empty()) enqueue_ready(batch, std::move(ready));
+  if (lacking) wait_for_host(batch, *lacking);
+  queue_for_fetch(batch);
+}
+
+// The batch's samples are read again after a pause, however on_error is set: nothing is wrong with them.
+void Pipeline::State::wait_for_host(const BatchPtr& batch, const Error& lacking) {
+  counters.add(MetricId::fetch_waits);
+  const auto now = std::chrono::steady_clock::now();
+  if (!batch->want) batch->want = HostWant{.since = now, .pause = kShortestPause};
+  if (batch->want->pausing) return;
+  if (now - batch->want->since >= options.host_patience) return fail(batch, host_lacks_for_long(lacking));
+  if (!batch->has_places()) drop_kept(*batch);
+  batch->want->pausing = true;
+  batch->fetch_later.emplace(control, batch->want->pause);
+  batch->want->pause = std::min(batch->want->pause * 2, kLongestPause);
+  batch->fetch_later->async_wait([this, weak = std::weak_ptr(batch)](boost::system::error_code cancelled) {
+    const BatchPtr waiting = weak.lock();
+    if (cancelled || !waiting) return;
+    if (waiting->want) waiting->want->pausing = false;
+    queue_for_fetch(waiting);
+    feed_fetch();
+  });
+}
+
+// A packed batch that waits for sizes holds no bytes meanwhile: over the budget nothing is read, so it would wait for
+// itself.
+void Pipeline::State::drop_kept(BatchRun& batch) {
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    const std::optional<EncodedImage> image = std::exchange(batch.packed[i], std::nullopt);
+    if (!image) continue;
+    forget_encoded(*image);
+    batch.unkept.push_back(i);
+    --batch.fetched;
+  }
 }
 
 // What a lane needs for the sample; nullopt when it is given up, must be fetched again, or waits for the rest of a
 // packed batch.
 std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched item) {
-  if (item.end == FetchEnd::kNotBegun) {
+  if (item.end == FetchEnd::kNotBegun || item.end == FetchEnd::kHostLacks) {
     batch.fetch_again.push_back(item.index);
     return std::nullopt;
   }

@@ -23,6 +23,7 @@ Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std
       counters(counters_),
       options(std::move(options_)),
       placer(placeable(backends_)) {
+  const boost::asio::steady_timer first(control_);  // the context takes what timers need while there are descriptors
   std::uint32_t sum = 0;
   for (NamedBackend& named : backends_) {
     if (!named.by_pin_only) sum += named.backend->info().lanes;

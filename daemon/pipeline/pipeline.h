@@ -9,6 +9,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,8 @@ class Pipeline {
   struct Options {
     Limits limits;
     Bytes encoded_in_flight = 512_MiB;  // encoded bytes fetched and not yet decoded; over it, fetching waits
+    // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
+    std::chrono::milliseconds host_patience{10'000};
   };
   struct NamedBackend {
     std::string name;

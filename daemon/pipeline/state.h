@@ -62,9 +62,13 @@ struct Pipeline::State {
   void feed_fetch();
   FetchTask fetch_task(const BatchPtr& batch, SessionRun& run);
   void fetched(const BatchPtr& batch, std::vector<Fetched> items);
+  void take_all_fetched(const BatchPtr& batch, std::vector<Fetched> items);
   std::optional<SampleTask> take_fetched(BatchRun& batch, Fetched item);
   Result<void> place_fetched(BatchRun& batch, const Fetched& item);
   void place_packed(BatchRun& batch, std::vector<SampleTask>& ready);
+  void queue_for_fetch(const BatchPtr& batch);
+  void wait_for_host(const BatchPtr& batch, const Error& lacking);
+  void drop_kept(BatchRun& batch);
   void forget_encoded(const EncodedImage& image);
 
   // making.cc

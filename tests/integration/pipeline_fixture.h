@@ -72,6 +72,7 @@ struct PipelineSetup {
   Bytes slot_bytes = 4_MiB;
   Limits limits;
   Bytes encoded_in_flight = 64_MiB;
+  std::chrono::milliseconds host_patience{60'000};
 };
 
 class PipelineFixture {
@@ -88,7 +89,9 @@ class PipelineFixture {
       backends.push_back({std::string(row.name), *row.create(options), fake});
     }
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
-                                           Pipeline::Options{setup_.limits, setup_.encoded_in_flight});
+                                           Pipeline::Options{.limits = setup_.limits,
+                                                             .encoded_in_flight = setup_.encoded_in_flight,
+                                                             .host_patience = setup_.host_patience});
     thread_ = std::thread([this] { control_.run(); });
     open();
   }

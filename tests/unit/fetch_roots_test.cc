@@ -153,7 +153,7 @@ TEST_CASE("a file that its owner has leased is refused at once instead of waited
   }
 
   for (const Caller& caller : everybody(tree.root))
-    REQUIRE(code_of(*roots, tree / "a/b/file", caller) == Code::kUnavailable);
+    REQUIRE(code_of(*roots, tree / "a/b/file", caller) == Code::kPrecondition);
 
   std::signal(SIGIO, before);
 }

@@ -1,0 +1,106 @@
+// What the daemon itself lacks is no fault of the files.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <future>
+
+#include "daemon/fetch/fetcher.h"
+#include "daemon/fetch/host_want.h"
+#include "tests/support/descriptor_limit.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+struct Fixture {
+  TempFolder folder;
+  Counters counters;
+  std::unique_ptr<Fetcher> fetcher = *Fetcher::create({.roots = {folder.path()}, .threads = 2}, counters);
+  std::shared_ptr<const Caller> caller = std::make_shared<const Caller>(Caller{.uid = geteuid(), .gid = getegid()});
+
+  std::vector<Fetched> fetch(const std::vector<SampleSource>& sources) {
+    std::promise<std::vector<Fetched>> answer;
+    FetchTask task{.caller = caller, .done = [&](std::vector<Fetched> items) { answer.set_value(std::move(items)); }};
+    for (const SampleSource& source : sources) task.items.push_back(FetchItem{.source = &source});
+    REQUIRE(fetcher->try_fetch(std::move(task)));
+    return answer.get_future().get();
+  }
+
+  Result<std::shared_ptr<const Dataset>> list(const std::string& path) {
+    std::promise<Result<std::shared_ptr<const Dataset>>> answer;
+    REQUIRE(fetcher->try_list({.path_untrusted = path, .caller = caller, .max_files = 1000, .done = [&](auto listed) {
+                                 answer.set_value(std::move(listed));
+                               }}));
+    return answer.get_future().get();
+  }
+
+  // Of files some folders deep, one behind a link.
+  std::vector<SampleSource> files() const {
+    std::vector<SampleSource> sources;
+    std::filesystem::create_directories(folder / "a/b");
+    std::filesystem::create_directory_symlink(folder / "a", folder / "link");
+    for (const char* name : {"one.jpg", "a/two.jpg", "a/b/three.jpg"}) {
+      write_file(folder / name, make_jpeg({.pixels = make_pixels(16, 16, 3, 1)}));
+      sources.emplace_back(PathSource{folder / name});
+    }
+    sources.emplace_back(PathSource{folder / "link/b/three.jpg"});
+    return sources;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("files are read by spare descriptors where others have taken the last ones", "[fetch]") {
+  Fixture fixture;
+  const std::vector<SampleSource> sources = fixture.files();
+  const auto limit = DescriptorLimit::left(0);
+
+  for (int round = 0; round < 10; ++round) {
+    for (const Fetched& item : fixture.fetch(sources)) {
+      REQUIRE(item.end == FetchEnd::kRead);
+      REQUIRE(item.image.has_value());
+    }
+  }
+}
+
+TEST_CASE("without any descriptor a file is not bad but to be asked for later", "[fetch]") {
+  Fixture fixture;
+  const std::vector<SampleSource> sources = fixture.files();
+  std::vector<Fetched> items;
+  {
+    const auto limit = DescriptorLimit::none();
+    items = fixture.fetch(sources);
+  }
+
+  for (const Fetched& item : items) REQUIRE(item.end == FetchEnd::kHostLacks);
+  for (const Fetched& item : fixture.fetch(sources)) REQUIRE(item.image.has_value());
+}
+
+TEST_CASE("a listing without descriptors is unavailable, and takes no link to a folder for a file", "[fetch]") {
+  Fixture fixture;
+  fixture.files();
+  bool listed = false;
+  for (std::size_t left = 0; !listed; ++left) {
+    REQUIRE(left < 64);
+    const auto outcome = [&] {
+      const auto limit = DescriptorLimit::left(left);
+      return fixture.list(fixture.folder.path());
+    }();
+    listed = outcome.has_value();
+    if (!listed) REQUIRE(outcome.error().code == Code::kUnavailable);
+    if (listed) REQUIRE((*outcome)->samples() == 5);
+  }
+}
+
+TEST_CASE("memory for an ordinary file is the daemon's matter, for a giant the file's", "[fetch]") {
+  REQUIRE(no_memory("a file", 1_MiB).code == Code::kUnavailable);
+  REQUIRE(no_memory("a file", 200_MiB).code == Code::kExhausted);
+  REQUIRE(io_error("reading", ENFILE).code == Code::kUnavailable);
+  REQUIRE(io_error("reading", ENOENT).code == Code::kNotFound);
+}
+
+}  // namespace millrace
