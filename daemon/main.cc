@@ -1,5 +1,6 @@
 // millraced: settings -> parts -> run. The composition root: who is made of what, and in which order it goes.
 #include <google/protobuf/stubs/logging.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -186,9 +187,10 @@ class Daemon {
     }
     MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
-    pipeline_ = std::make_unique<Pipeline>(
-        control_, *fetcher_, std::move(backends), counters_,
-        Pipeline::Options{.limits = settings_.limits, .encoded_in_flight = settings_.encoded_in_flight});
+    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
+                                           Pipeline::Options{.limits = settings_.limits,
+                                                             .encoded_in_flight = settings_.encoded_in_flight,
+                                                             .decoding = settings_.decoding});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
     MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix,
@@ -277,6 +279,14 @@ class Daemon {
   bool draining_ = false, stopping_ = false;
 };
 
+// Blocks of 8 MiB and more are the kernel's again as soon as they are freed. By itself glibc raises that bound to 32
+// MiB once such blocks were freed, and then every lane keeps what its largest pictures took. Smaller ones are reused:
+// of the free memory at its end, an arena keeps up to 16 MiB, so that ordinary pictures ask the kernel for nothing.
+void give_large_blocks_back() {
+  ::mallopt(M_MMAP_THRESHOLD, 8 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 // As other processes can find it; empty: none.
 std::string absolute_path(const std::string& file) {
   return file.empty() ? "" : std::filesystem::absolute(file).string();
@@ -340,6 +350,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (const Result<void> there = look_for_roots(line); !there) return fail(there.error(), 1);
+  give_large_blocks_back();
   start_log(settings->log_level);
   google::protobuf::SetLogHandler(log_what_aborts);
   ::signal(SIGPIPE, SIG_IGN);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "daemon/fetch/codec_memory.h"
 #include "daemon/fetch/header.h"
 
 namespace millrace {
@@ -79,7 +80,8 @@ Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& lim
   MILLRACE_TRY(const ImageHeader header,
                row->read(bytes, use == UseOrientation::kYes ? Metadata::kRead : Metadata::kSkip));
   MILLRACE_TRY_VOID(check_size(header.size, limits));
-  return SourceInfo{row->format, header.size, use == UseOrientation::kYes ? orientation_of(header) : std::uint8_t{1}};
+  return SourceInfo{row->format, header.size, use == UseOrientation::kYes ? orientation_of(header) : std::uint8_t{1},
+                    codec_memory(row->format, header.size, bytes)};
 }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
-// What an image file's header says: format, stored size, orientation. Reads what it needs of the bytes, so that every
-// sample can be planned before it is decoded. Allocates nothing on success, but for EXIF in several pieces and for
-// compressed texts that the orientation depends on: up to 3 MiB, until it returns. Pure functions, thread-safe.
+// What an image file's header says: format, stored size, orientation, what decoding it will take. Reads what it needs
+// of the bytes, so that every sample can be planned before it is decoded. Allocates nothing on success, but for EXIF in
+// several pieces and for compressed texts that the orientation depends on: up to 3 MiB, until it returns. Pure
+// functions, thread-safe.
 #pragma once
 
 #include "daemon/model/encoded_image.h"

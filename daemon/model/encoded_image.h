@@ -14,11 +14,19 @@ namespace millrace {
 
 enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
 
+// What a format's library takes to decode a picture, beside the pixels that it hands over. 0: not known.
+struct CodecMemory {
+  Bytes needed;
+  Bytes at_most;  // more than needed where a file may ask for it further on
+  friend bool operator==(const CodecMemory&, const CodecMemory&) = default;
+};
+
 // From the header alone, not from decoding.
 struct SourceInfo {
   ImageFormat format = ImageFormat::kJpeg;
   Size stored;                   // pixels in the file
   std::uint8_t orientation = 1;  // EXIF, 1 ... 8; 1 when absent, unreadable or ignored by the recipe
+  CodecMemory codec;
   friend bool operator==(const SourceInfo&, const SourceInfo&) = default;
 };
 

@@ -86,6 +86,7 @@ void Pipeline::State::fail(const BatchPtr& batch, Error error) {
   if (batch->phase == BatchRun::Phase::kFailing || batch->phase == BatchRun::Phase::kEnded) return;
   batch->phase = BatchRun::Phase::kFailing;
   batch->stop->stop();
+  drop_set_aside(batch);
   counters.add(MetricId::batches_failed);
   FailedBatch result{.id = batch->request.id, .error = std::move(error), .failures = batch->failures()};
   if (batch->epoch) result.stream = batch->epoch->stream;

@@ -3,11 +3,15 @@
 // one item. Thread-bound(control).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "daemon/model/recipe.h"
 #include "proto/base/ids.h"
@@ -29,6 +33,22 @@ class FairQueue {
   void put_back(SessionId session, Priority priority, T item) {
     turn_of(session, priority).items.push_front(std::move(item));
     ++size_;
+  }
+
+  // Takes out all for which unwanted(item), in no particular order.
+  template <class Unwanted>
+  std::vector<T> remove(Unwanted unwanted) {
+    std::vector<T> removed;
+    for (auto& turns : turns_) {
+      for (Turn& turn : turns) {
+        const auto first = std::stable_partition(turn.items.begin(), turn.items.end(), std::not_fn(unwanted));
+        std::move(first, turn.items.end(), std::back_inserter(removed));
+        turn.items.erase(first, turn.items.end());
+      }
+      std::erase_if(turns, [](const Turn& turn) { return turn.items.empty(); });
+    }
+    size_ -= removed.size();
+    return removed;
   }
 
   std::optional<T> take() {

@@ -16,6 +16,11 @@ void Pipeline::State::enqueue_ready(const BatchPtr& batch, std::vector<SampleTas
       give_up(*batch, index, sample.error ? *std::exchange(sample.error, std::nullopt) : chosen.error());
       continue;
     }
+    if (const Result<void> possible = check_decoding(task); !possible) {
+      forget_encoded(task.image);
+      give_up(*batch, task.index, possible.error());
+      continue;
+    }
     sample.error.reset();
     sample.backend = static_cast<std::uint32_t>(*chosen);
     ReadySamples& ready = batch->ready[*chosen];
@@ -39,8 +44,19 @@ void Pipeline::State::feed_backend(std::size_t index) {
       give_back(index, batch, ready.take(batch->count()));
       continue;
     }
-    DecodeJob job = decode_job(index, batch);
+    Charge charge;
+    std::vector<SampleTask> tasks = take_ready(index, batch, charge);
+    if (tasks.empty()) {  // all were set aside, and are outstanding themselves
+      if (ready.empty()) {
+        --batch->outstanding;
+      } else {
+        run.ready.put_back(batch->session, batch->request.priority, batch);
+      }
+      continue;
+    }
+    DecodeJob job = decode_job(index, batch, std::move(tasks), charge);
     if (!run.backend->try_submit(std::move(job))) {
+      refund_decoding(charge.bytes);
       for (SampleTask& task : job.tasks) ready.add(std::move(task));
       run.ready.put_back(batch->session, batch->request.priority, batch);
       return;
@@ -52,19 +68,38 @@ void Pipeline::State::feed_backend(std::size_t index) {
   }
 }
 
-DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch) {
+// The batch's next samples, charged for together: a lane decodes one after the other, so the largest counts.
+std::vector<SampleTask> Pipeline::State::take_ready(std::size_t index, const BatchPtr& batch, Charge& charge) {
   ReadySamples& ready = batch->ready[index];
   const std::uint32_t waiting = ready.size() + batch->count() - batch->fetched;
-  return DecodeJob{.tasks = ready.take(samples_a_job(batch->count(), waiting, lanes)),
-                   .recipe = batch->request.recipe,
-                   .fidelity = batch->request.fidelity,
-                   .stop = batch->stop,
-                   .keep_alive = batch,
-                   .done = [this, index, batch](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
-                     post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
-                       made(index, batch, std::move(tasks), std::move(outcomes));
-                     });
-                   }};
+  std::vector<SampleTask> tasks;
+  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, lanes))) {
+    const Bytes bytes = decoding_charge(task);
+    if (bytes > charge.bytes) {
+      if (!charge_decoding(bytes - charge.bytes)) {
+        set_aside(batch, index, std::move(task));
+        continue;
+      }
+      charge.bytes = bytes;
+    }
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
+                                      Charge charge) {
+  return DecodeJob{
+      .tasks = std::move(tasks),
+      .recipe = batch->request.recipe,
+      .fidelity = batch->request.fidelity,
+      .stop = batch->stop,
+      .keep_alive = batch,
+      .done = [this, index, batch, charge](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
+        post([this, index, batch, charge, done = std::move(done), outcomes = std::move(outcomes)]() mutable {
+          made(index, batch, charge, std::move(done), std::move(outcomes));
+        });
+      }};
 }
 
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
@@ -75,14 +110,16 @@ void Pipeline::State::give_back(std::size_t index, const BatchPtr& batch, std::v
   for (const SampleTask& task : tasks) outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
   ++backends[index].in_it;
   post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
-    made(index, batch, std::move(tasks), std::move(outcomes));
+    made(index, batch, {}, std::move(tasks), std::move(outcomes));
   });
 }
 
-void Pipeline::State::made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
+void Pipeline::State::made(std::size_t index, const BatchPtr& batch, Charge charge, std::vector<SampleTask> tasks,
                            std::vector<SampleOutcome> outcomes) {
   BackendRun& run = backends[index];
   --run.in_it;
+  if (charge.had_to_wait) --run.waited;
+  refund_decoding(charge.bytes);
   --batch->outstanding;
   if (run.backend->lost()) placer.set_lost(index);
   MILLRACE_CHECK(tasks.size() == outcomes.size());
@@ -90,6 +127,7 @@ void Pipeline::State::made(std::size_t index, const BatchPtr& batch, std::vector
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, index, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) enqueue_ready(batch, std::move(again));
   settle(batch);
+  feed_set_aside();
   feed_backend(index);
   feed_fetch();
 }

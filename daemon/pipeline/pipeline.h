@@ -41,6 +41,7 @@ class Pipeline {
   struct Options {
     Limits limits;
     Bytes encoded_in_flight = 512_MiB;  // encoded bytes fetched and not yet decoded; over it, fetching waits
+    Bytes decoding = 1_GiB;             // what lanes may take for large pictures together; over it, these wait
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
   };

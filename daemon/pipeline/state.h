@@ -3,6 +3,7 @@
 //   admitting.cc   begin(): a waiting batch, or an epoch's next one, gets a slot
 //   fetching.cc    feed_fetch() ──▶ fetch threads ──▶ fetched()
 //   making.cc      enqueue_ready() ──▶ feed_backend() ──▶ lanes ──▶ made()
+//   large_pictures.cc   memory for decoding: charged before a job is given to a lane; who has to wait for it
 //   ending.cc      settle() ──▶ mend ──▶ complete(), or fail()
 #pragma once
 
@@ -40,11 +41,25 @@ struct Pipeline::State {
   State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_, Counters& counters_,
         Options options_);
 
+  // What a decode job was charged to options.decoding.
+  struct Charge {
+    Bytes bytes;
+    bool had_to_wait = false;
+  };
+  // A large picture for which there was no room.
+  struct SetAside {
+    BatchPtr batch;
+    std::size_t backend;
+    SampleTask task;
+    Bytes bytes;
+  };
+
   struct BackendRun {
     std::string name;
     std::unique_ptr<Backend> backend;
     FairQueue<BatchPtr> ready;  // whose ReadySamples for it are not empty
     std::uint32_t in_it = 0;    // decode jobs
+    std::uint32_t waited = 0;   // of these, pictures that had been set aside
   };
 
   // admitting.cc
@@ -74,12 +89,22 @@ struct Pipeline::State {
   // making.cc
   void enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks);
   void feed_backend(std::size_t index);
-  DecodeJob decode_job(std::size_t index, const BatchPtr& batch);
+  std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);
+  DecodeJob decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks, Charge charge);
   void give_back(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks);
-  void made(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
+  void made(std::size_t index, const BatchPtr& batch, Charge charge, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
   void note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome,
                     std::vector<SampleTask>& again);
+
+  // large_pictures.cc
+  Result<void> check_decoding(const SampleTask& task) const;
+  Bytes decoding_charge(const SampleTask& task) const;
+  bool charge_decoding(Bytes bytes);
+  void refund_decoding(Bytes bytes);
+  void set_aside(const BatchPtr& batch, std::size_t backend, SampleTask task);
+  void feed_set_aside();
+  void drop_set_aside(const BatchPtr& batch);
 
   // ending.cc
   void settle(const BatchPtr& batch);
@@ -114,7 +139,10 @@ struct Pipeline::State {
   std::uint32_t fetch_tasks = 0;   // at the fetcher
   std::uint32_t packed_tasks = 0;  // of these, whole packed batches
   Bytes encoded_in_flight;
-  std::uint32_t unended = 0;  // batches begun or waiting, of every session
+  Bytes decoding_in_use;
+  FairQueue<SetAside> waiting_for_memory;
+  std::optional<SetAside> next_large;  // whose turn it is, however long it takes: smaller ones do not go before it
+  std::uint32_t unended = 0;           // batches begun or waiting, of every session
   bool draining = false;
   std::function<void()> idle;
   boost::asio::thread_pool planner{1};  // shuffles epochs of millions of samples beside the control thread

@@ -59,4 +59,9 @@ Bytes automatic_segment_budget() {
   return std::max(kLeast, Bytes{least.count / 2});
 }
 
+Bytes automatic_decoding_budget() {
+  const Bytes least = std::min({main_memory(), control_group(), Bytes{kNoLimit.count / 1024}});
+  return std::max(256_MiB, Bytes{least.count / 4});
+}
+
 }  // namespace millrace

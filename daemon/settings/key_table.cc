@@ -66,6 +66,7 @@ const Key kKeys[] = {
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
+    {"memory.decoding", AutomaticSize{number(AT(decoding), (32_MiB).count, std::uint64_t{1} << 50), automatic_decoding_budget}, "What all lanes together may take for large pictures while they are decoded: those that take more than the 32 MiB that a lane keeps anyway. Over it, a picture waits for others; one that needs more alone is an error of its sample. \"auto\": a quarter of main memory or of the control group's limit, at least 256 MiB."},
 
     {"cache.index_memory", number(AT(index_memory), 0, std::uint64_t{1} << 50), "Seek indexes in memory. 0: none are made."},
     {"cache.index_disk", number(AT(index_disk), 0, std::uint64_t{1} << 40), "About how much of them is kept in daemon.state_dir, for the next start. 0: nothing; nor on a network file system."},

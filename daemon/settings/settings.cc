@@ -131,6 +131,7 @@ constexpr std::string_view kExampleHead =
 Settings default_settings() {
   Settings settings;
   settings.segment_budget = automatic_segment_budget();
+  settings.decoding = automatic_decoding_budget();
   settings.state_dir = automatic_state_dir();
   return settings;
 }

@@ -42,6 +42,7 @@ struct Settings {
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
   Bytes encoded_in_flight = 64_MiB;
+  Bytes decoding = 1_GiB;  // all lanes together, beyond what each keeps
 
   // [cache]
   Bytes index_memory = 256_MiB;  // seek indexes; 0: none
@@ -58,7 +59,8 @@ struct Settings {
   std::string fake_backend;  // empty: none. Tests only
 };
 
-// As the members say, but for segment_budget, which is automatic_segment_budget(), and state_dir, which is
+// As the members say, but for segment_budget and decoding, which are automatic_segment_budget() and
+// automatic_decoding_budget(), and state_dir, which is
 // automatic_state_dir().
 Settings default_settings();
 
@@ -88,5 +90,8 @@ std::string size_text(Bytes size);  // read back exactly: "4 GiB", "4097"
 // What memory.segments = "auto" means on this host: half of the least of /dev/shm, main memory and the control group's
 // limit.
 Bytes automatic_segment_budget();
+
+// What memory.decoding = "auto" means: a quarter of main memory or of the control group's limit, and at least 256 MiB.
+Bytes automatic_decoding_budget();
 
 }  // namespace millrace

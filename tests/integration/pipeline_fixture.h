@@ -73,6 +73,8 @@ struct PipelineSetup {
   Limits limits;
   Bytes encoded_in_flight = 64_MiB;
   std::chrono::milliseconds host_patience{60'000};
+  Bytes decoding = 1_GiB;
+  std::unique_ptr<Backend> backend;  // instead of those of the table
 };
 
 class PipelineFixture {
@@ -82,7 +84,9 @@ class PipelineFixture {
   explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
     fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
     std::vector<Pipeline::NamedBackend> backends;
+    if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
     for (const BackendRow& row : backend_table()) {
+      if (!backends.empty() && backends[0].name == "test") break;
       const bool fake = row.name == "fake";
       if (fake && setup_.fake.empty()) continue;
       BackendOptions options{.lanes = 2, .limits = setup_.limits.sample, .fake = setup_.fake};
@@ -91,6 +95,7 @@ class PipelineFixture {
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{.limits = setup_.limits,
                                                              .encoded_in_flight = setup_.encoded_in_flight,
+                                                             .decoding = setup_.decoding,
                                                              .host_patience = setup_.host_patience});
     thread_ = std::thread([this] { control_.run(); });
     open();

@@ -65,6 +65,7 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
     [memory]
     segments = "2 GiB"
     encoded_in_flight = 1048577
+    decoding = "3 GiB"
     [files]
     roots = ["/data", "/more data"]
     [limits]
@@ -101,6 +102,7 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->indexed == "turns");
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
+  REQUIRE(settings->decoding == 3_GiB);
   REQUIRE(settings->roots == std::vector<std::string>{"/data", "/more data"});
   REQUIRE(settings->limits.sample.encoded == 1000000_B);
   REQUIRE(settings->limits.sample.pixels == 1001);
@@ -346,6 +348,19 @@ TEST_CASE("automatic shared memory is at most half of /dev/shm", "[settings]") {
   REQUIRE(named->segment_budget >= 1_MiB);
   if (status.f_blocks > 0)
     REQUIRE(named->segment_budget <= std::max(1_MiB, Bytes{status.f_blocks * status.f_frsize / 2}));
+}
+
+TEST_CASE("automatic memory for decoding is at most a quarter of the main memory, and enough for large photographs",
+          "[settings]") {
+  const auto by_default = parse("");
+  const auto named = parse("[memory]\ndecoding = \"auto\"");
+
+  REQUIRE(named->decoding == by_default->decoding);
+  REQUIRE(by_default->decoding >= 256_MiB);
+  const auto pages = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  REQUIRE(by_default->decoding <= std::max(256_MiB, Bytes{pages * page / 4}));
+  REQUIRE_THAT(parse("[memory]\ndecoding = \"1 MiB\"").error().message, Catch::Contains("at least 32 MiB"));
 }
 
 TEST_CASE("a file that cannot be read is an error that names it", "[settings]") {

@@ -26,6 +26,7 @@ struct DecodeRequest {
   kernels::Box box;      // wanted; REQUIRES: inside `stored`, not empty
   std::chrono::steady_clock::time_point deadline;
   IndexUse* index = nullptr;  // of a JPEG file; nullptr: none is used or made
+  Bytes codec;                // what the codec may take beside the pixels, as it was charged; 0: not known
   // 2, 4 or 8: so many times fewer samples a side, rounded up, of which `box` counts. By libjpeg-turbo alone.
   int reduction = 1;
 

@@ -136,8 +136,12 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
   const kernels::Size stored = to_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
   std::optional<IndexUse> index = turn == JpegTurn::kAny ? index_use(task, workspace) : std::nullopt;
-  const DecodeRequest request{task.image.bytes.view(), stored, kernels::stored_box(box, stored, orientation), deadline,
-                              index ? &*index : nullptr};
+  const DecodeRequest request{task.image.bytes.view(),
+                              stored,
+                              kernels::stored_box(box, stored, orientation),
+                              deadline,
+                              index ? &*index : nullptr,
+                              info.codec.at_most};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
@@ -217,8 +221,8 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                                        ImageWorkspace& workspace, Fidelity fidelity) {
   const SampleGeometry& geometry = task.geometry;
   std::optional<IndexUse> index = index_use(task, workspace);
-  DecodeRequest request{
-      task.image.bytes.view(), to_kernels(task.image.info.stored), {}, deadline, index ? &*index : nullptr};
+  DecodeRequest request{task.image.bytes.view(),   to_kernels(task.image.info.stored), {}, deadline,
+                        index ? &*index : nullptr, task.image.info.codec.at_most};
   const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
                            .left = geometry.crop.left,
                            .top = geometry.crop.top,

@@ -179,7 +179,8 @@ void start(Decoding& decoding, const DecodeRequest& request) {
   if (jpeg.num_components != 1 && jpeg.num_components != 3 && jpeg.num_components != 4)
     fail(decoding, Failure::kComponents);
   choose_output(jpeg, request.reduction);
-  jpeg.mem->max_memory_to_use = static_cast<long>(kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height);
+  const std::size_t unknown = kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height;
+  jpeg.mem->max_memory_to_use = static_cast<long>(request.codec.count > 0 ? request.codec.count : unknown);
   if (jpeg.arith_code) hand_over_rest(decoding);
   by_blocks(decoding, [&] { return jpeg_start_decompress(&jpeg) != FALSE; });
 }

@@ -17,7 +17,7 @@ namespace millrace {
 
 // The box's pixels in `buffer`. Errors: kInvalid (damaged, truncated, other size), kUnsupported (12 bits, lossless, two
 // components), kDeadline, kExhausted. Memory beside the buffer: rows only, or for files of several scans up to 8 bytes
-// a pixel.
+// a pixel; never more than request.codec.
 Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& buffer);
 
 // The size that decode_jpeg() finds. Errors as there.

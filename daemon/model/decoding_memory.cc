@@ -1,0 +1,42 @@
+#include "daemon/model/decoding_memory.h"
+
+#include <algorithm>
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kMargin =
+    16;  // rows beside a crop that decoders fill: one for others, what upsampling looks at
+constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3;  // a pixel
+
+// A pixel as the decoders hold it: CMYK rows have four bytes.
+std::uint64_t pixel_bytes(ImageFormat format) {
+  return format == ImageFormat::kJpeg ? 4 : 3;
+}
+
+std::uint64_t side(std::int32_t value) {
+  return static_cast<std::uint64_t>(std::max(value, 0));
+}
+
+// The longest filter (lanczos) looks at six rows of the crop for each of the output when it does not shrink.
+std::uint64_t rows_resampled_at_once(const SampleGeometry& geometry) {
+  const std::uint64_t rows = side(geometry.crop.height);
+  const std::uint64_t out = std::max(geometry.resized.height, 1U);
+  return std::min(rows, (rows + out - 1) / out * 6 + 8);
+}
+
+}  // namespace
+
+DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geometry) {
+  const std::uint64_t wide = side(geometry.crop.width), high = side(geometry.crop.height);
+  const bool on_its_side = info.orientation >= 5;
+  const std::uint64_t rows =
+      std::min<std::uint64_t>((on_its_side ? wide : high) + kMargin, info.stored.height + kMargin);
+  const Bytes decoded{info.stored.width * rows * pixel_bytes(info.format)};
+  const Bytes turned{info.orientation == 1 ? 0 : wide * high * kTurnedBytes};
+  const Bytes ring{rows_resampled_at_once(geometry) * std::max(wide, side(geometry.window.width)) * kRingBytes};
+  const Bytes pixels = decoded + turned;
+  return {info.codec.needed + pixels, std::max(info.codec.needed, info.codec.at_most) + pixels + ring};
+}
+
+}  // namespace millrace

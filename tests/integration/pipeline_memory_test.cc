@@ -1,0 +1,155 @@
+// The memory that all lanes together may take for large pictures.
+#include <catch2/catch.hpp>
+
+#include "tests/integration/pipeline_fixture.h"
+#include "tests/integration/pipeline_work.h"
+#include "tests/support/eventually.h"
+#include "tests/support/temp_folder.h"
+
+namespace millrace {
+namespace {
+
+// Keeps every job until the test lets it go, and makes nothing. Thread-safe.
+class HoldingBackend final : public Backend {
+ public:
+  static constexpr std::uint32_t kLarge = 1000;  // pixels a side: what is larger is a large picture
+
+  explicit HoldingBackend(HoldingBackend*& self) { self = this; }
+  BackendInfo info() const override {
+    return {.name = "test", .lanes = 4, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
+  }
+  bool lost() const override { return false; }
+  std::uint32_t depth() const override { return 8; }
+  bool try_submit(DecodeJob&& job) override {
+    MutexLock lock(mutex_);
+    if (jobs_.size() == depth()) return false;
+    jobs_.push_back(std::move(job));
+    return true;
+  }
+  bool try_repair(RepairJob&&) override { return false; }
+  void shutdown() override {
+    while (finish([](const DecodeJob&) { return true; }) > 0) {
+    }
+  }
+
+  std::size_t large() {
+    MutexLock lock(mutex_);
+    return static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_large));
+  }
+  std::size_t finish_small() {
+    return finish([](const DecodeJob& job) { return !is_large(job); });
+  }
+  std::size_t finish_large() { return finish(is_large); }
+
+ private:
+  static bool is_large(const DecodeJob& job) {
+    return std::any_of(job.tasks.begin(), job.tasks.end(),
+                       [](const SampleTask& task) { return task.image.info.stored.width > kLarge; });
+  }
+  template <class Wanted>
+  std::size_t finish(Wanted wanted) {
+    std::vector<DecodeJob> finished;
+    {
+      MutexLock lock(mutex_);
+      const auto first = std::stable_partition(jobs_.begin(), jobs_.end(), std::not_fn(wanted));
+      std::move(first, jobs_.end(), std::back_inserter(finished));
+      jobs_.erase(first, jobs_.end());
+    }
+    for (DecodeJob& job : finished) {
+      std::vector<SampleOutcome> outcomes;
+      for (const SampleTask& task : job.tasks) outcomes.push_back(SampleOutcome{.index = task.index});
+      job.done(std::move(job.tasks), std::move(outcomes));
+    }
+    return finished.size();
+  }
+
+  Mutex mutex_;
+  std::vector<DecodeJob> jobs_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+// 0, 3, 6, ... are headers that claim 4000x4000 pixels, which take 48 MB; the others are small.
+constexpr std::uint32_t kFiles = 24, kLargeFiles = 8;
+void write_every_third_large(const TempFolder& folder) {
+  write_images(folder.path(), kFiles);
+  for (std::uint32_t i = 0; i < kFiles; i += 3)
+    write_bytes(folder / (std::to_string(1000 + i).substr(1) + ".jpg"), make_png_header(4000, 4000));
+}
+
+std::shared_ptr<const Recipe> squeezed() {
+  return std::make_shared<Recipe>(Recipe{.resize = ExactSize{{16, 16}}});
+}
+
+struct Setup {
+  Setup() {
+    write_every_third_large(folder);
+    PipelineSetup setup{.roots = {folder.path()}, .decoding = 120_MiB};
+    setup.backend = std::make_unique<HoldingBackend>(backend);
+    fixture.emplace(std::move(setup));
+  }
+  std::int64_t charged() { return fixture->counters().stored(MetricId::decoding_in_use); }
+  std::int64_t made() { return fixture->counters().stored(MetricId::samples_completed); }
+
+  TempFolder folder;
+  HoldingBackend* backend = nullptr;
+  std::optional<PipelineFixture> fixture;
+};
+
+}  // namespace
+
+TEST_CASE("large pictures take turns within the budget, and small ones do not wait for them",
+          "[pipeline][integration]") {
+  Setup setup;
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
+
+  const bool all_small = eventually([&] {
+    setup.backend->finish_small();
+    REQUIRE(setup.backend->large() <= 2);
+    return setup.made() == kFiles - kLargeFiles;
+  });
+  REQUIRE(all_small);
+  const bool all_large = eventually([&] {
+    REQUIRE(setup.charged() <= static_cast<std::int64_t>((120_MiB).count));
+    REQUIRE(setup.backend->large() <= 2);
+    setup.backend->finish_large();
+    return setup.made() == kFiles;
+  });
+  REQUIRE(all_large);
+
+  REQUIRE(setup.fixture->sink().wait_completed().failures.empty());
+  REQUIRE(setup.charged() == 0);
+}
+
+TEST_CASE("a batch that is cancelled while its large pictures wait lets go of its slot", "[pipeline][integration]") {
+  Setup setup;
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
+  BatchRequest second = request_of(setup.folder.path(), kFiles, squeezed());
+  second.id = BatchId{2};
+  REQUIRE(eventually([&] { return setup.backend->large() > 0; }));
+  REQUIRE(setup.fixture->submit(std::move(second)).has_value());
+  REQUIRE(eventually([&] { return setup.backend->finish_small() == 0 && setup.made() == 2 * (kFiles - kLargeFiles); }));
+
+  setup.fixture->on_control([&] { setup.fixture->pipeline().cancel(PipelineFixture::kSession, BatchId{2}); });
+
+  REQUIRE(setup.fixture->sink().wait_failed().error.code == Code::kCancelled);
+  REQUIRE(eventually([&] { return setup.fixture->free_slots() == 2; }));
+}
+
+TEST_CASE("a picture that needs more than the budget is an error that says how much", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 4);
+  write_bytes(folder / "002.jpg", make_png_header(13'000, 13'000));
+  PipelineFixture fixture({.roots = {folder.path()}, .decoding = 64_MiB});
+  BatchRequest request = request_of(folder.path(), 4, squeezed());
+  request.on_error = OnError::kSkip;
+
+  REQUIRE(fixture.submit(std::move(request)).has_value());
+  const CompletedBatch batch = fixture.sink().wait_completed();
+
+  REQUIRE(batch.failures.size() == 1);
+  REQUIRE(batch.failures[0].error.code == Code::kExhausted);
+  REQUIRE_THAT(batch.failures[0].error.message,
+               Catch::Contains("memory.decoding") && Catch::Contains("67.1 MB") && Catch::Contains("takes 5"));
+  REQUIRE(batch.tensor->samples == 3);
+}
+
+}  // namespace millrace

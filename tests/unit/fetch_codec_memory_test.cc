@@ -1,0 +1,54 @@
+#include <catch2/catch.hpp>
+
+#include "daemon/fetch/probe.h"
+#include "daemon/model/decoding_memory.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+SourceInfo probed(const std::vector<std::byte>& bytes) {
+  return *probe_image(bytes, SampleLimits{}, UseOrientation::kYes);
+}
+
+SampleGeometry whole(Size size) {
+  const Box all{0, 0, static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+  return {.crop = all, .resized = {16, 16}, .window = {0, 0, 16, 16}};
+}
+
+}  // namespace
+
+TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single scan none", "[fetch]") {
+  const Pixels pixels = make_pixels(1000, 600, 3, 1);
+
+  const Bytes sequential = probed(make_jpeg({.pixels = pixels})).codec.needed;
+  const Bytes progressive = probed(make_jpeg({.pixels = pixels, .progressive = true})).codec.needed;
+
+  // 4:2:0, 63 x 38 MCUs of six blocks
+  REQUIRE(progressive - sequential == Bytes{63ULL * 38 * 6 * 128});
+}
+
+TEST_CASE("only a WebP that may be lossless takes memory for its whole picture", "[fetch]") {
+  const Pixels pixels = make_pixels(800, 600, 3, 1);
+
+  const CodecMemory lossy = probed(make_webp({.pixels = pixels})).codec;
+  const CodecMemory lossless = probed(make_webp({.pixels = pixels, .lossless = true})).codec;
+
+  REQUIRE(lossy.at_most < 4_MiB);
+  REQUIRE(lossless.needed > Bytes{800 * 600 * 5});
+  REQUIRE(lossless.at_most > lossless.needed);
+}
+
+TEST_CASE("what decoding takes grows with the crop, and doubles where it has to be turned", "[fetch]") {
+  SourceInfo info = probed(make_png_header(5000, 4000));
+  const Bytes all = decoding_memory(info, whole({5000, 4000})).needed;
+  SampleGeometry half = whole({5000, 4000});
+  half.crop.height = 2000;
+
+  REQUIRE(all > Bytes{5000 * 4000 * 3});
+  REQUIRE(decoding_memory(info, half).needed < Bytes{5000 * 2100 * 3} + 4_MiB);
+  info.orientation = 6;
+  REQUIRE(decoding_memory(info, whole({4000, 5000})).needed > Bytes{2 * 5000 * 4000 * 3});
+}
+
+}  // namespace millrace
