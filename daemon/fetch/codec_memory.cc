@@ -1,6 +1,7 @@
 #include "daemon/fetch/codec_memory.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace millrace {
@@ -84,9 +85,20 @@ Bytes jpeg_memory(const ByteReader& bytes, Size size) {
 
 // --- WebP ---
 
+// RFC 9649, 2.7: a lossy picture with neither alpha nor frames before it.
+bool is_plain_lossy(const ByteReader& bytes) {
+  std::size_t at = 12;
+  while (const std::optional<std::uint32_t> length = bytes.little32(at + 4)) {
+    if (bytes.holds(at, "VP8 ")) return true;
+    if (bytes.holds(at, "VP8L") || bytes.holds(at, "ALPH") || bytes.holds(at, "ANMF")) return false;
+    at += 8 + std::size_t{*length} + (*length & 1U);
+  }
+  return false;
+}
+
 CodecMemory webp_memory(const ByteReader& bytes, Size size) {
   const Bytes rows{std::uint64_t{size.width} * 256};
-  if (bytes.holds(12, "VP8 ")) return {kFixed + rows, kFixed + rows};
+  if (is_plain_lossy(bytes)) return {kFixed + rows, kFixed + rows};
   constexpr std::uint64_t kPixelBytes = 6, kGroupBytes = 20'600, kMostGroups = 65'536, kGroupBits = 20;
   const Bytes needed = kFixed + rows + Bytes{std::uint64_t{size.width} * size.height * kPixelBytes};
   const std::uint64_t tiles = divide_up(size.width, 4) * divide_up(size.height, 4);

@@ -43,7 +43,7 @@ void Pipeline::State::set_aside(const BatchPtr& batch, std::size_t backend, Samp
   waiting_for_memory.push(batch->session, batch->request.priority, SetAside{batch, backend, std::move(task), bytes});
 }
 
-// Those that waited, in turns, and no more of them at once than half the lanes: the others stay for small pictures.
+// Those that waited, in turns; and where other samples are ready, on half the lanes at most.
 void Pipeline::State::feed_set_aside() {
   while (true) {
     if (!next_large) next_large = waiting_for_memory.take();
@@ -57,7 +57,7 @@ void Pipeline::State::feed_set_aside() {
       continue;
     }
     const std::uint32_t depth = run.backend->depth();
-    if (run.in_it >= depth || run.waited >= std::max(1U, depth / 4)) return;
+    if (run.in_it >= depth || (!run.ready.empty() && run.waited >= std::max(1U, depth / 4))) return;
     if (decoding_in_use + next_large->bytes > options.decoding) return;
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(next_large->task));

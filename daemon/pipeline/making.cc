@@ -129,6 +129,7 @@ void Pipeline::State::made(std::size_t index, const BatchPtr& batch, Charge char
   settle(batch);
   feed_set_aside();
   feed_backend(index);
+  feed_set_aside();  // of what else was ready there may be nothing left
   feed_fetch();
 }
 

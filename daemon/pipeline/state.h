@@ -142,7 +142,8 @@ struct Pipeline::State {
   Bytes decoding_in_use;
   FairQueue<SetAside> waiting_for_memory;
   std::optional<SetAside> next_large;  // whose turn it is, however long it takes: smaller ones do not go before it
-  std::uint32_t unended = 0;           // batches begun or waiting, of every session
+  std::chrono::steady_clock::time_point next_want_logged;
+  std::uint32_t unended = 0;  // batches begun or waiting, of every session
   bool draining = false;
   std::function<void()> idle;
   boost::asio::thread_pool planner{1};  // shuffles epochs of millions of samples beside the control thread

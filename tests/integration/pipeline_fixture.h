@@ -65,6 +65,28 @@ class CollectingSink : public BatchSink {
   std::deque<EpochStreamId> ended_;
 };
 
+// Reads as another does; calls `between` once, when the first task is done.
+class MeddlingFetcher final : public Fetcher {
+ public:
+  MeddlingFetcher(std::unique_ptr<Fetcher> real, std::function<void()> between)
+      : real_(std::move(real)), between_(std::move(between)) {}
+  bool try_fetch(FetchTask&& task) override {
+    if (between_) {
+      task.done = [between = std::exchange(between_, nullptr),
+                   done = std::move(task.done)](std::vector<Fetched> items) {
+        between();
+        done(std::move(items));
+      };
+    }
+    return real_->try_fetch(std::move(task));
+  }
+  bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
+
+ private:
+  std::unique_ptr<Fetcher> real_;
+  std::function<void()> between_;
+};
+
 struct PipelineSetup {
   std::vector<std::string> roots;
   std::string fake;  // options of the fake backend, which is then there, by pin only
@@ -74,6 +96,7 @@ struct PipelineSetup {
   Bytes encoded_in_flight = 64_MiB;
   std::chrono::milliseconds host_patience{60'000};
   Bytes decoding = 1_GiB;
+  std::function<void()> after_first_fetch;
   std::unique_ptr<Backend> backend;  // instead of those of the table
 };
 
@@ -83,6 +106,8 @@ class PipelineFixture {
 
   explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
     fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
+    if (setup_.after_first_fetch)
+      fetcher_ = std::make_unique<MeddlingFetcher>(std::move(fetcher_), std::move(setup_.after_first_fetch));
     std::vector<Pipeline::NamedBackend> backends;
     if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
     for (const BackendRow& row : backend_table()) {

@@ -32,9 +32,13 @@ TEST_CASE("only a WebP that may be lossless takes memory for its whole picture",
   const Pixels pixels = make_pixels(800, 600, 3, 1);
 
   const CodecMemory lossy = probed(make_webp({.pixels = pixels})).codec;
+  const CodecMemory with_exif = probed(make_webp({.pixels = pixels, .exif_orientation = 6})).codec;
+  const CodecMemory with_alpha = probed(make_webp({.pixels = make_pixels(800, 600, 4, 1)})).codec;
   const CodecMemory lossless = probed(make_webp({.pixels = pixels, .lossless = true})).codec;
 
   REQUIRE(lossy.at_most < 4_MiB);
+  REQUIRE(with_exif == lossy);
+  REQUIRE(with_alpha.needed == lossless.needed);
   REQUIRE(lossless.needed > Bytes{800 * 600 * 5});
   REQUIRE(lossless.at_most > lossless.needed);
 }
