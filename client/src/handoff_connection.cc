@@ -13,7 +13,7 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr std::size_t kDescriptorsSeen = 4;  // the segment, the reply socket
+constexpr std::size_t kDescriptorsSeen = 4;  // the segment, the reply socket; or the ring
 
 shm::HandoffRequest request_of(shm::RequestKind kind) {
   shm::HandoffRequest request{};
@@ -27,6 +27,11 @@ Error socket_error(std::string_view doing, int error) {
   if (error == EAGAIN || error == EWOULDBLOCK)
     return Error{Code::kDeadline, std::string(doing) + ": the daemon did not answer in time"};
   return Error{Code::kUnavailable, errno_error(doing, error).message};
+}
+
+Error no_descriptor() {
+  return Error{Code::kInternal,
+               "hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)"};
 }
 
 Code checked_code(std::uint32_t code) {
@@ -44,7 +49,7 @@ Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadli
   HandoffConnection connection(*std::move(socket));
   shm::HandoffRequest hello = request_of(shm::RequestKind::kHello);
   hello.flags = shm::kWantsReplySocket;
-  MILLRACE_TRY_VOID(connection.send(hello, -1, deadline));
+  MILLRACE_TRY_VOID(connection.send(hello, deadline));
   MILLRACE_TRY(const shm::HandoffReply reply, connection.receive(shm::ReplyKind::kWelcome, nullptr, deadline));
   connection.ticket_.assign(reinterpret_cast<const char*>(reply.ticket), sizeof reply.ticket);
   return connection;
@@ -53,28 +58,30 @@ Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadli
 Result<HandoffConnection::ReceivedSegment> HandoffConnection::receive_segment(Deadline deadline) {
   std::vector<UniqueFd> descriptors;
   MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &descriptors, deadline));
-  if (descriptors.empty())
-    return Error{Code::kInternal,
-                 "hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)"};
+  if (descriptors.empty()) return no_descriptor();
   ReceivedSegment received{std::move(descriptors[0]), Bytes{reply.segment_bytes}, UniqueFd()};
   if (descriptors.size() > 1) received.replies = std::move(descriptors[1]);
   return received;
 }
 
-Result<void> HandoffConnection::offer_ring(int memfd, Bytes size, Deadline deadline) {
-  shm::HandoffRequest request = request_of(shm::RequestKind::kRingOffer);
+Result<UniqueFd> HandoffConnection::request_ring(Bytes size, Deadline deadline) {
+  shm::HandoffRequest request = request_of(shm::RequestKind::kRingRequest);
   request.ring_bytes = size.count;
-  MILLRACE_TRY_VOID(send(request, memfd, deadline));
-  MILLRACE_TRY([[maybe_unused]] const shm::HandoffReply reply, receive(shm::ReplyKind::kRingTaken, nullptr, deadline));
-  return {};
+  MILLRACE_TRY_VOID(send(request, deadline));
+  std::vector<UniqueFd> descriptors;
+  MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kRing, &descriptors, deadline));
+  if (descriptors.empty()) return no_descriptor();
+  if (reply.segment_bytes != size.count)
+    return Error{Code::kInternal, "hand-off: a ring of " + to_text(Bytes{reply.segment_bytes}) + " came, " +
+                                      to_text(size) + " were asked for"};
+  return std::move(descriptors[0]);
 }
 
-Result<void> HandoffConnection::send(const shm::HandoffRequest& request, int fd, Deadline deadline) {
-  const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
+Result<void> HandoffConnection::send(const shm::HandoffRequest& request, Deadline deadline) {
   ssize_t sent = -1;
   do {
     set_timeouts(socket_.get(), deadline);
-    sent = send_message(socket_.get(), std::as_bytes(std::span(&request, 1)), descriptors);
+    sent = send_message(socket_.get(), std::as_bytes(std::span(&request, 1)), {});
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) return socket_error("hand-off: sending", errno);
   return {};

@@ -31,12 +31,12 @@ class HandoffConnection {
   // After Sessions.Open has succeeded.
   Result<ReceivedSegment> receive_segment(Deadline deadline);
 
-  // Hands over a sealed memfd of `size` bytes; returns once the daemon has taken it.
-  Result<void> offer_ring(int memfd, Bytes size, Deadline deadline);
+  // An input ring of `size` bytes, made by the daemon: its descriptor, writable. kPrecondition: the session has one.
+  Result<UniqueFd> request_ring(Bytes size, Deadline deadline);
 
  private:
   HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
-  Result<void> send(const shm::HandoffRequest& request, int fd, Deadline deadline);
+  Result<void> send(const shm::HandoffRequest& request, Deadline deadline);
   Result<shm::HandoffReply> receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors, Deadline deadline);
 
   UniqueFd socket_;

@@ -64,9 +64,9 @@ bool Holding::holds(std::uint32_t slot, std::uint64_t generation) const {
          std::atomic_ref(header.generation).load(std::memory_order_acquire) == generation;
 }
 
-Result<void> Holding::hand_over_ring(int memfd, Bytes size, Deadline deadline) {
+Result<UniqueFd> Holding::request_ring(Bytes size, Deadline deadline) {
   MutexLock lock(mutex_);
-  return connection_.offer_ring(memfd, size, deadline);
+  return connection_.request_ring(size, deadline);
 }
 
 }  // namespace client

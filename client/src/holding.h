@@ -1,7 +1,7 @@
 // What a client holds of its session in the daemon: the segment, mapped once, read-only, and the hand-off connection
 // that keeps it there. Shared by the session and every view; gone with the last of them.
 //
-// Immutable but for hand_over_ring(), which is Thread-safe, and take_replies(), which its maker calls. The mapped bytes
+// Immutable but for request_ring(), which is Thread-safe, and take_replies(), which its maker calls. The mapped bytes
 // follow proto/shm/segment_layout.h.
 #pragma once
 
@@ -37,7 +37,8 @@ class Holding {
   // Whether the slot is sealed and of that generation right now. Acquires what the daemon published by sealing.
   bool holds(std::uint32_t slot, std::uint64_t generation) const;
 
-  Result<void> hand_over_ring(int memfd, Bytes size, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
+  // See HandoffConnection.
+  Result<UniqueFd> request_ring(Bytes size, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
 
  private:
   Holding(HandoffConnection connection, std::span<const std::byte> segment)

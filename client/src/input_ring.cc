@@ -22,20 +22,22 @@ std::uint64_t granted(std::uint64_t size) {
 
 }  // namespace
 
-Result<std::shared_ptr<InputRing::Shared>> InputRing::Shared::create(Bytes size) {
-  const std::uint64_t bytes = align_up(size, shm::kPageBytes).count;
-  if (bytes < size.count || bytes == 0)
+Result<Bytes> whole_pages(Bytes size) {
+  const Bytes pages = align_up(size, shm::kPageBytes);
+  if (pages < size || pages == Bytes{})
     return Error{Code::kInvalid, "ring: " + to_text(size) + " is no size for a ring"};
-  UniqueFd memfd(::memfd_create("millrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd) return errno_error("making the input ring", errno);
-  // Reserves the memory, so that a full host is an error here and not a SIGBUS while writing.
-  if (const int error = ::posix_fallocate(memfd.get(), 0, static_cast<off_t>(bytes)); error != 0)
-    return errno_error("reserving " + to_text(Bytes{bytes}) + " for the input ring", error);
-  if (::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-    return errno_error("sealing the input ring", errno);
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  return pages;
+}
+
+Result<std::shared_ptr<InputRing::Shared>> InputRing::Shared::map(int memfd, Bytes size) {
+  // So that a full host is an error here and not a SIGBUS while writing; and this process pays for the memory.
+  if (const int error = ::posix_fallocate(memfd, 0, static_cast<off_t>(size.count)); error != 0) {
+    return Error{Code::kExhausted, errno_error("reserving " + to_text(size) + " for the input ring", error).message +
+                                       "; open another session for a smaller one"};
+  }
+  void* at = ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
   if (at == MAP_FAILED) return errno_error("mapping the input ring", errno);
-  return std::shared_ptr<Shared>(new Shared(std::move(memfd), {static_cast<std::byte*>(at), bytes}));
+  return std::shared_ptr<Shared>(new Shared({static_cast<std::byte*>(at), size.count}));
 }
 
 InputRing::Shared::~Shared() {

@@ -1,4 +1,5 @@
-// The input ring behind InputRing: a sealed memfd, mapped for writing, and which of it is free. Thread-safe.
+// The input ring behind InputRing: the memfd that the daemon made, mapped for writing, and which of it is free.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +10,18 @@
 
 #include "millrace/input_ring.h"
 #include "proto/base/mutex.h"
-#include "proto/base/unique_fd.h"
 
 namespace millrace {
 inline namespace client {
 
+// The size of a ring for `size` bytes. kInvalid: 0, or more than can be.
+Result<Bytes> whole_pages(Bytes size);
+
 struct InputRing::Shared : std::enable_shared_from_this<InputRing::Shared> {
  public:
-  // Whole pages, sealed against shrinking and growing, so that the daemon can read it without fear.
-  static Result<std::shared_ptr<Shared>> create(Bytes size);
+  // Reserves the memory of `memfd`, which stays the caller's and may be closed afterwards, and maps it. kExhausted:
+  // there is not so much.
+  static Result<std::shared_ptr<Shared>> map(int memfd, Bytes size);
   ~Shared();
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
@@ -26,13 +30,10 @@ struct InputRing::Shared : std::enable_shared_from_this<InputRing::Shared> {
   void give_back(std::uint64_t offset, std::uint64_t size) MILLRACE_EXCLUDES(mutex_);
 
   std::span<std::byte> memory() const { return memory_; }
-  int memfd() const { return memfd_.get(); }
 
  private:
-  Shared(UniqueFd memfd, std::span<std::byte> memory)
-      : memfd_(std::move(memfd)), memory_(memory), free_{{0, memory.size()}} {}
+  explicit Shared(std::span<std::byte> memory) : memory_(memory), free_{{0, memory.size()}} {}
 
-  UniqueFd memfd_;
   std::span<std::byte> memory_;
   Mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> free_

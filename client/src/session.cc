@@ -110,9 +110,9 @@ Epoch Session::epoch(const Dataset& dataset, const EpochOptions& options) {
 }
 
 Result<InputRing> Session::open_ring(Bytes size, std::chrono::milliseconds timeout) {
-  MILLRACE_TRY(std::shared_ptr<InputRing::Shared> ring, InputRing::Shared::create(size));
-  MILLRACE_TRY_VOID(
-      core_->holding().hand_over_ring(ring->memfd(), Bytes{ring->memory().size()}, deadline_after(timeout)));
+  MILLRACE_TRY(const Bytes pages, whole_pages(size));
+  MILLRACE_TRY(const UniqueFd memfd, core_->holding().request_ring(pages, deadline_after(timeout)));
+  MILLRACE_TRY(std::shared_ptr<InputRing::Shared> ring, InputRing::Shared::map(memfd.get(), pages));
   return InputRing(std::move(ring));
 }
 

@@ -1,7 +1,7 @@
 #include "daemon/fetch/input_ring.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,41 +9,35 @@
 #include <string>
 
 #include "daemon/fetch/host_want.h"
+#include "daemon/fetch/open_at.h"
 #include "daemon/fetch/read_file.h"
 
 namespace millrace {
 namespace {
 
-Error wrong(const std::string& what) {
-  return Error{Code::kInvalid, "input ring: " + what};
-}
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-Result<void> check_memfd(int fd, Bytes size) {
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return wrong("must be a memfd");
-  if ((seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
-    return wrong("must be sealed with F_SEAL_SHRINK and F_SEAL_GROW");
-  if ((fcntl(fd, F_GETFL) & O_ACCMODE) == O_WRONLY) return wrong("must be open for reading");
-  struct stat status {};
-  if (fstat(fd, &status) != 0) return io_error("input ring", errno);
-  const Bytes actual{static_cast<std::uint64_t>(status.st_size)};
-  if (actual != size)
-    return wrong("has " + std::to_string(actual.count) + " bytes, announced were " + std::to_string(size.count));
-  return {};
+Error failed(const std::string& doing) {
+  return errno_error("input ring: " + doing, errno);
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const InputRing>> InputRing::create(UniqueFd memfd_untrusted, Bytes size_untrusted,
-                                                           Bytes limit) {
-  if (size_untrusted.count == 0) return wrong("must have at least one byte");
+Result<NewInputRing> InputRing::create(Bytes size_untrusted, Bytes limit) {
+  if (size_untrusted.count == 0) return Error{Code::kInvalid, "input ring: must have at least one byte"};
   if (size_untrusted > limit) {
     return Error{Code::kExhausted, "input ring: " + to_text(size_untrusted) + " are over the limit of " +
                                        to_text(limit) +
                                        ": make it smaller, or raise limits.ring in the daemon's settings"};
   }
-  MILLRACE_TRY_VOID(check_memfd(memfd_untrusted.get(), size_untrusted));
-  return std::shared_ptr<const InputRing>(new InputRing(std::move(memfd_untrusted), size_untrusted));
+  UniqueFd clients(memfd_create("millrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!clients) return failed("making it");
+  if (ftruncate(clients.get(), static_cast<off_t>(size_untrusted.count)) != 0) return failed("sizing it");
+  if (fcntl(clients.get(), F_ADD_SEALS, kSeals) != 0) return failed("sealing it");
+  UniqueFd ours = reopen(clients.get(), O_RDONLY | O_CLOEXEC);
+  if (!ours) return failed("opening it for reading");
+  return NewInputRing{std::shared_ptr<const InputRing>(new InputRing(std::move(ours), size_untrusted)),
+                      std::move(clients)};
 }
 
 Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,

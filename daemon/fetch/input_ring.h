@@ -1,7 +1,9 @@
-// The memory in which a client writes encoded images: a memfd of the client's, sealed so that it stays as large as it
-// is. Its content may change at any time: copy first, then look. It is read with pread(2), never mapped: no fault can
-// reach the daemon, and what the client punches out again is not charged to the daemon's memory. Thread-safe
-// (read-only).
+// The memory in which a client writes encoded images: a memfd that the daemon makes, sealed so that it stays as large
+// as it is, and whose writable descriptor goes to the client. The daemon makes it empty and keeps a read-only
+// descriptor: whoever touches a page first pays for it, and that is the client.
+//
+// Its content may change at any time: copy first, then look. It is read with pread(2), never mapped: no fault can reach
+// the daemon, and where nothing was written it reads zeros without taking memory. Thread-safe (read-only).
 #pragma once
 
 #include <cstdint>
@@ -14,11 +16,12 @@
 
 namespace millrace {
 
+struct NewInputRing;
+
 class InputRing {
  public:
-  // Checks the descriptor: a readable memfd with F_SEAL_SHRINK and F_SEAL_GROW, exactly `size` bytes (kInvalid
-  // otherwise), at least 1 and within `limit` (kExhausted otherwise).
-  static Result<std::shared_ptr<const InputRing>> create(UniqueFd memfd_untrusted, Bytes size_untrusted, Bytes limit);
+  // kInvalid: 0 bytes; kExhausted: over `limit`, or the daemon has no descriptor or memory left.
+  static Result<NewInputRing> create(Bytes size_untrusted, Bytes limit);
 
   // A private copy. kInvalid: the span is empty, not within the ring, or over `limit`; kUnavailable, kExhausted: no
   // memory.
@@ -30,6 +33,11 @@ class InputRing {
 
   UniqueFd memfd_;
   Bytes size_;
+};
+
+struct NewInputRing {
+  std::shared_ptr<const InputRing> ring;
+  UniqueFd clients;  // writable; an open file of its own, so that no flag set on it touches the daemon's
 };
 
 }  // namespace millrace

@@ -11,13 +11,6 @@ Error refused(Code code, std::string why) {
   return Error{code, "hand-off: " + std::move(why)};
 }
 
-Result<void> check_descriptors(std::size_t found, std::size_t due, std::string_view message) {
-  if (found == due) return {};
-  return refused(Code::kInvalid, std::string(message) + " comes with " +
-                                     (due == 0 ? "no descriptor" : "one descriptor, the memfd") + ", here are " +
-                                     (found > 1 ? "several" : std::to_string(found)));
-}
-
 shm::HandoffReply reply_of(shm::ReplyKind kind) {
   shm::HandoffReply reply{};
   reply.magic = shm::kHandoffMagic;
@@ -35,7 +28,7 @@ std::string_view cut(std::string_view text, std::size_t most) {
 
 }  // namespace
 
-Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descriptors_untrusted) {
+Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted) {
   shm::HandoffRequest request{};
   if (bytes_untrusted.size() < offsetof(shm::HandoffRequest, kind))
     return refused(Code::kInvalid,
@@ -57,11 +50,9 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descr
       if ((request.flags & ~std::uint32_t{shm::kWantsReplySocket}) != 0)
         return refused(Code::kInvalid,
                        "flags: this daemon knows 1, the reply socket, not " + std::to_string(request.flags));
-      MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 0, "a Hello"));
       return HandoffMessage{HandoffHello{.wants_reply_socket = (request.flags & shm::kWantsReplySocket) != 0}};
-    case shm::RequestKind::kRingOffer:
-      if (request.flags != 0) return refused(Code::kInvalid, "flags: must be 0 in a RingOffer");
-      MILLRACE_TRY_VOID(check_descriptors(descriptors_untrusted, 1, "a RingOffer"));
+    case shm::RequestKind::kRingRequest:
+      if (request.flags != 0) return refused(Code::kInvalid, "flags: must be 0 in a RingRequest");
       return HandoffMessage{HandoffRing{Bytes{request.ring_bytes}}};
   }
   return refused(Code::kInvalid, "kind: no message has the number " + std::to_string(request.kind));
@@ -79,8 +70,10 @@ shm::HandoffReply segment_reply(Bytes segment) {
   return reply;
 }
 
-shm::HandoffReply ring_taken_reply() {
-  return reply_of(shm::ReplyKind::kRingTaken);
+shm::HandoffReply ring_reply(Bytes ring) {
+  shm::HandoffReply reply = reply_of(shm::ReplyKind::kRing);
+  reply.segment_bytes = ring.count;
+  return reply;
 }
 
 shm::HandoffReply refused_reply(const Error& error) {

@@ -21,19 +21,18 @@ struct HandoffHello {
   bool wants_reply_socket = false;
 };
 struct HandoffRing {
-  Bytes size_untrusted;  // the one descriptor's; whether it is so, the input ring finds out
+  Bytes size_untrusted;  // as wanted; whether it may be so, the input ring finds out
 };
 using HandoffMessage = std::variant<HandoffHello, HandoffRing>;
 
-// One datagram as it came: its bytes, and how many descriptors came with it (those that the kernel dropped for want of
-// room count as more than one). kInvalid: length, kind, descriptors where none are due or not just one. kPrecondition:
+// The bytes of one datagram as it came. kInvalid: length, kind, a field that has no meaning there. kPrecondition:
 // another version, or not Millrace.
-Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted, std::size_t descriptors_untrusted);
+Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted);
 
 // The four answers. `error`'s message is cut where the field ends, between characters.
 shm::HandoffReply welcome_reply(const Ticket& ticket);
 shm::HandoffReply segment_reply(Bytes segment);
-shm::HandoffReply ring_taken_reply();
+shm::HandoffReply ring_reply(Bytes ring);
 shm::HandoffReply refused_reply(const Error& error);
 
 }  // namespace millrace

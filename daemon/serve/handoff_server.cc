@@ -27,7 +27,7 @@ constexpr std::uint32_t kComingPerUser = 8;
 constexpr std::chrono::milliseconds kWithoutDescriptors{
     100};  // until accept() is tried again when the process has none left
 
-enum class Phase : std::uint8_t { kAccepted, kWelcomed, kSeated, kWithRing };
+enum class Phase : std::uint8_t { kAccepted, kWelcomed, kSeated };
 
 struct Guest {
   Guest(asio::io_context& control, std::shared_ptr<const Caller> who)
@@ -82,10 +82,10 @@ struct HandoffServer::State : std::enable_shared_from_this<State> {
   void admit(UniqueFd socket, Caller caller);
   void wait_for_message(ClientId client);
   void read(ClientId client);
-  void handle(ClientId client, Datagram datagram);
-  Result<void> answer(ClientId client, Guest& guest, const HandoffMessage& message, std::vector<UniqueFd> descriptors);
+  void handle(ClientId client, const Datagram& datagram);
+  Result<void> answer(ClientId client, Guest& guest, const Datagram& datagram);
   Result<void> welcome(ClientId client, Guest& guest);
-  Result<void> take_ring(ClientId client, HandoffRing ring, UniqueFd memfd_untrusted);
+  Result<void> give_ring(ClientId client, HandoffRing ring);
   void limit_patience(ClientId client, Guest& guest, std::chrono::milliseconds limit, std::string why);
   Guest* find(ClientId client);
   bool end(ClientId client);             // whether it had been welcomed
@@ -187,18 +187,14 @@ void HandoffServer::State::wait_for_message(ClientId client) {
 void HandoffServer::State::read(ClientId client) {
   Guest* const guest = find(client);
   if (guest == nullptr) return;
-  Datagram datagram = receive_datagram(guest->socket.native_handle());
+  const Datagram datagram = receive_datagram(guest->socket.native_handle());
   if (datagram.what == Received::kEnd) return end_and_report(client);
-  if (datagram.what == Received::kMessage) handle(client, std::move(datagram));
+  if (datagram.what == Received::kMessage) handle(client, datagram);
   wait_for_message(client);  // if it is still there
 }
 
-void HandoffServer::State::handle(ClientId client, Datagram datagram) {
-  Guest& guest = *find(client);
-  const std::size_t descriptors = datagram.descriptors.size() + (datagram.dropped ? 2 : 0);
-  const Result<HandoffMessage> message = parse_handoff(datagram.bytes, descriptors);
-  const Result<void> answered =
-      message ? answer(client, guest, *message, std::move(datagram.descriptors)) : Result<void>(message.error());
+void HandoffServer::State::handle(ClientId client, const Datagram& datagram) {
+  const Result<void> answered = answer(client, *find(client), datagram);
   if (answered) return;
   counters.add(MetricId::requests_refused);
   if (Guest* const still = find(client))
@@ -207,16 +203,17 @@ void HandoffServer::State::handle(ClientId client, Datagram datagram) {
 }
 
 // An error ends the connection.
-Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const HandoffMessage& message,
-                                          std::vector<UniqueFd> descriptors) {
+Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const Datagram& datagram) {
+  if (datagram.with_descriptors)
+    return Error{Code::kInvalid, "hand-off: a message with a descriptor; the daemon takes none from its clients"};
+  MILLRACE_TRY(const HandoffMessage message, parse_handoff(datagram.bytes));
   if (const auto* hello = std::get_if<HandoffHello>(&message)) {
     if (guest.phase != Phase::kAccepted) return Error{Code::kInvalid, "hand-off: a second Hello"};
     guest.wants_reply_socket = hello->wants_reply_socket;
     return welcome(client, guest);
   }
-  if (guest.phase == Phase::kWithRing) return Error{Code::kInvalid, "hand-off: a second ring; a session has one"};
-  if (guest.phase != Phase::kSeated) return Error{Code::kInvalid, "hand-off: a RingOffer before the session is open"};
-  return take_ring(client, std::get<HandoffRing>(message), std::move(descriptors.front()));
+  if (guest.phase != Phase::kSeated) return Error{Code::kInvalid, "hand-off: a RingRequest before the session is open"};
+  return give_ring(client, std::get<HandoffRing>(message));
 }
 
 Result<void> HandoffServer::State::welcome(ClientId client, Guest& guest) {
@@ -227,12 +224,14 @@ Result<void> HandoffServer::State::welcome(ClientId client, Guest& guest) {
   return {};
 }
 
-Result<void> HandoffServer::State::take_ring(ClientId client, HandoffRing ring, UniqueFd memfd_untrusted) {
-  const Result<void> taken = events.ring_offered(client, std::move(memfd_untrusted), ring.size_untrusted);
+Result<void> HandoffServer::State::give_ring(ClientId client, HandoffRing ring) {
+  const Result<UniqueFd> made = events.ring_wanted(client, ring.size_untrusted);
   Guest* const guest = find(client);
-  if (guest == nullptr) return {};  // closed by whom it was offered to
-  if (taken) guest->phase = Phase::kWithRing;
-  return send_reply(guest->socket.native_handle(), taken ? ring_taken_reply() : refused_reply(taken.error()));
+  if (guest == nullptr) return {};  // closed by whom it was asked of
+  const int socket = guest->socket.native_handle();
+  if (!made) return send_reply(socket, refused_reply(made.error()));
+  const int descriptor = made->get();
+  return send_reply(socket, ring_reply(ring.size_untrusted), {&descriptor, 1});
 }
 
 void HandoffServer::State::limit_patience(ClientId client, Guest& guest, std::chrono::milliseconds limit,

@@ -2,9 +2,9 @@
 // descriptors, and notices at once when the client is gone, however it went. proto/shm/handoff_wire.h draws the
 // exchange.
 //
-//   accepted ──Hello──▶ welcomed ──send_segment()──▶ seated ──RingOffer──▶ seated, with a ring
-//       │ 5 s               │ 10 s                     │                       │
-//       └───────────────────┴──────────────────────────┴───────────────────────┴── end of file, out of turn ──▶ gone
+//   accepted ──Hello──▶ welcomed ──send_segment()──▶ seated ──RingRequest──▶ seated
+//       │ 5 s               │ 10 s                     │
+//       └───────────────────┴──────────────────────────┴── end of file, out of turn, a descriptor ──▶ gone
 //
 // Whoever was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here blocks;
 // connections are bounded, in all and for each user.
@@ -38,8 +38,8 @@ class HandoffServer {
     // A welcomed client's connection has ended, by itself or because it broke the rules; whatever hangs on it can go.
     // Not called for close(), refuse() and the server's end.
     virtual void disconnected(ClientId client) = 0;
-    // A seated client offers its input ring; an error is passed on to it and the session goes on without.
-    virtual Result<void> ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) = 0;
+    // A seated client wants an input ring: its writable descriptor. An error is passed on, and the session goes on.
+    virtual Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) = 0;
   };
 
   struct Options {
@@ -73,7 +73,7 @@ class HandoffServer {
   std::optional<Connection> find(const Ticket& ticket_untrusted) const;
 
   // Passes the segment's read-only descriptor (which stays the caller's) and seats the client: it may stay as long as
-  // it likes, and offer a ring. A client whose Hello asked for a reply socket gets one end of one; the other is
+  // it likes, and ask for a ring. A client whose Hello asked for a reply socket gets one end of one; the other is
   // returned, or no descriptor. kUnavailable: it is gone, or does not read; then disconnected() follows. kExhausted: no
   // descriptors are left.
   Result<UniqueFd> send_segment(ClientId client, int read_only_fd, Bytes size);

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr mode_t kMode = 0660;
-constexpr std::size_t kDescriptorsSeen = 4;  // one is allowed; what is beyond these the kernel drops
 constexpr std::size_t kDescriptorsSent = 2;  // at most: the segment, the reply socket
 
 Result<std::vector<gid_t>> groups_of(int connection) {
@@ -65,14 +64,13 @@ Result<Caller> caller_of(int connection) {
 Datagram receive_datagram(int connection) {
   std::array<std::byte, sizeof(shm::HandoffRequest) + 1> bytes{};
   Datagram datagram;
-  ReceivedMessage received = receive_message(connection, bytes, kDescriptorsSeen, MSG_DONTWAIT);
+  const ReceivedMessage received = receive_message(connection, bytes, 0, MSG_DONTWAIT);
   if (received.bytes < 0) {
     const bool later = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     datagram.what = later ? Received::kNothing : Received::kEnd;
     return datagram;
   }
-  datagram.descriptors = std::move(received.descriptors);
-  datagram.dropped = received.dropped;
+  datagram.with_descriptors = received.dropped || !received.descriptors.empty();
   datagram.what = received.bytes == 0 ? Received::kEnd : Received::kMessage;  // an empty datagram says goodbye as well
   datagram.bytes.assign(bytes.begin(), bytes.begin() + received.bytes);
   return datagram;

@@ -1,4 +1,4 @@
-// One connection's raw side: datagrams with descriptors in, datagrams with at most two descriptors out, and what the
+// One connection's raw side: datagrams in, datagrams with at most two descriptors out, and what the
 // kernel says of the process at the other end. System calls only, none of them waits. Functions, thread-safe.
 #pragma once
 
@@ -25,9 +25,8 @@ enum class Received : std::uint8_t { kNothing, kEnd, kMessage };  // nothing: no
 
 struct Datagram {
   Received what = Received::kNothing;
-  std::vector<std::byte> bytes;       // at most one more than a request has, which is enough to see that it is too long
-  std::vector<UniqueFd> descriptors;  // close-on-exec; whatever came is owned here
-  bool dropped = false;               // there were more
+  std::vector<std::byte> bytes;   // at most one more than a request has, which is enough to see that it is too long
+  bool with_descriptors = false;  // some came along and are gone again
 };
 Datagram receive_datagram(int connection);
 

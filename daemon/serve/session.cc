@@ -129,13 +129,12 @@ void Session::refuse(const Subject& subject, const Error& error) {
   publisher_.send(failed_message(subject, error));
 }
 
-Result<void> Session::take_ring(UniqueFd memfd_untrusted, Bytes size_untrusted) {
+Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
   if (has_ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
-  MILLRACE_TRY(std::shared_ptr<const InputRing> ring,
-               InputRing::create(std::move(memfd_untrusted), size_untrusted, limits_.session.ring));
-  pipeline_.set_ring(parts_.id, std::move(ring));
+  MILLRACE_TRY(NewInputRing made, InputRing::create(size_untrusted, limits_.session.ring));
+  pipeline_.set_ring(parts_.id, std::move(made.ring));
   has_ring_ = true;
-  return {};
+  return std::move(made.clients);
 }
 
 void Session::describe(v1::SessionStatistics& statistics) const {

@@ -63,8 +63,8 @@ class Session {
   // The answer goes to the stream.
   void handle(ClientRequest request);
 
-  // kPrecondition: it has one already. Otherwise InputRing's errors.
-  Result<void> take_ring(UniqueFd memfd_untrusted, Bytes size_untrusted);
+  // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise InputRing's errors.
+  Result<UniqueFd> make_ring(Bytes size_untrusted);
 
   // Shared with the stream, which parses on gRPC's threads.
   std::shared_ptr<const DatasetTable> datasets() const { return datasets_; }

@@ -127,11 +127,11 @@ void SessionTable::disconnected(ClientId client) {
   if (!session.mapped()->ended_by_client()) counters_.add(MetricId::sessions_reclaimed);
 }
 
-Result<void> SessionTable::ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) {
+Result<UniqueFd> SessionTable::ring_wanted(ClientId client, Bytes size_untrusted) {
   Session* session = find(client);
   if (session == nullptr)
-    return Error{Code::kPrecondition, "offer a ring when the session is open: call Sessions.Open first"};
-  return session->take_ring(std::move(memfd_untrusted), size_untrusted);
+    return Error{Code::kPrecondition, "ask for a ring when the session is open: call Sessions.Open first"};
+  return session->make_ring(size_untrusted);
 }
 
 void SessionTable::describe(v1::GetStatisticsReply& statistics) const {

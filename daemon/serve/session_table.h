@@ -63,7 +63,7 @@ class SessionTable final : public HandoffServer::Events {
   void describe(v1::GetStatisticsReply& statistics) const;
 
   void disconnected(ClientId client) override;
-  Result<void> ring_offered(ClientId client, UniqueFd memfd_untrusted, Bytes size_untrusted) override;
+  Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
 
  private:
   struct Opening {

@@ -86,7 +86,7 @@ const Key kKeys[] = {
     {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot."},
     {"limits.datasets", number(AT(limits.session.datasets), 0, 65'536), "Datasets that one session has open."},
     {"limits.dataset_files", number(AT(limits.session.dataset_files), 1, kMost32), "Files in one dataset."},
-    {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, which is the client's memory."},
+    {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, memory that the client fills and pays for."},
 
     {"backends.cpu", place(AT(cpu_backend)), "Decode and transform on the CPU's lanes."},
     {"backends.fake", place(AT(fake_backend)), "For tests of the daemon: a backend that pretends, for example \"delay_us=500,fail_every=7\". Empty: none."},

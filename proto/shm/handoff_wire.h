@@ -9,9 +9,12 @@
 //   gRPC Sessions.Open(ticket) ──────▶ allocates the segment
 //           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment
 //                                                      + reply socket, if Hello asked for it
-//   RingOffer + memfd ───────────────▶ (at any time after kSegment, once) checks seals and size, maps it read-only
-//           ◀───────────────────────── Reply{kRingTaken}              or Reply{kRefused, why}
+//   RingRequest{ring_bytes} ─────────▶ (at any time after kSegment, once) makes a memfd of that size, sealed
+//           ◀───────────────────────── Reply{kRing} + its descriptor, writable   or Reply{kRefused, why}
 //   close ───────────────────────────▶ reclaims everything that the session holds
+//
+// Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
+// Linux 6.16 on the sender gets EPERM.
 //
 // The reply socket is one end of a SOCK_STREAM pair, daemon to client only. What the daemon would write to the
 // session's gRPC stream, all but Attached, goes there instead, in the same order:
@@ -30,24 +33,23 @@
 namespace millrace::shm {
 
 inline constexpr std::uint32_t kHandoffMagic = 0x4D524831;  // "1HRM"
-inline constexpr std::uint32_t kHandoffVersion = 1;
+inline constexpr std::uint32_t kHandoffVersion = 2;
 inline constexpr std::size_t kTicketBytes = 16;
 inline constexpr const char* kHandoffSuffix = ".handoff";
 
-enum class RequestKind : std::uint32_t { kHello = 1, kRingOffer = 2 };
+enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2 };
 enum HelloFlags : std::uint32_t { kWantsReplySocket = 1 };
 
 struct HandoffRequest {
-  std::uint32_t magic;    // kHandoffMagic
-  std::uint32_t version;  // kHandoffVersion
-  std::uint32_t kind;     // RequestKind
-  std::uint32_t flags;    // kHello: HelloFlags; else 0
-  std::uint64_t
-      ring_bytes;  // kRingOffer: the memfd's size, a multiple of the page size, sealed with F_SEAL_SHRINK | F_SEAL_GROW
+  std::uint32_t magic;       // kHandoffMagic
+  std::uint32_t version;     // kHandoffVersion
+  std::uint32_t kind;        // RequestKind
+  std::uint32_t flags;       // kHello: HelloFlags; else 0
+  std::uint64_t ring_bytes;  // kRingRequest: the ring's size, at least 1; else 0
 };
 static_assert(sizeof(HandoffRequest) == 24 && std::is_trivial_v<HandoffRequest>);
 
-enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRingTaken = 3, kRefused = 4 };
+enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRing = 3, kRefused = 4 };
 
 struct HandoffReply {
   std::uint32_t magic;
@@ -55,7 +57,7 @@ struct HandoffReply {
   std::uint32_t kind;                 // ReplyKind
   std::uint32_t code;                 // kRefused: millrace::Code
   std::uint8_t ticket[kTicketBytes];  // kWelcome
-  std::uint64_t segment_bytes;        // kSegment
+  std::uint64_t segment_bytes;        // kSegment: its size; kRing: the ring's, as asked for
   char message[200];                  // kRefused: zero-terminated
 };
 static_assert(sizeof(HandoffReply) == 240 && std::is_trivial_v<HandoffReply>);

@@ -9,6 +9,7 @@ from pathlib import Path
 import millrace
 import numpy as np
 import pytest
+from millrace.ring import Ring
 
 from pictures import COUNT, SIZE, check_pixels, path_of, pixels_of, png, png_of
 
@@ -99,7 +100,10 @@ def test_ring_room_is_written_in_place(session: millrace.Session) -> None:
 
 
 def test_ring_rooms_in_any_order_leave_no_hole() -> None:
-    ring = millrace.Ring(1 << 16)
+    memfd = os.memfd_create("ring")
+    os.ftruncate(memfd, 1 << 16)
+    ring = Ring(memfd, 1 << 16)
+    os.close(memfd)
     random = np.random.default_rng(0)
     rooms = []
     for _ in range(2000):

@@ -153,13 +153,13 @@ TEST_CASE("rubbish on the hand-off socket is refused and harms nobody", "[system
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_handoff_connections") == 0; }));
 }
 
-TEST_CASE("a ring offered with rubbish for a descriptor is refused", "[system]") {
+TEST_CASE("a request for a ring that comes with a descriptor is refused", "[system]") {
   const RawMill mill;
   const RawSession session(mill.daemon.socket(), {});
   shm::HandoffRequest offer{};
   offer.magic = shm::kHandoffMagic;
   offer.version = shm::kHandoffVersion;
-  offer.kind = static_cast<std::uint32_t>(shm::RequestKind::kRingOffer);
+  offer.kind = static_cast<std::uint32_t>(shm::RequestKind::kRingRequest);
   offer.ring_bytes = 4096;
   const std::array descriptors{STDERR_FILENO};
 

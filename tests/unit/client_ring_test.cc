@@ -1,6 +1,12 @@
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
+#include <csignal>
 
 #include "client/src/ring.h"
+#include "proto/base/unique_fd.h"
 
 using millrace::Bytes;
 using millrace::Code;
@@ -9,7 +15,9 @@ using millrace::InputRing;
 namespace {
 
 InputRing ring_of(std::uint64_t bytes) {
-  auto shared = InputRing::Shared::create(Bytes{bytes});
+  const millrace::UniqueFd memfd(::memfd_create("ring", MFD_CLOEXEC));
+  REQUIRE(::ftruncate(memfd.get(), static_cast<off_t>(bytes)) == 0);
+  auto shared = InputRing::Shared::map(memfd.get(), Bytes{bytes});
   REQUIRE(shared);
   return InputRing(*std::move(shared));
 }
@@ -58,6 +66,23 @@ TEST_CASE("a ring says what it cannot hold", "[client]") {
 
   REQUIRE(ring.allocate(0).error().code == Code::kInvalid);
   REQUIRE(ring.allocate(4097).error().code == Code::kInvalid);
-  REQUIRE(InputRing::Shared::create(Bytes{0}).error().code == Code::kInvalid);
-  REQUIRE(InputRing::Shared::create(Bytes{~std::uint64_t{0}}).error().code == Code::kInvalid);
+  REQUIRE(millrace::whole_pages(Bytes{0}).error().code == Code::kInvalid);
+  REQUIRE(millrace::whole_pages(Bytes{~std::uint64_t{0}}).error().code == Code::kInvalid);
+  REQUIRE(*millrace::whole_pages(Bytes{5000}) == Bytes{8192});
+}
+
+TEST_CASE("a ring for which there is no memory is an error that says what to do, and no SIGBUS", "[client]") {
+  const millrace::UniqueFd memfd(::memfd_create("ring", MFD_CLOEXEC));
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{4096, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &little) == 0);
+
+  const auto ring = InputRing::Shared::map(memfd.get(), Bytes{8192});
+
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  std::signal(SIGXFSZ, ignored);
+  REQUIRE(ring.error().code == Code::kExhausted);
+  REQUIRE_THAT(ring.error().message, Catch::Contains("open another session for a smaller one"));
 }

@@ -135,7 +135,7 @@ grpc::Status ScriptedDaemon::Open(grpc::ServerContext*, const v1::OpenSessionReq
   make_segment(request->slots(), request->slot_bytes());
   answer->set_session_id(42);
   MutexLock lock(mutex_);
-  reply(shm::ReplyKind::kSegment, segment_fd_.get());
+  reply(shm::ReplyKind::kSegment, segment_fd_.get(), millrace::Bytes{segment_.size()});
   return grpc::Status::OK;
 }
 
@@ -167,28 +167,29 @@ void ScriptedDaemon::serve_handoff() {
     }
     for (;;) {
       shm::HandoffRequest request{};
-      ReceivedMessage message = receive_message(fd, std::as_writable_bytes(std::span(&request, 1)), 1);
+      ReceivedMessage message = receive_message(fd, std::as_writable_bytes(std::span(&request, 1)), 0);
       if (message.bytes <= 0) break;
       MutexLock lock(mutex_);
       if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kHello)) {
         reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused, -1);
         continue;
       }
-      MILLRACE_CHECK(
-          rings_.try_push(message.descriptors.empty() ? UniqueFd() : std::move(message.descriptors.front())));
-      reply(shm::ReplyKind::kRingTaken, -1);
+      UniqueFd ring(::memfd_create("scripted-ring", MFD_CLOEXEC));
+      MILLRACE_CHECK(::ftruncate(ring.get(), static_cast<off_t>(request.ring_bytes)) == 0);
+      reply(shm::ReplyKind::kRing, ring.get(), millrace::Bytes{request.ring_bytes});
+      MILLRACE_CHECK(rings_.try_push(std::move(ring)));
     }
     if (!closed_.try_push(1)) return;
   }
 }
 
-void ScriptedDaemon::reply(shm::ReplyKind kind, int fd) {
+void ScriptedDaemon::reply(shm::ReplyKind kind, int fd, millrace::Bytes size) {
   shm::HandoffReply answer{};
   answer.magic = shm::kHandoffMagic;
   answer.version = options_.handoff_version;
   answer.kind = static_cast<std::uint32_t>(kind);
   answer.code = static_cast<std::uint32_t>(Code::kExhausted);
-  answer.segment_bytes = segment_.size();
+  answer.segment_bytes = size.count;
   std::strncpy(answer.message, options_.refusal.c_str(), sizeof answer.message - 1);
   const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
   MILLRACE_CHECK(send_message(connection_.get(), std::as_bytes(std::span(&answer, 1)), descriptors) >= 0);

@@ -14,6 +14,7 @@
 
 #include "millrace/v1/session.grpc.pb.h"
 #include "proto/base/bounded_queue.h"
+#include "proto/base/bytes.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -46,7 +47,7 @@ class ScriptedDaemon final : private v1::Sessions::Service {
 
   // Whether the client's hand-off connection closes within five seconds.
   bool handoff_closes();
-  UniqueFd ring();  // the memfd that the client offered; waits five seconds for it
+  UniqueFd ring();  // the memfd that the client asked for; waits five seconds for it
   void die();       // everything closes at once
 
  private:
@@ -55,7 +56,7 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   grpc::Status Open(grpc::ServerContext*, const v1::OpenSessionRequest*, v1::OpenSessionReply*) override;
   grpc::Status Stream(grpc::ServerContext*, Stream_* stream) override;
   void serve_handoff();
-  void reply(shm::ReplyKind kind, int fd) MILLRACE_REQUIRES(mutex_);
+  void reply(shm::ReplyKind kind, int fd, millrace::Bytes size = {}) MILLRACE_REQUIRES(mutex_);
   void make_segment(std::uint32_t slots, std::uint64_t slot_bytes);
 
   const ScriptedOptions options_;

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -11,21 +12,11 @@
 namespace millrace {
 namespace {
 
-constexpr unsigned kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
-
-UniqueFd memfd(std::size_t size, unsigned seals = kSeals, const std::string& content = "") {
-  UniqueFd fd(memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(fd);
-  REQUIRE(ftruncate(fd.get(), static_cast<off_t>(size)) == 0);
-  REQUIRE(pwrite(fd.get(), content.data(), content.size(), 0) == static_cast<ssize_t>(content.size()));
-  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
-  return fd;
-}
-
-Error refused(UniqueFd fd, Bytes size, Bytes limit = 1_MiB) {
-  const auto ring = InputRing::create(std::move(fd), size, limit);
-  REQUIRE_FALSE(ring.has_value());
-  return ring.error();
+NewInputRing ring_of(Bytes size, const std::string& content = "") {
+  Result<NewInputRing> made = InputRing::create(size, 1_MiB);
+  REQUIRE(made.has_value());
+  REQUIRE(pwrite(made->clients.get(), content.data(), content.size(), 0) == static_cast<ssize_t>(content.size()));
+  return *std::move(made);
 }
 
 std::string text_of(const Result<EncodedBytes>& bytes) {
@@ -34,61 +25,70 @@ std::string text_of(const Result<EncodedBytes>& bytes) {
 }
 
 TEST_CASE("a span of the ring comes out as a copy that the client cannot change", "[fetch]") {
-  UniqueFd fd = memfd(4096, kSeals, "0123456789");
-  const int client = fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
-  const auto ring = InputRing::create(std::move(fd), Bytes{4096}, 1_MiB);
-  REQUIRE(ring.has_value());
+  const NewInputRing made = ring_of(4_KiB, "0123456789");
 
-  const Result<EncodedBytes> copy = (*ring)->copy(2, 5, 1_MiB);
-  REQUIRE(pwrite(client, "##########", 10, 0) == 10);
-  close(client);
+  const Result<EncodedBytes> copy = made.ring->copy(2, 5, 1_MiB);
+  REQUIRE(pwrite(made.clients.get(), "##########", 10, 0) == 10);
 
   REQUIRE(text_of(copy) == "23456");
-  REQUIRE(text_of((*ring)->copy(0, 3, 1_MiB)) == "###");
-  REQUIRE((*ring)->copy(0, 4096, 1_MiB).has_value());
+  REQUIRE(text_of(made.ring->copy(0, 3, 1_MiB)) == "###");
+  REQUIRE(made.ring->copy(0, 4096, 1_MiB).has_value());
 }
 
 TEST_CASE("a span that is not within the ring is refused", "[fetch]") {
-  const auto ring = InputRing::create(memfd(4096), Bytes{4096}, 1_MiB);
-  REQUIRE(ring.has_value());
+  const NewInputRing made = ring_of(4_KiB);
 
   for (const auto& [offset, length] :
        {std::pair<std::uint64_t, std::uint64_t>{0, 4097}, {4096, 1}, {4095, 2}, {~0ULL, 1}, {1, ~0ULL}, {0, 0}}) {
-    const Result<EncodedBytes> copy = (*ring)->copy(offset, length, Bytes{~0ULL});
+    const Result<EncodedBytes> copy = made.ring->copy(offset, length, Bytes{~0ULL});
     REQUIRE_FALSE(copy.has_value());
     REQUIRE(copy.error().code == Code::kInvalid);
   }
-  REQUIRE((*ring)->copy(0, 101, Bytes{100}).error().message.find("limits.encoded") != std::string::npos);
+  REQUIRE(made.ring->copy(0, 101, Bytes{100}).error().message.find("limits.encoded") != std::string::npos);
 }
 
-TEST_CASE("a ring that could shrink under the daemon is refused", "[fetch]") {
-  REQUIRE(refused(memfd(4096, 0), Bytes{4096}).message.find("F_SEAL_SHRINK") != std::string::npos);
-  REQUIRE(refused(memfd(4096, F_SEAL_GROW), Bytes{4096}).code == Code::kInvalid);
-  REQUIRE(refused(memfd(4096, F_SEAL_SHRINK), Bytes{4096}).code == Code::kInvalid);
+TEST_CASE("the client can neither shrink nor grow the ring, nor seal it against writing", "[fetch]") {
+  const NewInputRing made = ring_of(4_KiB);
+
+  REQUIRE(ftruncate(made.clients.get(), 0) != 0);
+  REQUIRE(ftruncate(made.clients.get(), 8192) != 0);
+  REQUIRE(fallocate(made.clients.get(), 0, 4096, 4096) != 0);
+  REQUIRE(fcntl(made.clients.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0);
 }
 
-TEST_CASE("a descriptor that is no memfd of the announced size is refused", "[fetch]") {
-  REQUIRE(refused(memfd(4096), Bytes{8192}).message == "input ring: has 4096 bytes, announced were 8192");
-  REQUIRE(refused(UniqueFd(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), Bytes{4096}).code == Code::kInvalid);
-  REQUIRE(refused(UniqueFd(), Bytes{4096}).code == Code::kInvalid);
-  REQUIRE(refused(memfd(0), Bytes{0}).code == Code::kInvalid);
+TEST_CASE("a ring takes no memory until the client writes, however the daemon reads it", "[fetch]") {
+  const NewInputRing made = ring_of(1_MiB);
+
+  REQUIRE(text_of(made.ring->copy(0, 1 << 20, 1_MiB)) == std::string(1 << 20, '\0'));
+
+  struct stat status {};
+  REQUIRE(fstat(made.clients.get(), &status) == 0);
+  REQUIRE(status.st_blocks == 0);
 }
 
-TEST_CASE("a ring over the limit is refused with the limit's name", "[fetch]") {
-  const Error error = refused(memfd(8192), Bytes{8192}, Bytes{4096});
+TEST_CASE("flags that the client sets on its descriptor are not the daemon's", "[fetch]") {
+  const NewInputRing made = ring_of(4_KiB, "0123456789");
 
-  REQUIRE(error.code == Code::kExhausted);
-  REQUIRE(error.message.find("limits.ring") != std::string::npos);
+  REQUIRE(fcntl(made.clients.get(), F_SETFL, O_APPEND | O_NONBLOCK) == 0);
+  REQUIRE(lseek(made.clients.get(), 0, SEEK_END) == 4096);
+
+  REQUIRE(text_of(made.ring->copy(2, 5, 1_MiB)) == "23456");
+}
+
+TEST_CASE("a ring of no size, or over the limit, is refused", "[fetch]") {
+  const auto over = InputRing::create(Bytes{8192}, Bytes{4096});
+
+  REQUIRE(InputRing::create(0_B, 1_MiB).error().code == Code::kInvalid);
+  REQUIRE(over.error().code == Code::kExhausted);
+  REQUIRE(over.error().message.find("limits.ring") != std::string::npos);
 }
 
 TEST_CASE("a hole that the client punches reads as zeros", "[fetch]") {
-  UniqueFd fd = memfd(8192, kSeals, std::string(8192, 'x'));
-  const int client = fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
-  const auto ring = InputRing::create(std::move(fd), Bytes{8192}, 1_MiB);
-  REQUIRE(fallocate(client, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0);
-  close(client);
+  const NewInputRing made = ring_of(8_KiB, std::string(8192, 'x'));
 
-  REQUIRE(text_of((*ring)->copy(0, 8192, 1_MiB)) == std::string(4096, '\0') + std::string(4096, 'x'));
+  REQUIRE(fallocate(made.clients.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0);
+
+  REQUIRE(text_of(made.ring->copy(0, 8192, 1_MiB)) == std::string(4096, '\0') + std::string(4096, 'x'));
 }
 
 }  // namespace

@@ -15,16 +15,16 @@ shm::HandoffRequest request(shm::RequestKind kind) {
   return made;
 }
 
-Result<HandoffMessage> parse(const shm::HandoffRequest& made, std::size_t descriptors = 0) {
-  return parse_handoff(std::as_bytes(std::span(&made, 1)), descriptors);
+Result<HandoffMessage> parse(const shm::HandoffRequest& made) {
+  return parse_handoff(std::as_bytes(std::span(&made, 1)));
 }
 
-TEST_CASE("a Hello and a RingOffer are read as such", "[handoff]") {
-  shm::HandoffRequest offer = request(shm::RequestKind::kRingOffer);
-  offer.ring_bytes = 65'536;
+TEST_CASE("a Hello and a RingRequest are read as such", "[handoff]") {
+  shm::HandoffRequest wanted = request(shm::RequestKind::kRingRequest);
+  wanted.ring_bytes = 65'536;
 
   const auto hello = parse(request(shm::RequestKind::kHello));
-  const auto ring = parse(offer, 1);
+  const auto ring = parse(wanted);
 
   REQUIRE(hello);
   REQUIRE(std::holds_alternative<HandoffHello>(*hello));
@@ -38,7 +38,7 @@ TEST_CASE("messages of any other length are refused", "[handoff]") {
   std::memcpy(bytes.data(), &hello, sizeof hello);
 
   for (std::size_t length = 0; length <= bytes.size(); ++length) {
-    const auto message = parse_handoff(ByteView(bytes.data(), length), 0);
+    const auto message = parse_handoff(ByteView(bytes.data(), length));
 
     REQUIRE(message.has_value() == (length == sizeof hello));
     if (!message) REQUIRE(message.error().code == Code::kInvalid);
@@ -49,7 +49,7 @@ TEST_CASE("another program's and another version's messages are told apart from 
   shm::HandoffRequest foreign = request(shm::RequestKind::kHello);
   foreign.magic = 0x47455420;
   shm::HandoffRequest newer = request(shm::RequestKind::kHello);
-  newer.version = 2;
+  newer.version = 3;
 
   const auto not_ours = parse(foreign);
   const auto too_new = parse(newer);
@@ -57,30 +57,23 @@ TEST_CASE("another program's and another version's messages are told apart from 
   REQUIRE(not_ours.error().code == Code::kPrecondition);
   REQUIRE(too_new.error().code == Code::kPrecondition);
   REQUIRE(too_new.error().message ==
-          "hand-off: the daemon speaks version 1, the client version 2: install libmillrace and millraced of the same "
+          "hand-off: the daemon speaks version 2, the client version 3: install libmillrace and millraced of the same "
           "version");
 }
 
 TEST_CASE("a longer message of another version is refused for its version", "[handoff]") {
   std::array<std::byte, 25> bytes{};
   shm::HandoffRequest newer = request(shm::RequestKind::kHello);
-  newer.version = 2;
+  newer.version = 3;
   std::memcpy(bytes.data(), &newer, sizeof newer);
 
-  REQUIRE(parse_handoff(bytes, 0).error().code == Code::kPrecondition);
-}
-
-TEST_CASE("descriptors come with a RingOffer, one of them, and with nothing else", "[handoff]") {
-  REQUIRE_FALSE(parse(request(shm::RequestKind::kHello), 1));
-  REQUIRE_FALSE(parse(request(shm::RequestKind::kRingOffer), 0));
-  REQUIRE_FALSE(parse(request(shm::RequestKind::kRingOffer), 2));
-  REQUIRE(parse(request(shm::RequestKind::kRingOffer), 1));
+  REQUIRE(parse_handoff(bytes).error().code == Code::kPrecondition);
 }
 
 TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
   shm::HandoffRequest flagged = request(shm::RequestKind::kHello);
   flagged.flags = 3;
-  shm::HandoffRequest flagged_ring = request(shm::RequestKind::kRingOffer);
+  shm::HandoffRequest flagged_ring = request(shm::RequestKind::kRingRequest);
   flagged_ring.flags = 1;
   shm::HandoffRequest with_size = request(shm::RequestKind::kHello);
   with_size.ring_bytes = 1;
@@ -88,7 +81,7 @@ TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
   unknown.kind = 3;
 
   REQUIRE(parse(flagged).error().message == "hand-off: flags: this daemon knows 1, the reply socket, not 3");
-  REQUIRE(parse(flagged_ring, 1).error().message == "hand-off: flags: must be 0 in a RingOffer");
+  REQUIRE(parse(flagged_ring).error().message == "hand-off: flags: must be 0 in a RingRequest");
   REQUIRE(parse(with_size).error().message == "hand-off: ring_bytes: must be 0 in a Hello");
   REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 3");
 }

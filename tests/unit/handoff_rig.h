@@ -1,6 +1,7 @@
 // A hand-off server on a control thread of its own, and a client that may say anything at all to it. For tests.
 #pragma once
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -25,18 +26,18 @@
 
 namespace millrace {
 
-// Remembers what it was told; answers a ring with what the test wants. Thread-safe.
+// Remembers what it was told; answers who wants a ring with what the test wants. Thread-safe.
 class RecordedEvents final : public HandoffServer::Events {
  public:
   void disconnected(ClientId client) override {
     MutexLock lock(mutex_);
     gone_.push_back(client);
   }
-  Result<void> ring_offered(ClientId, UniqueFd memfd_untrusted, Bytes size_untrusted) override {
+  Result<UniqueFd> ring_wanted(ClientId, Bytes size_untrusted) override {
     MutexLock lock(mutex_);
     rings_.push_back(size_untrusted);
-    memfd_ = std::move(memfd_untrusted);
-    return ring_answer_;
+    if (!ring_answer_) return ring_answer_.error();
+    return UniqueFd(::memfd_create("ring", MFD_CLOEXEC));
   }
 
   std::size_t gone() const {
@@ -64,7 +65,6 @@ class RecordedEvents final : public HandoffServer::Events {
   mutable Mutex mutex_;
   std::vector<ClientId> gone_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<Bytes> rings_ MILLRACE_GUARDED_BY(mutex_);
-  UniqueFd memfd_ MILLRACE_GUARDED_BY(mutex_);
   Result<void> ring_answer_ MILLRACE_GUARDED_BY(mutex_);
 };
 

@@ -175,6 +175,16 @@ shm::HandoffReply RawClient::receive(std::vector<UniqueFd>* descriptors) {
   return reply;
 }
 
+RawRing RawClient::ask_for_ring(std::uint64_t size) {
+  const shm::HandoffRequest request{shm::kHandoffMagic, shm::kHandoffVersion,
+                                    static_cast<std::uint32_t>(shm::RequestKind::kRingRequest), 0, size};
+  REQUIRE(::send(handoff_.get(), &request, sizeof request, MSG_NOSIGNAL) == sizeof request);
+  std::vector<UniqueFd> descriptors;
+  RawRing ring{receive(&descriptors), {}};
+  if (!descriptors.empty()) ring.descriptor = std::move(descriptors.front());
+  return ring;
+}
+
 v1::OpenSessionRequest RawClient::open_request(std::uint32_t slots) const {
   v1::OpenSessionRequest request;
   request.set_ticket(ticket_);

@@ -77,6 +77,11 @@ class Front {
   bool shut_down_ = false;
 };
 
+struct RawRing {
+  shm::HandoffReply reply{};
+  UniqueFd descriptor;  // none if the daemon refuses
+};
+
 // One hand-off connection, and the session that hangs on it. Failing steps fail the test.
 class RawClient {
  public:
@@ -102,6 +107,7 @@ class RawClient {
   shm::HandoffReply receive(std::vector<UniqueFd>* descriptors);  // from the hand-off socket
   const UniqueFd& replies() const { return replies_; }            // the reply socket, once open; none if not wanted
   void hang_up() { handoff_.reset(); }
+  RawRing ask_for_ring(std::uint64_t size);
   int handoff() const { return handoff_.get(); }
   int segment() const { return segment_.get(); }
   v1::GetStatisticsReply statistics();

@@ -389,22 +389,48 @@ TEST_CASE("a dataset that cannot be listed, is unknown, or is closed too early i
   CHECK(taken->failed().code() == "INVALID_ARGUMENT");
 }
 
-TEST_CASE("a ring without a session is refused, and so is one that is not a sealed memfd", "[serve]") {
+TEST_CASE("a session's ring is made by the daemon: writable, sealed in its size, and read from there", "[serve]") {
   Front front;
-  RawClient early(front.socket()), client(front.socket());
+  RawClient client(front.socket());
   client.open();
-  const shm::HandoffRequest offer{shm::kHandoffMagic, shm::kHandoffVersion,
-                                  static_cast<std::uint32_t>(shm::RequestKind::kRingOffer), 0, 4'096};
-  const auto offer_from = [&](const RawClient& from) {
-    const UniqueFd memory(::memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    REQUIRE(::ftruncate(memory.get(), 4'096) == 0);
-    const int descriptor = memory.get();
-    REQUIRE(send_message(from.handoff(), std::as_bytes(std::span(&offer, 1)), {&descriptor, 1}) == sizeof offer);
-  };
 
-  offer_from(early);
-  offer_from(client);
+  const RawRing made = client.ask_for_ring(5'000);
 
-  CHECK(early.receive(nullptr).kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused));
-  CHECK(client.receive(nullptr).kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused));
+  REQUIRE(made.reply.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRing));
+  CHECK(made.reply.segment_bytes == 5'000);
+  REQUIRE(made.descriptor);
+  CHECK(::pwrite(made.descriptor.get(), "x", 1, 4'999) == 1);
+  CHECK(::ftruncate(made.descriptor.get(), 0) != 0);
+  CHECK(::ftruncate(made.descriptor.get(), 10'000) != 0);
+  CHECK(::fcntl(made.descriptor.get(), F_ADD_SEALS, F_SEAL_WRITE) != 0);
+}
+
+TEST_CASE("a ring that cannot be is refused with the reason, and the session goes on", "[serve]") {
+  FrontSetup setup;
+  setup.limits.session.ring = 8_KiB;
+  Front front(setup);
+  RawClient client(front.socket());
+  client.open();
+  client.attach();
+
+  const RawRing too_large = client.ask_for_ring(8'193);
+  const RawRing made = client.ask_for_ring(8'192);
+  const RawRing second = client.ask_for_ring(4'096);
+
+  CHECK(too_large.reply.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused));
+  CHECK_THAT(too_large.reply.message, Catch::Contains("limits.ring"));
+  CHECK(made.reply.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRing));
+  CHECK_THAT(second.reply.message, Catch::Contains("has its input ring already"));
+  client.send(submit_message(1, {"/a"}));
+  CHECK(client.read()->has_completed());
+}
+
+TEST_CASE("a ring without a session is refused", "[serve]") {
+  Front front;
+  RawClient early(front.socket());
+
+  const RawRing refused = early.ask_for_ring(4'096);
+
+  CHECK(refused.reply.kind == static_cast<std::uint32_t>(shm::ReplyKind::kRefused));
+  CHECK_FALSE(refused.descriptor);
 }

@@ -1,6 +1,6 @@
 // Encoded images in shared memory: for clients that hold the bytes already (a request's body, an archive) and have more
-// of them than one message may carry. The ring is handed to the daemon once; then submitting costs a few bytes an
-// image.
+// of them than one message may carry. The daemon makes the ring once, on request; then submitting costs a few bytes
+// an image.
 //
 //   MILLRACE_TRY(auto ring, session.open_ring(64_MiB));
 //   MILLRACE_TRY(auto room, ring.allocate(jpeg.size()));

@@ -13,9 +13,9 @@ from millrace._address import HANDOFF_SUFFIX, cannot_reach
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
 _MAGIC = 0x4D524831  # "1HRM"
-_VERSION = 1
-_HELLO, _RING_OFFER = 1, 2
-_WELCOME, _SEGMENT, _RING_TAKEN, _REFUSED = 1, 2, 3, 4
+_VERSION = 2
+_HELLO, _RING_REQUEST = 1, 2
+_WELCOME, _SEGMENT, _RING, _REFUSED = 1, 2, 3, 4
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIII16sQ200s")
 _SAME_VERSION = "install the Python package and millraced of the same version"
@@ -47,7 +47,7 @@ class HandoffConnection:
                 raise cannot_reach(path, why) from why
             self._fd = connecting.detach()
         try:
-            self._send(_HELLO, 0, None, deadline)
+            self._send(_HELLO, 0, deadline)
             self.ticket = self._receive(_WELCOME, deadline)[0]
         except BaseException:
             self.close()
@@ -55,15 +55,16 @@ class HandoffConnection:
 
     def receive_segment(self, deadline: float) -> tuple[int, int]:
         """The descriptor of the session's shared memory, now the caller's, and its bytes."""
-        _, size, fds = self._receive(_SEGMENT, deadline)
-        if not fds:
-            raise InternalError("hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)")
-        return fds[0], size
+        return self._receive_descriptor(_SEGMENT, deadline)
 
-    def offer_ring(self, memfd: int, size: int, deadline: float) -> None:
-        """Hands the input ring over."""
-        self._send(_RING_OFFER, size, memfd, deadline)
-        self._receive(_RING_TAKEN, deadline)
+    def request_ring(self, size: int, deadline: float) -> int:
+        """The writable descriptor, now the caller's, of an input ring of ``size`` bytes that the daemon makes."""
+        self._send(_RING_REQUEST, size, deadline)
+        fd, made = self._receive_descriptor(_RING, deadline)
+        if made != size:
+            os.close(fd)
+            raise InternalError(f"hand-off: a ring of {made} bytes came, {size} were asked for")
+        return fd
 
     def close(self) -> None:
         """Gives the session back. Idempotent."""
@@ -82,16 +83,19 @@ class HandoffConnection:
         finally:
             connected.detach()
 
-    def _send(self, kind: int, ring_bytes: int, fd: int | None, deadline: float) -> None:
+    def _send(self, kind: int, ring_bytes: int, deadline: float) -> None:
         request = _REQUEST.pack(_MAGIC, _VERSION, kind, 0, ring_bytes)
         try:
             with self._connected(deadline) as connected:
-                if fd is None:
-                    connected.send(request)
-                else:
-                    socket.send_fds(connected, [request], [fd])
+                connected.send(request)
         except OSError as why:
             raise _broken("sending", why) from why
+
+    def _receive_descriptor(self, expected: int, deadline: float) -> tuple[int, int]:
+        _, size, fds = self._receive(expected, deadline)
+        if not fds:
+            raise InternalError("hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)")
+        return fds[0], size
 
     def _receive(self, expected: int, deadline: float) -> tuple[bytes, int, list[int]]:
         try:
@@ -99,7 +103,7 @@ class HandoffConnection:
                 data, fds, _, _ = socket.recv_fds(connected, _REPLY.size, 4, socket.MSG_CMSG_CLOEXEC)
         except OSError as why:
             raise _broken("receiving", why) from why
-        wanted = fds[:1] if expected == _SEGMENT else []
+        wanted = fds[:1] if expected in (_SEGMENT, _RING) else []
         for fd in fds[len(wanted) :]:
             os.close(fd)
         try:

@@ -100,10 +100,10 @@ class Segment:
         state, _, found = _SLOT_HEADER.unpack_from(self._map, _HEADER.size + slot * _SLOT_HEADER_BYTES)
         return bool(state == _SEALED and found == generation)
 
-    def offer_ring(self, memfd: int, size: int, deadline: float) -> None:
-        """Hands the input ring over. Thread-safe."""
+    def request_ring(self, size: int, deadline: float) -> int:
+        """As ``HandoffConnection.request_ring``. Thread-safe."""
         with self._lock:
-            self._connection.offer_ring(memfd, size, deadline)
+            return self._connection.request_ring(size, deadline)
 
     def after_fork_in_child(self) -> None:
         """Lets go of the connection, which would keep the parent's session alive for as long as this child lives."""

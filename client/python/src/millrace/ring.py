@@ -3,12 +3,11 @@
     >>> ring = session.ring(64 << 20)
     >>> session.submit([ring.put(jpeg) for jpeg in jpegs])
 
-The ring is a sealed memfd of this process that the daemon gets once; submitting then costs a few bytes an image.
+The daemon makes the ring once and both share it; submitting then costs a few bytes an image.
 """
 
 from __future__ import annotations
 
-import fcntl
 import mmap
 import os
 import queue
@@ -19,8 +18,13 @@ from bisect import insort
 from millrace.errors import InvalidRequest, ResourceExhausted
 
 _ALIGNMENT = 64
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW if hasattr(fcntl, "F_SEAL_SHRINK") else 0x0002 | 0x0004
-_ADD_SEALS = getattr(fcntl, "F_ADD_SEALS", 1033)
+
+
+def whole_pages(size: int) -> int:
+    """The size of a ring for ``size`` bytes."""
+    if not 1 <= size < 1 << 62:
+        raise InvalidRequest(f"ring: {size} bytes is no size for a ring; give at least 1")
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
 def _granted(length: int) -> int:
@@ -63,20 +67,16 @@ class RingRoom:
 class Ring:
     """Shared memory for encoded images, one a session; made by ``Session.ring``. Thread-safe."""
 
-    def __init__(self, size: int) -> None:
-        if size < 1:
-            raise InvalidRequest(f"ring: {size} bytes is no size for a ring; give at least 1")
-        pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._memfd = os.memfd_create("millrace-ring", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    def __init__(self, memfd: int, size: int) -> None:
         try:
             # Reserves the memory, so that a full host is an error here and not a SIGBUS while writing.
-            os.posix_fallocate(self._memfd, 0, pages)
-            fcntl.fcntl(self._memfd, _ADD_SEALS, _SEALS)
-            self._memory = mmap.mmap(self._memfd, pages)
+            os.posix_fallocate(memfd, 0, size)
+            self._memory = mmap.mmap(memfd, size)
         except OSError as why:
-            os.close(self._memfd)
-            raise ResourceExhausted(f"ring: no {pages} bytes of memory for it: {why.strerror}") from why
-        self._free: list[tuple[int, int]] = [(0, pages)]  # (offset, length), sorted, never touching each other
+            raise ResourceExhausted(
+                f"ring: no {size} bytes of memory for it: {why.strerror}; open another session for a smaller one"
+            ) from why
+        self._free: list[tuple[int, int]] = [(0, size)]  # (offset, length), sorted, never touching each other
         self._lock = threading.Lock()
         self._rooms: set[_RoomEnd] = set()
         self._returned: queue.SimpleQueue[_RoomEnd] = queue.SimpleQueue()  # a lock must not be taken when something is collected
@@ -128,8 +128,3 @@ class Ring:
                     (offset, length), (after, more) = self._free[left : left + 2]
                     if offset + length == after:
                         self._free[left : left + 2] = [(offset, length + more)]
-
-    def _close_memfd(self) -> None:
-        if self._memfd >= 0:
-            os.close(self._memfd)
-            self._memfd = -1

@@ -25,7 +25,7 @@ from millrace.dataset import Dataset
 from millrace.epoch import Epoch
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
 from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail
-from millrace.ring import Ring
+from millrace.ring import Ring, whole_pages
 from millrace.samples import AnyPath, Sample, Source
 
 T = TypeVar("T")
@@ -167,14 +167,14 @@ class Session:
             FailedPrecondition: the session has one already.
         """
         self._check()
-        ring, segment = Ring(size), self._segment
+        pages, segment = whole_pages(size), self._segment
         if segment is None:
             raise Cancelled("the session was closed")
+        memfd = segment.request_ring(pages, time.monotonic() + timeout)
         try:
-            segment.offer_ring(ring._memfd, len(ring), time.monotonic() + timeout)
+            return Ring(memfd, pages)
         finally:
-            ring._close_memfd()
-        return ring
+            os.close(memfd)
 
     # ------------------------------------------------------------------------------------------------------ epoch by epoch
 
