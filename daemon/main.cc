@@ -25,6 +25,7 @@
 #include "daemon/observe/log.h"
 #include "daemon/observe/supervisor.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/descriptor_plan.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
 #include "daemon/serve/segment_maker.h"
@@ -170,6 +171,9 @@ class Daemon {
   }
 
   Result<void> assemble(const UnmappedIds& unmapped) {
+    MILLRACE_TRY(const int highest_descriptor, prepare_descriptors({.sessions = settings_.limits.session,
+                                                                    .fetch_threads = settings_.fetch_threads,
+                                                                    .roots = settings_.roots.size()}));
     prepare_state_dir();
     MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
                                             .unmapped = unmapped,
@@ -193,8 +197,10 @@ class Daemon {
                                                              .decoding = settings_.decoding});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
-    MILLRACE_TRY(handoff_, HandoffServer::create(control_, settings_.socket + shm::kHandoffSuffix,
-                                                 settings_.limits.session, counters_, *sessions_));
+    HandoffServer::Options handoff =
+        HandoffServer::Options::of(settings_.socket + shm::kHandoffSuffix, settings_.limits.session);
+    handoff.highest_descriptor = highest_descriptor;
+    MILLRACE_TRY(handoff_, HandoffServer::create(control_, std::move(handoff), counters_, *sessions_));
     sessions_->use(*handoff_);
     MILLRACE_TRY(grpc_,
                  GrpcServer::create(
@@ -203,7 +209,8 @@ class Daemon {
                       .settings_file = settings_file_,
                       .roots = settings_.roots,
                       .missing_roots = [this] { return fetcher_->missing_roots(); },
-                      .limits = settings_.limits},
+                      .limits = settings_.limits,
+                      .highest_descriptor = highest_descriptor},
                      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
     return {};
   }

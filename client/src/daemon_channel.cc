@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include "client/src/turned_away.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
@@ -18,10 +19,15 @@ gpr_timespec grpc_time(Deadline deadline) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
 }
 
+Error unreachable(const Address& address, std::string_view why) {
+  if (const auto full = turned_away(address))
+    return Error{Code::kExhausted, "the daemon at " + address.target() + " has no room for this connection: " + *full};
+  return cannot_reach(address, Code::kUnavailable, why);
+}
+
 // The error of a call that failed: an unreachable daemon is explained, everything else is what the daemon says.
 Error call_error(const grpc::Status& status, const Address& address) {
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
-    return cannot_reach(address, Code::kUnavailable, status.error_message());
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return unreachable(address, status.error_message());
   Error error = to_error(status);
   if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
   return error;
@@ -74,7 +80,7 @@ DaemonChannel::~DaemonChannel() = default;
 
 Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
   if (channel_->WaitForConnected(grpc_time(deadline))) return {};
-  return cannot_reach(address_, Code::kUnavailable, "whoever listens there does not answer gRPC");
+  return unreachable(address_, "whoever listens there does not answer gRPC");
 }
 
 Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& request, Deadline deadline) const {

@@ -25,7 +25,7 @@ class DaemonChannel {
   explicit DaemonChannel(Address address);
   ~DaemonChannel();
 
-  // kUnavailable: cannot_reach().
+  // kUnavailable: cannot_reach(). kExhausted: the daemon has no room for another connection. So do the calls below.
   Result<void> wait_connected(Deadline deadline) const;
 
   Result<v1::OpenSessionReply> open(const v1::OpenSessionRequest& request, Deadline deadline) const;

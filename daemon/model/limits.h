@@ -25,11 +25,20 @@ struct BatchLimits {
 struct SessionLimits {
   std::uint32_t sessions = 64;
   std::uint32_t sessions_per_user = 32;
-  std::uint32_t slots = 256;          // in one session
-  std::uint32_t queued_batches = 64;  // submitted and waiting for a slot, in one session
-  std::uint32_t datasets = 16;        // open in one session
+  std::uint32_t connections = 0;           // to the gRPC socket; 0: grpc_connections()
+  std::uint32_t connections_per_user = 0;  // the same
+  std::uint32_t slots = 256;               // in one session
+  std::uint32_t queued_batches = 64;       // submitted and waiting for a slot, in one session
+  std::uint32_t datasets = 16;             // open in one session
   std::uint64_t dataset_files = 50'000'000;
   Bytes ring = 1_GiB;  // input ring of one session
+
+  // A session has a connection of its own, and its client mostly another one; the rest is for tools, and for those just
+  // coming or going.
+  std::uint32_t grpc_connections() const { return connections != 0 ? connections : 2 * sessions + 128; }
+  std::uint32_t grpc_connections_per_user() const {
+    return connections_per_user != 0 ? connections_per_user : 2 * sessions_per_user + 64;
+  }
 };
 
 struct Limits {

@@ -2,7 +2,6 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/parse_message.h"
-#include "daemon/serve/socket_path.h"
+#include "daemon/serve/peer.h"
+#include "daemon/serve/sleep_breaker.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/status_map.h"
-#include "proto/rpc/unix_address.h"
 
 namespace millrace {
 namespace {
@@ -30,21 +30,17 @@ constexpr int kLeastMessageBytes = 4 << 20;
 constexpr int kBesideInlineBytes = 1 << 20;  // of a Submit: everything but the encoded bytes
 constexpr int kStreamsPerConnection = 128;
 
+GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
+  const SessionLimits& limits = options.limits.session;
+  return {.path = options.socket,
+          .connections = limits.grpc_connections(),
+          .connections_per_user = limits.grpc_connections_per_user(),
+          .highest_descriptor = options.highest_descriptor};
+}
+
 Error stopping() {
   return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
 }
-
-// Files made while it lives are for owner and group.
-class GroupOnly {
- public:
-  GroupOnly() : before_(::umask(S_IXUSR | S_IXGRP | S_IRWXO)) {}
-  ~GroupOnly() { ::umask(before_); }
-  GroupOnly(const GroupOnly&) = delete;
-  GroupOnly& operator=(const GroupOnly&) = delete;
-
- private:
-  const mode_t before_;
-};
 
 // A unary call answered on the control thread by `work`, which returns its status.
 template <class Work>
@@ -179,18 +175,16 @@ class GrpcServer::Impl {
         statistics_(parts, options_) {}
 
   Result<void> listen() {
-    MILLRACE_TRY_VOID(claim_socket_path(options_.socket));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     configure(builder);
-    int listening = 0;
-    builder.AddListeningPort(unix_address(options_.socket), grpc::InsecureServerCredentials(), &listening);
-    const GroupOnly group_only;
+    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
-    if (!server_ || listening == 0)
-      return Error{Code::kUnavailable, "cannot listen on " + options_.socket +
-                                           ": check that its folder is there and the daemon may write to it"};
+    if (!server_) return Error{Code::kInternal, "gRPC does not start"};
+    MILLRACE_TRY(connections_, GrpcConnections::create(connection_options(options_), [this](int fd) { serve(fd); }));
+    MILLRACE_TRY_VOID(break_sleeps([this](int socket) { connections_->expel_user_of(socket); }));
     set_serving(true);
     return {};
   }
@@ -205,6 +199,9 @@ class GrpcServer::Impl {
     stop_accepting();
     for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(*around_.stopping);
     // gRPC's Shutdown waits for calls that the control thread must answer, so it waits elsewhere.
+    breaker_.reset();
+    connections_->stop();
+    static_cast<void>(break_sleeps([](int) {}));
     stopper_ = std::jthread([this, deadline, done = std::move(done)]() mutable {
       server_->Shutdown(deadline);
       server_->Wait();
@@ -226,6 +223,18 @@ class GrpcServer::Impl {
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
   }
 
+  Result<void> break_sleeps(std::function<void(int socket)> report) {
+    if (kernel_refuses_descriptors()) return {};
+    MILLRACE_TRY(breaker_, SleepBreaker::create(std::move(report)));
+    return {};
+  }
+
+  void serve(int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor_->HandleNewConnection(&connection);
+  }
+
   void set_serving(bool serving) {
     grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
     health->SetServingStatus(serving);
@@ -240,7 +249,10 @@ class GrpcServer::Impl {
   SessionsService sessions_;
   DevicesService devices_;
   StatisticsService statistics_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<GrpcConnections> connections_;
+  std::unique_ptr<SleepBreaker> breaker_;  // none where the kernel refuses descriptors
   std::jthread stopper_;
 };
 

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ class GrpcServer {
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
     Limits limits;
-    std::chrono::milliseconds attach_within{10'000};  // a stream without Attach ends
+    std::chrono::milliseconds attach_within{10'000};           // a stream without Attach ends
+    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
   };
   // What the services ask; all of it outlives the server.
   struct Parts {
@@ -38,8 +40,7 @@ class GrpcServer {
     const Counters& counters;
   };
 
-  // Listens when it returns; calls are answered while `control` runs. Errors: claim_socket_path's, and kUnavailable
-  // when gRPC cannot listen. Sets the process's umask for a moment: call it before other threads create files.
+  // Listens when it returns; calls are answered while `control` runs. Errors: UnixListener's.
   static Result<std::unique_ptr<GrpcServer>> create(Options options, Parts parts);
   ~GrpcServer();  // REQUIRES: shutdown() has called `done`, or `control` never ran
 

@@ -2,10 +2,7 @@
 
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -15,17 +12,16 @@
 #include <vector>
 
 #include "daemon/serve/handoff_socket.h"
+#include "daemon/serve/peer.h"
+#include "daemon/serve/unix_listener.h"
 
 namespace millrace {
 namespace {
 
 namespace asio = boost::asio;
 
-constexpr int kAcceptedAtOnce = 16;  // then it is somebody else's turn on the control thread
 constexpr std::uint32_t kComing = 32;
 constexpr std::uint32_t kComingPerUser = 8;
-constexpr std::chrono::milliseconds kWithoutDescriptors{
-    100};  // until accept() is tried again when the process has none left
 
 enum class Phase : std::uint8_t { kAccepted, kWelcomed, kSeated };
 
@@ -52,6 +48,7 @@ Result<ReplyPair> make_reply_pair() {
     return errno_error("making a reply socket", errno);
   ReplyPair pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
   ::shutdown(pair.ours.get(), SHUT_RD);  // what a client writes to it goes nowhere
+  refuse_descriptors(pair.ours.get());
   return pair;
 }
 
@@ -71,15 +68,12 @@ Result<Ticket> new_ticket() {
 
 }  // namespace
 
-struct HandoffServer::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& io, Options wanted, Counters& figures, Events& reports)
-      : control(io), options(std::move(wanted)), counters(figures), events(reports), listener(io), breath(io) {}
+struct HandoffServer::State final : UnixListener::Events, std::enable_shared_from_this<State> {
+  State(asio::io_context& io, Options wanted, Counters& figures, HandoffServer::Events& reports)
+      : control(io), options(std::move(wanted)), counters(figures), events(reports) {}
 
-  void wait_for_client();
-  void accept_some();
-  bool accept_one();
-  void welcome_or_refuse(UniqueFd socket);
-  void admit(UniqueFd socket, Caller caller);
+  void came_in(UniqueFd socket, Caller caller) override;
+  void turned_away(int socket, const Error& why) override;
   void wait_for_message(ClientId client);
   void read(ClientId client);
   void handle(ClientId client, const Datagram& datagram);
@@ -95,75 +89,27 @@ struct HandoffServer::State : std::enable_shared_from_this<State> {
   asio::io_context& control;
   const Options options;
   Counters& counters;
-  Events& events;
-  asio::posix::stream_descriptor listener;
-  asio::steady_timer breath;
+  HandoffServer::Events& events;
+  std::unique_ptr<UnixListener> listener;
   std::map<ClientId, std::unique_ptr<Guest>> guests;
   std::uint64_t next_client = 1;
-  dev_t device = 0;  // of the socket file
-  ino_t inode = 0;
 };
 
 // ---- coming ----
 
-void HandoffServer::State::wait_for_client() {
-  listener.async_wait(asio::posix::stream_descriptor::wait_read,
-                      [weak = weak_from_this()](const boost::system::error_code& error) {
-                        const auto self = weak.lock();
-                        if (self && !error) self->accept_some();
-                      });
+void HandoffServer::State::turned_away(int socket, const Error& why) {
+  counters.add(MetricId::requests_refused);
+  static_cast<void>(send_reply(socket, refused_reply(why)));
 }
 
-void HandoffServer::State::accept_some() {
-  for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    if (accept_one()) continue;
-    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) break;
-    breath.expires_after(kWithoutDescriptors);  // the socket stays readable, so waiting for it would spin
-    breath.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (self && !error) self->accept_some();
-    });
-    return;
-  }
-  wait_for_client();
-}
-
-// false: errno says why.
-bool HandoffServer::State::accept_one() {
-  UniqueFd socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) return errno == EINTR || errno == ECONNABORTED;
-  welcome_or_refuse(std::move(socket));
-  return true;
-}
-
-void HandoffServer::State::welcome_or_refuse(UniqueFd socket) {
-  const auto turn_away = [&](const Error& why) {
-    counters.add(MetricId::requests_refused);
-    static_cast<void>(send_reply(socket.get(), refused_reply(why)));
-    hang_up(socket.get());
-  };
-  Result<Caller> caller = caller_of(socket.get());
-  if (!caller) return turn_away(caller.error());
-  if (guests.size() >= options.connections)
-    return turn_away({Code::kExhausted,
-                      "hand-off: " + std::to_string(options.connections) +
-                          " connections are open: close sessions, or raise limits.sessions in the daemon's settings"});
-  const auto of_user = std::count_if(guests.begin(), guests.end(),
-                                     [&](const auto& entry) { return entry.second->caller->uid == caller->uid; });
-  if (of_user >= options.connections_per_user)
-    return turn_away({Code::kExhausted,
-                      "hand-off: " + std::to_string(options.connections_per_user) + " connections of user " +
-                          std::to_string(caller->uid) +
-                          " are open: close sessions, or raise limits.sessions_per_user in the daemon's settings"});
-  admit(std::move(socket), *std::move(caller));
-}
-
-void HandoffServer::State::admit(UniqueFd socket, Caller caller) {
+void HandoffServer::State::came_in(UniqueFd socket, Caller caller) {
   const ClientId client{next_client++};
+  const uid_t user = caller.uid;
   auto guest = std::make_unique<Guest>(control, std::make_shared<const Caller>(std::move(caller)));
   boost::system::error_code failed;
   guest->socket.assign(socket.get(), failed);
-  if (failed) return;                   // the kernel has no room to watch it; closing says that as well as anything
+  // The kernel has no room to watch it; closing says that as well as anything.
+  if (failed) return listener->close(std::move(socket), user);
   static_cast<void>(socket.release());  // the guest's from here on
   limit_patience(client, *guest, options.hello_within, "no Hello came in time");
   guests.emplace(client, std::move(guest));
@@ -258,9 +204,10 @@ Guest* HandoffServer::State::find(ClientId client) {
 bool HandoffServer::State::end(ClientId client) {
   const auto entry = guests.extract(client);
   if (entry.empty()) return false;
-  hang_up(entry.mapped()->socket.native_handle());
+  Guest& guest = *entry.mapped();
+  listener->close(UniqueFd(guest.socket.release()), guest.caller->uid);
   counters.subtract(MetricId::handoff_connections);
-  return entry.mapped()->phase != Phase::kAccepted;
+  return guest.phase != Phase::kAccepted;
 }
 
 void HandoffServer::State::end_and_report(ClientId client) {
@@ -283,35 +230,24 @@ HandoffServer::Options HandoffServer::Options::of(std::string path, const Sessio
 
 Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& control, Options options,
                                                              Counters& counters, Events& events) {
-  MILLRACE_TRY(UniqueFd listener, listen_for_handoff(options.path));
+  UnixListener::Options listening{.path = options.path,
+                                  .type = SocketType::kSeqPacket,
+                                  .name = "hand-off",
+                                  .to_close = "sessions",
+                                  .connections = options.connections,
+                                  .connections_per_user = options.connections_per_user,
+                                  .setting = "limits.sessions",
+                                  .setting_per_user = "limits.sessions_per_user",
+                                  .highest_descriptor = options.highest_descriptor};
   auto state = std::make_shared<State>(control, std::move(options), counters, events);
-  struct stat status {};
-  if (::lstat(state->options.path.c_str(), &status) != 0)
-    return errno_error("looking at " + state->options.path, errno);
-  state->device = status.st_dev;
-  state->inode = status.st_ino;
-  boost::system::error_code failed;
-  state->listener.assign(listener.get(), failed);
-  if (failed) return errno_error("watching the hand-off socket", failed.value());
-  static_cast<void>(listener.release());
-  state->wait_for_client();
+  MILLRACE_TRY(state->listener, UnixListener::create(control, std::move(listening), *state));
   return std::unique_ptr<HandoffServer>(new HandoffServer(std::move(state)));
-}
-
-Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& control, std::string path,
-                                                             const SessionLimits& limits, Counters& counters,
-                                                             Events& events) {
-  return create(control, Options::of(std::move(path), limits), counters, events);
 }
 
 HandoffServer::HandoffServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 HandoffServer::~HandoffServer() {
   while (!state_->guests.empty()) state_->end(state_->guests.begin()->first);
-  struct stat status {};
-  const std::string& path = state_->options.path;
-  if (::lstat(path.c_str(), &status) == 0 && status.st_dev == state_->device && status.st_ino == state_->inode)
-    ::unlink(path.c_str());
 }
 
 std::optional<HandoffServer::Connection> HandoffServer::find(const Ticket& ticket_untrusted) const {

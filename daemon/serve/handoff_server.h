@@ -15,6 +15,7 @@
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,7 @@ class HandoffServer {
     std::string path;                // of the socket: gRPC's + shm::kHandoffSuffix
     std::uint32_t connections = 96;  // at the same time; more are refused with a reason
     std::uint32_t connections_per_user = 40;
+    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
     std::chrono::milliseconds hello_within{5'000};
     std::chrono::milliseconds session_within{10'000};
 
@@ -57,9 +59,6 @@ class HandoffServer {
   // no socket; kInvalid: the path is too long. `events` and `counters` outlive the server.
   static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, Options options,
                                                        Counters& counters, Events& events);
-  // With Options::of(path, limits).
-  static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, std::string path,
-                                                       const SessionLimits& limits, Counters& counters, Events& events);
   ~HandoffServer();  // closes every connection and removes the socket file, if it is still its own
   HandoffServer(const HandoffServer&) = delete;
   HandoffServer& operator=(const HandoffServer&) = delete;

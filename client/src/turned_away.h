@@ -1,0 +1,17 @@
+// Why a daemon that is there has no room for a connection: gRPC's own error does not pass its words on.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "client/src/address.h"
+
+namespace millrace {
+inline namespace client {
+
+// Connects once more and reads what the daemon says to a connection that it turns away (an HTTP/2 GOAWAY frame, RFC
+// 9113, 6.8); nullopt: it would take this one, or is not there. Waits a tenth of a second at most. Thread-safe.
+std::optional<std::string> turned_away(const Address& address);
+
+}  // namespace client
+}  // namespace millrace

@@ -1,0 +1,58 @@
+#include "daemon/serve/descriptor_plan.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <string>
+
+#include "daemon/serve/grpc_connections.h"
+#include "daemon/serve/handoff_server.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kOwn = 56;            // sockets, epoll, gRPC's and the database's; 25 were counted
+constexpr std::uint64_t kPerSession = 4;      // segment (two), reply socket, input ring
+constexpr std::uint64_t kFilesAndLists = 64;  // folders that are being listed, and some to spare
+constexpr std::uint64_t kPerFetchThread = 8;
+
+std::uint64_t for_files(const DescriptorNeeds& needs) {
+  return kFilesAndLists + kPerFetchThread * needs.fetch_threads;
+}
+
+}  // namespace
+
+std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
+  const std::uint64_t handoff = HandoffServer::Options::of("", needs.sessions).connections;
+  return kOwn + needs.roots + for_files(needs) + handoff + kPerSession * needs.sessions.sessions +
+         std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
+}
+
+Result<int> highest_for_connections(const DescriptorNeeds& needs, std::uint64_t limit) {
+  const std::uint64_t needed = descriptors_needed(needs);
+  if (needed > limit) {
+    return Error{Code::kExhausted,
+                 "the daemon may have " + std::to_string(limit) + " descriptors and can come to need " +
+                     std::to_string(needed) + ", for " + std::to_string(needs.sessions.sessions) + " sessions and " +
+                     std::to_string(needs.sessions.grpc_connections()) +
+                     " connections: raise its limit (LimitNOFILE= in the unit, or ulimit -n), or lower "
+                     "limits.sessions and limits.connections in the settings"};
+  }
+  const std::uint64_t highest = std::min<std::uint64_t>(limit, std::numeric_limits<int>::max()) - for_files(needs) - 1;
+  return static_cast<int>(highest);
+}
+
+Result<int> prepare_descriptors(const DescriptorNeeds& needs) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("asking how many descriptors there may be", errno);
+  const std::uint64_t needed = descriptors_needed(needs);
+  if (limit.rlim_cur < needed && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = std::min<rlim_t>(needed, limit.rlim_max);
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return errno_error("raising the limit of descriptors", errno);
+  }
+  return highest_for_connections(needs, limit.rlim_cur);
+}
+
+}  // namespace millrace

@@ -1,0 +1,170 @@
+#include "daemon/serve/grpc_connections.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "daemon/serve/peer.h"
+#include "daemon/serve/unix_listener.h"
+
+namespace millrace {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr int kEndsAtOnce = 64;
+
+void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
+  const auto length = static_cast<std::uint32_t>(payload.size());
+  for (const int shift : {16, 8, 0}) out += static_cast<char>(length >> shift);
+  out += static_cast<char>(type);
+  out.append(5, '\0');  // no flags, the connection's own stream
+  out += payload;
+}
+
+// What an HTTP/2 server says to a client that it has no room for (RFC 9113, 6.8): ENHANCE_YOUR_CALM, and why.
+std::string goaway(std::string_view why) {
+  constexpr std::uint8_t kSettings = 4;
+  constexpr std::uint8_t kGoaway = 7;
+  std::string frames;
+  append_frame(frames, kSettings, {});
+  append_frame(frames, kGoaway, std::string("\0\0\0\0\0\0\0\x0b", 8) + std::string(why));
+  return frames;
+}
+
+}  // namespace
+
+struct GrpcConnections::State final : UnixListener::Events {
+  explicit State(std::function<void(int)> take) : hand_over(std::move(take)), ends(io) {}
+  ~State() override {
+    io.stop();
+    if (thread.joinable()) thread.join();
+  }
+
+  Result<void> begin(const Options& options);
+  void came_in(UniqueFd socket, Caller caller) override;
+  void turned_away(int socket, const Error& why) override;
+  void wait_for_ends();
+  void take_ends();
+  void forget(std::uint64_t id);
+  void expel(uid_t user);
+
+  struct Open {
+    UniqueFd watched;  // a duplicate
+    uid_t user;
+  };
+
+  const std::function<void(int)> hand_over;
+  asio::io_context io{1};
+  // An epoll instance within the io_context's: the io_context itself would wake up for every byte that arrives.
+  asio::posix::stream_descriptor ends;
+  std::unique_ptr<UnixListener> listener;
+  std::map<std::uint64_t, Open> open;
+  std::uint64_t next_id = 1;
+  std::thread thread;
+};
+
+Result<void> GrpcConnections::State::begin(const Options& options) {
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll) return errno_error("making an epoll instance", errno);
+  boost::system::error_code failed;
+  ends.assign(epoll.get(), failed);
+  if (failed) return errno_error("watching an epoll instance", failed.value());
+  static_cast<void>(epoll.release());
+  MILLRACE_TRY(listener, UnixListener::create(io,
+                                              {.path = options.path,
+                                               .type = SocketType::kStream,
+                                               .name = "gRPC",
+                                               .to_close = "clients",
+                                               .connections = options.connections,
+                                               .connections_per_user = options.connections_per_user,
+                                               .setting = "limits.connections",
+                                               .setting_per_user = "limits.connections_per_user",
+                                               .highest_descriptor = options.highest_descriptor},
+                                              *this));
+  wait_for_ends();
+  thread = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "mr-door");
+    io.run();
+  });
+  return {};
+}
+
+void GrpcConnections::State::came_in(UniqueFd socket, Caller caller) {
+  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid};
+  epoll_event event{};
+  event.events = EPOLLRDHUP | EPOLLONESHOT;
+  const std::uint64_t id = next_id++;
+  event.data.u64 = id;
+  if (!connection.watched || ::epoll_ctl(ends.native_handle(), EPOLL_CTL_ADD, connection.watched.get(), &event) != 0)
+    return listener->close(std::move(socket), caller.uid);
+  open.emplace(id, std::move(connection));
+  hand_over(socket.release());
+}
+
+void GrpcConnections::State::turned_away(int socket, const Error& why) {
+  const std::string frames = goaway(why.message);
+  static_cast<void>(::send(socket, frames.data(), frames.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+void GrpcConnections::State::wait_for_ends() {
+  ends.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
+    if (!error) take_ends();  // `this` outlives the thread that is here
+  });
+}
+
+void GrpcConnections::State::take_ends() {
+  std::array<epoll_event, kEndsAtOnce> events{};
+  const int count = ::epoll_wait(ends.native_handle(), events.data(), kEndsAtOnce, 0);
+  for (int i = 0; i < count; ++i) forget(events[static_cast<std::size_t>(i)].data.u64);
+  wait_for_ends();
+}
+
+// gRPC sees the end as well, reads what came before it and closes its own descriptor.
+void GrpcConnections::State::forget(std::uint64_t id) {
+  const auto ended = open.extract(id);
+  if (ended.empty()) return;
+  Open& connection = ended.mapped();
+  ::epoll_ctl(ends.native_handle(), EPOLL_CTL_DEL, connection.watched.get(), nullptr);
+  close_connection(std::move(connection.watched));
+  listener->leave(connection.user);
+}
+
+void GrpcConnections::State::expel(uid_t user) {
+  listener->ban(user);
+  for (const auto& [id, connection] : open) {
+    if (connection.user == user) ::shutdown(connection.watched.get(), SHUT_RDWR);
+  }
+}
+
+Result<std::unique_ptr<GrpcConnections>> GrpcConnections::create(Options options,
+                                                                 std::function<void(int fd)> hand_over) {
+  auto state = std::make_unique<State>(std::move(hand_over));
+  MILLRACE_TRY_VOID(state->begin(options));
+  return std::unique_ptr<GrpcConnections>(new GrpcConnections(std::move(state)));
+}
+
+GrpcConnections::GrpcConnections(std::unique_ptr<State> state) : state_(std::move(state)) {}
+GrpcConnections::~GrpcConnections() = default;
+
+void GrpcConnections::expel_user_of(int socket) {
+  const Result<Caller> caller = caller_of(socket);
+  if (!caller) return;  // the descriptor is something else by now
+  asio::post(state_->io, [state = state_.get(), user = caller->uid] { state->expel(user); });
+}
+
+void GrpcConnections::stop() {
+  state_.reset();
+}
+
+}  // namespace millrace

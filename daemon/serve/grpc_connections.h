@@ -1,0 +1,52 @@
+// The connections of the gRPC socket: accepted and counted here, served by gRPC. gRPC's own accepting has no limit, and
+// ends for good when the process is out of descriptors once.
+//
+//   connect() ─▶ UnixListener ─▶ room? ─▶ hand_over(descriptor)       gRPC closes it
+//                                  │      └ a duplicate stays here: the kernel tells on it that the connection has
+//                                  ended └ no ─▶ told why by a GOAWAY, closed
+//
+// It has a thread of its own, so that a flood of connections costs the control thread nothing. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "proto/base/result.h"
+
+namespace millrace {
+
+inline constexpr std::uint32_t kDescriptorsPerGrpcConnection = 2;
+
+class GrpcConnections {
+ public:
+  struct Options {
+    std::string path;
+    std::uint32_t connections = 256;
+    std::uint32_t connections_per_user = 128;
+    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+  };
+
+  // Listens; errors: UnixListener's. `hand_over` gets each new connection, which is then its own, on the thread here.
+  static Result<std::unique_ptr<GrpcConnections>> create(Options options, std::function<void(int fd)> hand_over);
+  ~GrpcConnections();  // as stop()
+  GrpcConnections(const GrpcConnections&) = delete;
+  GrpcConnections& operator=(const GrpcConnections&) = delete;
+
+  // The user at the other end of `socket`, a connection that gRPC sleeps in, has sent a descriptor: all connections of
+  // this user are cut off, and new ones turned away for a minute. REQUIRES: gRPC still holds `socket`.
+  void expel_user_of(int socket);
+
+  // Listens no more and removes the socket file; `hand_over` is not called from here on. Idempotent.
+  void stop();
+
+ private:
+  struct State;
+  explicit GrpcConnections(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,27 @@
+// The other end of a Unix connection: who it is, what it may send, and how to part from it. System calls only, none of
+// them waits. Functions, thread-safe.
+#pragma once
+
+#include "daemon/model/caller.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+// Uid, gid, supplementary groups and pid at the time of connect().
+Result<Caller> caller_of(int connection);
+
+// From Linux 6.16 on: whoever sends a descriptor to `socket` gets EPERM; connections to a listening socket inherit it.
+// Closing another process's descriptor can take as long as that process likes (a TCP socket with SO_LINGER, say), and
+// whoever receives one closes it. false: the kernel cannot.
+bool refuse_descriptors(int socket);
+bool kernel_refuses_descriptors();
+
+// Ends the connection so that what was sent before can still be read there: what the other side has sent meanwhile is
+// read and dropped, since otherwise the kernel would answer it with a reset. Descriptors among it hold nobody up.
+void hang_up(UniqueFd connection);
+
+// Closes one end of it, with whatever lies unread in it.
+void close_connection(UniqueFd connection);
+
+}  // namespace millrace

@@ -1,0 +1,221 @@
+#include "daemon/serve/unix_listener.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "daemon/observe/log.h"
+#include "daemon/serve/peer.h"
+#include "daemon/serve/socket_path.h"
+
+namespace millrace {
+namespace {
+
+namespace asio = boost::asio;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBacklog = 1024;  // the kernel takes no more than net.core.somaxconn
+constexpr mode_t kMode = 0660;
+constexpr int kAcceptedAtOnce = 16;               // then it is somebody else's turn on the control thread
+constexpr std::chrono::milliseconds kPause{100};  // until accept() is tried again when descriptors are short
+constexpr std::chrono::minutes kBan{1};
+constexpr std::chrono::seconds kBetweenLines{10};  // of the log about the same trouble
+
+bool short_of_descriptors(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+// One kind of trouble in the log: a line at once, then one in a while with how often it came.
+class Complaint {
+ public:
+  void say(const std::string& text) {
+    ++unsaid_;
+    const Clock::time_point now = Clock::now();
+    if (said_ && now - *said_ < kBetweenLines) return;
+    log_warning(unsaid_ == 1 ? text : text + " (" + std::to_string(unsaid_) + " times since the last such line)");
+    said_ = now;
+    unsaid_ = 0;
+  }
+
+ private:
+  std::optional<Clock::time_point> said_;
+  std::uint64_t unsaid_ = 0;
+};
+
+Result<UniqueFd> listen_on(const UnixListener::Options& options) {
+  const std::string& path = options.path;
+  MILLRACE_TRY_VOID(claim_socket_path(path));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Error{Code::kInvalid, path + ": too long for a socket's path"};
+  std::memcpy(address.sun_path, path.data(), path.size());
+
+  const int type = options.type == SocketType::kStream ? SOCK_STREAM : SOCK_SEQPACKET;
+  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno_error("making the socket " + path, errno);
+  refuse_descriptors(socket.get());  // connections inherit it
+  // Before bind(), so that the file never has more rights than these; after it, because the umask may have left fewer.
+  if (::fchmod(socket.get(), kMode) != 0) return errno_error("setting the mode of the socket " + path, errno);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    Error error = errno_error("cannot listen on " + path, errno);
+    error.message += ": check that its folder is there and the daemon may write to it (daemon.socket says where)";
+    return error;
+  }
+  if (::chmod(path.c_str(), kMode) != 0) return errno_error("setting the mode of " + path, errno);
+  if (::listen(socket.get(), kBacklog) != 0) return errno_error("listening on " + path, errno);
+  return socket;
+}
+
+}  // namespace
+
+struct UnixListener::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& io, Options wanted, Events& reports)
+      : options(std::move(wanted)), events(reports), listener(io), pause(io) {}
+
+  Result<void> watch(UniqueFd socket);
+  void wait_for_client();
+  void accept_some();
+  void accept_later();
+  bool accept_one();
+  void let_in_or_turn_away(UniqueFd socket);
+  Result<Caller> check(int socket) const;
+
+  const Options options;
+  Events& events;
+  asio::posix::stream_descriptor listener;
+  asio::steady_timer pause;
+  std::map<uid_t, std::uint32_t> by_user;
+  std::map<uid_t, Clock::time_point> banned;  // until when
+  std::uint32_t connections = 0;
+  Complaint no_room;
+  Complaint no_descriptors;
+  dev_t device = 0;  // of the socket file
+  ino_t inode = 0;
+};
+
+Result<void> UnixListener::State::watch(UniqueFd socket) {
+  struct stat status {};
+  if (::lstat(options.path.c_str(), &status) != 0) return errno_error("looking at " + options.path, errno);
+  device = status.st_dev;
+  inode = status.st_ino;
+  boost::system::error_code failed;
+  listener.assign(socket.get(), failed);
+  if (failed) return errno_error("watching the socket " + options.path, failed.value());
+  static_cast<void>(socket.release());  // the listener's from here on
+  wait_for_client();
+  return {};
+}
+
+void UnixListener::State::wait_for_client() {
+  listener.async_wait(asio::posix::stream_descriptor::wait_read,
+                      [weak = weak_from_this()](const boost::system::error_code& error) {
+                        const auto self = weak.lock();
+                        if (self && !error) self->accept_some();
+                      });
+}
+
+void UnixListener::State::accept_some() {
+  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+    if (accept_one()) continue;
+    if (short_of_descriptors(errno)) return accept_later();
+    break;
+  }
+  wait_for_client();
+}
+
+// The socket stays readable, so waiting for it would spin.
+void UnixListener::State::accept_later() {
+  no_descriptors.say(options.name +
+                     ": the daemon is short of descriptors: new connections wait; raise its limit "
+                     "(LimitNOFILE= in the unit, or ulimit -n)");
+  pause.expires_after(kPause);
+  pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->accept_some();
+  });
+}
+
+// false: errno says why.
+bool UnixListener::State::accept_one() {
+  UniqueFd socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) return errno == EINTR || errno == ECONNABORTED;
+  if (socket.get() > options.highest_descriptor) {  // the kernel gives the lowest one that is free
+    socket.reset();
+    errno = EMFILE;
+    return false;
+  }
+  let_in_or_turn_away(std::move(socket));
+  return true;
+}
+
+void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
+  refuse_descriptors(socket.get());
+  Result<Caller> caller = check(socket.get());
+  if (!caller) {
+    no_room.say(caller.error().message);
+    events.turned_away(socket.get(), caller.error());
+    return hang_up(std::move(socket));
+  }
+  ++connections;
+  ++by_user[caller->uid];
+  events.came_in(std::move(socket), *std::move(caller));
+}
+
+Result<Caller> UnixListener::State::check(int socket) const {
+  MILLRACE_TRY(Caller caller, caller_of(socket));
+  if (const auto ban = banned.find(caller.uid); ban != banned.end() && Clock::now() < ban->second) {
+    return Error{Code::kDenied,
+                 options.name + ": user " + std::to_string(caller.uid) +
+                     " sent a descriptor, which the daemon takes from nobody: connect again in a minute"};
+  }
+  const auto full = [this](const std::string& whose, const std::string& setting) {
+    return Error{Code::kExhausted, options.name + ": " + whose + " are open: close " + options.to_close +
+                                       ", or raise " + setting + " in the daemon's settings"};
+  };
+  if (connections >= options.connections)
+    return full(std::to_string(options.connections) + " connections", options.setting);
+  const auto mine = by_user.find(caller.uid);
+  if (mine != by_user.end() && mine->second >= options.connections_per_user)
+    return full(std::to_string(mine->second) + " connections of user " + std::to_string(caller.uid),
+                options.setting_per_user);
+  return caller;
+}
+
+Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Options options, Events& events) {
+  MILLRACE_TRY(UniqueFd socket, listen_on(options));
+  auto state = std::make_shared<State>(control, std::move(options), events);
+  MILLRACE_TRY_VOID(state->watch(std::move(socket)));
+  return std::unique_ptr<UnixListener>(new UnixListener(std::move(state)));
+}
+
+UnixListener::~UnixListener() {
+  struct stat status {};
+  const std::string& path = state_->options.path;
+  if (::lstat(path.c_str(), &status) == 0 && status.st_dev == state_->device && status.st_ino == state_->inode)
+    ::unlink(path.c_str());
+}
+
+void UnixListener::close(UniqueFd socket, uid_t user) {
+  hang_up(std::move(socket));
+  leave(user);
+}
+
+void UnixListener::ban(uid_t user) {
+  state_->banned[user] = Clock::now() + kBan;
+}
+
+void UnixListener::leave(uid_t user) {
+  --state_->connections;
+  if (const auto count = state_->by_user.find(user); --count->second == 0) state_->by_user.erase(count);
+}
+
+}  // namespace millrace

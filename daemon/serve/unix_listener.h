@@ -1,0 +1,74 @@
+// A listening Unix socket of the daemon, and who may come in by it: so many connections at once in all, and so many of
+// each user. Both sockets, gRPC's and the hand-off's, are one.
+//
+//   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counted until close() or leave()
+//                                            └─ no ─▶ Events::turned_away(), then closed
+//
+// When the process has no descriptor left, or none but those kept for its work, accepting pauses and goes on by itself:
+// the socket listens as long as this lives. No descriptor comes in by it: see refuse_descriptors().
+//
+// Thread-bound(control): every call, and every call of Events, is made on the io_context's one thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "daemon/model/caller.h"
+#include "proto/base/error.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+enum class SocketType : std::uint8_t { kStream, kSeqPacket };
+
+class UnixListener {
+ public:
+  class Events {
+   public:
+    virtual ~Events() = default;
+    // `socket` does not block. It ends with close() or leave(), once.
+    virtual void came_in(UniqueFd socket, Caller caller) = 0;
+    // The chance to tell the other side why, without waiting for it; `socket` is closed afterwards.
+    virtual void turned_away(int socket, const Error& why) = 0;
+  };
+
+  struct Options {
+    std::string path;
+    SocketType type = SocketType::kStream;
+    std::string name;      // begins what it says: "hand-off"
+    std::string to_close;  // what to close for more room: "sessions"
+    std::uint32_t connections = 256;
+    std::uint32_t connections_per_user = 128;
+    std::string setting;                                       // raises `connections`
+    std::string setting_per_user;                              // raises `connections_per_user`
+    int highest_descriptor = std::numeric_limits<int>::max();  // a connection with a higher one is closed again
+  };
+
+  // Listens, mode 0660. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there,
+  // or it is no socket; kInvalid: the path is too long. `events` outlives the listener.
+  static Result<std::unique_ptr<UnixListener>> create(boost::asio::io_context& control, Options options,
+                                                      Events& events);
+  ~UnixListener();  // listens no more, and removes the socket file if it is still its own
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
+
+  // A connection that came in ends: what was sent to it can still be read, and its user may open another one.
+  void close(UniqueFd socket, uid_t user);
+  void leave(uid_t user);  // the same for a connection whose descriptors others close
+
+  // Connections of `user`, who sent a descriptor, are turned away for a minute.
+  void ban(uid_t user);
+
+ private:
+  struct State;
+  explicit UnixListener(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<State> state_;  // shared: handlers that wait in the io_context hold it weakly
+};
+
+}  // namespace millrace

@@ -1,0 +1,151 @@
+// What one member of the group can do to the others through the two sockets: nothing that lasts.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "proto/base/socket_message.h"
+#include "tests/support/eventually.h"
+#include "tests/support/lingering_socket.h"
+#include "tests/system/need.h"
+#include "tests/system/raw_mill.h"
+#include "tests/system/raw_session.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kPassRights = 83;  // SO_PASSRIGHTS
+constexpr uid_t kStranger = 65'532;
+
+bool kernel_refuses_descriptors() {
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int off = 0;
+  return ::setsockopt(probe.get(), SOL_SOCKET, kPassRights, &off, sizeof off) == 0;
+}
+
+UniqueFd connect_to(const std::string& path, int type) {
+  UniqueFd socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) socket.reset();
+  return socket;
+}
+
+// A session from its beginning to a batch in its client's hand: everything that needs the daemon's threads.
+void round_trip(const RawMill& mill) {
+  RawSession session(mill.daemon.socket(), {});
+  session.stream->send(mill.submit(1));
+  REQUIRE(session.stream->receive().completed().batch_id() == 1);
+}
+
+// The daemon may open descriptors up to this number only, from now on.
+void limit_descriptors(pid_t daemon, rlim_t limit) {
+  rlimit now{};
+  REQUIRE(::prlimit(daemon, RLIMIT_NOFILE, nullptr, &now) == 0);
+  now.rlim_cur = limit;
+  REQUIRE(::prlimit(daemon, RLIMIT_NOFILE, &now, nullptr) == 0);
+}
+
+TEST_CASE("descriptors whose close() sleeps, sent to either socket, hold up nobody", "[system]") {
+  const RawMill mill;
+  const std::string grpc = mill.daemon.socket();
+  const std::string preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  std::vector<std::unique_ptr<LingeringSocket>> lingering;  // to the end: without its reader a socket does not linger
+  std::vector<UniqueFd> connections;
+  bool refused = true;
+  for (int i = 0; i < 8; ++i) {
+    lingering.push_back(std::make_unique<LingeringSocket>());
+    for (const bool handoff : {true, false}) {
+      connections.push_back(connect_to(handoff ? grpc + ".handoff" : grpc, handoff ? SOCK_SEQPACKET : SOCK_STREAM));
+      REQUIRE(connections.back());
+      const int fd = lingering.back()->fd();
+      errno = 0;
+      const ssize_t sent = send_message(connections.back().get(), std::as_bytes(std::span(preface)), {&fd, 1});
+      refused = refused && sent < 0 && errno == EPERM;
+    }
+    if (!refused) lingering.back()->release().reset();  // the daemon's reference is the last: closing that sleeps
+  }
+
+  round_trip(mill);
+
+  CHECK(mill.daemon.connect().ping());
+  CHECK(refused == kernel_refuses_descriptors());
+}
+
+TEST_CASE("a daemon that runs out of descriptors accepts again when it has some", "[system]") {
+  const RawMill mill;
+  limit_descriptors(mill.daemon.pid(), 8);  // it has more than these open already
+  const UniqueFd waiting = connect_to(mill.daemon.socket(), SOCK_STREAM);
+  const UniqueFd also_waiting = connect_to(mill.daemon.socket() + ".handoff", SOCK_SEQPACKET);
+  const auto times_said = [&](const std::string& name) {
+    return mill.daemon.errors().find(name + ": the daemon is short of descriptors") != std::string::npos;
+  };
+  REQUIRE(eventually([&] { return times_said("gRPC") && times_said("hand-off"); }));
+
+  limit_descriptors(mill.daemon.pid(), 2'000);
+
+  round_trip(mill);
+  CHECK(mill.daemon.running());
+}
+
+TEST_CASE("one user's flood of connections leaves room for the others", "[system]") {
+  if (!is_root()) return skip_loudly("a flood by another user: only root can become one");
+  const TempFolder folder;
+  const Daemon daemon({.limits = "connections = 60\nconnections_per_user = 20\n", .for_all_users = true});
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
+  const std::string path = daemon.socket();
+  const pid_t flood = ::fork();
+  if (flood == 0) {
+    if (::setuid(kStranger) != 0) ::_exit(1);
+    for (int i = 0; i < 300; ++i) static_cast<void>(connect_to(path, SOCK_STREAM).release());
+    static_cast<void>(::write(pipe[1], "x", 1) + 1);
+    while (true) ::pause();
+  }
+  char byte = 0;
+  REQUIRE(::read(pipe[0], &byte, 1) == 1);
+
+  Client client = daemon.connect();
+  const auto pinged = client.ping();
+  const auto session = client.open_session({.slots = 1, .slot_bytes = 1_MiB});
+
+  ::kill(flood, SIGKILL);
+  REQUIRE(::waitpid(flood, nullptr, 0) == flood);
+  CHECK(pinged);
+  CHECK(session);
+  CHECK_THAT(daemon.errors(), Catch::Contains("gRPC: 20 connections of user " + std::to_string(kStranger)));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_CASE("a client for whose connection there is no room is told so in the daemon's words", "[system]") {
+  const Daemon daemon({.limits = "connections_per_user = 2\n"});
+  const UniqueFd one = connect_to(daemon.socket(), SOCK_STREAM), two = connect_to(daemon.socket(), SOCK_STREAM);
+
+  const auto pinged = daemon.connect().ping();
+  const auto session = daemon.connect().open_session({.slots = 1, .slot_bytes = 1_MiB});
+
+  REQUIRE_FALSE(pinged);
+  CHECK(pinged.error().code == Code::kExhausted);
+  CHECK_THAT(pinged.error().message, Catch::Contains("no room for this connection: gRPC: 2 connections of user") &&
+                                         Catch::Contains("raise limits.connections_per_user"));
+  REQUIRE_FALSE(session);
+  CHECK(session.error().code == Code::kExhausted);
+}
+
+TEST_CASE("a daemon with too few descriptors for its settings says so and does not start", "[system]") {
+  CHECK_THROWS_WITH(Daemon({.descriptors = 16}),
+                    Catch::Contains("the daemon may have 16 descriptors") && Catch::Contains("LimitNOFILE="));
+  CHECK_NOTHROW(Daemon({.limits = "sessions = 4\nconnections = 10\n", .descriptors = 260}).connect());
+}
+
+}  // namespace
+}  // namespace millrace

@@ -1,0 +1,156 @@
+// The gRPC socket's connections: limits, what is said to those turned away, and that their end is noticed.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <future>
+
+#include "daemon/serve/grpc_connections.h"
+#include "proto/base/bounded_queue.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+#include "tests/support/eventually.h"
+#include "tests/support/temp_folder.h"
+
+using namespace millrace;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kPassRights = 83;
+
+// Stands where gRPC does: keeps what it is handed.
+struct Door {
+  explicit Door(GrpcConnections::Options options) {
+    options.path = path;
+    Result<std::unique_ptr<GrpcConnections>> made =
+        GrpcConnections::create(std::move(options), [this](int fd) { MILLRACE_CHECK(handed.try_push(UniqueFd(fd))); });
+    REQUIRE(made);
+    connections = *std::move(made);
+  }
+  UniqueFd take() { return handed.pop_until(std::chrono::steady_clock::now() + 20s).value_or(UniqueFd()); }
+
+  TempFolder folder;
+  std::string path = folder / "m.sock";
+  BoundedQueue<UniqueFd> handed{64};
+  std::unique_ptr<GrpcConnections> connections;
+};
+
+UniqueFd connect_to(const std::string& path) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const timeval patience{20, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  return socket;
+}
+
+// All that comes until the end.
+std::string read_to_end(const UniqueFd& socket) {
+  std::string text;
+  char part[256];
+  for (ssize_t got = 0; (got = ::recv(socket.get(), part, sizeof part, 0)) > 0;) text.append(part, got);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a user's connections are limited, and one turned away is told why as HTTP/2 has it", "[serve]") {
+  Door door({.connections = 10, .connections_per_user = 2});
+  const UniqueFd one = connect_to(door.path), two = connect_to(door.path);
+
+  const std::string said = read_to_end(connect_to(door.path));
+
+  REQUIRE(said.size() > 26);
+  CHECK(said.substr(0, 9) == std::string("\0\0\0\4\0\0\0\0\0", 9));  // SETTINGS
+  CHECK(said[12] == 7);                                              // GOAWAY
+  CHECK(said[25] == 11);                                             // ENHANCE_YOUR_CALM
+  CHECK_THAT(said.substr(26),
+             Catch::StartsWith("gRPC: 2 connections of user ") && Catch::Contains("limits.connections_per_user"));
+}
+
+TEST_CASE("connections are limited in all", "[serve]") {
+  Door door({.connections = 1, .connections_per_user = 2});
+  const UniqueFd one = connect_to(door.path);
+
+  CHECK_THAT(read_to_end(connect_to(door.path)), Catch::Contains("limits.connections in"));
+}
+
+TEST_CASE("a connection that the client ends makes room, though gRPC still holds it", "[serve]") {
+  Door door({.connections = 10, .connections_per_user = 1});
+  UniqueFd one = connect_to(door.path);
+  const UniqueFd held = door.take();
+
+  one.reset();
+
+  CHECK(eventually([&] {
+    const UniqueFd next = connect_to(door.path);
+    return ::send(next.get(), "x", 1, MSG_NOSIGNAL) == 1 && door.handed.size() > 0;
+  }));
+}
+
+TEST_CASE("a connection that gRPC ends makes room, though the client still holds it", "[serve]") {
+  Door door({.connections = 10, .connections_per_user = 1});
+  const UniqueFd one = connect_to(door.path);
+  const UniqueFd held = door.take();
+
+  ::shutdown(held.get(), SHUT_RDWR);  // as gRPC does before it closes
+
+  CHECK(eventually([&] {
+    const UniqueFd next = connect_to(door.path);
+    return door.handed.size() > 0;
+  }));
+}
+
+TEST_CASE("a connection that would take a descriptor kept for files is closed again", "[serve]") {
+  const int lowest_free = UniqueFd(::dup(0)).get();
+  Door door({.highest_descriptor = lowest_free});  // nothing fits below
+
+  const UniqueFd closed = connect_to(door.path);
+
+  CHECK(read_to_end(closed).empty());
+  CHECK(door.handed.size() == 0);
+}
+
+TEST_CASE("no descriptor can be sent to a connection where the kernel can refuse it", "[serve]") {
+  const int off = 0;
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM, 0));
+  if (::setsockopt(probe.get(), SOL_SOCKET, kPassRights, &off, sizeof off) != 0) {
+    WARN("SKIPPED: this kernel has no SO_PASSRIGHTS");
+    return;
+  }
+  Door door({});
+  const UniqueFd one = connect_to(door.path);
+  char byte = 'x';
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+
+  const ssize_t before_accept = ::sendmsg(one.get(), &message, MSG_NOSIGNAL);
+  const int first_error = errno;
+  const UniqueFd held = door.take();
+  const ssize_t after_accept = ::sendmsg(one.get(), &message, MSG_NOSIGNAL);
+
+  CHECK(before_accept == -1);
+  CHECK(first_error == EPERM);
+  CHECK(after_accept == -1);
+}
+
+TEST_CASE("a stopped door is gone from its folder and hands nothing over", "[serve]") {
+  Door door({});
+
+  door.connections->stop();
+
+  CHECK(::access(door.path.c_str(), F_OK) != 0);
+}
