@@ -46,7 +46,7 @@ SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& 
 Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {
   v1::ClientMessage message;
   message.mutable_attach()->set_ticket(ticket);
-  wire_->start([inbox = inbox_](v1::ServerMessage& arrived) { inbox->deliver(arrived); });
+  wire_->start(ticket, [inbox = inbox_](v1::ServerMessage& arrived) { inbox->deliver(arrived); });
   wire_->send(std::move(message));
   MILLRACE_TRY(id_, wait(deadline, "open_session", [this] { return inbox_->attached(); }));
   return {};

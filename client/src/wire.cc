@@ -6,6 +6,7 @@
 
 #include "millrace/v1/session.grpc.pb.h"
 #include "proto/rpc/status_map.h"
+#include "proto/rpc/ticket_metadata.h"
 
 namespace millrace {
 inline namespace client {
@@ -62,8 +63,9 @@ Wire::~Wire() {
   while (grpc_->queue.Next(&tag, &ok)) continue;  // what was under way ends at once, cancelled
 }
 
-void Wire::start(Sink sink) {
+void Wire::start(const std::string& ticket, Sink sink) {
   sink_ = std::move(sink);
+  grpc_->context.AddMetadata(kTicketMetadata, ticket);
   grpc_->stream = grpc_->stub->AsyncStream(&grpc_->context, &grpc_->queue, Grpc::tag(Event::kStarted));
 }
 

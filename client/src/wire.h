@@ -45,7 +45,7 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
 
   // Begins the stream. `sink` outlives the wire's last pump().
-  void start(Sink sink);
+  void start(const std::string& ticket, Sink sink);
 
   // Queues a message; waits for no answer, at most some milliseconds for the message before it to leave. After the
   // stream's end it is dropped.

@@ -169,7 +169,7 @@ class GrpcServer::Impl {
   Impl(Options options, const Parts& parts)
       : options_(std::move(options)),
         parts_(parts),
-        around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}},
+        around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}, {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
         statistics_(parts, options_) {}

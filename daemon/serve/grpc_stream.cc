@@ -4,11 +4,13 @@
 
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <utility>
 
 #include "daemon/serve/parse_message.h"
 #include "proto/rpc/status_map.h"
+#include "proto/rpc/ticket_metadata.h"
 
 namespace millrace {
 namespace {
@@ -17,8 +19,14 @@ constexpr std::size_t kMaxUnread = 16'384;  // messages that wait for the client
 constexpr std::size_t kMaxUnreadBytes = 8'000'000;
 constexpr std::chrono::milliseconds kLastWriteWithin{500};     // of an aborted stream
 constexpr std::chrono::milliseconds kLastWritesWithin{5'000};  // of one that ends in peace
-constexpr std::size_t kSpareStreams =
-    32;  // beyond the sessions: those that are not attached yet, or are on their way out
+
+std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
+  const auto found = call.client_metadata().find(kTicketMetadata);
+  Ticket ticket{};
+  if (found == call.client_metadata().end() || found->second.size() != ticket.size()) return std::nullopt;
+  std::memcpy(ticket.data(), found->second.data(), ticket.size());
+  return ticket;
+}
 
 Error unread(std::size_t messages) {
   return Error{Code::kExhausted,
@@ -36,6 +44,7 @@ grpc::Status ticket_status(const Error& error) {
 GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call)
     : around_(surroundings),
       call_(call),
+      ticket_untrusted_(ticket_in(call)),
       datasets_(std::make_shared<const DatasetTable>(0)),
       patience_(surroundings.control) {
   boost::asio::post(around_.control, [this] { begin(); });
@@ -44,9 +53,7 @@ GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerCon
 void GrpcStream::begin() {
   around_.open.insert(this);
   if (around_.stopping) return finish(*around_.stopping);
-  if (around_.open.size() > around_.limits.session.sessions + kSpareStreams)
-    return finish(Error{Code::kExhausted,
-                        "too many streams are open: close one, or raise limits.sessions in the daemon's settings"});
+  wait_for_attach();
   patience_.expires_after(around_.attach_within);
   patience_.async_wait([this](boost::system::error_code cancelled) {
     // Cancelled at the latest before Finish(); `this` may be gone then.
@@ -54,6 +61,15 @@ void GrpcStream::begin() {
       finish(Error{Code::kDeadline, "no Attach came within " + std::to_string(around_.attach_within.count()) + " ms"});
   });
   read();
+}
+
+void GrpcStream::wait_for_attach() {
+  std::optional<ClientId> whose;
+  if (ticket_untrusted_) whose = around_.sessions.client_of(*ticket_untrusted_);
+  if (GrpcStream* const gone = around_.unattached.enter(*this, whose)) {
+    gone->finish(Error{Code::kExhausted, "too many streams wait for their Attach: send it at once, and the ticket as " +
+                                             std::string(kTicketMetadata) + " in the call's metadata"});
+  }
 }
 
 void GrpcStream::read() {
@@ -84,6 +100,7 @@ void GrpcStream::attach(const ClientRequest& request) {
   Result<AttachedSession> attached = around_.sessions.attach(wanted->ticket, *this);
   if (!attached) return end(ticket_status(attached.error()));
   session_ = attached->id;
+  around_.unattached.leave(*this);
   datasets_ = std::move(attached->datasets);
   patience_.cancel();
 }
@@ -122,6 +139,7 @@ void GrpcStream::abort(const Error& reason) {
 
 void GrpcStream::end(grpc::Status status) {
   status_ = std::move(status);
+  around_.unattached.leave(*this);
   if (session_) around_.sessions.stream_ends(*session_);
   pump();
   if (writing_) limit_writing(kLastWritesWithin);
@@ -166,6 +184,7 @@ void GrpcStream::written(bool ok) {
 
 void GrpcStream::leave() {
   if (session_) around_.sessions.detach(*session_, StreamEnd::kBroken);
+  around_.unattached.leave(*this);
   around_.open.erase(this);
 }
 

@@ -22,6 +22,7 @@
 
 #include "daemon/publish/stream_port.h"
 #include "daemon/serve/session_table.h"
+#include "daemon/serve/unattached_streams.h"
 
 namespace millrace {
 
@@ -38,6 +39,7 @@ struct StreamSurroundings {
   const Limits limits;
   const std::chrono::milliseconds attach_within;
   std::unordered_set<GrpcStream*> open;
+  UnattachedStreams unattached;
   std::optional<Error> stopping;  // set: new streams get this
 };
 
@@ -56,6 +58,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<v1::ClientMessage, v1::S
 
  private:
   void begin();
+  void wait_for_attach();
   void handle(ClientRequest request);
   void attach(const ClientRequest& request);
   void read();
@@ -68,6 +71,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<v1::ClientMessage, v1::S
 
   StreamSurroundings& around_;
   grpc::CallbackServerContext& call_;
+  const std::optional<Ticket> ticket_untrusted_;  // of the call's metadata; Attach is what counts
   v1::ClientMessage incoming_;                    // gRPC's while a read is under way
   std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
   std::optional<SessionId> session_;

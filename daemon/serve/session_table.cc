@@ -95,6 +95,11 @@ Result<void> SessionTable::hand_over(Session& session) {
   return {};
 }
 
+std::optional<ClientId> SessionTable::client_of(const Ticket& ticket_untrusted) const {
+  const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
+  return connection ? std::optional(connection->id) : std::nullopt;
+}
+
 Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& port) {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
   if (!connection) return no_such_ticket();

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/model/limits.h"
@@ -52,6 +53,9 @@ class SessionTable final : public HandoffServer::Events {
   // its session already. kExhausted: which budget, and how to raise it. kUnavailable: the hand-off connection closed
   // meanwhile.
   void open(OpenRequest request, std::function<void(Result<OpenedSession>)> done);
+
+  // The hand-off connection whose ticket it is; nullopt: none.
+  std::optional<ClientId> client_of(const Ticket& ticket_untrusted) const;
 
   // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. `port` is used until detach() or
   // disconnected().

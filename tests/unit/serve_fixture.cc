@@ -10,6 +10,7 @@
 #include <future>
 
 #include "proto/base/socket_message.h"
+#include "proto/rpc/ticket_metadata.h"
 #include "proto/rpc/unix_address.h"
 #include "proto/shm/segment_layout.h"
 
@@ -222,8 +223,19 @@ void RawClient::start_stream() {
   stream_ = sessions_->Stream(call_.get());
 }
 
+void RawClient::start_stream_with_ticket() {
+  call_ = std::make_unique<grpc::ClientContext>();
+  call_->set_deadline(std::chrono::system_clock::now() + kPatience);
+  call_->AddMetadata(kTicketMetadata, ticket_);
+  stream_ = sessions_->Stream(call_.get());
+}
+
 void RawClient::attach() {
   start_stream();
+  send_attach();
+}
+
+void RawClient::send_attach() {
   v1::ClientMessage message;
   message.mutable_attach()->set_ticket(ticket_);
   REQUIRE(send(message));

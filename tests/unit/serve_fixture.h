@@ -97,8 +97,10 @@ class RawClient {
   void open() { open_or_fail(2); }
   void open_or_fail(std::uint32_t slots);
 
-  void attach();  // opens the stream, sends Attach, reads Attached
+  void attach();  // opens the stream and attaches it
   void start_stream();
+  void start_stream_with_ticket();  // in the call's metadata
+  void send_attach();               // and reads Attached
   bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
   std::optional<v1::ServerMessage> read();  // nullopt: the stream has ended
   grpc::Status finish();                    // what it ended with

@@ -6,6 +6,7 @@ gRPC's own threads parse what arrives and write what is queued, so the client's 
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,10 @@ import grpc
 from millrace import _fork, _schema
 from millrace._inbox import Inbox
 from millrace._lease import LeaseEnd, Outgoing
-from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, error_class
+from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
 
+_NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
+_TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
 _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -40,6 +43,8 @@ def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
     """The exception for a call that failed."""
     code = why.code()
     if code is grpc.StatusCode.UNAVAILABLE:
+        if full := _NO_ROOM.search(why.details() or ""):
+            return ResourceExhausted(f"the daemon at unix:{path} has no room for this connection: {full[1]}")
         return gone(path, why.details())
     return error_class(code.name)(f"{doing}: {why.details()}")
 
@@ -64,7 +69,7 @@ def unary(channel: grpc.Channel, method: str, request: bytes, reply: Any, path: 
 class Wire:
     """See the module. Thread-safe; ``close_soon`` may be called from destructors."""
 
-    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing) -> None:
+    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing, ticket: bytes) -> None:
         self._path = path
         self._channel = channel
         self._inbox = inbox
@@ -82,7 +87,7 @@ class Wire:
             raise FailedPrecondition(f"session: {why}; open it earlier, or keep the main thread until it is closed") from why
         self._call: Any = None
         try:
-            self._call = stream(_queued(outgoing))
+            self._call = stream(_queued(outgoing), metadata=((_TICKET_METADATA, ticket),))
         finally:
             self._begun.set()
 

@@ -72,7 +72,7 @@ class Session:
         """Room for one batch's tensor and records."""
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
-        self._wire = Wire(path, channel, self._inbox, outgoing)
+        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket)
         self._end = weakref.finalize(self, self._wire.close_soon)  # also when the interpreter exits
         _fork.register(self)
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))

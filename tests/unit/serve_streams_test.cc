@@ -1,0 +1,120 @@
+// Streams that have not attached: nobody keeps others from attaching by opening them.
+#include <grpcpp/grpcpp.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <future>
+
+#include "proto/rpc/unix_address.h"
+#include "tests/support/eventually.h"
+#include "tests/unit/serve_fixture.h"
+
+using namespace millrace;
+using namespace std::chrono_literals;
+
+namespace {
+
+// A client without a ticket that opens streams and sends nothing on them.
+class Squatter {
+ public:
+  explicit Squatter(const std::string& socket) {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    stub_ =
+        v1::Sessions::NewStub(grpc::CreateCustomChannel(unix_address(socket), grpc::InsecureChannelCredentials(), own));
+  }
+  ~Squatter() {
+    for (auto& call : calls_) call->TryCancel();
+    for (auto& stream : streams_) static_cast<void>(stream->Finish());
+  }
+
+  void open(int count) {
+    for (int i = 0; i < count; ++i) {
+      calls_.push_back(std::make_unique<grpc::ClientContext>());
+      calls_.back()->set_deadline(std::chrono::system_clock::now() + 20s);
+      streams_.push_back(stub_->Stream(calls_.back().get()));
+    }
+  }
+  grpc::Status end_of_first() {
+    v1::ServerMessage message;
+    while (streams_.front()->Read(&message)) {
+    }
+    const grpc::Status status = streams_.front()->Finish();
+    streams_.erase(streams_.begin());
+    return status;
+  }
+
+ private:
+  std::unique_ptr<v1::Sessions::Stub> stub_;
+  std::vector<std::unique_ptr<grpc::ClientContext>> calls_;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>>> streams_;
+};
+
+}  // namespace
+
+TEST_CASE("streams that never attach keep nobody from attaching", "[serve]") {
+  Front front;
+  Squatter first(front.socket()), second(front.socket());
+  first.open(120);
+  second.open(120);
+  CHECK(first.end_of_first().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);  // the oldest gave way
+
+  RawClient client(front.socket());
+  client.open();
+  client.attach();
+
+  client.send(submit_message(1, {"/a"}));
+  CHECK(client.read()->has_completed());
+}
+
+TEST_CASE("a stream with its ticket in the metadata waits for its Attach undisturbed", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  client.open();
+  client.start_stream_with_ticket();
+  Squatter first(front.socket()), second(front.socket());
+  first.open(120);
+  second.open(120);
+  CHECK_FALSE(first.end_of_first().ok());
+
+  client.send_attach();
+
+  client.send(submit_message(1, {"/a"}));
+  CHECK(client.read()->has_completed());
+}
+
+TEST_CASE("of two waiting streams with the same ticket one has to go", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  client.open();
+  std::array<grpc::ClientContext, 2> calls;
+  std::array<std::future<grpc::Status>, 2> ends;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    calls[i].AddMetadata("millrace-ticket-bin", client.ticket());
+    ends[i] = std::async(std::launch::async, [&client, &call = calls[i]] {
+      const auto stream = client.sessions().Stream(&call);
+      v1::ServerMessage message;
+      while (stream->Read(&message)) {
+      }
+      return stream->Finish();
+    });
+  }
+  const auto ended = [&](std::size_t i) { return ends[i].wait_for(0s) == std::future_status::ready; };
+
+  REQUIRE(eventually([&] { return ended(0) || ended(1); }));
+
+  const std::size_t gone = ended(0) ? 0 : 1;
+  CHECK(ends[gone].get().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  calls[1 - gone].TryCancel();
+  CHECK(ends[1 - gone].get().error_code() == grpc::StatusCode::CANCELLED);
+}
+
+TEST_CASE("a ticket in the metadata alone attaches nothing", "[serve]") {
+  Front front(FrontSetup{.attach_within = 50ms});
+  RawClient client(front.socket());
+  client.open();
+
+  client.start_stream_with_ticket();
+
+  CHECK(client.finish().error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
+}
