@@ -45,8 +45,8 @@ class Roots {
 
   // A regular file for reading; never blocks on a FIFO, a device or a leased file. kDenied, kNotFound, kInvalid (not a
   // regular file), kPrecondition (leased), kUnavailable (the daemon's own want, see host_want.h). What lies beneath a
-  // root that is not there is kNotFound, and the message says so. A trusted caller's costs as much as open(2); another's
-  // twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
+  // root that is not there is kNotFound, and the message says so. A trusted caller's costs as much as open(2);
+  // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
   Result<UniqueFd> open_file(std::string_view path_untrusted, const Caller& caller) const;
 
   // A folder that the caller may list and search, for reading its entries. Trailing slashes do not matter. Errors as

@@ -13,10 +13,11 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kOwn = 56;            // sockets, epoll, gRPC's and the database's; 25 were counted
-constexpr std::uint64_t kPerSession = 4;      // segment (two), reply socket, input ring
-constexpr std::uint64_t kFilesAndLists = 64;  // folders that are being listed, and some to spare
-constexpr std::uint64_t kPerFetchThread = 8;
+constexpr std::uint64_t kOwn = 56;             // sockets, epoll, gRPC's and the database's; 25 were counted
+constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
+constexpr std::uint64_t kFilesAndLists = 64;   // folders that are being listed, and some to spare
+constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)
+constexpr std::uint64_t kPerRoot = 8;          // with the folders above it
 
 std::uint64_t for_files(const DescriptorNeeds& needs) {
   return kFilesAndLists + kPerFetchThread * needs.fetch_threads;
@@ -26,7 +27,7 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
 
 std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
   const std::uint64_t handoff = HandoffServer::Options::of("", needs.sessions).connections;
-  return kOwn + needs.roots + for_files(needs) + handoff + kPerSession * needs.sessions.sessions +
+  return kOwn + kPerRoot * needs.roots + for_files(needs) + handoff + kPerSession * needs.sessions.sessions +
          std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
 }
 

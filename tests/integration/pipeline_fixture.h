@@ -81,6 +81,7 @@ class MeddlingFetcher final : public Fetcher {
     return real_->try_fetch(std::move(task));
   }
   bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
+  std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
 
  private:
   std::unique_ptr<Fetcher> real_;
