@@ -29,6 +29,17 @@ Error no_room_in_slot(const BatchRun& batch, std::uint32_t index, Bytes needed) 
                    std::to_string(needed.count) + ", make it smaller by the recipe, or submit fewer samples at once"};
 }
 
+Error slot_too_small(const BatchRun& batch, const Overflow& over) {
+  const std::uint32_t largest = over.samples.front();
+  return Error{Code::kExhausted, "the packed batch needs " + to_text(over.needed) + ", of which " +
+                                     source_name(batch.request.samples[largest].source) + " takes " +
+                                     to_text(batch.samples[largest].bytes) + ", and the session's slots have " +
+                                     to_text(Bytes{batch.lease->memory.size()}) +
+                                     ": open the session with slot_bytes of at least " +
+                                     std::to_string(over.needed.count) +
+                                     ", submit fewer samples at once, or have on_error leave out what does not fit"};
+}
+
 Error changed_between(const SourceInfo& then, const SourceInfo& now) {
   const auto text = [](Size size) { return std::to_string(size.width) + "x" + std::to_string(size.height); };
   return Error{Code::kInvalid, "it changed while its batch was read: its header said " + text(then.stored) +
@@ -124,7 +135,9 @@ void Pipeline::State::take_all_fetched(const BatchPtr& batch, std::vector<Fetche
     if (item.end == FetchEnd::kRead) batch->want.reset();  // there is something left, if only just
     if (std::optional<SampleTask> task = take_fetched(*batch, std::move(item))) ready.push_back(*std::move(task));
   }
-  if (!batch->has_places() && batch->unsized == 0) place_packed(*batch, ready);
+  if (!batch->has_places() && batch->unsized == 0) {
+    if (const Result<void> placed = place_packed(*batch, ready); !placed) return fail(batch, placed.error());
+  }
   if (!ready.empty()) enqueue_ready(batch, std::move(ready));
   if (lacking) wait_for_host(batch, *lacking);
   queue_for_fetch(batch);
@@ -207,9 +220,11 @@ Result<void> Pipeline::State::place_fetched(BatchRun& batch, const Fetched& item
   return changed_between(*sample.source, item.image->info);
 }
 
-// All sizes are known. What was kept of the images goes to `ready`, the others are read again.
-void Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTask>& ready) {
+// All sizes are known. What was kept of the images goes to `ready`, the others are read again. An error is the batch's:
+// with on_error fail none may be left out.
+Result<void> Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTask>& ready) {
   const Overflow over = overflow(batch);
+  if (!over.samples.empty() && batch.request.on_error == OnError::kFail) return slot_too_small(batch, over);
   for (const std::uint32_t index : over.samples) {
     if (const std::optional<EncodedImage> image = std::exchange(batch.packed[index], std::nullopt)) {
       forget_encoded(*image);
@@ -228,6 +243,7 @@ void Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTask>& rea
     if (!batch.samples[index].error) batch.fetch_again.push_back(index);
   }
   batch.unkept.clear();
+  return {};
 }
 
 void Pipeline::State::forget_encoded(const EncodedImage& image) {

@@ -80,7 +80,7 @@ struct Pipeline::State {
   void take_all_fetched(const BatchPtr& batch, std::vector<Fetched> items);
   std::optional<SampleTask> take_fetched(BatchRun& batch, Fetched item);
   Result<void> place_fetched(BatchRun& batch, const Fetched& item);
-  void place_packed(BatchRun& batch, std::vector<SampleTask>& ready);
+  Result<void> place_packed(BatchRun& batch, std::vector<SampleTask>& ready);
   void queue_for_fetch(const BatchPtr& batch);
   void wait_for_host(const BatchPtr& batch, const Error& lacking);
   void drop_kept(BatchRun& batch);

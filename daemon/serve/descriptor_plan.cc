@@ -13,11 +13,11 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kOwn = 56;             // sockets, epoll, gRPC's and the database's; 25 were counted
+constexpr std::uint64_t kOwn = 48;             // sockets, epoll, gRPC's and the database's; 25 were counted
 constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
-constexpr std::uint64_t kFilesAndLists = 64;   // folders that are being listed, and some to spare
+constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)
-constexpr std::uint64_t kPerRoot = 8;          // with the folders above it
+constexpr std::uint64_t kPerRoot = 4;          // with the folders above it
 
 std::uint64_t for_files(const DescriptorNeeds& needs) {
   return kFilesAndLists + kPerFetchThread * needs.fetch_threads;

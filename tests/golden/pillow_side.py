@@ -32,10 +32,10 @@ class Picture:
         try:
             with Image.open(io.BytesIO(data)) as image:
                 self.is_ours, self.size = image.format in FORMATS, image.size
-                self.is_turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
                 if most_pixels is None or image.width * image.height <= most_pixels:
                     self.rgb = ImageOps.exif_transpose(image).convert("RGB")
                     self.size = self.rgb.size
+                    self.is_turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1  # once it is loaded: PNG has EXIF at its end, too
         except Exception as error:  # whatever Pillow raises is its verdict
             self.error = f"{type(error).__name__}: {error}"
 

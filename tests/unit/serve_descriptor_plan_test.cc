@@ -15,7 +15,7 @@ TEST_CASE("every session, connection and fetch thread that the limits allow is c
 
   CHECK(descriptors_needed({.sessions = {.connections = 300}}) == base + 200);
   CHECK(descriptors_needed({.sessions = {.sessions = 65, .connections = 200}}) == base + 5);
-  CHECK(descriptors_needed({.sessions = {.connections = 200}, .fetch_threads = 5}) == base + 8);
+  CHECK(descriptors_needed({.sessions = {.connections = 200}, .fetch_threads = 5}) == base + 16);
 }
 
 TEST_CASE("too few descriptors are an error with the figures and what to do", "[serve]") {
@@ -30,7 +30,7 @@ TEST_CASE("too few descriptors are an error with the figures and what to do", "[
 TEST_CASE("connections leave the descriptors that reading files needs", "[serve]") {
   const DescriptorNeeds needs{.fetch_threads = 10};
 
-  CHECK(*highest_for_connections(needs, 4'096) == 4'096 - 64 - 80 - 1);
+  CHECK(*highest_for_connections(needs, 4'096) == 4'096 - 32 - 160 - 1);
 }
 
 TEST_CASE("the soft limit is raised as far as is needed", "[serve]") {
