@@ -30,7 +30,7 @@ struct SampleReader::ReadSource {
     return Contents{std::move(bytes), std::nullopt};
   }
   Result<Contents> operator()(const RingSource& source) const {
-    if (ring == nullptr) return Error{Code::kInvalid, "the session has handed over no input ring"};
+    if (ring == nullptr) return Error{Code::kInvalid, "the session has no input ring"};
     MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, limits.encoded, pool));
     return Contents{std::move(bytes), std::nullopt};
   }
