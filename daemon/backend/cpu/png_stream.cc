@@ -12,7 +12,6 @@ using namespace std::string_view_literals;
 // libspng reads 8 KiB of a chunk at a time; a block's header and its rows come in one go.
 constexpr std::size_t kBlockHeader = 5;
 constexpr std::size_t kBlock = 8192 - kBlockHeader;
-constexpr std::size_t kChecksum = 4;  // libspng is told not to look at it
 
 }  // namespace
 
