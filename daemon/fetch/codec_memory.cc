@@ -59,7 +59,8 @@ Bytes coefficients(const std::vector<Component>& components, Size size) {
 // Several scans: progressive ones, and a first one that has not all components.
 Bytes jpeg_memory(const ByteReader& bytes, Size size) {
   const std::string_view text = ByteReader::text(bytes.bytes());
-  const Bytes rows{std::uint64_t{size.width} * 256};
+  const Bytes scan{2 * std::uint64_t{bytes.size()}};  // without its stuffing; restart intervals once more
+  const Bytes rows = Bytes{std::uint64_t{size.width} * 256} + scan;
   std::size_t at = 2, frame = 0;
   std::uint8_t frame_marker = 0;
   while ((at = text.find('\xFF', at)) != text.npos) {

@@ -39,7 +39,8 @@ class Anatomy:
         return self.coded[-1][1]
 
     def is_coded(self, splice):
-        return any(splice.at < end and splice.at + max(splice.removed, 1) > begin for begin, end in self.coded)
+        """Whether it hits them, or the marker that ends them."""
+        return any(splice.at < end + 2 and splice.at + max(splice.removed, 1) > begin for begin, end in self.coded)
 
 
 def anatomy_of(data):

@@ -189,6 +189,30 @@ TEST_CASE("a picture that is shown whole has its own verdict, whatever of it the
   }
 }
 
+TEST_CASE("fast has the verdict of exact, whatever of a picture the filter picks out", "[backend][verdict]") {
+  constexpr kernels::Size kOdd{517, 389};
+  const File file = make_jpeg({.pixels = make_pixels(kOdd.width, kOdd.height, 4, 9)});  // not for our own decoder
+  File damaged(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(file.size() - 40));
+  damaged.insert(damaged.end(), {std::byte{0xFF}, std::byte{0xD9}});
+  ImageWorkspace workspace;
+  for (const Filter filter : {Filter::kBox, Filter::kBilinear, Filter::kLanczos}) {
+    for (const Size size : {Size{36, 36}, Size{64, 48}}) {
+      SampleGeometry geometry;
+      geometry.crop = {0, 0, kOdd.width, kOdd.height};
+      geometry.resized = size;
+      geometry.window = {0, 0, static_cast<int>(size.width), static_cast<int>(size.height)};
+      Recipe recipe;
+      recipe.filter = filter;
+      std::vector<std::byte> tensor(image_bytes(recipe, size).count);
+      const SampleTask task{0, encoded(damaged), geometry, tensor};
+      CAPTURE(static_cast<int>(filter), size.width);
+
+      REQUIRE_FALSE(make_image(task, recipe, SampleLimits{}, workspace, Fidelity::kExact).error);
+      REQUIRE_FALSE(make_image(task, recipe, SampleLimits{}, workspace, Fidelity::kFast).error);
+    }
+  }
+}
+
 TEST_CASE("a crop of a damaged file has the same verdict at first touch and with the index that this made",
           "[backend][verdict][seek]") {
   std::mt19937 random(77);

@@ -21,11 +21,23 @@ SampleGeometry whole(Size size) {
 TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single scan none", "[fetch]") {
   const Pixels pixels = make_pixels(1000, 600, 3, 1);
 
-  const Bytes sequential = probed(make_jpeg({.pixels = pixels})).codec.needed;
-  const Bytes progressive = probed(make_jpeg({.pixels = pixels, .progressive = true})).codec.needed;
+  const auto sequential = make_jpeg({.pixels = pixels}),
+             progressive = make_jpeg({.pixels = pixels, .progressive = true});
+  const auto beside_file = [](const std::vector<std::byte>& file) {
+    return probed(file).codec.needed.count - 2 * file.size();
+  };
 
   // 4:2:0, 63 x 38 MCUs of six blocks
-  REQUIRE(progressive - sequential == Bytes{63ULL * 38 * 6 * 128});
+  REQUIRE(beside_file(progressive) - beside_file(sequential) == 63ULL * 38 * 6 * 128);
+}
+
+TEST_CASE("what a decoder copies of a JPEG file counts, what stands behind the image too", "[fetch]") {
+  auto file = make_jpeg({.pixels = make_pixels(64, 64, 3, 1)});
+  const Bytes before = probed(file).codec.needed;
+
+  file.resize(file.size() + (40 << 20));
+
+  REQUIRE(probed(file).codec.needed >= before + 40_MiB);
 }
 
 TEST_CASE("only a WebP that may be lossless takes memory for its whole picture", "[fetch]") {

@@ -23,6 +23,12 @@ kernels::Box samples_of(const kernels::Box& box, int by) {
   return {left, top, divide_up(box.left + box.width, by) - left, divide_up(box.top + box.height, by) - top};
 }
 
+// Then the verdict is the picture's, though `box` may pick out less of it.
+bool shows_all(const DecodeRequest& request, const FusedOutput& output) {
+  const kernels::ResampleSpec& spec = output.resample;
+  return spec.source == request.stored && spec.window == kernels::Box{0, 0, spec.target.width, spec.target.height};
+}
+
 }  // namespace
 
 int reduction_of(const kernels::ResampleSpec& resample) {
@@ -46,7 +52,8 @@ std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request,
   planes.begin(job);
   DecodeRequest reduced = request;
   reduced.reduction = by;
-  reduced.box = samples_of(planes.needed(), by);
+  reduced.box = shows_all(request, output) ? kernels::Box{0, 0, job.layout.columns[0].count, job.layout.rows[0].count}
+                                           : samples_of(planes.needed(), by);
   const Result<kernels::U8View> part = decode_jpeg(reduced, buffer);
   if (!part) return FusedOutcome{part.error()};
   const Clock::time_point decoded = Clock::now();
