@@ -197,10 +197,10 @@ class Daemon {
                                                              .decoding = settings_.decoding});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
-    HandoffServer::Options handoff =
-        HandoffServer::Options::of(settings_.socket + shm::kHandoffSuffix, settings_.limits.session);
-    handoff.highest_descriptor = highest_descriptor;
-    MILLRACE_TRY(handoff_, HandoffServer::create(control_, std::move(handoff), counters_, *sessions_));
+    MILLRACE_TRY(handoff_, HandoffServer::create(control_,
+                                                 HandoffServer::Options::of(settings_.socket + shm::kHandoffSuffix,
+                                                                            settings_.limits.session),
+                                                 counters_, *sessions_));
     sessions_->use(*handoff_);
     MILLRACE_TRY(grpc_,
                  GrpcServer::create(

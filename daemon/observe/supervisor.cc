@@ -1,18 +1,28 @@
 #include "daemon/observe/supervisor.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <system_error>
+#include <cstring>
 
 #include "daemon/observe/log.h"
+#include "proto/base/error.h"
+#include "proto/base/unique_fd.h"
 
 namespace millrace {
 namespace {
 
 constexpr std::chrono::microseconds kStatusEvery = std::chrono::seconds(5);
+
+std::string with_status(const char* state, const std::string& status) {
+  return status.empty() ? state : state + ("\nSTATUS=" + status);
+}
 
 }  // namespace
 
@@ -24,23 +34,35 @@ Supervisor Supervisor::of_this_process() {
 }
 
 void Supervisor::ready(const std::string& status) const {
-  tell("READY=1", status);
+  if (!interval_) return;
+  if (const int told = sd_notify(0, with_status("READY=1", status).c_str()); told < 0)
+    log_warning(errno_error("telling the service manager that the daemon is ready", -told).message);
 }
 
 void Supervisor::alive(const std::string& status) const {
-  tell("WATCHDOG=1", status);
+  tell_without_waiting("WATCHDOG=1", status);
 }
 
 void Supervisor::stopping(const std::string& status) const {
-  tell("STOPPING=1", status);
+  tell_without_waiting("STOPPING=1", status);
 }
 
-void Supervisor::tell(const char* state, const std::string& status) const {
-  if (!interval_) return;
-  const std::string text = status.empty() ? state : state + ("\nSTATUS=" + status);
-  const int told = sd_notify(0, text.c_str());
-  if (told < 0)
-    log_warning("telling the service manager " + std::string(state) + ": " + std::generic_category().message(-told));
+// sd_notify() waits while the service manager reads nothing, and the control thread has clients to serve. A sign of
+// life that finds no room is left out; the next one follows.
+void Supervisor::tell_without_waiting(const char* state, const std::string& status) const {
+  const char* const name = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (!interval_ || name == nullptr || std::strlen(name) >= sizeof address.sun_path) return;
+  std::strcpy(address.sun_path, name);
+  if (*name == '@') address.sun_path[0] = '\0';  // an abstract one
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(name));
+  const std::string text = with_status(state, status);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const ssize_t sent = ::sendto(socket.get(), text.data(), text.size(), MSG_NOSIGNAL,
+                                reinterpret_cast<const sockaddr*>(&address), length);
+  if (sent < 0 && errno != EAGAIN)
+    log_warning(errno_error("telling the service manager " + std::string(state), errno).message);
 }
 
 }  // namespace millrace

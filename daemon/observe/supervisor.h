@@ -1,6 +1,6 @@
 // What the service manager that started the daemon hears from it, by sd_notify(3): that it can be used, that it stops,
 // a line for `systemctl status`, and signs of life where it wants some (WatchdogSec=). Without one, which is without
-// $NOTIFY_SOCKET, nothing is sent. Immutable; the calls are thread-safe and do not wait for an answer.
+// $NOTIFY_SOCKET, nothing is sent. Immutable; the calls are thread-safe, and only ready() ever waits.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ class Supervisor {
  private:
   explicit Supervisor(std::optional<std::chrono::microseconds> interval) : interval_(interval) {}
 
-  void tell(const char* state, const std::string& status) const;
+  void tell_without_waiting(const char* state, const std::string& status) const;
 
   std::optional<std::chrono::microseconds> interval_;
 };

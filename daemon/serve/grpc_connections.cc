@@ -4,15 +4,19 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cerrno>
+#include <chrono>
 #include <map>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "daemon/serve/peer.h"
 #include "daemon/serve/unix_listener.h"
@@ -23,6 +27,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr int kEndsAtOnce = 64;
+constexpr std::chrono::milliseconds kBetweenLooks{10};  // at descriptors that gRPC has still to close
 
 void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
   const auto length = static_cast<std::uint32_t>(payload.size());
@@ -42,10 +47,15 @@ std::string goaway(std::string_view why) {
   return frames;
 }
 
+bool is_open(int descriptor, ino_t socket) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISSOCK(status.st_mode) && status.st_ino == socket;
+}
+
 }  // namespace
 
 struct GrpcConnections::State final : UnixListener::Events {
-  explicit State(std::function<void(int)> take) : hand_over(std::move(take)), ends(io) {}
+  explicit State(std::function<void(int)> take) : hand_over(std::move(take)), ends(io), next_look(io) {}
   ~State() override {
     io.stop();
     if (thread.joinable()) thread.join();
@@ -57,11 +67,14 @@ struct GrpcConnections::State final : UnixListener::Events {
   void wait_for_ends();
   void take_ends();
   void forget(std::uint64_t id);
+  void wait_for_grpc();
   void expel(uid_t user);
 
   struct Open {
     UniqueFd watched;  // a duplicate
     uid_t user;
+    int given;     // the descriptor that gRPC has
+    ino_t socket;  // which tells it from what may get the same number later
   };
 
   const std::function<void(int)> hand_over;
@@ -70,6 +83,8 @@ struct GrpcConnections::State final : UnixListener::Events {
   asio::posix::stream_descriptor ends;
   std::unique_ptr<UnixListener> listener;
   std::map<std::uint64_t, Open> open;
+  std::vector<Open> ending;  // their other ends are gone, and gRPC's descriptors are still there
+  asio::steady_timer next_look;
   std::uint64_t next_id = 1;
   std::thread thread;
 };
@@ -101,7 +116,9 @@ Result<void> GrpcConnections::State::begin(const Options& options) {
 }
 
 void GrpcConnections::State::came_in(UniqueFd socket, Caller caller) {
-  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid};
+  struct stat status {};
+  ::fstat(socket.get(), &status);
+  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid, socket.get(), status.st_ino};
   epoll_event event{};
   event.events = EPOLLRDHUP | EPOLLONESHOT;
   const std::uint64_t id = next_id++;
@@ -130,14 +147,29 @@ void GrpcConnections::State::take_ends() {
   wait_for_ends();
 }
 
-// gRPC sees the end as well, reads what came before it and closes its own descriptor.
+// gRPC sees the end as well, reads what came before it and closes its own descriptor, which may take a while. The
+// connection counts until then.
 void GrpcConnections::State::forget(std::uint64_t id) {
   const auto ended = open.extract(id);
   if (ended.empty()) return;
   Open& connection = ended.mapped();
   ::epoll_ctl(ends.native_handle(), EPOLL_CTL_DEL, connection.watched.get(), nullptr);
   close_connection(std::move(connection.watched));
-  listener->leave(connection.user);
+  ending.push_back(std::move(connection));
+  if (ending.size() == 1) wait_for_grpc();
+}
+
+void GrpcConnections::State::wait_for_grpc() {
+  next_look.expires_after(kBetweenLooks);
+  next_look.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;  // `this` outlives the thread that is here
+    std::erase_if(ending, [this](const Open& connection) {
+      const bool gone = !is_open(connection.given, connection.socket);
+      if (gone) listener->leave(connection.user);
+      return gone;
+    });
+    if (!ending.empty()) wait_for_grpc();
+  });
 }
 
 void GrpcConnections::State::expel(uid_t user) {

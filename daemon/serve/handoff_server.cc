@@ -150,8 +150,10 @@ void HandoffServer::State::handle(ClientId client, const Datagram& datagram) {
 
 // An error ends the connection.
 Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const Datagram& datagram) {
-  if (datagram.with_descriptors)
+  if (datagram.with_descriptors) {
+    listener->ban(guest.caller->uid);
     return Error{Code::kInvalid, "hand-off: a message with a descriptor; the daemon takes none from its clients"};
+  }
   MILLRACE_TRY(const HandoffMessage message, parse_handoff(datagram.bytes));
   if (const auto* hello = std::get_if<HandoffHello>(&message)) {
     if (guest.phase != Phase::kAccepted) return Error{Code::kInvalid, "hand-off: a second Hello"};
@@ -237,8 +239,7 @@ Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& c
                                   .connections = options.connections,
                                   .connections_per_user = options.connections_per_user,
                                   .setting = "limits.sessions",
-                                  .setting_per_user = "limits.sessions_per_user",
-                                  .highest_descriptor = options.highest_descriptor};
+                                  .setting_per_user = "limits.sessions_per_user"};
   auto state = std::make_shared<State>(control, std::move(options), counters, events);
   MILLRACE_TRY(state->listener, UnixListener::create(control, std::move(listening), *state));
   return std::unique_ptr<HandoffServer>(new HandoffServer(std::move(state)));

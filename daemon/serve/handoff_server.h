@@ -47,7 +47,6 @@ class HandoffServer {
     std::string path;                // of the socket: gRPC's + shm::kHandoffSuffix
     std::uint32_t connections = 96;  // at the same time; more are refused with a reason
     std::uint32_t connections_per_user = 40;
-    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
     std::chrono::milliseconds hello_within{5'000};
     std::chrono::milliseconds session_within{10'000};
 

@@ -13,6 +13,11 @@
 namespace millrace {
 namespace {
 
+// Messages that are read before a connection is closed, so that its other end can read what was sent to it. Where they
+// may bring descriptors, each of them may take a millisecond.
+constexpr int kMostUnread = 1'000;
+constexpr int kMostUnreadWithDescriptors = 2;
+
 constexpr int kPassRights = 83;  // SO_PASSRIGHTS, which Debian 12's headers lack
 
 Result<std::vector<gid_t>> groups_of(int connection) {
@@ -60,10 +65,14 @@ void close_connection(UniqueFd connection) {
 
 void hang_up(UniqueFd connection) {
   std::optional<ShortSleeps> guard;
-  if (!kernel_refuses_descriptors()) guard.emplace();
+  int to_read = kMostUnread;
+  if (!kernel_refuses_descriptors()) {
+    guard.emplace();
+    to_read = kMostUnreadWithDescriptors;
+  }
   ::shutdown(connection.get(), SHUT_RDWR);  // nothing more can arrive
   std::array<std::byte, 4096> unread{};
-  while (::recv(connection.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
+  while (to_read-- > 0 && ::recv(connection.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
   }
   connection.reset();
 }

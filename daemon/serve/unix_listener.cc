@@ -1,5 +1,6 @@
 #include "daemon/serve/unix_listener.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -23,7 +25,7 @@ namespace {
 namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kBacklog = 1024;  // the kernel takes no more than net.core.somaxconn
+constexpr int kBacklog = 4096;  // the kernel takes no more than net.core.somaxconn
 constexpr mode_t kMode = 0660;
 constexpr int kAcceptedAtOnce = 16;               // then it is somebody else's turn on the control thread
 constexpr std::chrono::milliseconds kPause{100};  // until accept() is tried again when descriptors are short
@@ -85,6 +87,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   void wait_for_client();
   void accept_some();
   void accept_later();
+  bool has_room() const;
   bool accept_one();
   void let_in_or_turn_away(UniqueFd socket);
   Result<Caller> check(int socket) const;
@@ -96,6 +99,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   std::map<uid_t, std::uint32_t> by_user;
   std::map<uid_t, Clock::time_point> banned;  // until when
   std::uint32_t connections = 0;
+  int listener_descriptor = -1;
   Complaint no_room;
   Complaint no_descriptors;
   dev_t device = 0;  // of the socket file
@@ -110,7 +114,7 @@ Result<void> UnixListener::State::watch(UniqueFd socket) {
   boost::system::error_code failed;
   listener.assign(socket.get(), failed);
   if (failed) return errno_error("watching the socket " + options.path, failed.value());
-  static_cast<void>(socket.release());  // the listener's from here on
+  listener_descriptor = socket.release();  // the listener's from here on
   wait_for_client();
   return {};
 }
@@ -144,15 +148,22 @@ void UnixListener::State::accept_later() {
   });
 }
 
+// Before a connection is taken, for none is thrown away. The kernel gives the lowest descriptor that is free. false:
+// errno says why.
+bool UnixListener::State::has_room() const {
+  if (options.highest_descriptor == std::numeric_limits<int>::max()) return true;
+  const UniqueFd lowest(::fcntl(listener_descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!lowest) return false;
+  if (lowest.get() <= options.highest_descriptor) return true;
+  errno = EMFILE;
+  return false;
+}
+
 // false: errno says why.
 bool UnixListener::State::accept_one() {
+  if (!has_room()) return false;
   UniqueFd socket(::accept4(listener.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) return errno == EINTR || errno == ECONNABORTED;
-  if (socket.get() > options.highest_descriptor) {  // the kernel gives the lowest one that is free
-    socket.reset();
-    errno = EMFILE;
-    return false;
-  }
   let_in_or_turn_away(std::move(socket));
   return true;
 }

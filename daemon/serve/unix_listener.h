@@ -46,7 +46,7 @@ class UnixListener {
     std::uint32_t connections_per_user = 128;
     std::string setting;                                       // raises `connections`
     std::string setting_per_user;                              // raises `connections_per_user`
-    int highest_descriptor = std::numeric_limits<int>::max();  // a connection with a higher one is closed again
+    int highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
   };
 
   // Listens, mode 0660. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there,

@@ -1,7 +1,7 @@
 #include "proto/base/error.h"
 
 #include <cerrno>
-#include <system_error>
+#include <cstring>
 
 namespace millrace {
 
@@ -69,7 +69,8 @@ Code code_of_errno(int error_number) {
 Error errno_error(std::string_view what, int error_number) {
   std::string text(what);
   text += ": ";
-  text += std::generic_category().message(error_number);
+  const char* const description = ::strerrordesc_np(error_number);
+  text += description != nullptr ? description : "error " + std::to_string(error_number);
   return Error{code_of_errno(error_number), std::move(text)};
 }
 

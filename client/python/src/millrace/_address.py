@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, PermissionDenied, Unsupported
 
@@ -28,6 +30,21 @@ def resolve(address: str | os.PathLike[str] | None) -> str:
     if not 1 <= len(os.fsencode(text)) <= _LONGEST:
         raise InvalidRequest(f"address {text}: a socket's path has 1 to {_LONGEST} bytes")
     return os.path.abspath(text)
+
+
+def connect(connecting: socket.socket, path: str, seconds: float) -> None:
+    """Connects, and waits for its turn where many others connect.
+
+    Raises:
+        OSError: as connect(2) says; TimeoutError: not in time.
+    """
+    connecting.setblocking(True)  # with a timeout of Python's own, connect(2) would fail at once while the queue is full
+    timeout = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6) + 1)
+    connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
+    try:
+        connecting.connect(path)
+    except BlockingIOError as late:
+        raise TimeoutError from late
 
 
 def cannot_reach(path: str, why: OSError) -> Error:

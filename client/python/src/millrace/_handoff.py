@@ -9,7 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 
-from millrace._address import HANDOFF_SUFFIX, cannot_reach
+from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
 _MAGIC = 0x4D524831  # "1HRM"
@@ -40,9 +40,8 @@ class HandoffConnection:
         path += HANDOFF_SUFFIX
         self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
-            connecting.settimeout(_left(deadline))
             try:
-                connecting.connect(path)
+                connect(connecting, path, _left(deadline))
             except OSError as why:
                 raise cannot_reach(path, why) from why
             self._fd = connecting.detach()

@@ -193,8 +193,7 @@ def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0)
 
 def _probe(path: str, timeout: float) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as probe:
-        probe.settimeout(timeout)
         try:
-            probe.connect(path)
+            _address.connect(probe, path, timeout)
         except OSError as why:
             raise _address.cannot_reach(path, why) from why
