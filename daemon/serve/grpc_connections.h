@@ -2,8 +2,8 @@
 // ends for good when the process is out of descriptors once.
 //
 //   connect() ─▶ UnixListener ─▶ room? ─▶ hand_over(descriptor)       gRPC closes it
-//                                  │      └ a duplicate stays here: the kernel tells on it that the connection has
-//                                  ended └ no ─▶ told why by a GOAWAY, closed
+//                                  │      └ a duplicate stays here, on which the kernel tells the end
+//                                  └ no ─▶ told why by a GOAWAY, closed
 //
 // It has a thread of its own, so that a flood of connections costs the control thread nothing. Thread-safe.
 #pragma once
