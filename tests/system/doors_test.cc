@@ -16,6 +16,7 @@
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/lingering_socket.h"
+#include "tests/support/sanitized.h"
 #include "tests/system/need.h"
 #include "tests/system/raw_mill.h"
 #include "tests/system/raw_session.h"
@@ -132,6 +133,7 @@ TEST_CASE("descriptors whose close() sleeps, sent to either socket, hold up nobo
 }
 
 TEST_CASE("a daemon that runs out of descriptors accepts again when it has some", "[system]") {
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   const RawMill mill;
   limit_descriptors(mill.daemon.pid(), 8);  // it has more than these open already
   const UniqueFd waiting = connect_to(mill.daemon.socket(), SOCK_STREAM);

@@ -47,6 +47,7 @@ BatchRequest skipping(const std::vector<std::string>& paths) {
 }  // namespace
 
 TEST_CASE("an epoch under skip loses no sample while the daemon has no descriptor left", "[system]") {
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   TempFolder folder;
   write_image_folder(folder.path(), {.images = 64});
   const Daemon daemon({.roots = {folder.path()}});
