@@ -39,8 +39,8 @@ class Anatomy:
         return self.coded[-1][1]
 
     def is_coded(self, splice):
-        """Whether it hits them, or the marker that ends them."""
-        return any(splice.at < end + 2 and splice.at + max(splice.removed, 1) > begin for begin, end in self.coded)
+        """Whether it hits them, what stands between them (tables of a later scan) or the marker that ends them."""
+        return splice.at < self.end + 2 and splice.at + max(splice.removed, 1) > self.begin
 
 
 def anatomy_of(data):
