@@ -117,6 +117,8 @@ class FileFetcher : public Fetcher {
       spare.fill();
     }
     if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
+    const bool not_found = !fetched.image && fetched.image.error().code == Code::kNotFound;
+    fetched.root_missing = not_found && roots_->beneath_missing(file_path(*item.source));
     fetched.time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
     counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());

@@ -40,6 +40,7 @@ struct Fetched {
   Result<EncodedImage> image;
   std::chrono::microseconds time{0};
   FetchEnd end = FetchEnd::kRead;
+  bool root_missing = false;  // it lies beneath a root that is not there, says `image`
 };
 
 // What becomes of items for which a task has no room left.

@@ -103,6 +103,16 @@ std::vector<std::string> Roots::missing() const {
   return missing;
 }
 
+bool Roots::beneath_missing(std::string_view path_untrusted) const {
+  bool beneath = false;
+  for (const auto& root : roots_) {
+    if (!root->name_in(path_untrusted)) continue;
+    if (!root->missing()) return false;
+    beneath = true;
+  }
+  return beneath;
+}
+
 Result<Roots::Place> Roots::place_of(std::string_view path) const {
   Place best;
   std::size_t shortest = path.npos;

@@ -41,6 +41,9 @@ class Roots {
   // Those that were not there when they were last looked for, as configured.
   std::vector<std::string> missing() const;
 
+  // Whether it lies beneath roots that were not there when they were last looked for, and beneath no other.
+  bool beneath_missing(std::string_view path_untrusted) const;
+
   const CallerRights& rights() const { return rights_; }
 
   // A regular file for reading; never blocks on a FIFO, a device or a leased file. kDenied, kNotFound, kInvalid (not a

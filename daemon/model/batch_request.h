@@ -47,6 +47,7 @@ struct BatchRequest {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   OnError on_error = OnError::kFail;
+  Guard guard = Guard::kOff;  // of an epoch's batches only
   Fidelity fidelity = Fidelity::kExact;
   Priority priority = Priority::kNormal;
   std::optional<std::chrono::steady_clock::time_point> deadline;

@@ -47,6 +47,7 @@ struct EpochMark {
 
 struct CompletedBatch {
   BatchId id{};
+  std::uint32_t samples = 0;           // that were asked for
   std::optional<SealedTensor> tensor;  // nullopt: no sample was left
   std::vector<SampleFailure> failures;
   std::optional<EpochMark> epoch;
@@ -54,9 +55,10 @@ struct CompletedBatch {
 
 struct FailedBatch {
   BatchId id{};
+  std::uint32_t samples = 0;  // that were asked for
   Error error;
   std::vector<SampleFailure> failures;
-  std::optional<EpochStreamId> stream;  // an epoch's batch; the epoch goes on
+  std::optional<EpochStreamId> stream;  // an epoch's batch
 };
 
 }  // namespace millrace

@@ -17,6 +17,8 @@ class BatchSink {
                              std::uint64_t samples) = 0;
   virtual void epoch_failed(EpochStreamId stream,
                             const Error& error) = 0;  // never started, or cannot go on; no epoch_ended follows
+  // As epoch_failed(), for bad samples, of which `example` is one.
+  virtual void epoch_given_up(EpochStreamId stream, const Error& error, const SampleFailure& example) = 0;
   virtual void epoch_ended(EpochStreamId stream) = 0;
 };
 

@@ -40,6 +40,7 @@ struct EpochRequest {
   std::uint64_t first_batch = 0;  // where a position resumes
   std::uint64_t batches = 0;      // at the most; 0: to the end
   OnError on_error = OnError::kFail;
+  Guard guard = Guard::kOff;
   Fidelity fidelity = Fidelity::kExact;
   Priority priority = Priority::kNormal;
   std::string backend;

@@ -19,6 +19,7 @@ enum class Packing : std::uint8_t { kOneSize, kPacked };
 enum class CentreRounding : std::uint8_t { kHalfToEven, kDown };
 enum class Fidelity : std::uint8_t { kExact, kFast };
 enum class OnError : std::uint8_t { kFail, kSkip, kZero, kSubstitute };
+enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError; see pipeline/bad_sample_guard.h
 enum class Priority : std::uint8_t { kLow, kNormal, kHigh };
 inline constexpr std::size_t kPriorities = 3;
 

@@ -67,7 +67,8 @@ void Pipeline::State::complete(const BatchPtr& batch) {
   MILLRACE_CHECK(run != nullptr);  // close_session() fails every batch
   counters.add(MetricId::batches_completed);
   counters.add(MetricId::tensor_bytes, batch->order.empty() ? 0 : batch->tensor.count);
-  CompletedBatch result{.id = batch->request.id, .failures = batch->failures(), .epoch = batch->epoch};
+  CompletedBatch result{
+      .id = batch->request.id, .samples = batch->count(), .failures = batch->failures(), .epoch = batch->epoch};
   if (batch->order.empty()) {
     run->parts.slots->abandon(*batch->lease);
   } else {
@@ -88,7 +89,8 @@ void Pipeline::State::fail(const BatchPtr& batch, Error error) {
   batch->stop->stop();
   drop_set_aside(batch);
   counters.add(MetricId::batches_failed);
-  FailedBatch result{.id = batch->request.id, .error = std::move(error), .failures = batch->failures()};
+  FailedBatch result{
+      .id = batch->request.id, .samples = batch->count(), .error = std::move(error), .failures = batch->failures()};
   if (batch->epoch) result.stream = batch->epoch->stream;
   hand_over(batch, std::move(result));
   if (batch->outstanding == 0) end(batch);

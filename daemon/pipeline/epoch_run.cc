@@ -25,6 +25,7 @@ std::optional<BatchRequest> EpochRun::next() {
                      .seed = request_.order.seed,
                      .epoch = request_.order.epoch,
                      .on_error = request_.on_error,
+                     .guard = request_.guard,
                      .fidelity = request_.fidelity,
                      .priority = request_.priority,
                      .backend = request_.backend};
@@ -42,10 +43,16 @@ EpochMark EpochRun::mark_after(BatchId batch) const {
 
 void EpochRun::interrupt(Error why) {
   stopped_ = true;
-  if (next_ != end_) interrupted_ = std::move(why);
+  if (next_ != end_ && !interrupted_) interrupted_ = std::move(why);
+}
+
+void EpochRun::break_off(Error why) {
+  stopped_ = true;
+  if (!interrupted_) interrupted_ = std::move(why);
 }
 
 void EpochRun::say_goodbye(BatchSink& sink) const {
+  if (example_) return sink.epoch_given_up(id(), *interrupted_, *example_);
   if (interrupted_) return sink.epoch_failed(id(), *interrupted_);
   sink.epoch_ended(id());
 }
@@ -55,9 +62,23 @@ void EpochRun::ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch
   while (!held_.empty() && held_.begin()->first == delivered_) {
     const auto next = held_.extract(held_.begin());
     ++delivered_;
-    if (const auto* completed = std::get_if<CompletedBatch>(&next.mapped())) sink.completed(*completed);
-    if (const auto* failed = std::get_if<FailedBatch>(&next.mapped())) sink.failed(*failed);
+    if (const auto* completed = std::get_if<CompletedBatch>(&next.mapped())) {
+      sink.completed(*completed);
+      count(completed->samples, completed->failures);
+    }
+    if (const auto* failed = std::get_if<FailedBatch>(&next.mapped())) {
+      sink.failed(*failed);
+      if (failed->failures.size() == failed->samples) count(failed->samples, failed->failures);  // else not by them
+    }
   }
+}
+
+void EpochRun::count(std::uint32_t samples, const std::vector<SampleFailure>& bad) {
+  if (request_.guard == Guard::kOff || interrupted_) return;
+  std::optional<Error> too_many = guard_.count(samples, bad);
+  if (!too_many) return;
+  break_off(*std::move(too_many));
+  example_ = bad.front();
 }
 
 }  // namespace millrace

@@ -10,6 +10,7 @@
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/epoch.h"
+#include "daemon/pipeline/bad_sample_guard.h"
 #include "daemon/plan/epoch_order.h"
 
 namespace millrace {
@@ -29,8 +30,9 @@ class EpochRun {
 
   void stop() { stopped_ = true; }
   void interrupt(Error why);  // stops, and says so at the end unless it has pushed everything
+  void break_off(Error why);  // stops, and says so at the end in any case; of several reasons the first one
 
-  // A batch ended: its result goes to `sink` now, or when those before it have.
+  // A batch ended: its result goes to `sink` now, or when those before it have. Breaks off where the guard says so.
   void ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch, FailedBatch> result);
 
   // Nothing left to push and every result handed over.
@@ -38,12 +40,16 @@ class EpochRun {
   void say_goodbye(BatchSink& sink) const;  // REQUIRES: over()
 
  private:
+  void count(std::uint32_t samples, const std::vector<SampleFailure>& bad);
+
   EpochRequest request_;
   EpochOrder order_;
   std::uint64_t next_ = 0;       // batch to begin
   std::uint64_t end_ = 0;        // one past the last
   std::uint64_t delivered_ = 0;  // all before it are handed over
   bool stopped_ = false;
+  BadSampleGuard guard_;
+  std::optional<SampleFailure> example_;  // of what the guard has found
   std::optional<Error> interrupted_;
   std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>>
       held_;  // finished before their turn; at most one a slot

@@ -21,6 +21,11 @@ Error host_lacks_for_long(const Error& lacking) {
                    "daemon more (LimitNOFILE=, memory)"};
 }
 
+Error root_missing(const Error& missing) {
+  return Error{Code::kUnavailable, missing.message + "; the epoch breaks off, no sample of it counts as bad, and a " +
+                                       "position goes on where it is (set on_error to take such samples for bad ones)"};
+}
+
 Error no_room_in_slot(const BatchRun& batch, std::uint32_t index, Bytes needed) {
   return Error{Code::kExhausted,
                "its " + to_text(batch.samples[index].bytes) + " of pixels do not fit into the session's slots of " +
@@ -128,6 +133,9 @@ void Pipeline::State::fetched(const BatchPtr& batch, std::vector<Fetched> items)
 }
 
 void Pipeline::State::take_all_fetched(const BatchPtr& batch, std::vector<Fetched> items) {
+  const auto missing = std::find_if(items.begin(), items.end(), [](const Fetched& item) { return item.root_missing; });
+  if (missing != items.end() && batch->request.guard == Guard::kOn)
+    return break_off_epoch(batch, missing->image.error());
   std::vector<SampleTask> ready;
   std::optional<Error> lacking;
   for (Fetched& item : items) {
@@ -165,6 +173,15 @@ void Pipeline::State::wait_for_host(const BatchPtr& batch, const Error& lacking)
     queue_for_fetch(waiting);
     feed_fetch();
   });
+}
+
+// Nothing is wrong with a guarded epoch's samples either when their root is not there.
+void Pipeline::State::break_off_epoch(const BatchPtr& batch, const Error& missing) {
+  const Error why = root_missing(missing);
+  for (const auto& epoch : find(batch->session)->epochs) {
+    if (epoch->id() == batch->epoch->stream) epoch->break_off(why);
+  }
+  fail(batch, why);
 }
 
 // A packed batch that waits for sizes holds no bytes meanwhile: over the budget nothing is read, so it would wait for

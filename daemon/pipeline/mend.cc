@@ -4,15 +4,25 @@
 #include <cstring>
 #include <numeric>
 
+#include "daemon/pipeline/bad_sample_guard.h"
 #include "proto/shm/segment_layout.h"
 
 namespace millrace {
 namespace {
 
+std::string named(const SampleFailure& failure) {
+  return "sample " + std::to_string(failure.index) + " (" + failure.source + "): " + failure.error.message;
+}
+
 Error failed_by(const SampleFailure& failure) {
-  return Error{failure.error.code, "sample " + std::to_string(failure.index) + " (" + failure.source +
-                                       "): " + failure.error.message +
-                                       "; the batch's on_error is fail (skip, zero or substitute keep the others)"};
+  return Error{failure.error.code,
+               named(failure) + "; the batch's on_error is fail (skip, zero or substitute keep the others)"};
+}
+
+Error no_stand_in(const SampleFailure& failure) {
+  return Error{failure.error.code, named(failure) +
+                                       "; no other sample of the batch is good, so none can stand in: its " +
+                                       "on_error is substitute (skip leaves bad ones out, zero blanks them)"};
 }
 
 void keep_all(BatchRun& batch) {
@@ -85,7 +95,7 @@ Result<std::vector<RepairStep>> substitute_bad(BatchRun& batch) {
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     if (!batch.samples[i].error) continue;
     const std::uint32_t other = stand_in(batch, i);
-    if (other == batch.count()) return failed_by(batch.failure(i));
+    if (other == batch.count()) return no_stand_in(batch.failure(i));
     if (batch.one_size) {
       place_unreadable(batch, i);
       steps.push_back(RepairStep{pixels_of(batch, i), pixels_of(batch, other)});
@@ -175,6 +185,8 @@ Result<std::vector<RepairStep>> mend(BatchRun& batch) {
     keep_all(batch);
     return std::vector<RepairStep>{};
   }
+  const bool none_good = std::all_of(first, batch.samples.end(), bad) && first == batch.samples.begin();
+  if (none_good && batch.request.guard == Guard::kOn) return BadSampleGuard::none_good(batch.count(), batch.failure(0));
   switch (batch.request.on_error) {
     case OnError::kFail:
       return failed_by(batch.failure(static_cast<std::uint32_t>(first - batch.samples.begin())));

@@ -14,7 +14,8 @@
 namespace millrace {
 
 // Sets batch.order and batch.tensor, moves or shares pixels where the policy needs it: the steps that a backend has
-// still to carry out on the slot's memory. An error fails the batch (on_error fail, or nothing to substitute).
+// still to carry out on the slot's memory. An error fails the batch (on_error fail, nothing to substitute, or
+// nothing good under the guard).
 Result<std::vector<RepairStep>> mend(BatchRun& batch);
 
 // Writes one record a sample of batch.order behind the tensor. `backends`: their names, by position.

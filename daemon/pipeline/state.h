@@ -83,6 +83,7 @@ struct Pipeline::State {
   Result<void> place_packed(BatchRun& batch, std::vector<SampleTask>& ready);
   void queue_for_fetch(const BatchPtr& batch);
   void wait_for_host(const BatchPtr& batch, const Error& lacking);
+  void break_off_epoch(const BatchPtr& batch, const Error& missing);
   void drop_kept(BatchRun& batch);
   void forget_encoded(const EncodedImage& image);
 

@@ -84,6 +84,7 @@ v1::ServerMessage completed_message(const CompletedBatch& batch) {
   completed.set_batch_id(raw(batch.id));
   if (batch.tensor) write_handle(*batch.tensor, *completed.mutable_handle());
   write_errors(batch.failures, *completed.mutable_errors());
+  completed.set_bad(static_cast<std::uint32_t>(batch.failures.size()));
   if (batch.epoch) {
     completed.set_stream_id(raw(batch.epoch->stream));
     completed.set_position(position_token(*batch.epoch));
@@ -98,6 +99,7 @@ v1::ServerMessage failed_message(const FailedBatch& batch) {
   if (batch.stream) failed.set_epoch_stream_id(raw(*batch.stream));
   write_reason(batch.error, failed);
   write_errors(batch.failures, *failed.mutable_errors());
+  failed.set_bad(static_cast<std::uint32_t>(batch.failures.size()));
   return message;
 }
 
@@ -117,6 +119,12 @@ v1::ServerMessage epoch_failed_message(EpochStreamId stream, const Error& error)
   v1::Failed& failed = *message.mutable_failed();
   failed.set_stream_id(raw(stream));
   write_reason(error, failed);
+  return message;
+}
+
+v1::ServerMessage epoch_given_up_message(EpochStreamId stream, const Error& error, const SampleFailure& example) {
+  v1::ServerMessage message = epoch_failed_message(stream, error);
+  write_error(example, *message.mutable_failed()->add_errors());
   return message;
 }
 

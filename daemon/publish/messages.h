@@ -19,6 +19,7 @@ v1::ServerMessage failed_message(const FailedBatch& batch);
 v1::ServerMessage epoch_started_message(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
                                         std::uint64_t samples);
 v1::ServerMessage epoch_failed_message(EpochStreamId stream, const Error& error);
+v1::ServerMessage epoch_given_up_message(EpochStreamId stream, const Error& error, const SampleFailure& example);
 v1::ServerMessage epoch_ended_message(EpochStreamId stream);
 
 // The token that resumes the epoch after `mark`.

@@ -41,6 +41,10 @@ void Publisher::epoch_failed(EpochStreamId stream, const Error& error) {
   send(epoch_failed_message(stream, error));
 }
 
+void Publisher::epoch_given_up(EpochStreamId stream, const Error& error, const SampleFailure& example) {
+  send(epoch_given_up_message(stream, error, example));
+}
+
 void Publisher::epoch_ended(EpochStreamId stream) {
   send(epoch_ended_message(stream));
 }

@@ -40,6 +40,7 @@ class Publisher final : public BatchSink {
   void epoch_started(EpochStreamId stream, std::uint64_t batches, std::uint64_t first_batch,
                      std::uint64_t samples) override;
   void epoch_failed(EpochStreamId stream, const Error& error) override;
+  void epoch_given_up(EpochStreamId stream, const Error& error, const SampleFailure& example) override;
   void epoch_ended(EpochStreamId stream) override;
 
   const PublishedCounts& counts() const { return counts_; }

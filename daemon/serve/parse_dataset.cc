@@ -77,6 +77,16 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
   return then.next_batch();
 }
 
+// Unless the client chooses: what keeps every batch that has a good sample, in its full size where the order is random
+// anyway. The guard then says when that is too much.
+Result<void> choose_on_error(const v1::StartEpoch& request, EpochRequest& epoch) {
+  MILLRACE_TRY(epoch.on_error, parse_on_error(request.on_error()));
+  if (request.on_error() != v1::ON_ERROR_UNSPECIFIED) return {};
+  epoch.on_error = request.shuffle() ? OnError::kSubstitute : OnError::kSkip;
+  epoch.guard = Guard::kOn;
+  return {};
+}
+
 Result<void> check_extension(const std::string& extension) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   if (!extension.empty() && extension.size() <= kMaxExtensionBytes &&
@@ -112,7 +122,7 @@ Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limi
   MILLRACE_TRY_IN("recipe", const Recipe recipe, parse_recipe(request.recipe()));
   epoch.recipe = std::make_shared<const Recipe>(recipe);
   MILLRACE_TRY(epoch.order, parse_order(request, *epoch.dataset, limits));
-  MILLRACE_TRY(epoch.on_error, parse_on_error(request.on_error()));
+  MILLRACE_TRY_VOID(choose_on_error(request, epoch));
   MILLRACE_TRY(epoch.fidelity, parse_fidelity(request.fidelity()));
   MILLRACE_TRY(epoch.priority, parse_priority(request.priority()));
   MILLRACE_TRY_VOID(check_backend(request.backend()));

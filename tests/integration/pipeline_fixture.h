@@ -27,6 +27,7 @@ class CollectingSink : public BatchSink {
   void failed(const FailedBatch& batch) override { keep(failed_, batch); }
   void epoch_started(EpochStreamId, std::uint64_t, std::uint64_t, std::uint64_t) override {}
   void epoch_failed(EpochStreamId, const Error& error) override { keep(epoch_errors_, error); }
+  void epoch_given_up(EpochStreamId, const Error& error, const SampleFailure&) override { keep(epoch_errors_, error); }
   void epoch_ended(EpochStreamId stream) override { keep(ended_, stream); }
 
   CompletedBatch wait_completed() { return wait(completed_); }

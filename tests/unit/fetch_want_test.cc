@@ -67,6 +67,21 @@ TEST_CASE("files are read by spare descriptors where others have taken the last 
   }
 }
 
+TEST_CASE("what lies beneath a root that is not there is told apart from a file that is not", "[fetch]") {
+  Fixture fixture;
+  Counters counters;
+  const std::string gone = fixture.folder / "gone";
+  std::filesystem::create_directory(fixture.folder / "here");
+  fixture.fetcher = *Fetcher::create({.roots = {fixture.folder / "here", gone}, .threads = 1}, counters);
+
+  const auto items = fixture.fetch({PathSource{gone + "/a.jpg"}, PathSource{fixture.folder / "here/a.jpg"},
+                                    PathSource{"/elsewhere/a.jpg"}, InlineSource{"no picture"}});
+
+  REQUIRE(items[0].root_missing);
+  REQUIRE_THAT(items[0].image.error().message, Catch::Contains(gone));
+  for (std::size_t i = 1; i < items.size(); ++i) REQUIRE_FALSE(items[i].root_missing);
+}
+
 TEST_CASE("without any descriptor a file is not bad but to be asked for later", "[fetch]") {
   Fixture fixture;
   const std::vector<SampleSource> sources = fixture.files();

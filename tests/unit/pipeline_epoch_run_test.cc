@@ -13,6 +13,9 @@ struct Recorder : BatchSink {
     started = {batches, first};
   }
   void epoch_failed(EpochStreamId, const Error& error) override { goodbye = error.message; }
+  void epoch_given_up(EpochStreamId, const Error& error, const SampleFailure& example) override {
+    goodbye = example.path + ": " + error.message;
+  }
   void epoch_ended(EpochStreamId) override { goodbye = "ended"; }
 
   std::vector<std::uint64_t> ids;
@@ -28,10 +31,12 @@ std::shared_ptr<const Dataset> dataset_of(std::uint32_t samples) {
                                    std::vector<std::string>{"a", "b", "c"}, 42);
 }
 
-EpochRun epoch_of(std::uint32_t samples, std::uint32_t batch_size, std::uint64_t first_batch = 0) {
+EpochRun epoch_of(std::uint32_t samples, std::uint32_t batch_size, std::uint64_t first_batch = 0,
+                  Guard guard = Guard::kOff) {
   EpochRequest request{.id = EpochStreamId{5}, .dataset = dataset_of(samples), .recipe = std::make_shared<Recipe>()};
   request.order = EpochOrderSpec{.samples = samples, .batch_size = batch_size};
   request.first_batch = first_batch;
+  request.guard = guard;
   EpochOrder order = *EpochOrder::create(request.order);
   return EpochRun(std::move(request), std::move(order));
 }
@@ -98,6 +103,86 @@ TEST_CASE("an interrupted epoch says why, a finished one only that it ended", "[
   finished.interrupt(Error{Code::kUnavailable, "stopping"});
   finished.say_goodbye(sink);
   REQUIRE(sink.goodbye == "ended");
+}
+
+// Of 500 samples of which the first `bad` are.
+CompletedBatch half_a_thousand(std::uint64_t id, std::uint32_t bad) {
+  CompletedBatch batch{.id = BatchId{id}, .samples = 500};
+  for (std::uint32_t i = 0; i < bad; ++i)
+    batch.failures.push_back({.index = i, .path = "/data/" + std::to_string(i), .error = {Code::kInvalid, "broken"}});
+  return batch;
+}
+
+TEST_CASE("a guarded epoch with too many bad samples begins no batch any more and fails after those under way",
+          "[pipeline]") {
+  EpochRun epoch = epoch_of(5'000, 500, 0, Guard::kOn);
+  for (int i = 0; i < 3; ++i) epoch.next();
+  Recorder sink;
+
+  epoch.ended(sink, BatchId{0}, half_a_thousand(0, 40));
+  REQUIRE(epoch.next());
+  epoch.ended(sink, BatchId{1}, half_a_thousand(1, 40));
+  REQUIRE_FALSE(epoch.next());
+  epoch.interrupt(Error{Code::kUnavailable, "stopping"});
+  REQUIRE_FALSE(epoch.over());
+  epoch.ended(sink, BatchId{2}, half_a_thousand(2, 500));
+  epoch.ended(sink, BatchId{3}, half_a_thousand(3, 500));
+  REQUIRE(epoch.over());
+  epoch.say_goodbye(sink);
+
+  REQUIRE(sink.ids == std::vector<std::uint64_t>{0, 1, 2, 3});
+  REQUIRE_THAT(sink.goodbye, Catch::StartsWith("/data/0: 80 of the epoch's 1000 samples so far are bad"));
+}
+
+TEST_CASE("a guarded epoch whose last batch is one too many fails, too", "[pipeline]") {
+  EpochRun epoch = epoch_of(1'000, 500, 0, Guard::kOn);
+  for (int i = 0; i < 2; ++i) epoch.next();
+  Recorder sink;
+
+  epoch.ended(sink, BatchId{0}, half_a_thousand(0, 0));
+  epoch.ended(sink, BatchId{1}, half_a_thousand(1, 51));
+  epoch.say_goodbye(sink);
+
+  REQUIRE_THAT(sink.goodbye, Catch::Contains("51 of the epoch's 1000"));
+}
+
+TEST_CASE("a batch that failed without a good sample counts, one that failed for another reason does not",
+          "[pipeline]") {
+  EpochRun epoch = epoch_of(5'000, 500, 0, Guard::kOn);
+  for (int i = 0; i < 4; ++i) epoch.next();
+  Recorder sink;
+  const auto failed = [](const CompletedBatch& batch) {
+    return FailedBatch{.id = batch.id, .samples = 500, .error = {Code::kInvalid, "failed"}, .failures = batch.failures};
+  };
+
+  epoch.ended(sink, BatchId{0}, failed(half_a_thousand(0, 499)));
+  epoch.ended(sink, BatchId{1}, half_a_thousand(1, 0));
+  epoch.ended(sink, BatchId{2}, half_a_thousand(2, 0));
+  REQUIRE(epoch.next());
+  epoch.ended(sink, BatchId{3}, failed(half_a_thousand(3, 500)));
+
+  REQUIRE_FALSE(epoch.next());
+}
+
+TEST_CASE("an epoch whose on_error was chosen has no guard", "[pipeline]") {
+  EpochRun epoch = epoch_of(5'000, 500);
+  for (int i = 0; i < 2; ++i) epoch.next();
+  Recorder sink;
+
+  epoch.ended(sink, BatchId{0}, half_a_thousand(0, 500));
+  epoch.ended(sink, BatchId{1}, half_a_thousand(1, 500));
+
+  REQUIRE(epoch.next());
+}
+
+TEST_CASE("a resumed epoch counts its bad samples anew", "[pipeline]") {
+  EpochRun epoch = epoch_of(5'000, 500, 2, Guard::kOn);
+  for (int i = 0; i < 2; ++i) epoch.next();
+  Recorder sink;
+
+  epoch.ended(sink, BatchId{2}, half_a_thousand(2, 499));
+
+  REQUIRE(epoch.next());
 }
 
 }  // namespace

@@ -212,7 +212,26 @@ TEST_CASE("on_error substitute takes the nearest good sample before, else after"
 TEST_CASE("on_error substitute fails when no sample is good", "[pipeline]") {
   Fixture fixture(OnError::kSubstitute, {0, 1, 2, 3});
 
-  REQUIRE_FALSE(mend(fixture.batch).has_value());
+  const auto steps = mend(fixture.batch);
+
+  REQUIRE_FALSE(steps.has_value());
+  REQUIRE_THAT(steps.error().message,
+               Catch::Contains("sample 0 (/x/0): broken") && Catch::Contains("none can stand in"));
+  REQUIRE_THAT(steps.error().message, !Catch::Contains("is fail"));
+}
+
+TEST_CASE("under the guard a batch without a good sample fails, whatever becomes of bad ones", "[pipeline]") {
+  const auto on_error = GENERATE(OnError::kSkip, OnError::kSubstitute);
+  const auto packing = GENERATE(Packing::kOneSize, Packing::kPacked);
+  Fixture none(on_error, {0, 1, 2, 3}, 4, packing);
+  Fixture one(on_error, {0, 1, 3}, 4, packing);
+  none.batch.request.guard = one.batch.request.guard = Guard::kOn;
+
+  const auto steps = mend(none.batch);
+
+  REQUIRE_THAT(steps.error().message,
+               Catch::Contains("4 of the batch's 4 samples are bad") && Catch::Contains("/x/0: broken"));
+  REQUIRE(mend(one.batch).has_value());
 }
 
 }  // namespace

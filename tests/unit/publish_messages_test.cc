@@ -127,6 +127,8 @@ TEST_CASE("a thousand failures are listed and the rest is counted", "[publish]")
   REQUIRE(message.failed().errors_size() == 1'001);
   CHECK(message.failed().errors(1'000).index() == 1'000);
   CHECK_THAT(message.failed().errors(1'000).message(), Catch::Contains("4000 in all"));
+  CHECK(message.failed().bad() == 5'000);
+  CHECK(completed_message({.failures = batch.failures}).completed().bad() == 5'000);
 }
 
 TEST_CASE("failures with long names stay within what a client accepts in one message", "[publish]") {
@@ -164,4 +166,9 @@ TEST_CASE("an epoch's begin, failure and end name its stream", "[publish]") {
   CHECK(epoch_failed_message(stream, Error{Code::kNotFound, "no"}).failed().stream_id() == 7);
   CHECK(epoch_failed_message(stream, Error{Code::kNotFound, "no"}).failed().code() == "NOT_FOUND");
   CHECK(epoch_ended_message(stream).epoch_ended().stream_id() == 7);
+  const v1::Failed given_up = epoch_given_up_message(stream, Error{Code::kNotFound, "no"}, failure(3)).failed();
+  CHECK(given_up.stream_id() == 7);
+  CHECK(given_up.message() == "no");
+  REQUIRE(given_up.errors_size() == 1);
+  CHECK(given_up.errors(0).index() == 3);
 }

@@ -82,6 +82,41 @@ TEST_CASE("a malformed epoch is refused with the name of its field", "[serve]") 
   }
 }
 
+TEST_CASE("an epoch without on_error gets the default of its order, under the guard", "[serve]") {
+  const Tables tables;
+  v1::ClientMessage shuffled = good_epoch(), in_order = good_epoch();
+  shuffled.mutable_start_epoch()->set_shuffle(true);
+  in_order.mutable_start_epoch()->set_shuffle(false);
+
+  const auto first = std::get<EpochRequest>(tables.parse(shuffled));
+  const auto second = std::get<EpochRequest>(tables.parse(in_order));
+
+  CHECK(first.on_error == OnError::kSubstitute);
+  CHECK(first.guard == Guard::kOn);
+  CHECK(second.on_error == OnError::kSkip);
+  CHECK(second.guard == Guard::kOn);
+}
+
+TEST_CASE("an on_error that is set is what it says, without the guard; a batch has none either", "[serve]") {
+  const Tables tables;
+  const std::vector<std::pair<v1::OnError, OnError>> table{{v1::ON_ERROR_FAIL, OnError::kFail},
+                                                           {v1::ON_ERROR_SKIP, OnError::kSkip},
+                                                           {v1::ON_ERROR_ZERO, OnError::kZero},
+                                                           {v1::ON_ERROR_SUBSTITUTE, OnError::kSubstitute}};
+  for (const auto& [set, expected] : table) {
+    v1::ClientMessage message = good_epoch();
+    message.mutable_start_epoch()->set_on_error(set);
+
+    const auto epoch = std::get<EpochRequest>(tables.parse(message));
+
+    CHECK(epoch.on_error == expected);
+    CHECK(epoch.guard == Guard::kOff);
+  }
+  const auto batch = std::get<BatchRequest>(tables.parse(good_submit()));
+  CHECK(batch.on_error == OnError::kFail);
+  CHECK(batch.guard == Guard::kOff);
+}
+
 TEST_CASE("a position token resumes the epoch that it was taken from", "[serve]") {
   const Tables tables;
   v1::ClientMessage message = good_epoch();

@@ -1,0 +1,31 @@
+#include "daemon/pipeline/bad_sample_guard.h"
+
+#include <string>
+
+namespace millrace {
+namespace {
+
+std::string for_example(const SampleFailure& example) {
+  return ", for example " + example.source + ": " + example.error.message +
+         ". A wrong root or a disk that is not mounted looks like this: mend the files, or set on_error to ";
+}
+
+}  // namespace
+
+Error BadSampleGuard::none_good(std::uint64_t samples, const SampleFailure& example) {
+  const std::string all = std::to_string(samples);
+  return Error{example.error.code, all + " of the batch's " + all +
+                                       (samples == 1 ? " sample is bad" : " samples are bad") + for_example(example) +
+                                       "skip or zero to go on all the same"};
+}
+
+std::optional<Error> BadSampleGuard::count(std::uint64_t samples, std::span<const SampleFailure> bad) {
+  samples_ += samples;
+  bad_ += bad.size();
+  if (bad.empty() || samples_ < kEnoughToTell || bad_ * kOneIn <= samples_) return std::nullopt;
+  return Error{bad.front().error.code, std::to_string(bad_) + " of the epoch's " + std::to_string(samples_) +
+                                           " samples so far are bad, more than one in " + std::to_string(kOneIn) +
+                                           for_example(bad.front()) + "skip, zero or substitute to go on all the same"};
+}
+
+}  // namespace millrace
