@@ -63,7 +63,7 @@ Result<void> go_through(Epoch& epoch, std::uint64_t total, const char* title, Ou
     if (!*batch) break;
     if ((*batch)->failure) return *(*batch)->failure;
     outcome.images += (*batch)->tensor.samples();
-    outcome.bad += (*batch)->errors.size();
+    outcome.bad += (*batch)->bad;
     deadline = Clock::now() + kPatience;
     progress.update({.title = title,
                      .done = outcome.images,

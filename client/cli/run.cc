@@ -37,7 +37,7 @@ struct Options {
   std::uint32_t slots = 3;  // three of 64 images fit the 64 MiB of shared memory that a container has
   std::uint64_t epochs = 1;
   std::uint64_t limit = 0;
-  std::string on_error = "skip";
+  std::optional<std::string> on_error;
   std::string fidelity = "exact";
   std::string backend;
   std::string position;
@@ -134,7 +134,7 @@ Result<void> Run::run_epoch(Session& session, const Dataset& dataset, const RunP
   EpochOptions order = options_.order;
   order.epoch = from.epoch;
   order.position = from.token;
-  order.on_error = kOnError.at(options_.on_error);
+  if (options_.on_error) order.on_error = kOnError.at(*options_.on_error);
   order.fidelity = kFidelity.at(options_.fidelity);
   order.backend = options_.backend;
   order.batches = (options_.limit + options_.batch - 1) / options_.batch;
@@ -235,10 +235,10 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option("--dataset", options->dataset, "the folder; folders in it are the classes")->required();
   command
       ->add_option("--on-error", options->on_error,
-                   "what becomes of a bad sample: skip, zero, substitute, or fail the run")
+                   "what becomes of a bad sample: skip, zero, substitute, or fail the run (default: substitute with "
+                   "--shuffle, else skip, as long as bad ones are the exception)")
       ->check(CLI::IsMember(kOnError).description(""))
-      ->type_name("skip|fail|zero|substitute")
-      ->capture_default_str();
+      ->type_name("skip|fail|zero|substitute");
   command->add_option("--fidelity", options->fidelity, "Pillow's pixels bit by bit, or nearly those in less time")
       ->check(CLI::IsMember(kFidelity).description(""))
       ->type_name("exact|fast")
@@ -257,7 +257,9 @@ void add_run(CLI::App& app, Chosen& chosen) {
   add_order_options(*command, *options);
   add_connection_options(*command, options->connection);
   command->footer(
-      "Bad samples go to stderr with path and reason, and do not change the exit code unless --on-error fail.\n"
+      "Bad samples go to stderr with path and reason. They do not change the exit code unless --on-error is fail, or\n"
+      "is left out and a batch has no good sample, or more than one sample in 20 is bad after at least 1,000: a wrong\n"
+      "folder or a disk that is not mounted looks like that.\n"
       "Examples:\n"
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"

@@ -20,8 +20,8 @@ void RunReport::add(const Batch& batch, Progress& progress) {
   }
   if (batch.errors.empty()) return;
   progress.clear();
+  bad_ += batch.bad;
   for (const SampleError& error : batch.errors) {
-    ++bad_;
     if (shown_.size() >= kShownMost) continue;
     std::fprintf(stderr, "millrace: bad sample: %s: %s\n", printable(error.source).c_str(),
                  printable(error.error.message).c_str());

@@ -29,11 +29,8 @@ millrace::Result<void> train(const char* folder, const char* position_file, std:
                                     .batch = 32,
                                     .recipe = millrace::Recipe::train(224).normalised(millrace::DType::kFloat32)}));
   MILLRACE_TRY(const auto dataset, session.open_dataset(folder, {.extensions = {"jpg", "jpeg", "png", "webp"}}));
-  auto epoch = session.epoch(dataset, {.seed = 17,
-                                       .shuffle = true,
-                                       .on_error = millrace::OnError::kSubstitute,
-                                       .position = read_file(position_file),
-                                       .batches = batches});
+  auto epoch =
+      session.epoch(dataset, {.seed = 17, .shuffle = true, .position = read_file(position_file), .batches = batches});
   MILLRACE_TRY(const auto shape, epoch.shape());
   std::printf("%llu batches, beginning at %llu\n", static_cast<unsigned long long>(shape.batches),
               static_cast<unsigned long long>(shape.first_batch));

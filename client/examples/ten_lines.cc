@@ -7,7 +7,7 @@ millrace::Result<void> train(const char* folder) {
   MILLRACE_TRY(auto client, millrace::Client::connect());
   MILLRACE_TRY(auto session, client.open_session({.batch = 64, .recipe = millrace::Recipe::train(224)}));
   MILLRACE_TRY(auto dataset, session.open_dataset(folder));
-  auto epoch = session.epoch(dataset, {.shuffle = true, .on_error = millrace::OnError::kSkip});
+  auto epoch = session.epoch(dataset, {.shuffle = true});
   for (const millrace::Batch& batch : epoch) {
     const auto pixels = batch.tensor.data();  // uint8, N x 3 x 224 x 224, mapped, not copied
     std::printf("%zu images, %zu bytes, %zu bad\n", batch.tensor.samples(), pixels.size(), batch.errors.size());

@@ -32,6 +32,7 @@ Epoch& Epoch::operator=(Epoch&& other) noexcept {
   stream_ = other.stream_;
   timeout_ = other.timeout_;
   position_ = std::move(other.position_);
+  bad_ = other.bad_;
   current_ = std::move(other.current_);
   result_ = std::move(other.result_);
   return *this;
@@ -48,6 +49,7 @@ Result<EpochShape> Epoch::shape(std::chrono::milliseconds timeout) {
 Result<std::optional<Batch>> Epoch::next(std::chrono::milliseconds timeout) {
   auto batch = core_->wait(deadline_after(timeout), "epoch", [this] { return core_->inbox().take_of_epoch(stream_); });
   if (batch && *batch && !(*batch)->position.empty()) position_ = (*batch)->position;
+  if (batch && *batch && !(*batch)->failure) bad_ += (*batch)->bad;
   return batch;
 }
 

@@ -8,6 +8,15 @@
 
 namespace millrace {
 inline namespace client {
+namespace {
+
+// Older daemons only list them.
+template <class Ended>
+std::uint64_t bad_in(const Ended& batch) {
+  return std::max(static_cast<std::uint64_t>(batch.bad()), static_cast<std::uint64_t>(batch.errors_size()));
+}
+
+}  // namespace
 
 void Inbox::deliver(v1::ServerMessage& message) {
   switch (message.message_case()) {
@@ -54,6 +63,7 @@ void Inbox::deliver(v1::ServerMessage& message) {
 void Inbox::deliver(v1::Completed& completed) {
   Batch batch{.id = completed.batch_id(),
               .errors = from_message(completed.errors()),
+              .bad = bad_in(completed),
               .position = std::move(*completed.mutable_position())};
   if (completed.has_handle()) {
     auto view = view_of(completed.handle(), holding_, wire_);
@@ -70,7 +80,10 @@ void Inbox::deliver(v1::Failed& failed) {
   Error error{code_from_name(failed.code()), std::move(*failed.mutable_message())};
   switch (failed.subject_case()) {
     case v1::Failed::kBatchId: {
-      Batch batch{.id = failed.batch_id(), .errors = from_message(failed.errors()), .failure = std::move(error)};
+      Batch batch{.id = failed.batch_id(),
+                  .errors = from_message(failed.errors()),
+                  .bad = bad_in(failed),
+                  .failure = std::move(error)};
       return deliver_batch(failed.epoch_stream_id(), batch);
     }
     case v1::Failed::kDatasetId: {

@@ -173,7 +173,7 @@ v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, con
   out.set_rank(options.rank);
   out.set_world_size(options.world_size);
   out.set_shard_tail(shifted<v1::ShardTail>(options.shard_tail));
-  out.set_on_error(shifted<v1::OnError>(options.on_error));
+  if (options.on_error) out.set_on_error(shifted<v1::OnError>(*options.on_error));
   out.set_fidelity(shifted<v1::Fidelity>(options.fidelity));
   out.set_priority(shifted<v1::Priority>(options.priority));
   out.set_position(options.position);

@@ -217,3 +217,32 @@ TEST_CASE("an epoch that is dropped is stopped, and its late batches release the
   REQUIRE(fixture.daemon.next_message().has_submit());
   REQUIRE(fixture.daemon.next_message().release().slot() == 3);
 }
+
+TEST_CASE("an epoch leaves on_error to the daemon unless it is told", "[client]") {
+  Fixture fixture;
+
+  Epoch epoch = fixture.begin({.shuffle = true});
+
+  REQUIRE(fixture.start.on_error() == v1::ON_ERROR_UNSPECIFIED);
+}
+
+TEST_CASE("an epoch counts the bad images of the batches that came, listed or not, failed ones left out", "[client]") {
+  Fixture fixture;
+  Epoch epoch = fixture.begin();
+  v1::ServerMessage listed = fixture.epoch_batch(0, 0), many = fixture.epoch_batch(1, 1), failed;
+  listed.mutable_completed()->add_errors();  // as a daemon that does not count
+  many.mutable_completed()->add_errors();
+  many.mutable_completed()->set_bad(3'000);
+  failed.mutable_failed()->set_batch_id(2);
+  failed.mutable_failed()->set_epoch_stream_id(fixture.start.stream_id());
+  failed.mutable_failed()->add_errors();
+  failed.mutable_failed()->set_bad(16);
+  for (const v1::ServerMessage& message : {listed, many, failed}) fixture.daemon.send(message);
+
+  std::vector<std::uint64_t> bad;
+  for (int i = 0; i < 3; ++i) bad.push_back((*epoch.next(5s))->bad);
+  const Epoch moved = std::move(epoch);
+
+  REQUIRE(bad == std::vector<std::uint64_t>{1, 3'000, 16});
+  REQUIRE(moved.bad() == 3'001);
+}

@@ -72,7 +72,8 @@ struct SampleError {
 struct Batch {
   std::uint64_t id = 0;               // Ticket::batch, or the batch's number in its epoch
   TensorView tensor{};                // empty: the batch failed, or no sample of it was left
-  std::vector<SampleError> errors{};  // bad samples
+  std::vector<SampleError> errors{};  // bad samples; of very many the first ones
+  std::uint64_t bad = 0;              // how many are bad
   std::optional<Error> failure{};     // why the whole batch came to nothing
   std::string position{};             // of an epoch: EpochOptions::position to go on after this batch
 };

@@ -2,7 +2,7 @@
 // free slots.
 //
 //   MILLRACE_TRY(auto dataset, session.open_dataset("/data/imagenet/train"));
-//   auto epoch = session.epoch(dataset, {.batch = 64, .shuffle = true, .on_error = OnError::kSkip});
+//   auto epoch = session.epoch(dataset, {.batch = 64, .shuffle = true});
 //   for (Batch& batch : epoch) train(batch.tensor);
 //   MILLRACE_TRY_VOID(epoch.result());   // the loop also ends on an error
 #pragma once
@@ -72,7 +72,11 @@ struct EpochOptions {
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
   ShardTail shard_tail = ShardTail::kPad;
-  OnError on_error = OnError::kFail;
+  // nullopt: kSubstitute with shuffle, else kSkip, as long as bad images are the exception. A batch without a good one
+  // fails, and so does the epoch once more than one image in 20 is bad, after at least 1,000: a wrong root or a disk
+  // that is not mounted looks like that. Where a position goes on the count begins anew. A missing root of the daemon's
+  // ends the epoch with kUnavailable. A value does what it says, however many are bad.
+  std::optional<OnError> on_error{};
   Fidelity fidelity = Fidelity::kExact;
   Priority priority = Priority::kNormal;
   std::string position{};  // resume after the batch that carried it; empty: from the start
@@ -99,12 +103,15 @@ class MILLRACE_API Epoch {
   Result<EpochShape> shape(std::chrono::milliseconds timeout = kPatience);
 
   // The next batch in order; nullopt at the epoch's end. A failed batch comes with Batch::failure and the epoch goes
-  // on.
+  // on. An error says why the epoch cannot: too many bad images, a missing root, a daemon that is gone.
   Result<std::optional<Batch>> next(std::chrono::milliseconds timeout = kPatience);
 
   // After the batch that came last: EpochOptions::position to go on after it, in this process or another. Empty before
   // the first.
   const std::string& position() const noexcept { return position_; }
+
+  // Bad images of the batches that came, failed ones left out. Batch::errors says which and why.
+  std::uint64_t bad() const noexcept { return bad_; }
 
   void stop() noexcept;  // idempotent; no batch comes after it
 
@@ -137,6 +144,7 @@ class MILLRACE_API Epoch {
   std::uint64_t stream_ = 0;
   std::chrono::milliseconds timeout_{};
   std::string position_;
+  std::uint64_t bad_ = 0;
   std::optional<Batch> current_;  // of the loop
   Result<void> result_;
 };
