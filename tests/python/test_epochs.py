@@ -149,7 +149,7 @@ def test_bad_files_fail_one_batch_or_are_skipped(session: millrace.Session, fold
         good = (folder / "ant" / f"{number:04d}.png").read_bytes()
         (broken / f"{number:04d}.png").write_bytes(good[:60] if number == 5 else good)
 
-    epoch = session.dataset(broken).epoch(batch=4)
+    epoch = session.dataset(broken).epoch(batch=4, on_error="fail")
     lengths = [len(next(epoch))]
     with pytest.raises(millrace.SampleFailed, match=r"0005\.png") as caught:
         next(epoch)

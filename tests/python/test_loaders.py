@@ -239,10 +239,10 @@ def test_bad_files(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     for number in range(12):
         (broken / "ant" / f"{number:02d}.png").write_bytes(b"bad" if 4 <= number < 9 else png(number))
     options: dict[str, Any] = {"batch_size": 4, "address": daemon.address}
-    with millrace.numpy.Loader(broken, OWN_SIZE, on_error="skip", **options) as loader:
+    with millrace.numpy.Loader(broken, OWN_SIZE, on_error="skip", **options) as loader, pytest.warns(millrace.BadImageWarning):
         assert [len(labels) for _, labels in loader] == [4, 3]  # nothing is left of the second
     with (
-        millrace.numpy.Loader(broken, OWN_SIZE, **options) as loader,
+        millrace.numpy.Loader(broken, OWN_SIZE, on_error="fail", **options) as loader,
         pytest.raises(millrace.SampleFailed, match=r"0[4-7]\.png"),  # whichever of its batch is found first
     ):
         ids_of(loader)

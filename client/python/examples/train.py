@@ -65,7 +65,7 @@ def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.tor
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # ranks share a daemon that runs before them
         stack.enter_context(millrace.serve(given.folder, reuse=True))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
-    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, on_error="substitute", **options)
+    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, **options)
     return stack.enter_context(loader)
 
 

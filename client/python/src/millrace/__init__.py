@@ -10,6 +10,7 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 
 from importlib.metadata import version as _version
 
+from millrace._bad_images import BadImageWarning
 from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
 from millrace.dataset import Dataset
@@ -58,6 +59,7 @@ from millrace.tensor import Tensor
 __version__ = _version("millrace")
 
 __all__ = [
+    "BadImageWarning",
     "Batch",
     "BoundedSides",
     "Box",

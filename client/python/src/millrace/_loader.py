@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
+from millrace._bad_images import BadImages
 from millrace._messages import path_text
 from millrace._position import for_rank
 from millrace.batch import Batch
@@ -76,7 +77,7 @@ class BaseLoader(Generic[Item]):
         drop_last: bool = False,
         shard_tail: ShardTail = "pad",
         dtype: DType | None = None,
-        on_error: OnError = "fail",
+        on_error: OnError | None = None,
         fidelity: Fidelity = "exact",
         slots: int = 4,
         address: str | os.PathLike[str] | None = None,
@@ -100,7 +101,9 @@ class BaseLoader(Generic[Item]):
             shard_tail: what becomes of samples that do not divide by the world size: ``pad``, ``drop`` or ``uneven`` (``Session.epoch``).
             dtype: of the images, instead of the transform's: ``uint8``, ``float16``, ``bfloat16`` or ``float32``.
             on_error: what a bad image does: ``fail`` raises ``SampleFailed`` and ends the loop, ``skip`` leaves it out, ``zero`` blanks it,
-                ``substitute`` another.
+                ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
+                batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
+                at least 1,000. Each bad file is one ``BadImageWarning``, up to 20; ``bad`` counts them.
             fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
             slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
             address: of the daemon; None: as ``millrace.connect``.
@@ -141,6 +144,7 @@ class BaseLoader(Generic[Item]):
         }
         self.batch: Batch | None = None
         """What the loop has got last, with ids, boxes, errors, ...; its slot is given back when the next one is asked for."""
+        self._bad = BadImages()
         self._session: Session | None = None
         self._dataset: Dataset | None = None
         self._running: weakref.ref[Iterator[Item]] | None = None
@@ -174,6 +178,7 @@ class BaseLoader(Generic[Item]):
                     continue
                 if batch is None:
                     break
+                self._bad.note(batch)
                 where.position = batch.position
                 where.batches += 1
                 item, batch.prepared = batch.prepared, None
@@ -244,6 +249,11 @@ class BaseLoader(Generic[Item]):
         """Batches of this rank in a whole epoch."""
         full, rest = divmod(self.samples, self.batch_size)
         return full + (rest > 0 and not self._options["drop_last"])
+
+    @property
+    def bad(self) -> int:
+        """Bad images in the batches that the loops got, since the loader was made. ``loader.batch.errors`` says which and why."""
+        return self._bad.count
 
     # ------------------------------------------------------------------------------------------------------------- its state
 

@@ -159,10 +159,15 @@ class Batch:
 
     @property
     def errors(self) -> tuple[SampleError, ...]:
-        """The images that did not come out as asked, with the reason."""
+        """The images that did not come out as asked, with the reason; of more than a thousand the first ones."""
         if self._errors is None:
             self._errors = sample_errors(self._completed.errors)
         return self._errors
+
+    @property
+    def bad(self) -> int:
+        """How many images did not come out as asked, listed in ``errors`` or not."""
+        return max(int(self._completed.bad), len(self._completed.errors))  # older daemons only list them
 
     def release(self) -> bool:
         """Gives the slot back. Idempotent, never waits.
@@ -199,4 +204,4 @@ class Batch:
 
     def __repr__(self) -> str:
         state = ", released" if self.released else ""
-        return f"<millrace.Batch {self.id}: {len(self)} images, {len(self._completed.errors)} bad{state}>"
+        return f"<millrace.Batch {self.id}: {len(self)} images, {self.bad} bad{state}>"

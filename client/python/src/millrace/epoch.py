@@ -48,9 +48,10 @@ class Epoch:
         """The next batch; None at the end.
 
         Raises:
-            SampleFailed: that batch has a bad image, with ``on_error="fail"``; the epoch goes on with the next call.
+            SampleFailed: that batch has a bad image, with ``on_error="fail"``, or no good one, by default: the epoch goes on with the next
+                call. Without a ``batch_id``: too many images are bad, by default, and the epoch is over.
             DeadlineExceeded: none within ``timeout`` seconds (None: the epoch's).
-            DaemonUnavailable: it went away; ``position`` goes on after the last batch.
+            DaemonUnavailable: it went away, or its root above the dataset did; ``position`` goes on after the last batch.
         """
         found: Batch | Error | None
         if self._session._forked:

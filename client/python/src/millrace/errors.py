@@ -143,7 +143,10 @@ class InternalError(Error):
 
 
 class SampleFailed(Error):
-    """The batch came to nothing because of bad images (``on_error="fail"``, or none was left): see ``sample_errors``."""
+    """A batch or an epoch came to nothing because of bad images: with ``on_error="fail"``, none was good, or too many were bad.
+
+    ``sample_errors`` has them; of an epoch it has an example.
+    """
 
     code = "INVALID_ARGUMENT"
 

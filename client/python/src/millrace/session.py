@@ -124,7 +124,8 @@ class Session:
         rooms = messages.fill_samples(submit.samples, samples)
         used = recipe or self._recipe
         submit.recipe.CopyFrom(messages.recipe_message(used))
-        _fill_choices(submit, seed, epoch, on_error, fidelity, priority, backend)
+        _fill_choices(submit, seed, epoch, fidelity, priority, backend)
+        submit.on_error = messages.on_error_number(on_error)
         submit.batch_id = number
         if deadline is not None:
             submit.deadline_ms = max(1, min(int(deadline * 1000), 2**32 - 1))
@@ -238,7 +239,7 @@ class Session:
         rank: int = 0,
         world_size: int = 1,
         shard_tail: ShardTail = "pad",
-        on_error: OnError = "fail",
+        on_error: OnError | None = None,
         fidelity: Fidelity = "exact",
         priority: Priority = "normal",
         position: bytes = b"",
@@ -264,11 +265,13 @@ class Session:
             world_size: among how many.
             shard_tail: what becomes of samples that do not divide by it: ``pad`` with the first ones again (as DistributedSampler),
                 ``drop``, or ``uneven``: the first ranks get one more.
-            on_error: as for ``submit``, and so are fidelity, priority and backend.
-            fidelity: see on_error.
-            priority: see on_error.
+            on_error: as for ``submit``. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
+                batch without a good one fails, and so does the epoch once more than one image in 20 is bad, after at least 1,000 (a
+                wrong root looks like that; where a position goes on the count begins anew), or when the daemon's root is not there.
+            fidelity: as for ``submit``.
+            priority: as for ``submit``.
             position: goes on after the batch that carried it (``Batch.position``); empty: from the start.
-            backend: see on_error.
+            backend: as for ``submit``.
             batches: stop after so many; 0: the whole epoch.
             timeout: seconds to wait for one batch.
             prepare: called with every batch as it arrives, in the session's own thread; what it returns is in ``Batch.prepared``.
@@ -279,7 +282,9 @@ class Session:
         start = message.start_epoch
         used = recipe or self._recipe
         start.recipe.CopyFrom(messages.recipe_message(used))
-        _fill_choices(start, seed, epoch, on_error, fidelity, priority, backend)
+        _fill_choices(start, seed, epoch, fidelity, priority, backend)
+        if on_error is not None:
+            start.on_error = messages.on_error_number(on_error)
         try:
             start.stream_id, start.dataset_id, start.first_batches = number, dataset.id, batches
             start.batch_size = self._batch if batch is None else batch
@@ -365,13 +370,12 @@ class Session:
         return f"<millrace.Session {self.id}: {self.slots} slots of {self.slot_bytes} bytes{', closed' if self.closed else ''}>"
 
 
-def _fill_choices(out: Any, seed: int, epoch: int, on_error: OnError, fidelity: Fidelity, priority: Priority, backend: str) -> None:
+def _fill_choices(out: Any, seed: int, epoch: int, fidelity: Fidelity, priority: Priority, backend: str) -> None:
     """The fields that a batch and an epoch have in common."""
     try:
         out.seed, out.epoch, out.backend = seed, epoch, messages.text_bytes(backend)
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"seed, epoch and backend: {why}") from why
-    out.on_error = messages.on_error_number(on_error)
     out.fidelity = messages.fidelity_number(fidelity)
     out.priority = messages.priority_number(priority)
 

@@ -1,0 +1,48 @@
+"""The bad images that a loader meets: counted, and each file warned of once."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from millrace.batch import Batch
+
+_TOLD_MOST = 20  # files; then one line that the others are counted
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+class BadImageWarning(UserWarning):
+    """A file of an epoch is no image, or a broken one: its path and the reason. The epoch goes on, without it or with another image."""
+
+
+class BadImages:
+    """Of the batches that a loop got, since the loader was made. Belongs to the loader's thread."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told: set[str] = set()
+
+    def note(self, batch: Batch) -> None:
+        """Counts the batch's bad images, and warns of the files among them that it has not warned of."""
+        if not batch.bad:
+            return
+        self.count += batch.bad
+        if len(self._told) > _TOLD_MOST:
+            return
+        for error in batch.errors:
+            if error.path is None or error.path in self._told:
+                continue
+            self._told.add(error.path)  # first: warnings may be errors
+            if len(self._told) > _TOLD_MOST:
+                _warn(f"more than {_TOLD_MOST} files are bad: the others are counted in loader.bad and listed in loader.batch.errors")
+                return
+            _warn(f"{error.source}: {error.message}")
+
+
+def _warn(text: str) -> None:
+    """Of the line outside of this package that runs, which is the loop's."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, BadImageWarning, stacklevel=level)
