@@ -27,7 +27,7 @@ double resident(std::int32_t pid) {
 }
 
 void serve(Session& session, const Dataset& dataset, std::uint64_t epoch_number) {
-  Epoch epoch = session.epoch(dataset, {.epoch = epoch_number, .shuffle = true});
+  Epoch epoch = session.epoch(dataset, {.epoch = epoch_number, .shuffle = true, .on_error = OnError::kFail});
   for (const Batch& batch : epoch) static_cast<void>(batch);
   if (!epoch.result()) give_up("an epoch failed: " + epoch.result().error().message);
 }

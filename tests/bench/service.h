@@ -42,7 +42,7 @@ class Service {
   double epoch(std::uint64_t number) {
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t images = 0;
-    Epoch epoch = session_.epoch(dataset_, {.seed = 1, .epoch = number, .shuffle = true});
+    Epoch epoch = session_.epoch(dataset_, {.seed = 1, .epoch = number, .shuffle = true, .on_error = OnError::kFail});
     for (const Batch& batch : epoch) images += batch.tensor.samples();
     if (!epoch.result()) give_up("an epoch failed: " + epoch.result().error().message);
     return static_cast<double>(images) / seconds_since(begin);

@@ -70,7 +70,7 @@ def _drawn(folder: Path, sizes: list[tuple[int, int]]) -> list[dict[str, Any]]:
 def _epoch(dataset: millrace.Dataset, number: int, sizes: list[tuple[int, int]]) -> dict[str, Any]:
     boxes: list[Any] = [None] * len(sizes)
     flips: list[Any] = [None] * len(sizes)
-    for batch in dataset.epoch(epoch=number):
+    for batch in dataset.epoch(epoch=number, on_error="fail"):
         with batch:
             for index, box, flip, size in zip(batch.ids, batch.boxes, batch.flips, batch.source_sizes, strict=True):
                 if tuple(size) != tuple(sizes[index]):

@@ -127,7 +127,7 @@ def loader_rate(data: Path, address: str, epochs: int) -> float:
 
 def command_rate(data: Path, address: str, epochs: int) -> float:
     command = [os.environ["MILLRACE_CLI"], "run", "--socket", address, "--dataset", str(data), "--recipe", "train", "--size", "224"]
-    command += ["--batch", "64", "--slots", "4", "--epochs", str(epochs), "--shuffle", "--json"]
+    command += ["--batch", "64", "--slots", "4", "--epochs", str(epochs), "--shuffle", "--on-error", "skip", "--json"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(answer.stdout)["images_per_second"])
 
@@ -191,7 +191,7 @@ def steady(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 def in_epochs(dataset: millrace.Dataset, epoch: int, batches: int) -> int:
     done = 0
     while done < batches:
-        for batch in dataset.epoch(epoch=epoch + done, shuffle=True):
+        for batch in dataset.epoch(epoch=epoch + done, shuffle=True, on_error="fail"):
             assert torch.from_dlpack(batch.images).shape[0] == 8
             done += 1
     return done
