@@ -151,6 +151,20 @@ def test_too_many_bad_images_end_the_epoch(make: Any) -> None:
     assert caught.value.batch_id is None
 
 
+def test_an_epoch_that_was_ended_goes_on_when_it_is_told_to(make: Any) -> None:
+    loader = make(1200, 100, batch_size=50, shuffle=True, seed=5)
+    before: list[int] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(millrace.SampleFailed):
+            before.extend(len(labels) for _, labels in loader)
+        options: dict[str, Any] = {"batch_size": 50, "shuffle": True, "seed": 5, "address": loader._address}
+        with millrace.numpy.Loader(loader._path, OWN_SIZE, on_error="substitute", **options) as other:
+            other.load_state_dict(loader.state_dict())
+            assert sum(before) + sum(lengths(other)) == 1300
+            assert loader.bad + other.bad == 100
+
+
 def test_a_folder_without_a_good_image_fails_at_once(make: Any) -> None:
     for shuffle in (False, True):
         loader = make(0, 16, shuffle=shuffle)
