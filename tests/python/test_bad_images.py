@@ -18,6 +18,7 @@ import millrace
 import millrace.aio
 import millrace.numpy
 import pytest
+from millrace import _messages, _schema
 
 from pictures import SIZE, png
 
@@ -234,3 +235,14 @@ def test_what_was_counted_travels_with_the_loader_and_not_with_its_state(make: A
     assert copy.bad == 1
     assert "bad" not in json.dumps(loader.state_dict())
     copy.close()
+
+
+def test_a_batch_that_failed_for_another_reason_is_not_taken_for_bad_images() -> None:
+    def raised(code: str, *bad: str) -> type[millrace.Error]:
+        message = _schema.ServerMessage(failed={"batch_id": 1, "code": code, "errors": [{"index": 3, "code": one} for one in bad]})
+        return type(_messages.failure(message.failed, 1))
+
+    assert raised("UNAVAILABLE", "INVALID_ARGUMENT") is millrace.DaemonUnavailable
+    assert raised("DEADLINE_EXCEEDED", "INVALID_ARGUMENT") is millrace.DeadlineExceeded
+    assert raised("DEADLINE_EXCEEDED") is millrace.DeadlineExceeded
+    assert raised("NOT_FOUND", "INVALID_ARGUMENT", "NOT_FOUND") is millrace.SampleFailed

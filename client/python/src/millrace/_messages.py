@@ -197,7 +197,8 @@ def sample_errors(messages: Iterable[Any]) -> tuple[SampleError, ...]:
 def failure(failed: Any, batch_id: int | None = None) -> Error:
     """The exception for a ``millrace.v1.Failed``."""
     errors = sample_errors(failed.errors)
-    cls = SampleFailed if errors else error_class(failed.code)
+    by_samples = any(error.code == failed.code for error in errors)  # else for another reason, and some samples are bad, too
+    cls = SampleFailed if by_samples else error_class(failed.code)
     return cls(failed.message, batch_id=batch_id, sample_errors=errors)
 
 
