@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from millrace._bad_images import BadImages
+from millrace._dtype import AnyDType, dtype_name
 from millrace._messages import path_text
 from millrace._position import for_rank
 from millrace.batch import Batch
@@ -21,7 +22,7 @@ from millrace.client import connect
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
 from millrace.errors import DaemonUnavailable, FailedPrecondition, InvalidRequest
-from millrace.recipe import DType, Fidelity, Layout, OnError, Recipe, ShardTail
+from millrace.recipe import Fidelity, Layout, OnError, Recipe, ShardTail
 from millrace.session import PATIENCE, Session
 
 Item = TypeVar("Item")
@@ -76,7 +77,7 @@ class BaseLoader(Generic[Item]):
         world_size: int | None = None,
         drop_last: bool = False,
         shard_tail: ShardTail = "pad",
-        dtype: DType | None = None,
+        dtype: AnyDType | None = None,
         on_error: OnError | None = None,
         fidelity: Fidelity = "exact",
         slots: int = 4,
@@ -99,7 +100,8 @@ class BaseLoader(Generic[Item]):
             world_size: among how many; None: $WORLD_SIZE, else 1.
             drop_last: leave out the last batch if it is not full.
             shard_tail: what becomes of samples that do not divide by the world size: ``pad``, ``drop`` or ``uneven`` (``Session.epoch``).
-            dtype: of the images, instead of the transform's: ``uint8``, ``float16``, ``bfloat16`` or ``float32``.
+            dtype: of the images, instead of the transform's: uint8, float16, bfloat16 or float32, as a name or as NumPy's, PyTorch's or
+                JAX's type.
             on_error: what a bad image does: ``fail`` raises ``SampleFailed`` and ends the loop, ``skip`` leaves it out, ``zero`` blanks it,
                 ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
                 batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
@@ -117,7 +119,7 @@ class BaseLoader(Generic[Item]):
         """
         self._path, self._classes = _folder_of(dataset)
         recipe = transform or (Recipe.train(224) if shuffle else Recipe.evaluate(256, 224))
-        changes: dict[str, Any] = {"dtype": dtype or recipe.dtype, "layout": self._layout or recipe.layout}
+        changes: dict[str, Any] = {"dtype": recipe.dtype if dtype is None else dtype_name(dtype), "layout": self._layout or recipe.layout}
         self.recipe = dataclasses.replace(recipe, **changes)
         """What is made of each image."""
         packed = self.recipe.packing == "packed" and self.recipe.patches is None

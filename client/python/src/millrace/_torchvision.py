@@ -9,10 +9,10 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
-from millrace.errors import Unsupported
+from millrace._dtype import DType, dtype_name
+from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import (
     CentreCrop,
-    DType,
     ExactSize,
     Filter,
     Normalise,
@@ -189,8 +189,7 @@ def _filter(step: Any) -> Filter:
 
 
 def _dtype(dtype: Any) -> DType:
-    name: Any = str(dtype).removeprefix("torch.")
-    if name not in get_args(DType):
-        raise Unsupported(f"from_torchvision: conversion to {dtype}; the daemon makes {', '.join(get_args(DType))}")
-    result: DType = name
-    return result
+    try:
+        return dtype_name(dtype)
+    except InvalidRequest:
+        raise Unsupported(f"from_torchvision: conversion to {dtype}; the daemon makes {', '.join(get_args(DType))}") from None

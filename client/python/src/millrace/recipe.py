@@ -13,9 +13,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
+from millrace._dtype import AnyDType, dtype_name
+from millrace._dtype import DType as DType
 from millrace.errors import InvalidRequest
 
-DType = Literal["uint8", "float16", "bfloat16", "float32"]
 Layout = Literal["NCHW", "NHWC"]
 Channels = Literal["RGB", "BGR", "grey"]
 Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -181,7 +182,7 @@ class Recipe:
         flip_probability: of a horizontal flip, in [0, 1].
         normalise: None: none. Not with uint8.
         range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
-        dtype: the tensor's element type.
+        dtype: the tensor's element type; NumPy's, PyTorch's or JAX's type of that name will do, and is kept as the name.
         layout: the order of its axes; N is the sample.
         channels: their order, or ``grey``: one channel, ITU-R 601 luma as Pillow's ``convert("L")``.
         packing: ``one_size``: one tensor of N images; ``packed``: each image in its own size (``Batch.image``).
@@ -209,6 +210,7 @@ class Recipe:
     centre_rounding: CentreRounding = "half_to_even"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
 
@@ -227,10 +229,11 @@ class Recipe:
         """Each whole image with its longer side made so many pixels; packed, NHWC."""
         return Recipe(resize=LongerSide(longer_side), layout="NHWC", packing="packed")
 
-    def normalised(self, dtype: DType, by: Normalise | None = None) -> Recipe:
+    def normalised(self, dtype: AnyDType, by: Normalise | None = None) -> Recipe:
         """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not."""
-        normalise = None if dtype == "uint8" else by or Normalise()
-        return dataclasses.replace(self, dtype=dtype, normalise=normalise)
+        name = dtype_name(dtype)
+        normalise = None if name == "uint8" else by or Normalise()
+        return dataclasses.replace(self, dtype=name, normalise=normalise)
 
     @property
     def fixed_size(self) -> Size | None:
@@ -258,7 +261,6 @@ class Recipe:
 _CHOICES = {
     "filter": get_args(Filter),
     "range": get_args(ValueRange),
-    "dtype": get_args(DType),
     "layout": get_args(Layout),
     "channels": get_args(Channels),
     "packing": get_args(Packing),

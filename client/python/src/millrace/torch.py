@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
+from millrace._dtype import AnyDType
 from millrace._loader import BaseLoader
 from millrace._torchvision import from_torchvision
 from millrace.batch import Batch
 from millrace.errors import InvalidRequest
-from millrace.recipe import DType, Recipe
+from millrace.recipe import Recipe
 
 __all__ = ["Loader", "from_torchvision"]
 
@@ -50,7 +51,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         transform: Any = None,
         *,
         device: Any = None,
-        dtype: torch.dtype | DType | None = None,
+        dtype: AnyDType | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
         pin_memory: bool | None = None,
         rank: int | None = None,
@@ -76,7 +77,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         if rank is None and world_size is None and torch.distributed.is_available() and torch.distributed.is_initialized():
             rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
         recipe = transform if transform is None or isinstance(transform, Recipe) else from_torchvision(transform)
-        super().__init__(dataset, recipe, dtype=_dtype_name(dtype), rank=rank, world_size=world_size, **options)
+        super().__init__(dataset, recipe, dtype=dtype, rank=rank, world_size=world_size, **options)
         self._device = torch.device(device if device is not None else "cpu")
         self._pin = pin_memory
         self._moves = self._device.type != "cpu" or bool(pin_memory)
@@ -134,13 +135,3 @@ class Loader(BaseLoader[tuple[Any, Any]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_registered": None, "_copies": deque()}
-
-
-def _dtype_name(dtype: Any) -> DType | None:
-    if dtype is None:
-        return None
-    name: Any = str(dtype).removeprefix("torch.")
-    if name not in get_args(DType):
-        raise InvalidRequest(f"loader: dtype is torch.uint8, float16, bfloat16 or float32, not {dtype}")
-    known: DType = name
-    return known
