@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import subprocess
@@ -203,7 +204,8 @@ def test_translation_of_a_models_preset() -> None:
 def test_what_cannot_be_translated_is_named() -> None:
     nearest = transforms.InterpolationMode.NEAREST
     cases: list[tuple[list[Any], str]] = [
-        ([transforms.ColorJitter(0.3)], "ColorJitter is not something that the daemon does"),
+        ([transforms.ColorJitter(0.3)], "ColorJitter is not something that the daemon does.*Apply it to each image"),
+        ([functools.partial(transforms.Resize, 8)], "call it first"),
         ([transforms.RandomCrop(8)], "RandomCrop is not"),
         ([transforms.Lambda(lambda image: image)], "Lambda is not"),
         ([lambda image: image], "function is not"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, get_args
 
 from millrace._dtype import DType, dtype_name
@@ -80,10 +81,13 @@ class _Translation:
     def add(self, step: Any) -> None:
         name = _name(step)
         known = _TRANSFORMS.get(name)
+        if isinstance(step, partial) and isinstance(step.func, type):
+            raise Unsupported(f"from_torchvision: a function that makes the transform: call it first (weights.transforms()); is {step}")
         if known is None or not type(step).__module__.startswith("torchvision."):
             raise Unsupported(
                 f"from_torchvision: {name} is not something that the daemon does; known are {', '.join(sorted(_TRANSFORMS))}. "
-                "Apply it to the batches that the loader yields (on the GPU, for example), or keep torchvision's loader"
+                "Apply it to each image that the loader yields (given a whole batch it draws once for all of its images), or keep "
+                "torchvision's loader"
             )
         known(self, step)
         self._last = name
