@@ -56,10 +56,17 @@ def test_it_yields_images_and_labels(make: Any) -> None:
     assert seen == COUNT
 
 
-def test_transforms_by_default(make: Any) -> None:
+def test_the_transform_by_default_does_not_depend_on_shuffle(make: Any) -> None:
+    pixels: dict[bool, dict[int, bytes]] = {}
     for shuffle in (False, True):
-        images, labels = next(iter(make(shuffle=shuffle)))
-        assert (images.shape, images.dtype, labels.shape) == ((8, 3, 224, 224), np.uint8, (8,))
+        loader = make(shuffle=shuffle)
+        assert loader.recipe == millrace.Recipe.evaluate(256, 224)
+        for images, labels in loader:
+            assert (images.shape[1:], images.dtype, labels.dtype) == ((3, 224, 224), np.uint8, np.int64)
+            pairs = zip(loader.batch.ids.tolist(), images, strict=True)
+            pixels.setdefault(shuffle, {}).update((number, image.tobytes()) for number, image in pairs)
+            assert not loader.batch.flips.any()
+    assert pixels[False] == pixels[True]
     images, _ = next(iter(make(dtype="float32")))
     assert images.dtype == np.float32
     assert 0 <= images.min() < images.max() <= 1
@@ -205,7 +212,7 @@ def test_ranks_from_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) 
         make(OWN_SIZE, rank=1)
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(millrace.InvalidRequest, match="RANK"):
-        make(OWN_SIZE)
+        len(make(OWN_SIZE))
 
 
 def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
@@ -219,18 +226,6 @@ def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
         len(make(OWN_SIZE, batch_size=0))
     with pytest.raises(millrace.DaemonUnavailable):
         iter(make(OWN_SIZE, address="/nowhere/s")).__next__()
-
-
-def test_an_image_folder_object_is_taken(make: Any, daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    class ImageFolder:
-        root = str(folder)
-        classes = CLASSES
-
-    with millrace.numpy.Loader(ImageFolder(), OWN_SIZE, address=daemon.address) as loader:
-        assert len(loader) == 1
-    ImageFolder.classes = ("ant",)
-    with millrace.numpy.Loader(ImageFolder(), OWN_SIZE, address=daemon.address) as loader, pytest.raises(millrace.InvalidRequest):
-        len(loader)
 
 
 def test_bad_files(daemon: millrace.PrivateDaemon, folder: Path) -> None:
@@ -336,6 +331,58 @@ def test_without_resume_the_loop_ends_and_a_new_one_goes_on(restartable: Restart
         restartable.start()
         loader.load_state_dict(state)
         assert seen + ids_of(loader) == list(range(COUNT))
+
+
+def test_a_loop_that_failed_is_repeated(restartable: Restartable, folder: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "shuffle": True, "seed": 5, "address": restartable.socket}
+    with millrace.numpy.Loader(folder, OWN_SIZE, **options) as loader:
+        epochs = [ids_of(loader), ids_of(loader)]
+        loader.set_epoch(0)
+        iterator = iter(loader)
+        next(iterator)
+        restartable.kill()
+        with pytest.raises(millrace.DaemonUnavailable):
+            take_the_rest(loader, iterator, [])
+        state = loader.state_dict()
+        for _ in range(2):  # a loop that never got as far as a batch, too
+            with pytest.raises(millrace.DaemonUnavailable):
+                ids_of(loader)
+        restartable.start()
+
+        assert (loader.epoch, state["epoch"]) == (0, 0)
+        assert state["batches"] >= 1  # where the loop was, for who saves it
+        assert [ids_of(loader), ids_of(loader)] == epochs
+
+
+def test_a_failed_loop_that_began_within_an_epoch_begins_there_again(restartable: Restartable, folder: Path) -> None:
+    with millrace.numpy.Loader(folder, OWN_SIZE, batch_size=4, address=restartable.socket) as loader:
+        iterator = iter(loader)
+        for _ in range(3):
+            next(iterator)
+        loader.load_state_dict(loader.state_dict())
+        iterator = iter(loader)
+        next(iterator)
+        restartable.kill()
+        with pytest.raises(millrace.DaemonUnavailable):
+            take_the_rest(loader, iterator, [])
+        restartable.start()
+
+        assert ids_of(loader) == list(range(12, COUNT))
+        assert loader.epoch == 1
+
+
+def test_a_bad_image_does_not_make_the_next_loop_another_epoch(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    broken = folder.parent / "one broken"
+    (broken / "ant").mkdir(parents=True, exist_ok=True)
+    for number in range(8):
+        (broken / "ant" / f"{number}.png").write_bytes(png(number) if number != 6 else b"bad")
+    with millrace.numpy.Loader(broken, OWN_SIZE, batch_size=2, on_error="fail", address=daemon.address) as loader:
+        with pytest.raises(millrace.SampleFailed):
+            ids_of(loader)
+        (broken / "ant" / "6.png").write_bytes(png(6))
+
+        assert ids_of(loader) == list(range(8))
+        assert loader.epoch == 1
 
 
 def test_resuming_gives_up_in_time(restartable: Restartable, folder: Path) -> None:

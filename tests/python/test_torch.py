@@ -15,7 +15,7 @@ import millrace
 import numpy as np
 import pytest
 
-from pictures import COUNT, EACH, SIZE, path_of, pixels_of, png, png_of
+from pictures import COUNT, EACH, SIZE, pixels_of, png, png_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing of millrace.torch is tested")
 transforms = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed: nothing of millrace.torch is tested")
@@ -270,13 +270,3 @@ def test_evaluation_pixels_against_torchvision(client: millrace.Client) -> None:
         for image, picture in zip(batch.images.numpy(), pictures, strict=True):
             expected = pipeline(torch.from_numpy(picture).permute(2, 0, 1)).numpy()
             assert np.abs(image.astype(int) - expected.astype(int)).max() <= 1
-
-
-def test_paths_of_a_torchvision_image_folder(daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    from torchvision.datasets import ImageFolder
-
-    dataset = ImageFolder(str(folder))
-    with millrace.torch.Loader(dataset, OWN_SIZE, batch_size=8, address=daemon.address) as loader:
-        labels = [int(label) for _, batch in loader for label in batch]
-    assert labels == dataset.targets
-    assert dataset.imgs[17][0] == path_of(folder, 17)

@@ -153,8 +153,7 @@ def main() -> None:
     given = arguments()
     with ExitStack() as stack:
         loader: Any = millrace_loader(given, stack) if given.loader == "millrace" else torchvision_loader(given)
-        classes = loader.classes if given.loader == "millrace" else loader.dataset.classes
-        training = Training(given, loader, len(classes))
+        training = Training(given, loader, len(loader.dataset.classes))
         if given.resume and given.checkpoint.exists():
             training.load()
         ids = open_ids(given, training)

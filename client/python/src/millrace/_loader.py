@@ -6,151 +6,90 @@ A framework's loader says in ``_convert`` what becomes of a batch.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from millrace._bad_images import BadImages
-from millrace._dtype import AnyDType, dtype_name
+from millrace._dataloader_arguments import check_dataloader_arguments
+from millrace._dtype import dtype_name
+from millrace._image_folder import FolderDataset, Listed, folder_of
 from millrace._messages import path_text
+from millrace._options import DEFAULTS, LoaderOptions, Options, called
 from millrace._position import for_rank
+from millrace._progress import Progress
+from millrace._ranks import Ranks, given_ranks, ranks_of_environment
+from millrace._transform import AnyTransform, recipe_of
 from millrace.batch import Batch
 from millrace.client import connect
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
-from millrace.errors import DaemonUnavailable, FailedPrecondition, InvalidRequest
-from millrace.recipe import Fidelity, Layout, OnError, Recipe, ShardTail
-from millrace.session import PATIENCE, Session
+from millrace.errors import DaemonUnavailable, InvalidRequest
+from millrace.recipe import Layout
+from millrace.samples import AnyPath
+from millrace.session import Session
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
 Item = TypeVar("Item")
 
 _RETRY = 0.25  # seconds between attempts to reconnect
-_STATE_VERSION = 1
-
-
-@dataclasses.dataclass
-class _Where:
-    """After which batch of which epoch the loop is."""
-
-    epoch: int
-    position: bytes = b""
-    batches: int = 0  # that the loop has got in this epoch
-    begun: bool = False  # the loop is within the epoch, or was and left it
-
-
-def ranks_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Rank and world size: as given, else $RANK and $WORLD_SIZE (torchrun sets them), else one rank."""
-    if (rank is None) != (world_size is None):
-        raise InvalidRequest("loader: give rank and world_size together, or neither of them")
-    if rank is None or world_size is None:
-        try:
-            return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-        except ValueError as why:
-            raise InvalidRequest(f"loader: RANK and WORLD_SIZE in the environment must be numbers: {why}") from why
-    return rank, world_size
 
 
 class BaseLoader(Generic[Item]):
-    """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one; every ``iter()`` begins the next epoch.
+    """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
-    The daemon reads ahead as far as there are slots. What a loop gets is read-only memory of a slot, not a copy (unless the framework's
-    loader says otherwise): keep it and its slot is missing; write to it and the process gets a SIGSEGV.
+    Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
+    repeated. The daemon reads ahead as far as there are slots. What a loop gets is read-only memory of a slot, not a copy (unless the
+    framework's loader says otherwise): keep it and its slot is missing; write to it and the process gets a SIGSEGV.
 
     It connects when it is first used, so it may be made before processes are started (``spawn``). Belongs to one thread.
     """
 
     _layout: Layout | None = None
     _moves = False  # whether _moved does anything
+    _label_type: DTypeLike = np.int64
 
-    def __init__(
-        self,
-        dataset: Any,
-        transform: Recipe | None = None,
-        *,
-        batch_size: int = 64,
-        shuffle: bool = False,
-        seed: int = 0,
-        rank: int | None = None,
-        world_size: int | None = None,
-        drop_last: bool = False,
-        shard_tail: ShardTail = "pad",
-        dtype: AnyDType | None = None,
-        on_error: OnError | None = None,
-        fidelity: Fidelity = "exact",
-        slots: int = 4,
-        address: str | os.PathLike[str] | None = None,
-        resume: bool = False,
-        resume_within: float = 60.0,
-        timeout: float = PATIENCE,
-        name: str = "",
-    ) -> None:
+    def __init__(self, dataset: AnyPath | FolderDataset, transform: AnyTransform | None = None, **options: Unpack[LoaderOptions]) -> None:
         """Describes the loader; connects later.
 
         Args:
             dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``.
-            transform: what to make of each image, of a fixed size; None: ``Recipe.train(224)`` with ``shuffle``, else
-                ``Recipe.evaluate(256, 224)``.
-            batch_size: images in a batch (of this rank).
-            shuffle: in an order drawn from (seed, epoch).
-            seed: of the order, the boxes and the flips.
-            rank: whose share; None: $RANK, else 0.
-            world_size: among how many; None: $WORLD_SIZE, else 1.
-            drop_last: leave out the last batch if it is not full.
-            shard_tail: what becomes of samples that do not divide by the world size: ``pad``, ``drop`` or ``uneven`` (``Session.epoch``).
-            dtype: of the images, instead of the transform's: uint8, float16, bfloat16 or float32, as a name or as NumPy's, PyTorch's or
-                JAX's type.
-            on_error: what a bad image does: ``fail`` raises ``SampleFailed`` and ends the loop, ``skip`` leaves it out, ``zero`` blanks it,
-                ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
-                batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
-                at least 1,000. Each bad file is one ``BadImageWarning``, up to 20; ``bad`` counts them.
-            fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
-            slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
-            address: of the daemon; None: as ``millrace.connect``.
-            resume: when the daemon goes away in the middle of an epoch, connect again and go on after the last batch.
-            resume_within: seconds to try so.
-            timeout: seconds to wait for one batch.
-            name: for the daemon's statistics.
+            transform: what to make of each image, of a fixed size: a recipe, or torchvision's transforms; None: the ``ImageFolder``'s own,
+                else ``Recipe.evaluate(256, 224)``.
+            options: see ``Options``.
 
         Raises:
             InvalidRequest: an argument is wrong; says which.
+            Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
-        self._path, self._classes = _folder_of(dataset)
-        recipe = transform or (Recipe.train(224) if shuffle else Recipe.evaluate(256, 224))
-        changes: dict[str, Any] = {"dtype": recipe.dtype if dtype is None else dtype_name(dtype), "layout": self._layout or recipe.layout}
-        self.recipe = dataclasses.replace(recipe, **changes)
+        check_dataloader_arguments(called(type(self)), options, DEFAULTS)
+        self._options = Options(**options)
+        self._folder = folder_of(dataset)
+        recipe = recipe_of(transform, self._folder.transform)
+        dtype = recipe.dtype if self._options.dtype is None else dtype_name(self._options.dtype)
+        self.recipe = dataclasses.replace(recipe, dtype=dtype, layout=self._layout or recipe.layout)
         """What is made of each image."""
         packed = self.recipe.packing == "packed" and self.recipe.patches is None
         if self.recipe.fixed_size is None or packed:
             raise InvalidRequest(
                 "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
             )
-        self.batch_size = batch_size
-        """Images in a batch."""
-        self.rank, self.world_size = ranks_of(rank, world_size)
-        self._slots, self._address, self._name = slots, address, name or f"loader rank {self.rank}"
-        self._resume, self._resume_within, self._timeout = resume, resume_within, timeout
-        self._options: dict[str, Any] = {
-            "batch": batch_size,
-            "seed": seed,
-            "shuffle": shuffle,
-            "drop_last": drop_last,
-            "rank": self.rank,
-            "world_size": self.world_size,
-            "shard_tail": shard_tail,
-            "on_error": on_error,
-            "fidelity": fidelity,
-            "timeout": timeout,
-        }
+        self._given_ranks = given_ranks(self._options.rank, self._options.world_size)
+        self._loops_ranks: Ranks | None = None  # of the loop that is running
         self.batch: Batch | None = None
         """What the loop has got last, with ids, boxes, errors, ...; its slot is given back when the next one is asked for."""
         self._bad = BadImages()
         self._session: Session | None = None
-        self._dataset: Dataset | None = None
+        self._listed: Listed | None = None
         self._running: weakref.ref[Iterator[Item]] | None = None
-        self._where = _Where(0)
+        self._progress = Progress(0)
 
     # ------------------------------------------------------------------------------------------------------------ the loop
 
@@ -163,42 +102,61 @@ class BaseLoader(Generic[Item]):
         return iterator
 
     def _iterate(self) -> Iterator[Item]:
-        where = _Where(self._where.epoch + 1) if self._where.begun else self._where
-        where.begun = True
-        self._where = where
-        epoch = self._start()
+        progress = self._progress = self._progress.next_loop()
+        epoch = None
         try:
+            self._loops_ranks = self._ranks()
+            epoch = self._start()
             while True:
                 self.batch = None
                 self._reclaim()
                 try:
                     batch = epoch.next()
                 except DaemonUnavailable:
-                    if not self._resume:
+                    if not self._options.resume:
                         raise
                     epoch = self._start_again()
                     continue
                 if batch is None:
                     break
                 self._bad.note(batch)
-                where.position = batch.position
-                where.batches += 1
+                progress.position = batch.position
+                progress.batches += 1
                 item, batch.prepared = batch.prepared, None
                 if item is not None:  # of some batches nothing is left, with on_error="skip"
                     self.batch = batch
                     del batch
                     yield self._moved(item) if self._moves else item
                     del item
-            self._where = _Where(where.epoch + 1)
+            self._progress = Progress(progress.epoch + 1)
+        except Exception:
+            progress.failed = True
+            raise
         finally:
-            epoch.stop()
+            self._loops_ranks = None
+            if epoch is not None:
+                epoch.stop()
 
     def _start(self) -> Epoch:
-        options = {**self._options, "epoch": self._where.epoch, "position": self._where.position, "prepare": self._convert}
-        return self._opened().epoch(**options)
+        options, (rank, world_size) = self._options, self._ranks()
+        return self._opened().dataset.epoch(
+            batch=options.batch_size,
+            seed=options.seed,
+            epoch=self._progress.epoch,
+            shuffle=options.shuffle,
+            drop_last=options.drop_last,
+            rank=rank,
+            world_size=world_size,
+            shard_tail=options.shard_tail,
+            on_error=options.on_error,
+            fidelity=options.fidelity,
+            position=for_rank(self._progress.position, rank),
+            timeout=options.patience,
+            prepare=self._convert,
+        )
 
     def _start_again(self) -> Epoch:
-        deadline = time.monotonic() + self._resume_within
+        deadline = time.monotonic() + self._options.resume_within
         while True:
             self.close()
             try:
@@ -208,23 +166,26 @@ class BaseLoader(Generic[Item]):
                     raise
                 time.sleep(_RETRY)
 
-    def _opened(self) -> Dataset:
+    def _opened(self) -> Listed:
         if self._session is not None and self._session.closed:
             self.close()
-        if self._dataset is None:
-            with connect(self._address) as client:
-                self._session = client.session(self.recipe, self.batch_size, self._slots, name=self._name)
-            self._dataset = self._session.dataset(self._path, timeout=self._timeout)
-            if self._classes is not None and self._dataset.classes != self._classes:
-                raise InvalidRequest(
-                    f"loader: the daemon finds other classes in {path_text(self._path)} than the dataset object has; "
-                    "give the folder's path instead, and take the labels' names from loader.classes"
-                )
-        return self._dataset
+        if self._listed is None:
+            options = self._options
+            with connect(options.address) as client:
+                name = options.name or f"loader rank {self.rank}"
+                self._session = client.session(self.recipe, options.batch_size, options.slots, name=name)
+            self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
+        return self._listed
 
     def _convert(self, batch: Batch) -> Item:
         """What the loop gets of a batch, as far as it can be made ahead, in the session's thread."""
         raise NotImplementedError
+
+    def _labels_of(self, batch: Batch) -> NDArray[Any]:
+        """The dataset's labels; those of the batch are the daemon's."""
+        labels = batch.labels
+        known = self._listed.labels if self._listed is not None else None
+        return labels if known is None else known[labels]
 
     def _moved(self, item: Item) -> Item:
         """What the loop gets of it, in the loop's thread; with ``_moves``."""
@@ -236,21 +197,59 @@ class BaseLoader(Generic[Item]):
     # ------------------------------------------------------------------------------------------------------------ its shape
 
     @property
+    def dataset(self) -> Dataset | FolderDataset:
+        """The ``ImageFolder`` that was given, else the daemon's list of the folder. ``len()`` is the number of all samples."""
+        return self._opened().shown
+
+    @property
     def classes(self) -> tuple[str, ...]:
-        """The labels' names."""
+        """The labels' names, in the order of the labels; of an ``ImageFolder`` its own."""
         return self._opened().classes
 
     @property
     def samples(self) -> int:
         """Images of this rank in an epoch."""
-        whole, rest = divmod(len(self._opened()), self.world_size)
-        tail = self._options["shard_tail"]
-        return whole + (rest > 0 if tail == "pad" else tail == "uneven" and self.rank < rest)
+        rank, world_size = self._ranks()
+        whole, rest = divmod(len(self._opened().dataset), world_size)
+        tail = self._options.shard_tail
+        return whole + (rest > 0 if tail == "pad" else tail == "uneven" and rank < rest)
 
     def __len__(self) -> int:
         """Batches of this rank in a whole epoch."""
         full, rest = divmod(self.samples, self.batch_size)
-        return full + (rest > 0 and not self._options["drop_last"])
+        return full + (rest > 0 and not self.drop_last)
+
+    @property
+    def batch_size(self) -> int:
+        """Images in a batch."""
+        return self._options.batch_size
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether the last batch is left out if it is not full."""
+        return self._options.drop_last
+
+    @property
+    def num_workers(self) -> int:
+        """0: there are no worker processes; the daemon does the work."""
+        return 0
+
+    @property
+    def rank(self) -> int:
+        """Whose share of the samples this is. While a loop runs it does not change; else it is found anew."""
+        return self._ranks().rank
+
+    @property
+    def world_size(self) -> int:
+        """Among how many; as ``rank``."""
+        return self._ranks().world_size
+
+    def _ranks(self) -> Ranks:
+        return self._loops_ranks or self._given_ranks or self._frameworks_ranks() or ranks_of_environment()
+
+    def _frameworks_ranks(self) -> Ranks | None:
+        """What the framework knows; None if it knows nothing of several processes."""
+        return None
 
     @property
     def bad(self) -> int:
@@ -262,21 +261,16 @@ class BaseLoader(Generic[Item]):
     @property
     def epoch(self) -> int:
         """The number of the epoch that is under way, or that the next ``iter()`` begins."""
-        return self._where.epoch
+        return self._progress.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter()`` begins that epoch, or goes on in it if a state within it was loaded. Without it they count up."""
-        if self._where.begun or self._where.epoch != epoch:
-            self._where = _Where(epoch)
+        if self._progress.begun or self._progress.epoch != epoch:
+            self._progress = Progress(epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too."""
-        return {
-            "version": _STATE_VERSION,
-            "epoch": self._where.epoch,
-            "batches": self._where.batches,
-            "position": self._where.position.hex(),
-        }
+        return self._progress.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on after that batch. The state of any rank does for all, if they took batches in step.
@@ -285,37 +279,28 @@ class BaseLoader(Generic[Item]):
             FailedPrecondition: the state is of another version. (A state of another dataset, seed, batch size, ... raises in ``iter()``.)
             InvalidRequest: it is damaged.
         """
-        if state.get("version") != _STATE_VERSION:
-            raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_STATE_VERSION}")
-        try:
-            position, epoch, batches = bytes.fromhex(state["position"]), int(state["epoch"]), int(state["batches"])
-        except (KeyError, TypeError, ValueError) as why:
-            raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
-        self._where = _Where(epoch, for_rank(position, self.rank), batches)
+        self._progress = Progress.of(state)
 
     # ---------------------------------------------------------------------------------------------------------- its life
 
     def close(self) -> None:
         """Ends the session with the daemon; the next use connects again. Idempotent."""
-        session, self._session, self._dataset, self.batch = self._session, None, None, None
+        session, self._session, self._listed, self.batch = self._session, None, None, None
         if session is not None:
             session.close()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_dataset": None, "_running": None, "batch": None}
+        return {**self.__dict__, "_session": None, "_listed": None, "_running": None, "_loops_ranks": None, "batch": None}
 
-
-def _folder_of(dataset: Any) -> tuple[str, tuple[str, ...] | None]:
-    """The path, and the classes if they are known already."""
-    if isinstance(dataset, (str, bytes, os.PathLike)):
-        return os.fsdecode(os.path.abspath(dataset)), None
-    root, classes = getattr(dataset, "root", None), getattr(dataset, "classes", None)
-    if isinstance(root, (str, bytes, os.PathLike)) and classes is not None:
-        return os.fsdecode(os.path.abspath(root)), tuple(classes)
-    raise InvalidRequest(f"loader: dataset is a folder's path or torchvision's ImageFolder, not a {type(dataset).__name__}")
+    def __repr__(self) -> str:
+        size, recipe = self.recipe.fixed_size, self.recipe
+        assert size is not None
+        images = f"{self.batch_size} images {size.width} x {size.height} {recipe.dtype}"
+        order = f"shuffled by seed {self._options.seed}" if self._options.shuffle else "in order"
+        return f"<{called(type(self))} of {path_text(self._folder.path)}: batches of {images}, {order}, epoch {self.epoch}>"

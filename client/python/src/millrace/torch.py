@@ -4,30 +4,38 @@
     >>> for images, labels in loader:
     ...     ...
 
-Every rank makes its own; rank and world size come from ``torch.distributed`` or from torchrun's environment.
+Every rank makes its own; rank and world size come from ``torch.distributed`` or from torchrun's environment, when the loader is used.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.data import SequentialSampler
 
-from millrace._dtype import AnyDType
+from millrace._image_folder import FolderDataset
 from millrace._loader import BaseLoader
+from millrace._options import LoaderOptions, documented
+from millrace._ranks import Ranks
 from millrace._torchvision import from_torchvision
+from millrace._transform import AnyTransform
 from millrace.batch import Batch
-from millrace.errors import InvalidRequest
-from millrace.recipe import Recipe
+from millrace.errors import InvalidRequest, Unsupported
+from millrace.samples import AnyPath
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Loader", "from_torchvision"]
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 
 
-class Loader(BaseLoader[tuple[Any, Any]]):
+class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     """Yields ``(images, labels)``: images N x 3 x H x W of ``dtype`` on ``device``, labels int64 [N] there.
 
     Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. The
@@ -41,62 +49,73 @@ class Loader(BaseLoader[tuple[Any, Any]]):
     intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended. Where the
     driver cannot page-lock read-only memory, or with ``pin_memory=False``, it is an ordinary copy.
 
+    **Ranks** are found when the loader is first used, and anew for each loop: as given, else those of ``torch.distributed``'s default group
+    if it is initialised, else $RANK and $WORLD_SIZE. So it may be made before Lightning's ``fit`` or ``torch.multiprocessing.spawn``.
+
     **pin_memory** with the CPU as device is DataLoader's: the images are copied into page-locked memory of PyTorch's own, writable, for
     the loop's own ``images.to(device, non_blocking=True)``.
     """
 
+    @documented
     def __init__(
         self,
-        dataset: Any,
-        transform: Any = None,
+        dataset: AnyPath | FolderDataset,
+        transform: AnyTransform | None = None,
         *,
-        device: Any = None,
-        dtype: AnyDType | None = None,
+        device: torch.device | str | int | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
         pin_memory: bool | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        **options: Any,
+        **options: Unpack[LoaderOptions],
     ) -> None:
-        """As ``BaseLoader``, and further device, memory_format and pin_memory.
+        """Describes the loader; connects later.
 
         Args:
-            dataset: see there.
-            transform: a ``Recipe``, or a ``torchvision.transforms.v2`` transform of what ``from_torchvision`` translates.
+            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``, whose
+                transform, target_transform and samples count.
+            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms of what ``from_torchvision``
+                translates; None: the ``ImageFolder``'s own, else ``Recipe.evaluate(256, 224)``.
             device: where the tensors go; None: the CPU.
-            dtype: ``torch.uint8``, ``float16``, ``bfloat16`` or ``float32``, or its name.
             memory_format: ``torch.contiguous_format``, or ``torch.channels_last``, which the daemon writes so; the shape is the same.
             pin_memory: see the class; None: where there is a use for it.
-            rank: None: of ``torch.distributed``'s default group if there is one, else $RANK, else 0.
-            world_size: the same.
-            options: see there.
+            options: see ``Options``.
+
+        Raises:
+            InvalidRequest: an argument is wrong, or the ``ImageFolder`` does what the daemon cannot; says which and what to do.
+            Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
         if memory_format not in (torch.contiguous_format, torch.channels_last):
             raise InvalidRequest(f"loader: memory_format is contiguous_format or channels_last, not {memory_format}")
         self._layout = "NHWC" if memory_format is torch.channels_last else "NCHW"
-        if rank is None and world_size is None and torch.distributed.is_available() and torch.distributed.is_initialized():
-            rank, world_size = torch.distributed.get_rank(), torch.distributed.get_world_size()
-        recipe = transform if transform is None or isinstance(transform, Recipe) else from_torchvision(transform)
-        super().__init__(dataset, recipe, dtype=dtype, rank=rank, world_size=world_size, **options)
+        super().__init__(dataset, transform, **options)
         self._device = torch.device(device if device is not None else "cpu")
         self._pin = pin_memory
         self._moves = self._device.type != "cpu" or bool(pin_memory)
         self._registered: Any = None  # the array of the segment that is page-locked
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 
-    def _convert(self, batch: Batch) -> tuple[Any, Any]:
+    @property
+    def sampler(self) -> _Order:
+        """For programs that call ``loader.sampler.set_epoch``: this loader's. The order itself is the daemon's."""
+        return _Order(self) if self._options.shuffle else _InOrder(self)
+
+    def _frameworks_ranks(self) -> Ranks | None:
+        if torch.distributed.is_available() and torch.distributed.is_initialized():
+            return Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size())
+        return None
+
+    def _convert(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         images = torch.from_dlpack(batch.images)
         if self._layout == "NHWC":
             images = images.permute(0, 3, 1, 2)
-        return images, torch.from_numpy(batch.labels)
+        return images, torch.from_numpy(self._labels_of(batch))
 
-    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+    def _moved(self, item: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels = item
         if self._device.type == "cpu":
             return images.pin_memory(), labels.pin_memory()
         return self._to_device(images), labels.to(self._device)
 
-    def _to_device(self, images: Any) -> Any:
+    def _to_device(self, images: torch.Tensor) -> torch.Tensor:
         if self._device.type != "cuda" or self._pin is False or not self._page_locked():
             return images.to(self._device)
         moved = images.to(self._device, non_blocking=True)
@@ -106,7 +125,7 @@ class Loader(BaseLoader[tuple[Any, Any]]):
         return moved
 
     def _reclaim(self) -> None:
-        while self._copies and (len(self._copies) > self._slots - 2 or self._copies[0][0].query()):
+        while self._copies and (len(self._copies) > self._options.slots - 2 or self._copies[0][0].query()):
             self._copies.popleft()[0].synchronize()
 
     def _page_locked(self) -> bool:
@@ -135,3 +154,24 @@ class Loader(BaseLoader[tuple[Any, Any]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_registered": None, "_copies": deque()}
+
+
+class _Order:
+    """What ``DataLoader.sampler`` is to training programs: ``len()``, and ``set_epoch`` as of ``DistributedSampler``."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        """As the loader's."""
+        self._loader.set_epoch(epoch)
+
+    def __len__(self) -> int:
+        return self._loader.samples
+
+    def __iter__(self) -> Iterator[int]:
+        raise Unsupported("loader.sampler: the daemon draws the order and does not tell it ahead; loader.batch.ids has a batch's samples")
+
+
+class _InOrder(_Order, SequentialSampler):  # type: ignore[misc]
+    """Without ``shuffle``; Lightning's ``overfit_batches`` asks for the class."""

@@ -1,0 +1,169 @@
+"""The arguments that the loaders of all frameworks have, once: their types, defaults and descriptions."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from millrace._dataloader_arguments import DataLoaderArguments
+from millrace._dtype import AnyDType
+from millrace.errors import InvalidRequest
+from millrace.recipe import Fidelity, OnError, ShardTail
+from millrace.session import PATIENCE
+
+Constructor = TypeVar("Constructor", bound=Callable[..., None])
+
+
+class LoaderOptions(DataLoaderArguments, total=False):
+    """The keywords of every loader, for type checkers; ``Options`` describes them."""
+
+    batch_size: int
+    shuffle: bool
+    seed: int
+    rank: int | None
+    world_size: int | None
+    drop_last: bool
+    shard_tail: ShardTail
+    dtype: AnyDType | None
+    on_error: OnError | None
+    extensions: Iterable[str] | None
+    fidelity: Fidelity
+    slots: int
+    address: str | os.PathLike[str] | None
+    resume: bool
+    resume_within: float
+    timeout: float | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Options:
+    """The keywords of every loader.
+
+    Attributes:
+        batch_size: images in a batch (of this rank).
+        shuffle: in an order drawn from (seed, epoch). Nothing else depends on it.
+        seed: of the order, the boxes and the flips.
+        rank: whose share; None: found at the first use, see the loader.
+        world_size: among how many; None: the same.
+        drop_last: leave out the last batch if it is not full.
+        shard_tail: what becomes of samples that do not divide by the world size: ``pad``, ``drop`` or ``uneven`` (``Session.epoch``).
+        dtype: of the images, instead of the transform's: uint8, float16, bfloat16 or float32, as a name or as NumPy's, PyTorch's or
+            JAX's type.
+        on_error: what a bad image does: ``fail`` raises ``SampleFailed`` and ends the loop, ``skip`` leaves it out, ``zero`` blanks it,
+            ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
+            batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
+            at least 1,000. Each bad file is one ``BadImageWarning``, up to 20; ``bad`` counts them.
+        extensions: of the files that are samples, such as ``["jpg", "png"]``; None: as ``Session.dataset``, or those of an ImageFolder's
+            samples.
+        fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
+        slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
+        address: of the daemon; None: as ``millrace.connect``.
+        resume: when the daemon goes away in the middle of an epoch, connect again and go on after the last batch.
+        resume_within: seconds to try so.
+        timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
+        name: for the daemon's statistics.
+        num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
+            prefetch_factor, multiprocessing_context, worker_init_fn, generator, pin_memory_device and in_order.
+        persistent_workers: see num_workers.
+        prefetch_factor: see num_workers.
+        multiprocessing_context: see num_workers.
+        worker_init_fn: see num_workers.
+        generator: see num_workers; the order depends on ``seed``.
+        pin_memory_device: see num_workers.
+        in_order: see num_workers.
+        collate_fn: DataLoader's; only None, and so are sampler and batch_sampler. What to do instead is in the error.
+        sampler: see collate_fn.
+        batch_sampler: see collate_fn.
+    """
+
+    batch_size: int = 64
+    shuffle: bool = False
+    seed: int = 0
+    rank: int | None = None
+    world_size: int | None = None
+    drop_last: bool = False
+    shard_tail: ShardTail = "pad"
+    dtype: AnyDType | None = None
+    on_error: OnError | None = None
+    extensions: Iterable[str] | None = None
+    fidelity: Fidelity = "exact"
+    slots: int = 4
+    address: str | os.PathLike[str] | None = None
+    resume: bool = False
+    resume_within: float = 60.0
+    timeout: float | None = PATIENCE
+    name: str = ""
+    num_workers: int = 0
+    persistent_workers: bool = False
+    prefetch_factor: int | None = None
+    multiprocessing_context: Any = None
+    worker_init_fn: Callable[[int], None] | None = None
+    generator: Any = None
+    pin_memory_device: str = ""
+    in_order: bool = True
+    collate_fn: None = None
+    sampler: None = None
+    batch_sampler: None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.batch_size, bool) or not isinstance(self.batch_size, int):
+            raise InvalidRequest(f"loader: batch_size is a number of images, not {self.batch_size!r}")
+        if isinstance(self.extensions, str):
+            raise InvalidRequest(f'loader: extensions is a list, such as ["{self.extensions.lstrip(".")}"]')
+        if self.extensions is not None:
+            object.__setattr__(self, "extensions", tuple(self.extensions))
+        if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout >= 0):
+            raise InvalidRequest(f"loader: timeout is a number of seconds, 0 or None for ever; it is {self.timeout!r}")
+
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for one batch."""
+        return self.timeout or math.inf
+
+
+DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(Options)}
+
+
+def called(cls: type[Any]) -> str:
+    """The class as its user writes it: ``millrace.torch.Loader``."""
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def documented(init: Constructor) -> Constructor:
+    """Makes ``help()``, completion and errors know every keyword of a loader's ``__init__(..., **options: Unpack[LoaderOptions])``."""
+    signature = _signature(init)
+
+    @functools.wraps(init)
+    def constructor(self: Any, *arguments: Any, **options: Any) -> None:
+        try:
+            signature.bind(self, *arguments, **options)
+        except TypeError as why:
+            raise TypeError(f"{called(type(self))}: {why}{_hint(arguments)}") from None
+        init(self, *arguments, **options)
+
+    constructor.__signature__ = signature  # type: ignore[attr-defined]
+    described = inspect.getdoc(Options)
+    if init.__doc__ is not None and described is not None:
+        own, _, after = inspect.cleandoc(init.__doc__).partition("    options:")
+        constructor.__doc__ = own + described.partition("Attributes:\n")[2] + "\n" + after.partition("\n")[2]
+    return cast("Constructor", constructor)
+
+
+def _signature(init: Callable[..., None]) -> inspect.Signature:
+    own = [parameter for parameter in inspect.signature(init).parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    shared = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in dataclasses.fields(Options)
+    ]
+    return inspect.Signature([*own, *shared], return_annotation=None)
+
+
+def _hint(arguments: tuple[Any, ...]) -> str:
+    return "; the transform is the second argument here, batch_size= and shuffle= are keywords" if len(arguments) > 2 else ""

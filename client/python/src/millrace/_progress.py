@@ -1,0 +1,56 @@
+"""Where a loader's loop is, and where the next one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from millrace._position import for_rank
+from millrace.errors import FailedPrecondition, InvalidRequest
+
+_VERSION = 1
+
+
+@dataclass
+class Progress:
+    """After which batch of which epoch the loop is. Belongs to the loop's thread."""
+
+    epoch: int
+    position: bytes = b""  # of whichever rank it was saved by
+    batches: int = 0  # that the loop has got in this epoch
+    begun: bool = False  # the loop is within the epoch, or was and left it
+    failed: bool = False  # an exception ended it
+    beginning: tuple[bytes, int] = (b"", 0)  # position and batches when it began
+
+    def next_loop(self) -> Progress:
+        """Where the next loop begins: a failed one is repeated, any other is followed by the next epoch."""
+        if not self.begun:
+            following = self
+        elif self.failed:
+            following = Progress(self.epoch, *self.beginning)
+        else:
+            following = Progress(self.epoch + 1)
+        following.begun, following.beginning = True, (following.position, following.batches)
+        return following
+
+    def state(self) -> dict[str, Any]:
+        """Plain values, for JSON too."""
+        return {"version": _VERSION, "epoch": self.epoch, "batches": self.batches, "position": self.position.hex()}
+
+    @staticmethod
+    def of(state: Mapping[str, Any]) -> Progress:
+        """What ``state()`` gave.
+
+        Raises:
+            FailedPrecondition: the state is of another version.
+            InvalidRequest: it is damaged.
+        """
+        if state.get("version") != _VERSION:
+            raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_VERSION}")
+        try:
+            position, epoch, batches = bytes.fromhex(state["position"]), int(state["epoch"]), int(state["batches"])
+        except (KeyError, TypeError, ValueError) as why:
+            raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
+        for_rank(position, 0)
+        return Progress(epoch, position, batches)

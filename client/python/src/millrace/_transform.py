@@ -1,0 +1,50 @@
+"""What a loader makes of each image: its own transform, the dataset object's, or the default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millrace._torchvision import from_torchvision
+from millrace.errors import InvalidRequest, Unsupported
+from millrace.recipe import Recipe
+
+AnyTransform = Recipe | Callable[..., Any] | Sequence[Callable[..., Any]]
+"""A recipe, or torchvision's transforms: a ``Compose``, a list, one."""
+
+
+def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
+    """What a loader makes of each image.
+
+    Args:
+        transform: its argument.
+        datasets_own: the transform of the dataset object that it was given.
+
+    Raises:
+        InvalidRequest: it is none; or the dataset has a transform of its own, and another one is given beside it.
+        Unsupported: see ``from_torchvision``.
+    """
+    if isinstance(transform, int):
+        raise InvalidRequest(f"loader: the second argument is the transform; DataLoader's is a keyword here: batch_size={transform}")
+    if transform is None and datasets_own is None:
+        return Recipe.evaluate(256, 224)
+    if transform is None:
+        return _translated(datasets_own)
+    recipe = _translated(transform)
+    if datasets_own is not None and not _does_the_same(datasets_own, recipe):
+        raise InvalidRequest(
+            "loader: the ImageFolder has a transform of its own, and it is not the one given beside it: leave out transform=, or make the "
+            "ImageFolder without one"
+        )
+    return recipe
+
+
+def _does_the_same(transform: Any, recipe: Recipe) -> bool:
+    try:
+        return _translated(transform) == recipe
+    except Unsupported:
+        return False
+
+
+def _translated(transform: Any) -> Recipe:
+    return transform if isinstance(transform, Recipe) else from_torchvision(transform)

@@ -1,0 +1,250 @@
+"""torchvision's ImageFolder objects as a loader's dataset: what they do is done, or refused with what to do; nothing is dropped."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import millrace
+import millrace.numpy
+import numpy as np
+import pytest
+
+from pictures import CLASSES, SIZE, make_folder, path_of, png
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: ImageFolder objects are not tried")
+folders = pytest.importorskip("torchvision.datasets.folder", reason="torchvision is not installed: ImageFolder objects are not tried")
+
+import millrace.torch  # noqa: E402
+from torchvision.datasets import ImageFolder  # noqa: E402
+from torchvision.transforms import v2 as transforms  # noqa: E402
+
+pytestmark = pytest.mark.torch
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
+NORMALISED = transforms.Compose(
+    [
+        transforms.Resize((SIZE.height, SIZE.width)),
+        transforms.ToImage(),
+        transforms.ToDtype(torch.float32, scale=True),
+        transforms.Normalize((0.5, 0.4, 0.3), (0.2, 0.2, 0.3)),
+    ]
+)
+
+
+@pytest.fixture
+def own(folder: Path) -> Iterator[Path]:
+    """A folder as `folder`, to be changed: classes of four."""
+    base = folder.parent / "own"
+    yield make_folder(base, each=4)
+    shutil.rmtree(base)
+
+
+@pytest.fixture
+def make(daemon: millrace.PrivateDaemon) -> Iterator[Callable[..., millrace.torch.Loader]]:
+    made = []
+
+    def loader(*arguments: Any, **options: Any) -> millrace.torch.Loader:
+        made.append(millrace.torch.Loader(*arguments, **{"batch_size": 8, "address": daemon.address, **options}))
+        return made[-1]
+
+    yield loader
+    for one in made:
+        one.close()
+
+
+def labels_of(loader: Any) -> list[int]:
+    return [int(label) for _, labels in loader for label in labels]
+
+
+def test_samples_and_labels_are_the_objects(make: Any, folder: Path) -> None:
+    dataset = ImageFolder(str(folder))
+
+    loader = make(dataset, OWN_SIZE)
+
+    assert labels_of(loader) == dataset.targets
+    assert dataset.imgs[17][0] == path_of(folder, 17)
+    assert loader.dataset is dataset
+    assert loader.classes == CLASSES
+    assert len(loader.dataset) == 60
+
+
+def test_the_objects_transform_is_the_loaders(make: Any, own: Path, daemon: millrace.PrivateDaemon) -> None:
+    dataset = ImageFolder(str(own), NORMALISED)
+    expected = torch.stack([image for image, _ in dataset])
+
+    images = torch.cat([images.clone() for images, _ in make(dataset)])
+    with millrace.numpy.Loader(dataset, batch_size=8, address=daemon.address) as loader:
+        arrays = np.concatenate([images.copy() for images, _ in loader])
+
+    assert images.dtype == torch.float32
+    torch.testing.assert_close(images, expected, atol=1e-5, rtol=0)
+    np.testing.assert_array_equal(arrays, images.numpy())
+
+
+def test_loaders_of_all_frameworks_take_torchvisions_transforms(folder: Path) -> None:
+    recipe = millrace.torch.from_torchvision(NORMALISED)
+
+    assert millrace.numpy.Loader(folder, NORMALISED).recipe == recipe
+    assert millrace.numpy.Loader(folder, list(NORMALISED.transforms), dtype="float16").recipe.dtype == "float16"
+    assert millrace.torch.Loader(folder, NORMALISED).recipe == recipe
+
+
+def test_a_transform_beside_the_objects_own_is_refused_unless_it_is_the_same(own: Path) -> None:
+    dataset = ImageFolder(str(own), NORMALISED)
+
+    assert millrace.torch.Loader(dataset, NORMALISED).recipe == millrace.torch.Loader(dataset).recipe
+    for other in (OWN_SIZE, millrace.Recipe.train(24), transforms.CenterCrop(8)):
+        with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
+            millrace.torch.Loader(dataset, other)
+    jittered = ImageFolder(str(own), transforms.ColorJitter(0.2))
+    with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
+        millrace.torch.Loader(jittered, OWN_SIZE)
+    with pytest.raises(millrace.Unsupported, match="ColorJitter is not"):
+        millrace.torch.Loader(jittered)
+
+
+def test_labels_go_through_target_transform(make: Any, own: Path, daemon: millrace.PrivateDaemon) -> None:
+    dataset = ImageFolder(str(own), target_transform=lambda target: np.int32(100 - 7 * target))
+
+    loader = make(dataset, OWN_SIZE, shuffle=True)
+    pairs = {(int(n), int(label)) for _, labels in loader for n, label in zip(loader.batch.ids, labels, strict=True)}
+
+    assert pairs == {(n, 100 - 7 * (n // 4)) for n in range(12)}
+    with millrace.numpy.Loader(dataset, OWN_SIZE, address=daemon.address) as arrays:
+        assert sorted(set(labels_of(arrays))) == [86, 93, 100]
+
+
+def test_labels_that_a_loader_cannot_give_are_refused(make: Any, own: Path) -> None:
+    dice = itertools.count()
+    for transform, said in [
+        (lambda target: [target == k for k in range(3)], "whole number"),
+        (lambda target: target / 2, "whole number"),
+        (lambda target: target + next(dice), "random"),
+        (lambda target: 2**63 + target, "too large"),
+    ]:
+        with pytest.raises(millrace.InvalidRequest, match=said):
+            len(make(ImageFolder(str(own), target_transform=transform), OWN_SIZE))
+
+
+class TwoClasses(ImageFolder):  # type: ignore[misc]
+    """The cat is a bee."""
+
+    def find_classes(self, directory: str) -> Any:
+        return ["ant", "other"], {"ant": 0, "bee": 1, "cat": 1}
+
+
+def test_classes_are_the_objects_own(make: Any, own: Path) -> None:
+    dataset = TwoClasses(str(own))
+    relabelled = ImageFolder(str(own))
+    relabelled.samples = [(path, 2 - target) for path, target in relabelled.samples]
+
+    assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets == [0] * 4 + [1] * 8
+    assert make(dataset, OWN_SIZE).classes == ("ant", "other")
+    assert labels_of(make(relabelled, OWN_SIZE)) == [2] * 4 + [1] * 4 + [0] * 4
+
+
+class OneClass(ImageFolder):  # type: ignore[misc]
+    """Only the bees."""
+
+    def find_classes(self, directory: str) -> Any:
+        return ["bee"], {"bee": 0}
+
+
+class Short(ImageFolder):  # type: ignore[misc]
+    """The first three."""
+
+    def __len__(self) -> int:
+        return 3
+
+
+def edited(own: Path, edit: Callable[[list[Any]], list[Any]]) -> Any:
+    dataset = ImageFolder(str(own))
+    dataset.samples = edit(dataset.samples)
+    return dataset
+
+
+def test_samples_that_are_not_the_folders_are_refused(make: Any, own: Path, folder: Path) -> None:
+    extra = [(path_of(folder, 1), 0)]
+    cases: list[tuple[Any, str]] = [
+        (edited(own, lambda samples: samples[:10]), r"has 10 samples, the daemon finds 12 files in .*, such as .*0002\.png, which is not"),
+        (ImageFolder(str(own), is_valid_file=lambda path: not path.endswith("1.png")), "has 9 samples, .*such as .*ant/0001.png"),
+        (OneClass(str(own)), "has 4 samples, the daemon finds 12"),
+        (Short(str(own)), "has 3 items and 12 samples"),
+        (edited(own, lambda samples: samples + extra), "lies in no class folder"),
+        (edited(own, lambda samples: samples[1:] + samples[1:2]), "of 11 different files"),
+        (
+            edited(own, lambda samples: [(path, k % 2) for k, (path, _) in enumerate(samples)]),
+            "samples of the folder ant have different labels",
+        ),
+    ]
+    for dataset, said in cases:
+        with pytest.raises(millrace.InvalidRequest, match=said) as refused:
+            len(make(dataset, OWN_SIZE))
+        assert "keep torch.utils.data.DataLoader" in str(refused.value)
+
+
+def test_only_files_with_the_samples_extensions_are_listed(make: Any, own: Path) -> None:
+    (own / "ant" / "README.txt").write_text("no picture")
+    (own / "ant" / "thumbs.db").write_text("no picture")
+    dataset = ImageFolder(str(own))
+
+    assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets
+    assert make(str(own), OWN_SIZE, extensions=["png"]).samples == 12
+    with pytest.raises(millrace.InvalidRequest, match="extensions is a list"):
+        make(str(own), OWN_SIZE, extensions="png")
+
+    with pytest.raises(millrace.InvalidRequest, match="end in 'png'"):
+        len(make(dataset, OWN_SIZE, extensions=["jpg", "txt"]))
+
+    (own / "ant" / "a picture").write_bytes(png(4))
+    every = ImageFolder(str(own), is_valid_file=lambda path: "." not in os.path.basename(path) or path.endswith("png"))
+    (own / "ant" / "README.txt").unlink()
+    (own / "ant" / "thumbs.db").unlink()
+    assert labels_of(make(every, OWN_SIZE)) == every.targets
+    assert len(every) == 13
+
+
+def test_relative_roots(make: Any, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(own.parent)
+    dataset = ImageFolder("./train")
+
+    assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets
+
+
+class Doubled(ImageFolder):  # type: ignore[misc]
+    """With a __getitem__ of its own."""
+
+    def __getitem__(self, index: int) -> Any:
+        image, label = super().__getitem__(index)
+        return image, 2 * label
+
+
+def test_what_the_daemon_cannot_call_is_refused(own: Path) -> None:
+    dataset = ImageFolder(str(own))
+    cases: list[tuple[Any, str]] = [
+        (Doubled(str(own)), "Doubled has a __getitem__ of its own"),
+        (ImageFolder(str(own), loader=lambda path: None), "function of its own"),
+        (torch.utils.data.Subset(dataset, [1, 2]), "not a Subset. The daemon reads whole folders: make a folder"),
+        (torch.utils.data.ConcatDataset([dataset, dataset]), "not a ConcatDataset"),
+        (torch.utils.data.TensorDataset(torch.zeros(3)), "not a TensorDataset"),
+        (["a.jpg"], "not a list"),
+    ]
+    for refused, said in cases:
+        with pytest.raises(millrace.InvalidRequest, match=said):
+            millrace.torch.Loader(refused, OWN_SIZE)
+    for ours in (folders.pil_loader, folders.accimage_loader):
+        millrace.torch.Loader(ImageFolder(str(own), loader=ours), OWN_SIZE)
+
+
+def test_a_loader_with_an_object_travels(make: Any, own: Path) -> None:
+    loader = make(TwoClasses(str(own)), OWN_SIZE)
+    labels_of(loader)
+
+    with pickle.loads(pickle.dumps(loader)) as other:
+        other.set_epoch(0)
+        assert labels_of(other) == [0] * 4 + [1] * 8
