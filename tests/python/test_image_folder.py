@@ -131,6 +131,15 @@ def test_labels_that_a_loader_cannot_give_are_refused(make: Any, own: Path) -> N
             len(make(ImageFolder(str(own), target_transform=transform), OWN_SIZE))
 
 
+def test_a_transform_that_comes_later_is_not_dropped(make: Any, own: Path) -> None:
+    dataset = ImageFolder(str(own))
+    loader = make(dataset, OWN_SIZE)
+    dataset.transform = NORMALISED
+
+    with pytest.raises(millrace.InvalidRequest, match="make the loader anew"):
+        len(loader)
+
+
 class TwoClasses(ImageFolder):  # type: ignore[misc]
     """The cat is a bee."""
 
@@ -195,8 +204,7 @@ def test_only_files_with_the_samples_extensions_are_listed(make: Any, own: Path)
 
     assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets
     assert make(str(own), OWN_SIZE, extensions=["png"]).samples == 12
-    with pytest.raises(millrace.InvalidRequest, match="extensions is a list"):
-        make(str(own), OWN_SIZE, extensions="png")
+    assert make(str(own), OWN_SIZE, extensions=".PNG").samples == 12
 
     with pytest.raises(millrace.InvalidRequest, match="end in 'png'"):
         len(make(dataset, OWN_SIZE, extensions=["jpg", "txt"]))
@@ -214,6 +222,35 @@ def test_relative_roots(make: Any, own: Path, monkeypatch: pytest.MonkeyPatch) -
     dataset = ImageFolder("./train")
 
     assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets
+
+
+class Split(ImageFolder):  # type: ignore[misc]
+    """As torchvision's ImageNet: the root is not where the class folders are."""
+
+    def __init__(self, root: Path) -> None:
+        self.split_folder = str(root / "train")
+        super().__init__(self.split_folder)
+        self.root = root
+        self.classes = [("ant", "emmet"), ("bee",), ("cat", "grimalkin")]
+
+
+def test_class_folders_beneath_the_root(make: Any, own: Path) -> None:
+    loader = make(Split(own.parent), OWN_SIZE)
+
+    assert labels_of(loader) == [0] * 4 + [1] * 4 + [2] * 4
+    assert loader.classes[2] == ("cat", "grimalkin")
+
+
+def test_labels_fit_the_frameworks_type(own: Path, daemon: millrace.PrivateDaemon) -> None:
+    pytest.importorskip("jax", reason="JAX is not installed: its labels are not tried")
+    import millrace.jax
+
+    options: dict[str, Any] = {"batch_size": 12, "address": daemon.address}
+    with millrace.jax.Loader(ImageFolder(str(own), target_transform=lambda t: 2 * t), OWN_SIZE, **options) as loader:
+        assert [labels.tolist() for _, labels in loader] == [[0] * 4 + [2] * 4 + [4] * 4]
+    large = ImageFolder(str(own), target_transform=lambda t: t + 2**31)
+    with millrace.jax.Loader(large, OWN_SIZE, **options) as loader, pytest.raises(millrace.InvalidRequest, match="too large"):
+        len(loader)
 
 
 class Doubled(ImageFolder):  # type: ignore[misc]

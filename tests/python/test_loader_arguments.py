@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import os
+import pickle
 import pydoc
 import signal
 import threading
@@ -91,6 +92,14 @@ def test_arguments_without_effect_are_told_once(make: Any) -> None:
     assert told[0].filename == __file__
     assert all(name in str(told[0].message) for name in WITHOUT_EFFECT)
     assert sum(len(labels) for _, labels in loader) == COUNT
+
+
+def test_what_has_no_effect_does_not_keep_a_loader_from_travelling(make: Any) -> None:
+    with pytest.warns(UserWarning, match="worker_init_fn"):
+        loader = make(worker_init_fn=lambda worker: None, num_workers=1)
+
+    with pickle.loads(pickle.dumps(loader)) as other:
+        assert other.samples == COUNT
 
 
 def test_dataloaders_defaults_are_silent(make: Any) -> None:

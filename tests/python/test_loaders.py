@@ -99,6 +99,18 @@ def test_epochs_count_up_or_are_set(make: Any) -> None:
     assert ids_of(make(OWN_SIZE, shuffle=True, seed=3)) == epochs[0]
 
 
+def test_an_epoch_set_within_a_loop_is_the_next_ones(make: Any) -> None:
+    loader = make(OWN_SIZE, shuffle=True, seed=3)
+    epochs = [ids_of(loader) for _ in range(6)]
+    loader.set_epoch(1)
+    seen = []
+    for _ in loader:
+        seen += loader.batch.ids.tolist()
+        loader.set_epoch(5)
+
+    assert [seen, ids_of(loader)] == [epochs[1], epochs[5]]
+
+
 def test_a_second_iterator_ends_the_first(make: Any) -> None:
     loader = make(OWN_SIZE)
     first = iter(loader)
@@ -354,7 +366,8 @@ def test_a_loop_that_failed_is_repeated(restartable: Restartable, folder: Path) 
         assert [ids_of(loader), ids_of(loader)] == epochs
 
 
-def test_a_failed_loop_that_began_within_an_epoch_begins_there_again(restartable: Restartable, folder: Path) -> None:
+@pytest.mark.parametrize("epoch_is_set", [False, True])
+def test_a_failed_loop_that_began_within_an_epoch_begins_there_again(restartable: Restartable, folder: Path, epoch_is_set: bool) -> None:
     with millrace.numpy.Loader(folder, OWN_SIZE, batch_size=4, address=restartable.socket) as loader:
         iterator = iter(loader)
         for _ in range(3):
@@ -366,6 +379,8 @@ def test_a_failed_loop_that_began_within_an_epoch_begins_there_again(restartable
         with pytest.raises(millrace.DaemonUnavailable):
             take_the_rest(loader, iterator, [])
         restartable.start()
+        if epoch_is_set:  # as training loops do
+            loader.set_epoch(0)
 
         assert ids_of(loader) == list(range(12, COUNT))
         assert loader.epoch == 1

@@ -44,6 +44,6 @@ def _name(value: Any) -> str | None:
         return None
     try:
         dtype = np.dtype(value)
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     return dtype.name if dtype.isnative else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from millrace.session import Session
 
 _MODULE = "torchvision.datasets.folder"
+_EVERY_FILE: Sequence[str] = ()  # as Session.dataset has it
 _KEEP = "keep torch.utils.data.DataLoader for it"
 _LINKS = f"make a folder of the samples that you want (hard links will do), or {_KEEP}"
 
@@ -94,8 +95,8 @@ class _Seen:
     endings: set[str] = field(default_factory=set)
 
     def extensions(self) -> Sequence[str]:
-        """For the daemon, which takes letters and digits; none: every file."""
-        return sorted(self.endings) if all(ending.isascii() and ending.isalnum() for ending in self.endings) else ()
+        """For the daemon, which takes letters and digits."""
+        return sorted(self.endings) if all(ending.isascii() and ending.isalnum() for ending in self.endings) else _EVERY_FILE
 
 
 class ImageFolder(Folder):
@@ -113,6 +114,8 @@ class ImageFolder(Folder):
         Raises:
             InvalidRequest: its samples are not the files that the daemon finds, or a folder's samples have several labels.
         """
+        if self._dataset.transform is not self.transform:
+            raise InvalidRequest("loader: the ImageFolder was given another transform after the loader was made; make the loader anew")
         seen = self._seen()
         if extensions is None:
             extensions = seen.extensions()

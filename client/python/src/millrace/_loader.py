@@ -106,7 +106,7 @@ class BaseLoader(Generic[Item]):
         epoch = None
         try:
             self._loops_ranks = self._ranks()
-            epoch = self._start()
+            epoch = self._start(progress)
             while True:
                 self.batch = None
                 self._reclaim()
@@ -115,7 +115,7 @@ class BaseLoader(Generic[Item]):
                 except DaemonUnavailable:
                     if not self._options.resume:
                         raise
-                    epoch = self._start_again()
+                    epoch = self._start_again(progress)
                     continue
                 if batch is None:
                     break
@@ -128,7 +128,8 @@ class BaseLoader(Generic[Item]):
                     del batch
                     yield self._moved(item) if self._moves else item
                     del item
-            self._progress = Progress(progress.epoch + 1)
+            if self._progress is progress:  # else set_epoch or load_state_dict has said where the next loop begins
+                self._progress = Progress(progress.epoch + 1)
         except Exception:
             progress.failed = True
             raise
@@ -137,12 +138,12 @@ class BaseLoader(Generic[Item]):
             if epoch is not None:
                 epoch.stop()
 
-    def _start(self) -> Epoch:
+    def _start(self, progress: Progress) -> Epoch:
         options, (rank, world_size) = self._options, self._ranks()
         return self._opened().dataset.epoch(
             batch=options.batch_size,
             seed=options.seed,
-            epoch=self._progress.epoch,
+            epoch=progress.epoch,
             shuffle=options.shuffle,
             drop_last=options.drop_last,
             rank=rank,
@@ -150,17 +151,17 @@ class BaseLoader(Generic[Item]):
             shard_tail=options.shard_tail,
             on_error=options.on_error,
             fidelity=options.fidelity,
-            position=for_rank(self._progress.position, rank),
+            position=for_rank(progress.position, rank),
             timeout=options.patience,
             prepare=self._convert,
         )
 
-    def _start_again(self) -> Epoch:
+    def _start_again(self, progress: Progress) -> Epoch:
         deadline = time.monotonic() + self._options.resume_within
         while True:
             self.close()
             try:
-                return self._start()
+                return self._start(progress)
             except DaemonUnavailable:
                 if time.monotonic() > deadline:
                     raise
@@ -169,11 +170,12 @@ class BaseLoader(Generic[Item]):
     def _opened(self) -> Listed:
         if self._session is not None and self._session.closed:
             self.close()
-        if self._listed is None:
-            options = self._options
+        options = self._options
+        if self._session is None:
             with connect(options.address) as client:
                 name = options.name or f"loader rank {self.rank}"
                 self._session = client.session(self.recipe, options.batch_size, options.slots, name=name)
+        if self._listed is None:
             self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed
 
@@ -264,8 +266,11 @@ class BaseLoader(Generic[Item]):
         return self._progress.epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next ``iter()`` begins that epoch, or goes on in it if a state within it was loaded. Without it they count up."""
-        if self._progress.begun or self._progress.epoch != epoch:
+        """The next ``iter()`` begins that epoch, or where it would begin anyway in that epoch. Without it they count up.
+
+        It would begin within the epoch if a state was loaded, and begin there again if the loop then failed.
+        """
+        if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
     def state_dict(self) -> dict[str, Any]:

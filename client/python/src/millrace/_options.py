@@ -48,7 +48,7 @@ class Options:
 
     Attributes:
         batch_size: images in a batch (of this rank).
-        shuffle: in an order drawn from (seed, epoch). Nothing else depends on it.
+        shuffle: in an order drawn from (seed, epoch). The transform does not depend on it.
         seed: of the order, the boxes and the flips.
         rank: whose share; None: found at the first use, see the loader.
         world_size: among how many; None: the same.
@@ -60,8 +60,8 @@ class Options:
             ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
             batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
             at least 1,000. Each bad file is one ``BadImageWarning``, up to 20; ``bad`` counts them.
-        extensions: of the files that are samples, such as ``["jpg", "png"]``; None: as ``Session.dataset``, or those of an ImageFolder's
-            samples.
+        extensions: of the files that are samples: ``"jpg"``, ``["jpg", "png"]``; None: as ``Session.dataset``, or those of an
+            ImageFolder's samples.
         fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
         slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
         address: of the daemon; None: as ``millrace.connect``.
@@ -113,12 +113,13 @@ class Options:
     batch_sampler: None = None
 
     def __post_init__(self) -> None:
+        for name in DataLoaderArguments.__annotations__:  # not kept: functions and generators may not go to another process
+            object.__setattr__(self, name, DEFAULTS[name])
         if isinstance(self.batch_size, bool) or not isinstance(self.batch_size, int):
             raise InvalidRequest(f"loader: batch_size is a number of images, not {self.batch_size!r}")
-        if isinstance(self.extensions, str):
-            raise InvalidRequest(f'loader: extensions is a list, such as ["{self.extensions.lstrip(".")}"]')
         if self.extensions is not None:
-            object.__setattr__(self, "extensions", tuple(self.extensions))
+            names = (self.extensions,) if isinstance(self.extensions, str) else tuple(self.extensions)
+            object.__setattr__(self, "extensions", names)
         if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout >= 0):
             raise InvalidRequest(f"loader: timeout is a number of seconds, 0 or None for ever; it is {self.timeout!r}")
 

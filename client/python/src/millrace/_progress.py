@@ -23,6 +23,10 @@ class Progress:
     failed: bool = False  # an exception ended it
     beginning: tuple[bytes, int] = (b"", 0)  # position and batches when it began
 
+    def begins_in(self, epoch: int) -> bool:
+        """Whether the next loop is one of that epoch."""
+        return self.epoch == epoch and (self.failed or not self.begun)
+
     def next_loop(self) -> Progress:
         """Where the next loop begins: a failed one is repeated, any other is followed by the next epoch."""
         if not self.begun:
