@@ -122,6 +122,22 @@ def test_views_outlive_batch_and_session(kind: str, client: millrace.Client, own
     eventually(lambda: number not in [s.id for s in client.statistics().sessions], "the daemon has dropped the session")
 
 
+def test_the_last_view_of_a_closed_session_gives_its_memory_back_without_a_garbage_collection(
+    client: millrace.Client, own_size: millrace.Recipe
+) -> None:
+    session = client.session(own_size, batch=1, slots=1)
+    number = session.id
+    view = one(session, 0).images.numpy()
+    session.close()
+    gc.disable()
+    try:
+        del view
+
+        eventually(lambda: number not in [s.id for s in client.statistics().sessions], "the daemon has dropped the session")
+    finally:
+        gc.enable()
+
+
 def test_collecting_the_batch_gives_the_slot_back(client: millrace.Client, session: millrace.Session) -> None:
     batch = one(session, 0)
     images = batch.images

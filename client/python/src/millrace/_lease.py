@@ -28,11 +28,16 @@ class LeaseEnd(weakref.ref["Lease"]):
     then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
     """
 
-    __slots__ = ("generation", "segment", "slot")
+    __slots__ = ("_segment", "generation", "slot")
 
     slot: int
     generation: int
-    segment: Segment
+    _segment: weakref.ref[Segment]
+
+    @property
+    def segment(self) -> Segment | None:
+        """The slot's; None if it is unmapped already, because the session was closed. A reference would be a cycle."""
+        return self._segment()
 
 
 class Lease:
@@ -44,7 +49,7 @@ class Lease:
         self.segment = segment
         self.__array_interface__ = segment.array_interface
         end = LeaseEnd(self, outgoing.put)
-        end.slot, end.generation, end.segment = slot, generation, segment
+        end.slot, end.generation, end._segment = slot, generation, weakref.ref(segment)
         segment.leases.add(end)
 
 

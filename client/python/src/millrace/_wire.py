@@ -142,7 +142,9 @@ def _queued(outgoing: Outgoing) -> Iterator[Any]:
 
 def _serialised(message: Any) -> bytes:
     if isinstance(message, LeaseEnd):
-        message.segment.leases.discard(message)
+        segment = message.segment
+        if segment is not None:
+            segment.leases.discard(message)
         message = _schema.ClientMessage(release={"slot": message.slot, "generation": message.generation})
     return message.SerializeToString()  # type: ignore[no-any-return]
 
