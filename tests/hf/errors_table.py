@@ -1,7 +1,13 @@
-"""Prints the table of errors of client/python/README.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA."""
+"""Prints the tables of errors of client/python/README.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA.
+
+    errors_table.py [--backend pil|torchvision] [--photographs]
+
+``torchvision`` compares with the processors that AutoImageProcessor gives by default, and needs torch and torchvision as well.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from pathlib import Path
@@ -23,22 +29,26 @@ ROWS: list[tuple[str, str, dict[str, Any]]] = [
     ("LLaVA-NeXT (1.6)", "llava_v1_6_mistral_7b", {}),
     ("ViT-B/16", "vit_base_patch16_224", {}),
     ("SigLIP so400m-384", "siglip_so400m_patch14_384", {}),
+    ("SigLIP 2 base-256", "siglip2_base_patch16_256", {}),
+    ("PaliGemma 224", "paligemma_3b_pt_224", {}),
+    ("Gemma 3n", "gemma_3n_e4b", {}),
     ("Idefics", "idefics_9b", {}),
     ("Idefics2, split in four", "idefics2_8b", {}),
     ("Idefics2, whole", "idefics2_8b", {"do_image_splitting": False}),
     ("Qwen2-VL", "qwen2_vl_7b", {}),
     ("Qwen2.5-VL", "qwen2_5_vl_7b", {}),
+    ("Qwen3-VL", "qwen3_vl_8b", {}),
     ("InternVL3, tiles", "internvl3_1b", {"crop_to_patches": True}),
 ]
 
 
-def row(client: millrace.Client, title: str, config: dict[str, Any], paths: list[Path]) -> str:
+def row(client: millrace.Client, title: str, config: dict[str, Any], paths: list[Path], backend: str) -> str:
     largest, total, count, others = 0.0, 0.0, 0, True
     names: set[str] = set()
     with ImageProcessor.from_config(config, client=client) as processor:
         for at in range(0, len(paths), CHUNK):
             chunk = paths[at : at + CHUNK]
-            got, wanted = processor(chunk, copy=True), theirs(config, chunk)
+            got, wanted = processor(chunk, copy=True), theirs(config, chunk, backend)
             one = difference(got["pixel_values"], wanted["pixel_values"])
             size = wanted["pixel_values"].size
             largest, total, count = max(largest, one.largest), total + one.mean * size, count + size
@@ -49,13 +59,17 @@ def row(client: millrace.Client, title: str, config: dict[str, Any], paths: list
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", choices=("pil", "torchvision"), default="pil", help="of transformers' processors (pil)")
+    parser.add_argument("--photographs", action="store_true", help="without the pictures that are made to be difficult")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        paths = make_pictures(Path(folder)) + photographs()
+        paths = ([] if given.photographs else make_pictures(Path(folder))) + photographs()
         roots = sorted({str(path.parent) for path in paths})
         print("| family | pictures | values compared | largest error | mean error | beside `pixel_values` |\n|---|---|---|---|---|---|")
         with millrace.serve(roots, lanes=2) as daemon, millrace.connect(daemon.address) as client:
             for title, name, changes in ROWS:
-                print(row(client, title, {**example(name), **changes}, paths), flush=True)
+                print(row(client, title, {**example(name), **changes}, paths, given.backend), flush=True)
     return 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import transformers
 from numpy.typing import NDArray
 from transformers.image_utils import load_image
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
@@ -41,14 +42,15 @@ def example(name: str) -> dict[str, Any]:
     return content
 
 
-def theirs(config: Mapping[str, Any], paths: Sequence[Any]) -> dict[str, NDArray[Any]]:
-    """What transformers' slow processor makes of the files."""
+def theirs(config: Mapping[str, Any], paths: Sequence[Any], backend: str = "pil") -> dict[str, NDArray[Any]]:
+    """What transformers' processor makes of the files; ``backend`` ``torchvision`` is what AutoImageProcessor takes by default."""
     values = {key: value for key, value in config.items() if key != "aspect_ratio_setting"}
     kind = values.pop("image_processor_type", None) or values.pop("feature_extractor_type")
-    processor = _CLASSES[re.sub("(ImageProcessor|FeatureExtractor)(Fast)?$", "", kind)](**values)
+    name = re.sub("(ImageProcessor|FeatureExtractor)(Fast)?$", "", kind)
+    processor = (_CLASSES[name] if backend == "pil" else getattr(transformers, f"{name}ImageProcessor"))(**values)
     nested = isinstance(paths[0], list)
     images = [[load_image(str(path)) for path in row] if nested else load_image(str(row)) for row in paths]
-    made = processor(images, return_tensors="np")
+    made = processor(images, return_tensors="np" if backend == "pil" else "pt")
     if not isinstance(made, Mapping):  # Idefics returns the pixels alone
         made = made if hasattr(made, "keys") else {"pixel_values": made}
     return {key: np.asarray(made[key]) for key in made.keys()}  # noqa: SIM118 (a BatchFeature)

@@ -9,8 +9,9 @@ import millrace
 import numpy as np
 import pytest
 from millrace.hf import ImageProcessor
+from transformers import AutoImageProcessor
 
-from peers import difference, example, theirs
+from peers import EXAMPLES, difference, example, theirs
 from room import ROOMY
 
 TOLERANCE = 1e-6
@@ -29,6 +30,10 @@ FAMILIES: list[tuple[str, dict[str, Any]]] = [
     ("qwen2_vl_7b", {}),
     ("qwen2_vl_7b", {"min_pixels": 256 * 28 * 28, "max_pixels": 1280 * 28 * 28}),
     ("qwen2_5_vl_7b", {}),
+    ("qwen3_vl_8b", {}),
+    ("paligemma_3b_pt_224", {}),
+    ("siglip2_base_patch16_256", {}),
+    ("gemma_3n_e4b", {}),
     ("internvl3_1b", {}),
     ("internvl3_1b", {"crop_to_patches": True}),
     ("internvl3_1b", {"crop_to_patches": True, "min_patches": 2, "max_patches": 6}),
@@ -85,6 +90,26 @@ def check_call(processor: ImageProcessor, config: dict[str, Any], images: list[A
 @pytest.mark.parametrize(("name", "changes"), FAMILIES)
 def test_a_family_gives_what_transformers_gives(client: millrace.Client, pictures: list[Path], name: str, changes: dict[str, Any]) -> None:
     check(client, {**example(name), **changes}, pictures)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.json")))
+def test_a_configuration_that_transformers_has_read_and_saved_gives_the_same(
+    client: millrace.Client, made: list[Path], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "read").mkdir()
+    (tmp_path / "read" / "preprocessor_config.json").write_text((EXAMPLES / f"{name}.json").read_text())
+    AutoImageProcessor.from_pretrained(tmp_path / "read", backend="pil").save_pretrained(tmp_path / "saved")
+
+    with (
+        ImageProcessor.from_config(tmp_path / "read", client=client, slots=1) as as_read,
+        ImageProcessor.from_config(tmp_path / "saved", client=client, slots=1) as as_saved,
+    ):
+        assert as_saved.recipe == as_read.recipe
+        for image in (made[5], made[-1]):
+            before, after = as_read([image], copy=True), as_saved([image], copy=True)
+            assert before.keys() == after.keys()
+            for key, array in before.items():
+                np.testing.assert_array_equal(after[key], array)
 
 
 @pytest.mark.parametrize(("name", "changes"), VARIANTS)

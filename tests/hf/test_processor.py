@@ -79,18 +79,15 @@ def test_tiles_are_copied_only_where_an_image_has_one_tile(client: millrace.Clie
     np.testing.assert_array_equal(mixed.pixel_values[1:], tiled.pixel_values)
 
 
-def test_results_that_hold_all_slots_are_an_error_at_once_and_copies_never_do(client: millrace.Client, made: list[Path]) -> None:
-    with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
+def test_results_that_are_kept_never_stop_calls(client: millrace.Client, made: list[Path]) -> None:
+    with ImageProcessor.from_config(CLIP, client=client, slots=3) as processor:
         copies = [processor(made[:1], copy=True) for _ in range(4)]
-        held = [processor(made[:1]) for _ in range(2)]
-        with pytest.raises(millrace.FailedPrecondition, match="hold all 2 slots"):
-            processor(made[:1])
-        del held[0]
-        again = processor(made[:1])
+        kept = [processor(made[:1]) for _ in range(8)]
 
-    for features in (*copies, *held, again):
+    for features in (*copies, *kept):
         np.testing.assert_array_equal(features.pixel_values, copies[0].pixel_values)
-    assert copies[0].pixel_values.flags.writeable
+    assert all(features.pixel_values.flags.writeable for features in copies)
+    assert [features.pixel_values.flags.writeable for features in kept] == [False, False, *[True] * 6]  # the last slot is nobody's
 
 
 @needs_room
@@ -149,6 +146,67 @@ def test_a_bad_image_is_named_with_its_reason(client: millrace.Client, made: lis
     assert [error.index for error in failed.value.sample_errors] == [1]
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "words"),
+    [
+        ("clip_vit_base_patch32", lambda good, bad: [good, bad, good], "images[1]"),
+        ("internvl3_1b", lambda good, bad: [good, good, bad], "images[2]"),  # of which there are two samples an image
+        ("idefics2_8b", lambda good, bad: [[good], [good, bad]], "images[1][1]"),
+        ("llava_v1_6_mistral_7b", lambda good, bad: bad, "the image"),
+    ],
+)
+def test_an_error_names_the_callers_image_and_nothing_that_a_processor_has_not(
+    client: millrace.Client, made: list[Path], name: str, rows: Any, words: str
+) -> None:
+    config = {**example(name), **({"crop_to_patches": True} if "crop_to_patches" in example(name) else {})}
+    images = rows(made[6], b"not an image")
+    with (
+        ImageProcessor.from_config(config, client=client) as processor,
+        pytest.raises(millrace.SampleFailed) as failed,
+    ):
+        processor(images)
+
+    assert str(failed.value).startswith(f"{words} (encoded bytes (12 B)): not an image")
+    assert "on_error" not in str(failed.value)
+    assert "slot" not in str(failed.value)
+    (error,) = failed.value.sample_errors
+    assert words in ("the image", f"images[{error.index}]", "images[1][1]")
+
+
+def test_errors_speak_of_the_processors_own_arguments(client: millrace.Client, made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(error: type[Exception], call: Any) -> str:
+        with pytest.raises(error) as raised:
+            call()
+        text = str(raised.value)
+        for word in ("on_error", "open the session", "submit", "Sessions/Open", "an epoch", "get()", "open a dataset"):
+            assert word not in text
+        return text
+
+    picture = made[6]
+    with ImageProcessor.from_config(CLIP, client=client) as processor:
+        assert "images[1]: must be a file's bytes or its path; is a PIL." in told(
+            millrace.InvalidRequest, lambda: processor([picture, Image.new("RGB", (8, 8))])
+        )
+        assert "the image: is a URL" in told(millrace.InvalidRequest, lambda: processor("https://example.org/cat.jpg"))
+        assert "call with fewer" in told(millrace.InvalidRequest, lambda: processor([picture] * 100_000))
+        assert "timeout=" in told(millrace.DeadlineExceeded, lambda: processor([picture], timeout=0))
+    for images, advice in (([picture], "so that slots grow"), ([picture] * 2, "or call with fewer images")):
+        with ImageProcessor.from_config(QWEN, client=client, slot_bytes=1000) as processor:
+            text = told(millrace.ResourceExhausted, lambda processor=processor, images=images: processor(images))
+            assert "give ImageProcessor.from_config slot_bytes of at least" in text
+            assert text.endswith(advice)
+    enormous = ImageProcessor.from_config(CLIP, client=client, slots=200, slot_bytes=1 << 39)
+    assert "fewer slots than 200" in told(millrace.ResourceExhausted, lambda: enormous(picture))
+    long_name = ImageProcessor.from_config(CLIP, client=client, name="x" * 100)
+    assert told(millrace.InvalidRequest, lambda: long_name(picture)).startswith("ImageProcessor.from_config: name")
+    for slots in (0, -1, "4", True):
+        assert "slots must be" in told(millrace.InvalidRequest, lambda slots=slots: ImageProcessor.from_config(CLIP, slots=slots))
+    monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
+    text = told(millrace.DaemonUnavailable, lambda: ImageProcessor.from_config(CLIP)(picture))
+    assert "from_config(client=" in text
+    assert text.endswith("the processor opens its session by itself")
+
+
 def test_an_image_too_long_for_a_smart_resize_is_refused_as_there(client: millrace.Client) -> None:
     file = io.BytesIO()
     Image.fromarray(scenery(3, 601, 0)).save(file, "PNG")
@@ -188,6 +246,22 @@ def test_bfloat16_is_the_float32_values_rounded(client: millrace.Client, made: l
     assert got.pixel_values.dtype == bfloat16
     wanted = theirs(example(name), made[-3:])["pixel_values"]
     np.testing.assert_array_equal(got.pixel_values.view(np.uint16), wanted.astype(bfloat16).view(np.uint16))
+
+
+@pytest.mark.parametrize("dtype", ["float16", np.float16, np.dtype("float16"), "torch.float16"])
+def test_an_element_type_goes_by_every_name(dtype: Any) -> None:
+    assert ImageProcessor.from_config(QWEN, dtype=dtype).recipe.dtype == "float16"
+
+
+def test_an_element_type_of_pytorch_is_one_too() -> None:
+    torch = pytest.importorskip("torch")
+    assert ImageProcessor.from_config(QWEN, dtype=torch.bfloat16).recipe.dtype == "bfloat16"
+
+
+def test_an_element_type_that_the_daemon_does_not_make_is_refused() -> None:
+    for dtype in ("float64", np.int32, 3):
+        with pytest.raises(millrace.InvalidRequest, match="dtype: must be one of uint8, float16, bfloat16, float32"):
+            ImageProcessor.from_config(QWEN, dtype=dtype)
 
 
 def test_tensors_of_pytorch_share_the_memory(client: millrace.Client, made: list[Path]) -> None:
@@ -245,6 +319,7 @@ def test_the_result_names_what_it_has(client: millrace.Client, made: list[Path])
         ({**QWEN, "min_pixels": -1}, millrace.InvalidRequest, "key min_pixels"),
         ({**QWEN, "merge_size": 1.5}, millrace.InvalidRequest, "key merge_size"),
         ({"image_processor_type": "GotOcr2ImageProcessor", "do_resize": False}, millrace.Unsupported, "key do_resize"),
+        ({**example("idefics_9b"), "do_resize": False}, millrace.Unsupported, "key do_resize: false leaves"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_its_key(changes: dict[str, Any], error: type[Exception], words: str) -> None:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """The Python package's figures: medians, against peers from PyPI in the same run.
 
-    config/setup.sh bench --python [--only client,throughput,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
+    config/setup.sh bench --python [--only client,throughput,processors,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
 
 client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
             DataLoader with one worker, whose batch is ready as well
 throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes
+processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
+            one thread
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 
 setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
@@ -23,10 +25,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import millrace
+import millrace.hf
 import millrace.numpy
 import millrace.torch
 import numpy as np
@@ -37,7 +41,7 @@ from torchvision.transforms import v2
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="client,throughput,steady", help="which, with commas between")
+    parser.add_argument("--only", default="client,throughput,processors,steady", help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
@@ -146,6 +150,41 @@ def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {"loader_images_per_s": loader, "command_images_per_s": command, "ratio": ratio}
 
 
+# ----------------------------------------------------------------------------------------------------------- processors
+
+CLIP_336 = {"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": 336}, "crop_size": 336}
+
+
+def processors_rate(processors: list[millrace.hf.ImageProcessor], paths: list[Path], calls: int) -> float:
+    """Images/s of a thread for each of ``processors``."""
+
+    def work(thread: int) -> None:
+        for number in range(thread, calls, len(processors)):
+            assert processors[thread](paths[number % len(paths)]).pixel_values.shape == (1, 3, 336, 336)
+
+    with ThreadPoolExecutor(len(processors)) as pool:
+        began = time.monotonic()
+        list(pool.map(work, range(len(processors))))
+        return calls / (time.monotonic() - began)
+
+
+def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    del place
+    paths = sorted(path for path in photographs(given).rglob("*") if path.is_file())
+    rates: dict[str, list[float]] = {"one_thread": [], "shared": [], "own": []}
+    with millrace.serve(photographs(given), lanes=given.lanes):
+        own = [millrace.hf.ImageProcessor.from_config(CLIP_336) for _ in range(4)]
+        chosen = {"one_thread": own[:1], "shared": own[:1] * 4, "own": own}
+        processors_rate(own, paths, len(paths))
+        for number in range(given.rounds):  # who is first alternates
+            for name in list(chosen) if number % 2 else reversed(chosen):
+                rates[name].append(processors_rate(chosen[name], paths, 4 * len(paths)))
+        for processor in own:
+            processor.close()
+    ratio = statistics.median(shared / each for shared, each in zip(rates["shared"], rates["own"], strict=True))
+    return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
+
+
 # --------------------------------------------------------------------------------------------------------------- steady
 
 
@@ -210,7 +249,12 @@ def on_request(session: millrace.Session, dataset: millrace.Dataset, batches: in
     return batches
 
 
-FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {"client": client, "throughput": throughput, "steady": steady}
+FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
+    "client": client,
+    "throughput": throughput,
+    "processors": processors,
+    "steady": steady,
+}
 
 
 def main() -> None:

@@ -241,6 +241,12 @@ class Inbox:
         with self._changed:
             self._under_way[batch] = _Expected(recipe, rooms)
 
+    def forget_batch(self, batch: int) -> bool:
+        """Nobody takes it any more; its slot goes back once it has come. Whether anybody might have."""
+        with self._changed:
+            waited = self._under_way.pop(batch, None) is not None
+            return self._done.pop(batch, None) is not None or waited
+
     def take_batch(self, batch: int | None) -> Outcome | Pending:
         """That batch, or the one that ended first."""
         if batch is None:

@@ -160,6 +160,11 @@ class Session:
         """Drops a batch: what has not begun does not begin. ``get`` still ends, with ``Cancelled`` unless it was on its way."""
         self._send(_schema.ClientMessage(cancel={"batch_id": batch_id}))
 
+    def _give_up(self, batch_id: int) -> None:
+        """Nobody will take that batch: it is cancelled if it is under way, and what comes of it is let go."""
+        if self._inbox.forget_batch(batch_id):
+            self.cancel(batch_id)
+
     def ring(self, size: int, timeout: float = PATIENCE) -> Ring:
         """Shared memory of ``size`` bytes for encoded images, once a session.
 

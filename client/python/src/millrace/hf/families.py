@@ -85,6 +85,8 @@ def _idefics(keys: Keys, dtype: DType | None) -> Plan:
     if keys.has("image_size"):
         side = keys.count("image_size", 224)
         keys.take("size")
+        if not keys.flag("do_resize", True):
+            keys.unsupported("do_resize", "false leaves images of different sizes, which make no one array")
         return OneSize(_recipe(keys, dtype, "bicubic", _CLIP, ExactSize(Size(side, side))))
     return OneSize(_resized_and_cropped(keys, dtype, "bicubic", _CLIP, _SQUARE, square=True, crops=False))
 

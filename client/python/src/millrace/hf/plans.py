@@ -45,6 +45,14 @@ class Plan(ABC):
         """The images one by one, whatever rows the caller put them in."""
         return list(images)
 
+    def names(self, images: Sequence[Any]) -> list[str]:
+        """What to call them in messages, in the order of ``flat``."""
+        return [f"images[{i}]" for i in range(len(images))]
+
+    def image_of(self, sample: int) -> int:
+        """Which of them, in the order of ``flat``, a sample of a batch was made of."""
+        return sample
+
     def _element_bytes(self) -> int:
         return DTYPE_BYTES[self.recipe.dtype]
 
@@ -105,6 +113,10 @@ class Tiles(Plan):
         most = grid.max_tiles if isinstance(grid, TileGrid) else 1
         return (most + 1) * tile.width * tile.height * 3 * self._element_bytes()
 
+    def image_of(self, sample: int) -> int:
+        """Of each there are the tiles and the thumbnail."""
+        return sample // 2
+
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [tiles of all images, 3, H, W]; ``num_patches`` int64 [N].
 
@@ -146,6 +158,12 @@ class Padded(Plan):
     def flat(self, images: Sequence[Any]) -> list[Any]:
         """Row by row."""
         return [image for row in _rows(images) for image in row]
+
+    def names(self, images: Sequence[Any]) -> list[str]:
+        """By row and column where there are rows."""
+        if not isinstance(images[0], (list, tuple)):
+            return super().names(images)
+        return [f"images[{i}][{j}]" for i, row in enumerate(_rows(images)) for j in range(len(row))]
 
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [rows, images, 3, H, W], H and W the largest of the call; ``pixel_attention_mask`` int64 [rows, images, H, W].

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 
+from millrace import _fork
 from millrace.batch import Batch
 from millrace.client import Client, connect
-from millrace.errors import FailedPrecondition, ResourceExhausted
+from millrace.errors import DeadlineExceeded, ResourceExhausted
+from millrace.hf.turns import Turns
 from millrace.recipe import ALIGNMENT, RECORD_BYTES, Priority, Recipe
-from millrace.ring import Ring
+from millrace.ring import Ring, RingRoom
 from millrace.samples import Sample, Source
-from millrace.session import Session
+from millrace.session import PATIENCE, Session
 
 _INLINE_MOST = 1 << 20
 _FIRST_GUESS = 8 << 20  # bytes of a batch whose size nobody knows yet
@@ -23,73 +24,108 @@ _RECLAIM = 1.0  # seconds that the daemon may take to get back the memory of a s
 
 
 class Workshop:
-    """Opens the session when it is needed, and a larger one when a batch does not fit. One caller at a time (``turn``)."""
+    """Opens the session when it is needed, and a larger one when a batch does not fit. Thread-safe.
+
+    As many batches as the session has slots are under way at once; who comes later waits, in order. A session is replaced when nobody uses
+    it, so that there are never two of them, but for what results keep of an earlier one.
+    """
 
     def __init__(self, client: Client | None, slots: int, slot_bytes: int | None, name: str) -> None:
         self._client = client
-        self._slots = slots
+        self.slots = slots
+        """Of the session."""
         self._slot_bytes = slot_bytes or 0
         self._fixed = slot_bytes is not None
         self._name = name
         self._ring_bytes = 0
         self._session: Session | None = None
         self._ring: Ring | None = None
-        self._lock = threading.Lock()
+        self._turns = Turns(slots)  # a place is a slot: one to use the session, all of them to replace it
+        self._ring_turns = Turns(0)  # a place is a byte
+        _fork.register(self)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Calls from several threads take turns."""
-        with self._lock:
-            yield
-
-    def make(self, samples: Sequence[Sample | Source], recipe: Recipe, most_bytes: int, priority: Priority, timeout: float) -> Batch:
-        """One batch of ``samples``, each of ``most_bytes`` at most.
+    def make(self, samples: Sequence[Sample | Source], recipe: Recipe, most_bytes: int, priority: Priority, deadline: float) -> Batch:
+        """One batch of ``samples``, each of ``most_bytes`` at most, before ``deadline`` (as of ``time.monotonic``).
 
         Raises:
             SampleFailed: an image cannot be read or decoded, or does not suit the processor.
             ResourceExhausted: it does not fit a slot of the given size, or the daemon's budget.
-            FailedPrecondition: earlier results hold all slots.
+            DeadlineExceeded: it did not come in time.
         """
         most = len(samples) * (most_bytes + RECORD_BYTES + ALIGNMENT) + ALIGNMENT
-        room = min(most, _FIRST_GUESS)
+        room, ring_bytes = min(most, _FIRST_GUESS), _ring_bytes_of(samples)
+        alone = False
         while True:
-            session = self._open(room, _ring_bytes_of(samples))
-            self._check_slots(session)
-            try:
-                return session.get(session.submit(self._in_ring(samples), recipe=recipe, priority=priority), timeout)
-            except ResourceExhausted as why:  # before anything was decoded: the headers tell the sizes
-                needed = _room_needed(why)
-                if self._fixed or needed <= session.slot_bytes:
-                    raise
-                room = needed
+            with self._turns.alone(deadline) if alone else self._turns.one(deadline):
+                if alone and not self._suits(room, ring_bytes):
+                    self._open(room, ring_bytes)
+                session = self._session
+                if session is not None and self._suits(room, ring_bytes):
+                    try:
+                        return self._made(session, samples, ring_bytes, recipe, priority, deadline)
+                    except _RingInPieces:
+                        if alone:  # what fills it has left long ago, but for an exception that somebody keeps
+                            self._end()
+                    except ResourceExhausted as why:  # before anything was decoded: the headers tell the sizes
+                        needed = _room_needed(why)
+                        if self._fixed or needed <= session.slot_bytes:
+                            raise
+                        room = needed
+            alone = True
+
+    @property
+    def full(self) -> bool:
+        """Whether every slot is in use, by results that are held and by batches that were just taken."""
+        session = self._session
+        return session is not None and session.leased >= session.slots
 
     def close(self) -> None:
-        """Ends the session; what it made stays readable."""
+        """Ends the session once nobody uses it; what it made stays readable."""
+        with suppress(DeadlineExceeded), self._turns.alone(time.monotonic() + PATIENCE):
+            self._end()
+            return
+        self._end()  # whoever uses it still gets Cancelled
+
+    def after_fork_in_child(self) -> object:
+        """For the child of a fork: the session is the parent's, and so are the turns that its threads had."""
+        kept = (self._session, self._ring)
+        self._session = self._ring = None
+        self._turns = Turns(self.slots)
+        return kept
+
+    def _suits(self, room: int, ring_bytes: int) -> bool:
+        if self._session is None or self._session.closed:
+            return False
+        return (self._fixed or room <= self._slot_bytes) and ring_bytes <= self._ring_bytes
+
+    def _end(self) -> None:
         session, self._session, self._ring = self._session, None, None
         if session is not None:
             session.close()
 
-    def _open(self, room: int, ring_bytes: int) -> Session:
-        session = self._session
-        grows = not self._fixed and room > self._slot_bytes
-        if session is not None and not session.closed and not grows and ring_bytes <= self._ring_bytes:
-            return session
+    def _open(self, room: int, ring_bytes: int) -> None:
+        """REQUIRES: alone."""
         if ring_bytes > self._ring_bytes:
             self._ring_bytes = max(_RING_LEAST, 2 * ring_bytes)
-        self.close()
-        if grows:  # a little more than now, lest the next call is too large again
+        self._end()
+        if not self._fixed and room > self._slot_bytes:  # a little more than now, lest the next call is too large again
             self._slot_bytes = max(room, self._slot_bytes * 5 // 4)
-        self._client = self._client or connect()
-        session = self._opened(self._client, room)
-        self._ring = session.ring(self._ring_bytes) if self._ring_bytes else None
+        with nullcontext(self._client) if self._client is not None else connect() as client:
+            session = self._opened(client, room)
+        try:
+            self._ring = session.ring(self._ring_bytes) if self._ring_bytes else None
+        except BaseException:
+            self._ring_bytes = 0
+            session.close()
+            raise
+        self._ring_turns = Turns(self._ring_bytes)
         self._session = session
-        return session
 
     def _opened(self, client: Client, room: int) -> Session:
         reclaimed = time.monotonic() + _RECLAIM
         while True:
             try:
-                return client.session(slots=self._slots, slot_bytes=self._slot_bytes, name=self._name)
+                return client.session(slots=self.slots, slot_bytes=self._slot_bytes, name=self._name)
             except ResourceExhausted:
                 if not self._fixed and self._slot_bytes > room:
                     self._slot_bytes = room
@@ -99,19 +135,35 @@ class Workshop:
                 else:
                     time.sleep(0.01)
 
-    def _in_ring(self, samples: Sequence[Sample | Source]) -> list[Sample | Source]:
-        ring = self._ring
-        if ring is None or not _ring_bytes_of(samples):
-            return list(samples)
-        rooms = {id(source): ring.put(source) for source in map(_source_of, samples) if isinstance(source, (bytes, bytearray, memoryview))}
-        return [_with_source(sample, rooms.get(id(_source_of(sample)))) for sample in samples]
+    def _made(
+        self, session: Session, samples: Sequence[Sample | Source], ring_bytes: int, recipe: Recipe, priority: Priority, deadline: float
+    ) -> Batch:
+        with self._ring_turns.some(ring_bytes, deadline) if ring_bytes else nullcontext():
+            rooms = self._rooms(samples) if ring_bytes else {}
+            number = session.submit([_placed(sample, rooms) for sample in samples], recipe=recipe, priority=priority)
+            rooms.clear()  # the session has them now; an exception's traceback would keep them here
+            try:
+                return session.get(number, max(0.0, deadline - time.monotonic()))
+            except BaseException:
+                session._give_up(number)
+                raise
 
-    def _check_slots(self, session: Session) -> None:
-        if session.leased >= session.slots:
-            raise FailedPrecondition(
-                f"earlier results hold all {session.slots} slots of the processor's session: drop them, call with copy=True, "
-                "or give ImageProcessor.from_config more slots"
-            )
+    def _rooms(self, samples: Sequence[Sample | Source]) -> dict[int, RingRoom]:
+        """Copies of the encoded images in the ring, by the images' ``id()``."""
+        rooms: dict[int, RingRoom] = {}
+        assert self._ring is not None
+        try:
+            for source in map(_source_of, samples):
+                if isinstance(source, (bytes, bytearray, memoryview)) and id(source) not in rooms:
+                    rooms[id(source)] = self._ring.put(source)
+        except ResourceExhausted:
+            rooms.clear()
+            raise _RingInPieces from None
+        return rooms
+
+
+class _RingInPieces(Exception):
+    """The ring has enough bytes free, but not in one piece."""
 
 
 def _room_needed(why: ResourceExhausted) -> int:
@@ -124,7 +176,8 @@ def _source_of(sample: Sample | Source) -> Source:
     return sample.source if isinstance(sample, Sample) else sample
 
 
-def _with_source(sample: Sample | Source, room: Source | None) -> Sample | Source:
+def _placed(sample: Sample | Source, rooms: dict[int, RingRoom]) -> Sample | Source:
+    room = rooms.get(id(_source_of(sample)))
     if room is None:
         return sample
     return Sample(room, sample.id, sample.label, sample.box, sample.size) if isinstance(sample, Sample) else room

@@ -1,0 +1,114 @@
+"""What goes wrong in a call, in the words of the processor: its arguments, and which of the caller's images it was."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from millrace._messages import path_text
+from millrace.errors import (
+    Cancelled,
+    DaemonUnavailable,
+    DeadlineExceeded,
+    Error,
+    Forked,
+    InvalidRequest,
+    ResourceExhausted,
+    SampleError,
+    SampleFailed,
+)
+from millrace.samples import Path
+
+_MOST_NAMED = 4
+
+
+def check_images(images: Sequence[Any], names: Sequence[str]) -> None:
+    """Raises InvalidRequest for one that is neither a file's bytes nor a path."""
+    for image, name in zip(images, names, strict=True):
+        if not isinstance(image, (str, os.PathLike, Path, bytes, bytearray, memoryview)):
+            raise InvalidRequest(
+                f"{name}: must be a file's bytes or its path; is a {type(image).__module__}.{type(image).__qualname__}. "
+                "Give the encoded file (JPEG, PNG, WebP), not its pixels"
+            )
+        if isinstance(image, str) and re.match(r"(https?|ftp|file|s3|gs)://|data:", image, re.IGNORECASE):
+            scheme = path_text(image[:40])
+            raise InvalidRequest(f"{name}: is a URL ({scheme}), not a path; fetch it, and give the file's bytes")
+
+
+def in_its_words(why: Error, names: Sequence[str], image_of: Callable[[int], int], slots: int, timeout: float) -> Error:
+    """The exception for the caller of a processor: the same class, the same cause, and what can be done there.
+
+    Args:
+        why: what the session raised.
+        names: of the call's images.
+        image_of: which of them a sample was made of.
+        slots: of the processor.
+        timeout: seconds, of the call.
+    """
+    if why.sample_errors:
+        return _bad_images(why.sample_errors, names, image_of)
+    told = _TOLD.get(type(why))
+    return type(why)(told(str(why), len(names), slots, timeout)) if told else why
+
+
+def _bad_images(errors: Sequence[SampleError], names: Sequence[str], image_of: Callable[[int], int]) -> SampleFailed:
+    by_image = {image_of(error.index): error for error in reversed(errors)}
+    bad = [replace(by_image[image], index=image, sample_id=image) for image in sorted(by_image)]
+    text = "; ".join(f"{names[error.index]} ({error.source}): {error.message}" for error in bad[:_MOST_NAMED])
+    if len(bad) > _MOST_NAMED:
+        text += f"; and {len(bad) - _MOST_NAMED} others"
+    if len(names) > 1:
+        text += "; a call gives all of its images or none: leave out what is bad and call again"
+    return SampleFailed(text, sample_errors=bad)
+
+
+def _exhausted(text: str, images: int, slots: int, timeout: float) -> str:
+    fewer = ", or call with fewer images" if images > 1 else ""
+    if slot := re.search(r"^(.*?): open the session with slot_bytes of at least (\d+)", text):
+        return f"{slot[1]}: give ImageProcessor.from_config slot_bytes of at least {slot[2]}, or none, so that slots grow{fewer}"
+    text = text.removeprefix("Sessions/Open: ")
+    return f"{text}; here that is: give ImageProcessor.from_config fewer slots than {slots}{fewer}"
+
+
+def _invalid(text: str, images: int, slots: int, timeout: float) -> str:
+    if request := re.search(r"^submit: the request has \d+ bytes", text):
+        return f"images: {images} in one call are too many, {request[0].removeprefix('submit: ')}, of 4 MiB at most; call with fewer"
+    return re.sub(r"^(Sessions/Open|session): ", "ImageProcessor.from_config: ", text)
+
+
+def _late(text: str, images: int, slots: int, timeout: float) -> str:
+    return (
+        f"not finished within {timeout:g} s: the daemon was busy, or calls of other threads were before this one ({slots} at once); "
+        "wait longer with timeout=, call with fewer images, or give ImageProcessor.from_config more slots"
+    )
+
+
+def _unavailable(text: str, images: int, slots: int, timeout: float) -> str:
+    text = re.sub(r"; once it runs again open a new session; an epoch goes on from its position$", "", text)
+    if "cannot reach" in text:
+        text = text.replace("in connect()", "with ImageProcessor.from_config(client=millrace.connect(SOCKET))")
+    return f"{text}; call again once it runs: the processor opens its session by itself"
+
+
+def _closed(text: str, images: int, slots: int, timeout: float) -> str:
+    return "the processor was closed during this call"
+
+
+def _forked(text: str, images: int, slots: int, timeout: float) -> str:
+    return (
+        "this process was forked from one that was connected to the daemon, and gRPC does not survive fork(): make the processor in the "
+        'child, and fork before anything connects, or start processes with the "spawn" or "forkserver" method'
+    )
+
+
+_TOLD: dict[type[Error], Callable[[str, int, int, float], str]] = {
+    ResourceExhausted: _exhausted,
+    InvalidRequest: _invalid,
+    DeadlineExceeded: _late,
+    DaemonUnavailable: _unavailable,
+    Cancelled: _closed,
+    Forked: _forked,
+}
