@@ -233,6 +233,32 @@ assert count() == COUNT
 """
 
 
+WORKERS = """
+import os, sys, millrace
+with millrace.connect(sys.argv[1]) as client, client.session(millrace.Recipe.train(24), batch=1) as session:
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+print(os.environ.get("GRPC_VERBOSITY"))
+"""
+
+
+@pytest.mark.parametrize(("verbosity", "stays"), [(None, "None"), ("NONE", "NONE")])
+def test_a_connected_process_forks_without_a_word_and_with_its_environment(
+    client: millrace.Client, monkeypatch: pytest.MonkeyPatch, verbosity: str | None, stays: str
+) -> None:
+    monkeypatch.delenv("GRPC_VERBOSITY", raising=False)
+    if verbosity is not None:
+        monkeypatch.setenv("GRPC_VERBOSITY", verbosity)
+
+    with python(WORKERS, client.path) as parent:
+        output, errors = parent.communicate(timeout=60)
+
+    assert (parent.returncode, output, errors) == (0, f"{stays}\n", "")
+
+
 def test_children_of_a_parent_that_is_not_connected_connect(client: millrace.Client, folder: Path) -> None:
     with python(FORKING_FIRST, client.path, str(folder)) as process:
         output, errors = process.communicate(timeout=60)

@@ -11,9 +11,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import grpc
-
 from millrace import _fork, _schema
+from millrace._grpc import grpc
 from millrace._inbox import Inbox
 from millrace._lease import LeaseEnd, Outgoing
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class

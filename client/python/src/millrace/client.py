@@ -8,9 +8,8 @@ import time
 from dataclasses import dataclass
 from types import TracebackType
 
-import grpc
-
 from millrace import _address, _fork, _schema
+from millrace._grpc import grpc
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, Forked, InvalidRequest
 from millrace.recipe import Recipe
