@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -65,11 +66,66 @@ def test_it_does_not_speak_to_its_owners_service_manager(monkeypatch: pytest.Mon
             manager.recv(4096)
 
 
-def test_it_stops_when_it_is_collected() -> None:
+def test_one_that_another_has_replaced_stops_when_it_is_collected() -> None:
     daemon = millrace.serve()
     pid = daemon.pid
+    with millrace.serve() as another:
+        del daemon
+        assert gone(pid)
+        with millrace.connect() as client:
+            assert client.statistics().pid == another.pid
+
+
+NOBODY_KEEPS_IT = """
+import gc, millrace
+pid = millrace.serve(lanes=1).pid
+gc.collect()
+with millrace.connect() as client:
+    assert client.statistics().pid == pid
+print(pid)
+"""
+
+
+def test_one_that_nobody_keeps_lives_until_the_process_ends() -> None:
+    ended = subprocess.run([sys.executable, "-c", NOBODY_KEEPS_IT], capture_output=True, text=True, timeout=60)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert gone(int(ended.stdout))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("before", [None, "/somebody/elses.sock"])
+def test_in_whatever_order_they_stop_the_last_one_that_runs_is_found(
+    order: tuple[int, ...], before: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MILLRACE_SOCKET", raising=False)
+    if before:
+        monkeypatch.setenv("MILLRACE_SOCKET", before)
+    daemons = [millrace.serve(lanes=1) for _ in range(3)]
+    addresses = [daemon.address for daemon in daemons]
+
+    for stopping in order:
+        daemons[stopping].stop()
+        addresses[stopping] = ""
+        assert os.environ.get("MILLRACE_SOCKET") == next((address for address in reversed(addresses) if address), before)
+
+
+def test_the_one_that_is_found_again_lives_on_without_a_reference() -> None:
+    daemon = millrace.serve(lanes=1)
+    pid = daemon.pid
+    millrace.serve(lanes=1).stop()
     del daemon
+    with millrace.connect() as client:
+        assert client.statistics().pid == pid
+
+    millrace.serve(lanes=1).stop()  # it was replaced, and nobody has it
     assert gone(pid)
+
+
+def test_what_the_program_has_set_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with millrace.serve(lanes=1):
+        monkeypatch.setenv("MILLRACE_SOCKET", "/set/by/hand.sock")
+    assert os.environ["MILLRACE_SOCKET"] == "/set/by/hand.sock"
 
 
 def test_killed_daemon_reports_its_signal() -> None:

@@ -4,6 +4,9 @@
     ...     client = millrace.connect(daemon.address)
 
 It listens in a fresh folder that only this user can enter, and stops with its owner, however that ends.
+
+MILLRACE_SOCKET names the one that was started last and still runs. That one lives until it is stopped or the process ends, whether or not
+anything refers to it; the others stop when nothing does.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
-from millrace import _address
+from millrace import _address, _served
 from millrace._messages import path_text
 from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
@@ -69,7 +72,6 @@ class PrivateDaemon:
         self._pid = os.getpid()
         self._stopping = threading.Lock()
         self._status = 0
-        self._before: str | None = None
         try:
             self._start(command, timeout)
         except BaseException:
@@ -90,8 +92,7 @@ class PrivateDaemon:
         why = _wait_listening(process.stdout.fileno(), timeout)
         if why:
             raise DaemonUnavailable(f"private daemon: {command[0]} {why}; it says: {self.log()}")
-        self._before = os.environ.get("MILLRACE_SOCKET")
-        os.environ["MILLRACE_SOCKET"] = self.address
+        _served.RUNNING.began(self)
 
     @property
     def pid(self) -> int:
@@ -124,18 +125,10 @@ class PrivateDaemon:
             if self._process is not None:
                 self._status = _end(self._process, patience)
                 self._process = None
-                self._restore_environment()
+                _served.RUNNING.ended(self)
             shutil.rmtree(self._folder, ignore_errors=True)
             self._lock.close()
         return self._status
-
-    def _restore_environment(self) -> None:
-        if os.environ.get("MILLRACE_SOCKET") != self.address:
-            return
-        if self._before is None:
-            del os.environ["MILLRACE_SOCKET"]
-        else:
-            os.environ["MILLRACE_SOCKET"] = self._before
 
     def __enter__(self) -> PrivateDaemon:
         return self
@@ -184,7 +177,8 @@ def serve(
     """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
 
     What it remembers (how to decode fastest here, seek indexes) is kept in $XDG_STATE_HOME/millrace or ~/.local/state/millrace.
-    While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set.
+    While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set. Of
+    several it finds the one that began last and still runs. That one runs on when nothing refers to it; others stop then.
 
     Args:
         roots: folders that it may read; relative ones are made absolute.
