@@ -23,6 +23,7 @@ from pictures import COUNT, make_folder, png
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
 pytestmark = pytest.mark.torch
+CORES = len(os.sched_getaffinity(0))
 EXAMPLES = Path(__file__).parents[2] / "client" / "python" / "examples"
 
 
@@ -83,6 +84,25 @@ def ask(url: str, body: bytes) -> tuple[int, Any]:
     except urllib.error.HTTPError as why:
         with why:
             return why.code, json.loads(why.read())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lanes", "threads"),
+    [
+        ([], max(1, CORES // 4), max(1, CORES - max(1, CORES // 4))),
+        (["--lanes", "2", "--threads", "3"], 2, 3),
+    ],
+)
+def test_serving_divides_the_cores(monkeypatch: pytest.MonkeyPatch, arguments: list[str], lanes: int, threads: int) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
+    command = [sys.executable, str(EXAMPLES / "serve.py"), "--port", "0", "--device", "cpu", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        assert server.wait(20) == 0
+
+    assert line.startswith(f"{CORES} cores: {lanes} lanes, {threads} threads of PyTorch; listening on http://")
 
 
 def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,11 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
+from millrace.tensor import VERSIONED
 
 from pictures import SIZE, pixels_of, png
 
+versioned = pytest.mark.skipif(not VERSIONED, reason="NumPy before 2.1 makes no versioned capsules: DLPack is a copy")
 READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 
 
@@ -45,6 +47,7 @@ def test_description(images: millrace.Tensor) -> None:
     np.testing.assert_array_equal(images[1, 3], pixels_of(1)[3])
 
 
+@versioned
 def test_no_interface_of_numpy_copies(images: millrace.Tensor) -> None:
     here = images.numpy()
     for there in (np.asarray(images), np.from_dlpack(images), np.array(images, copy=False)):
@@ -88,6 +91,7 @@ def test_bfloat16_with_ml_dtypes(roomy: millrace.Session) -> None:
     np.testing.assert_array_equal(array.astype(np.float32)[0], pixels_of(0))
 
 
+@versioned
 def test_capsule_is_versioned_and_read_only(images: millrace.Tensor) -> None:
     capsule = images.__dlpack__(max_version=(1, 0))
 
@@ -115,6 +119,20 @@ def test_dlpack_is_of_the_cpu(images: millrace.Tensor) -> None:
         images.__dlpack__(max_version=(1, 0), stream=1)  # type: ignore[arg-type]
 
 
+def test_without_versioned_capsules_every_consumer_gets_a_copy(images: millrace.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("millrace.tensor.VERSIONED", False)
+
+    for max_version in (None, (1, 0)):
+        capsule = images.__dlpack__(max_version=max_version)
+        at = _pointer(capsule, b"dltensor")
+        assert ctypes.c_void_p.from_address(at).value != images.numpy().ctypes.data
+    copied = np.from_dlpack(images)
+    np.testing.assert_array_equal(copied, images.numpy())
+    with pytest.raises(BufferError):
+        images.__dlpack__(max_version=(0, 8), copy=False)
+
+
+@versioned
 def test_dlpack_copies_when_asked(images: millrace.Tensor) -> None:
     copied = np.from_dlpack(images, copy=True)
     assert copied.ctypes.data != images.numpy().ctypes.data

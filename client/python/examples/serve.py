@@ -5,6 +5,9 @@
 
 The daemon decodes, resizes and normalises in its own process, so this one's interpreter lock is free for the model. A bad picture is its
 own request's error (400) and costs the others nothing. Without a running daemon it starts a private one.
+
+Daemon and PyTorch would each take a thread a core, and keep each other waiting. So on a CPU a private daemon gets a quarter of the cores
+(--lanes) and PyTorch the others (--threads); beside a daemon that runs already PyTorch gets what that leaves, and at least half.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Any
@@ -120,6 +124,18 @@ class Endpoint:
         return HTTPStatus.OK, {"classes": [{"class": number, "probability": share} for number, share in top]}
 
 
+def lanes_of(given: argparse.Namespace, cores: int) -> int:
+    """Lanes for a daemon of our own; 0: one a core, where the model is not on the CPU."""
+    if given.lanes or given.device != "cpu":
+        return int(given.lanes)
+    return max(1, cores // 4)
+
+
+def threads_of(given: argparse.Namespace, cores: int, lanes: int) -> int:
+    """Threads for PyTorch beside a daemon of so many lanes."""
+    return int(given.threads) or max(1, cores - lanes, cores // 2)
+
+
 def load_model(given: argparse.Namespace) -> Any:
     torch.manual_seed(0)
     model = torchvision.models.get_model(given.model, weights=None)
@@ -131,13 +147,17 @@ def load_model(given: argparse.Namespace) -> Any:
 async def run(given: argparse.Namespace) -> None:
     recipe = millrace.Recipe.evaluate(256, 224).normalised("float32")
     async with AsyncExitStack() as stack:
-        stack.enter_context(millrace.serve(reuse=True))
+        cores = len(os.sched_getaffinity(0))
+        stack.enter_context(millrace.serve(reuse=True, lanes=lanes_of(given, cores)))
         client = await stack.enter_async_context(await millrace.aio.connect())
+        lanes = sum(device.lanes for device in await client.devices() if device.backend == "cpu")
+        torch.set_num_threads(threads_of(given, cores, lanes))
         session = await stack.enter_async_context(await client.session(recipe, batch=given.batch, slots=4, name="serve.py"))
         classifier = Classifier(session, await session.ring(RING), load_model(given), given.batch, given.wait_ms / 1000)
         server = await asyncio.start_server(Endpoint(classifier).serve, given.host, given.port)
         async with server:
-            print("listening on http://{}:{}/classify".format(*server.sockets[0].getsockname()[:2]), flush=True)
+            shares = f"{cores} cores: {lanes} lanes, {torch.get_num_threads()} threads of PyTorch"
+            print("{}; listening on http://{}:{}/classify".format(shares, *server.sockets[0].getsockname()[:2]), flush=True)
             await classifier.run()
 
 
@@ -148,6 +168,8 @@ def main() -> None:
     parser.add_argument("--model", default="resnet18", help="of torchvision.models (resnet18)")
     parser.add_argument("--weights", help="its state_dict, saved by torch.save; none: random, to try things out")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--lanes", type=int, default=0, help="of a daemon that it starts (0: a quarter of the cores)")
+    parser.add_argument("--threads", type=int, default=0, help="of PyTorch (0: one for each core that is left)")
     parser.add_argument("--batch", type=int, default=16, help="pictures at most in one (16)")
     parser.add_argument("--wait-ms", type=float, default=3.0, help="how long the first waits for others (3)")
     with contextlib.suppress(KeyboardInterrupt):

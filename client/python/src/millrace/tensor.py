@@ -19,6 +19,8 @@ from millrace.recipe import DTYPE_BYTES, DType
 
 _CPU = (1, 0)  # kDLCPU, device 0
 _BFLOAT = 4  # kDLBfloat
+VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+"""Whether NumPy makes DLPack capsules that can say that their memory is read-only."""
 _NUMPY: dict[DType, np.dtype[Any]] = {
     "uint8": np.dtype(np.uint8),
     "float16": np.dtype(np.float16),
@@ -132,7 +134,8 @@ class Tensor:
             max_version: the newest DLPack that the consumer understands. Before 1.0 a capsule cannot say that its memory is read-only.
             dl_device: where the consumer wants it; only the CPU, (1, 0).
             copy: True: a copy of the consumer's own, writable. False: never a copy. None: a copy for consumers from before DLPack 1.0,
-                which would take the memory for writable, and none for others.
+                which would take the memory for writable, and none for others. With NumPy before 2.1, which makes capsules from before
+                DLPack 1.0 only, all consumers are such.
 
         Raises:
             BufferError: what is asked for cannot be had.
@@ -144,10 +147,10 @@ class Tensor:
             raise BufferError(f"the tensor is in the CPU's memory, (1, 0); it cannot be exported to device {dl_device}")
         array = self.bits()
         if copy is None:
-            copy = max_version is None or max_version[0] < 1
+            copy = not VERSIONED or max_version is None or max_version[0] < 1
         if copy:
             array = array.copy()
-        capsule = array.__dlpack__(max_version=max_version)
+        capsule = array.__dlpack__(max_version=max_version) if VERSIONED else array.__dlpack__()
         if self.dtype_name == "bfloat16":
             _mark_bfloat16(capsule)
         return capsule

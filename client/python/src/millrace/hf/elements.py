@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from millrace.errors import Unsupported
 from millrace.recipe import DType
+from millrace.tensor import VERSIONED
 
 
 def as_elements(values: NDArray[np.float32], dtype: DType) -> NDArray[Any]:
@@ -35,8 +36,8 @@ def shown(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
 
 
 def as_torch(bits: NDArray[Any], dtype: DType) -> Any:
-    """The same as a tensor of PyTorch, without a copy."""
+    """The same as a tensor of PyTorch, without a copy unless NumPy is older than 2.1 and they are read-only."""
     import torch
 
-    tensor = torch.from_dlpack(bits)
+    tensor = torch.from_dlpack(bits if VERSIONED or bits.flags.writeable else bits.copy())
     return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
