@@ -17,6 +17,9 @@ from room import ROOMY
 TOLERANCE = 1e-6
 """Of pixel_values, in units of the normalised pixels; all other arrays are equal."""
 
+MEAN_OF_TORCHVISION = 0.02
+"""Of one picture's pixel_values against torchvision's processors, in the same units."""
+
 FAMILIES: list[tuple[str, dict[str, Any]]] = [
     ("clip_vit_base_patch32", {}),
     ("clip_vit_large_patch14_336", {}),
@@ -90,6 +93,21 @@ def check_call(processor: ImageProcessor, config: dict[str, Any], images: list[A
 @pytest.mark.parametrize(("name", "changes"), FAMILIES)
 def test_a_family_gives_what_transformers_gives(client: millrace.Client, pictures: list[Path], name: str, changes: dict[str, Any]) -> None:
     check(client, {**example(name), **changes}, pictures)
+
+
+@pytest.mark.parametrize(("name", "changes"), [(name, changes) for name, changes in FAMILIES if ROOMY or not changes])
+def test_torchvisions_processors_are_as_near_as_the_readme_says(
+    client: millrace.Client, made: list[Path], name: str, changes: dict[str, Any]
+) -> None:
+    pytest.importorskip("torchvision", reason="the processors that AutoImageProcessor gives by default are not compared with")
+    config = {**example(name), **changes}
+    with ImageProcessor.from_config(config, client=client, slots=1) as processor:
+        for path in made:
+            got, wanted = processor([path], copy=True), theirs(config, [path], "torchvision")
+            apart = difference(got["pixel_values"], wanted["pixel_values"])
+            assert apart.largest <= 0.5, path.name
+            assert apart.mean <= MEAN_OF_TORCHVISION, path.name
+            assert all(np.array_equal(got[key], wanted[key]) for key in wanted.keys() - {"pixel_values"})
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.json")))

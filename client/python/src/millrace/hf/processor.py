@@ -32,7 +32,8 @@ class ImageProcessor:
     Threads call it at the same time: ``slots`` calls are under way at once, and who comes later waits, in order. From asyncio:
     ``await asyncio.to_thread(processor, images)``.
 
-    Supported are CLIP, LLaVA-1.5, LLaVA-NeXT, ViT, SigLIP, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL and GOT-OCR2, which InternVL uses.
+    Supported are CLIP, LLaVA-1.5, LLaVA-NeXT, ViT, SigLIP, which PaliGemma and Gemma 3n use, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL,
+    Qwen3-VL and GOT-OCR2, which InternVL uses.
     """
 
     def __init__(self, plan: Plan, workshop: Workshop) -> None:
