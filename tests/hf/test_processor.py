@@ -350,3 +350,6 @@ def test_calls_that_make_no_sense_are_refused(client: millrace.Client, made: lis
             processor([made[0], [made[1]]])
         with pytest.raises(millrace.InvalidRequest, match="return_tensors"):
             processor(made[:1], return_tensors="tf")  # type: ignore[arg-type]
+        for timeout in ("3", -1, float("nan")):
+            with pytest.raises(millrace.InvalidRequest, match="timeout: must be seconds"):
+                processor(made[:1], timeout=timeout)  # type: ignore[arg-type]

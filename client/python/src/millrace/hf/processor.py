@@ -119,7 +119,7 @@ class ImageProcessor:
             raise InvalidRequest("images: there must be at least one")
         names = self._plan.names(several) if listed else ["the image"]
         check_images(flat, names)
-        patience = PATIENCE if timeout is None else float(timeout)
+        patience = _seconds(timeout)
         try:
             features = self._run(several, copy, priority, time.monotonic() + patience)
         except Error as why:
@@ -148,3 +148,11 @@ class ImageProcessor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _seconds(timeout: float | None) -> float:
+    if timeout is None:
+        return PATIENCE
+    if not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise InvalidRequest(f"timeout: must be seconds, at least 0, or None for two minutes; is {timeout!r}")
+    return float(timeout)
