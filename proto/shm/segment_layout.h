@@ -9,7 +9,7 @@
 //
 //   kFree ──lease: generation + 1──▶ kFilling ──seal──▶ kSealed ──release, reclaim──▶ kFree
 //                                       └──────────────release, reclaim────────────────▲
-//   Every edge is moved by the daemon. The client's mapping is read-only.
+//   Every edge is moved by the daemon. The client's descriptor is read-only: what it maps is shared and read-only, or a copy.
 //
 // A handle is good while SlotHeader.generation equals its own and state is kSealed.
 #pragma once

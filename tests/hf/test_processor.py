@@ -61,7 +61,7 @@ def test_results_are_views_that_stay_what_they_were(client: millrace.Client, mad
             processor([path])
 
     assert not first.pixel_values.flags.owndata
-    assert not first.pixel_values.flags.writeable
+    assert first.pixel_values.flags.writeable
     np.testing.assert_array_equal(first.pixel_values, before)
 
 
@@ -73,10 +73,24 @@ def test_tiles_are_copied_only_where_an_image_has_one_tile(client: millrace.Clie
         tiled, mixed = processor([wide]), processor([single, wide])
 
     assert tiled.num_patches.tolist() == [4]
-    assert not tiled.pixel_values.flags.writeable
+    assert not tiled.pixel_values.flags.owndata
     assert mixed.num_patches.tolist() == [1, 4]
-    assert mixed.pixel_values.flags.writeable
+    assert mixed.pixel_values.flags.owndata
     np.testing.assert_array_equal(mixed.pixel_values[1:], tiled.pixel_values)
+
+
+@pytest.mark.parametrize("return_tensors", ["np", "pt"])
+def test_results_may_be_written_to_and_later_ones_do_not_show_it(client: millrace.Client, made: list[Path], return_tensors: Any) -> None:
+    if return_tensors == "pt":
+        pytest.importorskip("torch")
+    with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
+        expected = processor(made[:1], copy=True).pixel_values
+        for _ in range(4):
+            pixels = processor(made[:1], return_tensors=return_tensors).pixel_values
+            np.testing.assert_array_equal(np.asarray(pixels), expected)
+            pixels -= 1
+            pixels[0, 1] = 7
+            del pixels
 
 
 def test_results_that_are_kept_never_stop_calls(client: millrace.Client, made: list[Path]) -> None:

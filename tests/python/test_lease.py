@@ -150,13 +150,14 @@ def test_collecting_the_batch_gives_the_slot_back(client: millrace.Client, sessi
     eventually(lambda: free_slots(client, session) == 3, "the slot is free")
 
 
-def test_views_are_read_only(session: millrace.Session) -> None:
-    batch = one(session, 0)
-    views = [batch.images.numpy(), np.asarray(batch.images), batch.records]
-    for view in [*views, np.from_dlpack(batch.images)] if VERSIONED else views:
-        assert not view.flags.writeable
-        with pytest.raises(ValueError):
-            view.flags.writeable = True
+def test_views_are_read_only_where_that_was_asked_for(client: millrace.Client, own_size: millrace.Recipe) -> None:
+    with client.session(own_size, batch=16, slots=3, writable=False) as session:
+        batch = one(session, 0)
+        views = [batch.images.numpy(), np.asarray(batch.images), batch.records]
+        for view in [*views, np.from_dlpack(batch.images)] if VERSIONED else views:
+            assert not view.flags.writeable
+            with pytest.raises(ValueError):
+                view.flags.writeable = True
 
 
 def test_copies_are_the_callers(session: millrace.Session) -> None:

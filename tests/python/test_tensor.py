@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+from collections.abc import Iterator
 from typing import Any
 
 import millrace
@@ -20,6 +21,12 @@ READ_ONLY = 1  # DLPACK_FLAG_BITMASK_READ_ONLY
 @pytest.fixture
 def images(session: millrace.Session) -> millrace.Tensor:
     return session.get(session.submit([png(0), png(1)])).images
+
+
+@pytest.fixture
+def read_only(client: millrace.Client, own_size: millrace.Recipe) -> Iterator[millrace.Tensor]:
+    with client.session(own_size, batch=2, writable=False) as session:
+        yield session.get(session.submit([png(0), png(1)])).images
 
 
 def floats(session: millrace.Session, dtype: Any, value_range: Any = "raw") -> millrace.Tensor:
@@ -92,22 +99,22 @@ def test_bfloat16_with_ml_dtypes(roomy: millrace.Session) -> None:
 
 
 @versioned
-def test_capsule_is_versioned_and_read_only(images: millrace.Tensor) -> None:
-    capsule = images.__dlpack__(max_version=(1, 0))
+def test_capsule_is_versioned_and_read_only(read_only: millrace.Tensor) -> None:
+    capsule = read_only.__dlpack__(max_version=(1, 0))
 
     at = _pointer(capsule, b"dltensor_versioned")
     assert ctypes.c_uint32.from_address(at).value == 1  # the major version
     assert ctypes.c_uint64.from_address(at + 24).value & READ_ONLY
 
 
-def test_consumers_that_cannot_be_told_read_only_get_a_copy(images: millrace.Tensor) -> None:
+def test_consumers_that_cannot_be_told_read_only_get_a_copy(read_only: millrace.Tensor) -> None:
     for max_version in (None, (0, 8)):
-        capsule = images.__dlpack__(max_version=max_version)
+        capsule = read_only.__dlpack__(max_version=max_version)
         assert '"dltensor"' in repr(capsule)
         at = _pointer(capsule, b"dltensor")
-        assert ctypes.c_void_p.from_address(at).value != images.numpy().ctypes.data
+        assert ctypes.c_void_p.from_address(at).value != read_only.numpy().ctypes.data
         with pytest.raises(BufferError):
-            images.__dlpack__(max_version=max_version, copy=False)
+            read_only.__dlpack__(max_version=max_version, copy=False)
 
 
 def test_dlpack_is_of_the_cpu(images: millrace.Tensor) -> None:

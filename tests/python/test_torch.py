@@ -76,6 +76,39 @@ def test_it_yields_tensors_in_the_slots(make: Any) -> None:
     assert seen == COUNT
 
 
+IN_PLACE: dict[str, Any] = {
+    "div_": lambda images: images.div_(255),
+    "-=": lambda images: images.__isub__(1),
+    "[0] = 0": lambda images: images.__setitem__(0, 0),
+    "numpy() -=": lambda images: images.numpy().__isub__(1),
+    "Normalize": transforms.Normalize([0.5] * 3, [0.5] * 3, inplace=True),
+    "RandomErasing": transforms.RandomErasing(p=1, inplace=True),
+    "ReLU": lambda images: torch.nn.ReLU(inplace=True)(images.sub_(0.5)),
+    "Dropout": torch.nn.Dropout(inplace=True),
+}
+
+
+@pytest.mark.parametrize("memory_format", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("kind", IN_PLACE)
+def test_in_place_operations_change_this_batch_and_no_other(make: Any, kind: str, memory_format: Any) -> None:
+    loader = make(OWN_SIZE, dtype=torch.float32, slots=3, memory_format=memory_format, shuffle=True)
+    for _ in range(4):
+        for images, _ in loader:
+            expected = np.stack([pixels_of(int(number)).transpose(2, 0, 1) for number in loader.batch.ids]) / np.float32(255)
+            np.testing.assert_allclose(images.numpy(), expected, atol=1e-6)
+            IN_PLACE[kind](images)
+            assert not np.allclose(images.numpy(), expected, atol=1e-6)
+
+
+def test_batches_that_are_copied_on_are_read_where_memory_can_be_page_locked(make: Any) -> None:
+    for device, shares in (("cpu", False), ("meta", True)):
+        loader = make(OWN_SIZE, device=device)
+        next(iter(loader))
+        memory, images = loader._session.memory(), loader.batch.images.numpy()
+        assert np.shares_memory(images, memory) is shares
+        assert images.flags.writeable is not shares
+
+
 def test_a_training_loop_written_for_dataloader(make: Any) -> None:
     loader = make(millrace.torch.from_torchvision(_training()), shuffle=True, drop_last=True)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 3))

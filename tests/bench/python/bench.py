@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The Python package's figures: medians, against peers from PyPI in the same run.
 
-    config/setup.sh bench --python [--only client,throughput,processors,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
+    config/setup.sh bench --python [--only client,throughput,in_place,processors,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
 
 client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
             DataLoader with one worker, whose batch is ready as well
 throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
+in_place    what writable batches cost where nothing is written, or all is: 38 MB of pixels, a thread of the session's own
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 
 setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
@@ -24,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,12 +38,13 @@ import millrace.torch
 import numpy as np
 import torch
 import torchvision
+from millrace._copy_on_write import Window
 from torchvision.transforms import v2
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="client,throughput,processors,steady", help="which, with commas between")
+    parser.add_argument("--only", default="client,throughput,in_place,processors,steady", help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
@@ -183,6 +186,34 @@ def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
             processor.close()
     ratio = statistics.median(shared / each for shared, each in zip(rates["shared"], rates["own"], strict=True))
     return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
+# ------------------------------------------------------------------------------------------------------------- in_place
+
+
+def in_place(given: argparse.Namespace, _: Path) -> dict[str, Any]:
+    rounds = 10 * given.rounds
+    timings: dict[str, list[float]] = {}
+
+    def note(what: str, work: Callable[[], Any]) -> None:
+        began = time.perf_counter_ns()
+        work()
+        timings.setdefault(what, []).append((time.perf_counter_ns() - began) / 1e3)
+
+    size = 256 * 3 * 224 * 224
+    with open(os.memfd_create("slot"), "w+b", buffering=0) as slot:
+        slot.write(os.urandom(size))
+        window = Window(slot.fileno(), 0, size)
+        pixels = np.asarray(types.SimpleNamespace(__array_interface__=window.array_interface))
+        for _ in range(rounds):
+            pixels[::4096].sum()
+            note("unwritten_us", lambda: window.fresh(size))
+            pixels[0] = 1
+            note("a_byte_written_us", lambda: window.fresh(size))
+            note("first_write_us", lambda: pixels.fill(1))
+            note("second_write_us", lambda: pixels.fill(2))
+            note("written_us", lambda: window.fresh(size))
+            note("read_again_us", lambda: pixels[::4096].sum())
+            note("copy_us", lambda: pixels.copy())
+    return {what: statistics.median(times) for what, times in timings.items()}
 
 
 # --------------------------------------------------------------------------------------------------------------- steady
@@ -253,6 +284,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "client": client,
     "throughput": throughput,
     "processors": processors,
+    "in_place": in_place,
     "steady": steady,
 }
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from millrace._lease import Held, Outgoing
 from millrace._messages import failure
-from millrace._segment import Segment
+from millrace._segment import RECORD, Segment
 from millrace.batch import Batch
 from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound
 from millrace.recipe import Recipe
@@ -142,7 +142,8 @@ class Inbox:
                 handle = completed.handle
                 if segment is None:
                     return Cancelled("the session was closed", batch_id=completed.batch_id)
-                held = Held(segment, self._outgoing, handle.slot, handle.generation)
+                end = handle.records_offset + handle.samples * RECORD.itemsize
+                held = Held(segment, self._outgoing, handle.slot, handle.generation, end)
             batch = Batch(completed, held, expected.recipe if expected else Recipe())
             if epoch is not None and epoch.prepare is not None and held is not None and not epoch.stopped:
                 batch.prepared = epoch.prepare(batch)

@@ -28,10 +28,11 @@ class LeaseEnd(weakref.ref["Lease"]):
     then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
     """
 
-    __slots__ = ("_segment", "generation", "slot")
+    __slots__ = ("_segment", "generation", "slot", "used")
 
     slot: int
     generation: int
+    used: int
     _segment: weakref.ref[Segment]
 
     @property
@@ -39,30 +40,46 @@ class LeaseEnd(weakref.ref["Lease"]):
         """The slot's; None if it is unmapped already, because the session was closed. A reference would be a cycle."""
         return self._segment()
 
+    def give_back(self) -> None:
+        """What precedes the Release message."""
+        segment = self.segment
+        if segment is not None:
+            segment.leases.pop(self, None)
+            segment.given_back(self.slot, self.used)
+
 
 class Lease:
-    """One slot as long as it is read. NumPy makes of it the whole segment's bytes, read-only, an array whose base is the lease."""
+    """One slot as long as it is read. NumPy makes of it the slot's bytes, an array whose base is the lease."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "segment")
+    __slots__ = ("__array_interface__", "__weakref__", "segment", "window")
 
-    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int) -> None:
+    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int, used: int) -> None:
         self.segment = segment
-        self.__array_interface__ = segment.array_interface
+        self.window = segment.windows[slot]  # mapped as long as the lease lives, also when the slot has another one by then
+        self.__array_interface__ = self.window.array_interface
         end = LeaseEnd(self, outgoing.put)
-        end.slot, end.generation, end._segment = slot, generation, weakref.ref(segment)
-        segment.leases.add(end)
+        end.slot, end.generation, end.used, end._segment = slot, generation, used, weakref.ref(segment)
+        segment.leases[end] = None
 
 
 class Held:
     """What a batch and its tensors share: the lease until the batch is released, nothing afterwards."""
 
-    __slots__ = ("_bytes", "_lease")
+    __slots__ = ("_bytes", "_lease", "start")
 
-    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int) -> None:
+    def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int, end: int) -> None:
+        """``end``: of the batch's bytes, from the segment's start."""
         if not segment.holds(slot, generation):
             raise StaleHandle(f"a stale handle: slot {slot} does not hold this batch any more")
-        self._lease: Lease | None = Lease(segment, outgoing, slot, generation)
+        self.start = segment.start_of(slot)
+        """Where ``bytes`` begin, from the segment's start."""
+        self._lease: Lease | None = Lease(segment, outgoing, slot, generation, end - self.start)
         self._bytes: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        try:
+            segment.show(slot, end - self.start)
+        except BaseException:
+            self._lease = None  # the traceback would keep the slot
+            raise
 
     @property
     def released(self) -> bool:
@@ -83,7 +100,7 @@ class Held:
         return lease
 
     def bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
-        """The session's whole segment, read-only; as long as it or a view of it lives, the slot is not given back.
+        """The slot's bytes; as long as they or a view of them live, the slot is not given back.
 
         Raises as ``check``.
         """

@@ -46,14 +46,16 @@ class BaseLoader(Generic[Item]):
     """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
-    repeated. The daemon reads ahead as far as there are slots. What a loop gets is read-only memory of a slot, not a copy (unless the
-    framework's loader says otherwise): keep it and its slot is missing; write to it and the process gets a SIGSEGV.
+    repeated. The daemon reads ahead as far as there are slots. What a loop gets is memory of a slot, not a copy (unless the framework's
+    loader says otherwise). It may be written to: pages that are written become this process's own, and go with the batch. Keep it and
+    its slot is missing.
 
     It connects when it is first used, so it may be made before processes are started (``spawn``). Belongs to one thread.
     """
 
     _layout: Layout | None = None
     _moves = False  # whether _moved does anything
+    _shares = False  # batches are copied on from the shared mapping, which may be page-locked, and never seen by the loop
     _label_type: DTypeLike = np.int64
 
     def __init__(self, dataset: AnyPath | FolderDataset, transform: AnyTransform | None = None, **options: Unpack[LoaderOptions]) -> None:
@@ -174,7 +176,8 @@ class BaseLoader(Generic[Item]):
         if self._session is None:
             with connect(options.address) as client:
                 name = options.name or f"loader rank {self.rank}"
-                self._session = client.session(self.recipe, options.batch_size, options.slots, name=name)
+                writable = options.writable and not self._shares
+                self._session = client.session(self.recipe, options.batch_size, options.slots, name=name, writable=writable)
         if self._listed is None:
             self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed

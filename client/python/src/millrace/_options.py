@@ -40,6 +40,7 @@ class LoaderOptions(DataLoaderArguments, total=False):
     resume_within: float
     timeout: float | None
     name: str
+    writable: bool
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Options:
         resume_within: seconds to try so.
         timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
         name: for the daemon's statistics.
+        writable: the loop may write to its batches, in place; False: they are read-only.
         num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
             prefetch_factor, multiprocessing_context, worker_init_fn, generator, pin_memory_device and in_order.
         persistent_workers: see num_workers.
@@ -100,6 +102,7 @@ class Options:
     resume_within: float = 60.0
     timeout: float | None = PATIENCE
     name: str = ""
+    writable: bool = True
     num_workers: int = 0
     persistent_workers: bool = False
     prefetch_factor: int | None = None

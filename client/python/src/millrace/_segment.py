@@ -1,7 +1,12 @@
-"""The session's shared memory, mapped read-only. Its layout is drawn in proto/shm/segment_layout.h."""
+"""The session's shared memory. Its layout is drawn in proto/shm/segment_layout.h.
+
+All of it is mapped once, shared and read-only: for the headers, and for page-locking. A session whose batches may be written to has a
+copy-on-write mapping of each slot besides, in which they are read (_copy_on_write.py).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import struct
@@ -11,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from millrace import _fork
+from millrace._copy_on_write import SharedWindow, Window
 from millrace._handoff import HandoffConnection
 from millrace.errors import FailedPrecondition, InternalError, ResourceExhausted
 
@@ -56,42 +62,80 @@ FLIPPED, ZEROED, SUBSTITUTED = 1, 2, 4
 class Segment:
     """The mapping and the hand-off connection that keeps the session's memory in the daemon; shared by the session and every batch.
 
-    Gone with the last of them. Immutable but for ``leases`` and ``forked``.
+    Gone with the last of them. ``leases`` changes by single operations of the dictionary, all else by one thread at a time.
     """
 
-    def __init__(self, connection: HandoffConnection, deadline: float) -> None:
+    def __init__(self, connection: HandoffConnection, deadline: float, *, writable: bool) -> None:
         """Receives the descriptor on ``connection``, maps it and checks its header. Raises as ``HandoffConnection``."""
         self._connection = connection
         self.forked = False
         """Whether this is the copy of a forked child, which must not use it."""
-        self.leases: set[Any] = set()
-        """The ends of the leases that this process holds at the moment (see _lease.py)."""
+        self.writable = writable
+        """Whether each slot has a copy-on-write mapping, where batches are read."""
+        self.leases: dict[Any, None] = {}
+        """The ends of the leases that this process holds at the moment (see _lease.py), the oldest first."""
+        self._written = False  # somebody writes to batches
+        self._descriptor = -1  # of a writable one
         self._lock = threading.Lock()
         fd, size = connection.receive_segment(deadline)
         try:
             if os.fstat(fd).st_size != size or size < _HEADER.size:
                 raise InternalError(f"the session's segment has {os.fstat(fd).st_size} bytes, the daemon speaks of {size}")
-            flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+            flags = mmap.MAP_SHARED | (0 if writable else getattr(mmap, "MAP_POPULATE", 0))
             self._map = mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ)
+            self.bytes = np.frombuffer(self._map, np.uint8)
+            """The whole segment, read-only."""
+            self._read_header(size)
+            if writable:
+                self._descriptor = os.dup(fd)
+            self.windows: list[Window | SharedWindow] = [self._window(slot) for slot in range(self.slots)]
+            """Where each slot's next batch is read."""
         except OSError as why:
-            raise ResourceExhausted(f"mapping {size} bytes of shared memory: {why.strerror}") from why
+            hint = "; writable=False maps it once instead of twice" if writable else ""
+            raise ResourceExhausted(f"mapping {size} bytes of shared memory: {why.strerror}{hint}") from why
         finally:
             os.close(fd)
+        _fork.register(self)
+
+    def _read_header(self, size: int) -> None:
         header = _HEADER.unpack_from(self._map)
-        magic, version, self.slots, _, self.slot_bytes, stride, data_offset, self.session_id, _ = header
+        magic, version, self.slots, _, self.slot_bytes, self._stride, self._data_offset, self.session_id, _ = header
         if magic != _MAGIC or version != _VERSION:
             raise FailedPrecondition(
                 f"the daemon's shared memory has layout version {version}, this package reads version {_VERSION}; "
                 "install the Python package and millraced of the same version"
             )
         headers_end = _HEADER.size + self.slots * _SLOT_HEADER_BYTES
-        if self.slots < 1 or headers_end > data_offset or data_offset + self.slots * stride > size:
+        if self.slots < 1 or headers_end > self._data_offset or self._data_offset + self.slots * self._stride > size:
             raise InternalError("the segment's header contradicts itself; please report it with the daemon's version")
-        self.bytes = np.frombuffer(self._map, np.uint8)
-        """The whole segment, read-only."""
-        self.array_interface = self.bytes.__array_interface__
-        """NumPy's description of them."""
-        _fork.register(self)
+
+    def start_of(self, slot: int) -> int:
+        """Where the slot's bytes begin, from the segment's start."""
+        start: int = self._data_offset + slot * self._stride
+        return start
+
+    def _window(self, slot: int) -> Window | SharedWindow:
+        if self.writable:
+            return Window(self._descriptor, self.start_of(slot), self._stride)
+        return SharedWindow(self.bytes, self.start_of(slot), self._stride)
+
+    def show(self, slot: int, used: int) -> None:
+        """A batch of ``used`` bytes has come in that slot: its window shows them, whatever was written there before.
+
+        It is done now, when the daemon has written all of them, and not when the slot is given back: what copies pages on its own accord
+        (a process that locks all its memory) copies the right bytes from here on.
+
+        Raises:
+            FailedPrecondition: it cannot be done.
+        """
+        if self.windows[slot].fresh(used):
+            self._written = True
+
+    def given_back(self, slot: int, used: int) -> None:
+        """Nobody looks at that slot any more. Copies go now where there are some as a rule: memory is free earlier, batches show sooner."""
+        if self._written:
+            with contextlib.suppress(FailedPrecondition):  # show() will say so
+                self.windows[slot].fresh(used)
 
     def holds(self, slot: int, generation: int) -> bool:
         """Whether the slot is sealed and of that generation right now."""
@@ -110,3 +154,8 @@ class Segment:
         self.forked = True
         self.leases.clear()  # they would be put into a queue of the parent's
         self._connection.close()
+
+    def __del__(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)

@@ -141,9 +141,7 @@ def _queued(outgoing: Outgoing) -> Iterator[Any]:
 
 def _serialised(message: Any) -> bytes:
     if isinstance(message, LeaseEnd):
-        segment = message.segment
-        if segment is not None:
-            segment.leases.discard(message)
+        message.give_back()
         message = _schema.ClientMessage(release={"slot": message.slot, "generation": message.generation})
     return message.SerializeToString()  # type: ignore[no-any-return]
 

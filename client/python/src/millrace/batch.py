@@ -96,7 +96,7 @@ class Batch:
 
     @property
     def records(self) -> NDArray[Any]:
-        """One ``SampleRecord`` (proto/shm/segment_layout.h) an image: a read-only structured array in shared memory.
+        """One ``SampleRecord`` (proto/shm/segment_layout.h) an image: a read-only structured array.
 
         Fields: id, label, width, height, source_width, source_height, crop_left, crop_top, crop_width, crop_height, fetch_us,
         queue_us, decode_us, transform_us, status, flags, orientation, backend, index. It keeps the slot, as any view.
@@ -104,7 +104,9 @@ class Batch:
         if len(self) == 0:
             return np.empty(0, RECORD)
         handle = self._completed.handle
-        records: NDArray[Any] = np.ndarray((handle.samples,), RECORD, self._require().bytes(), handle.records_offset)
+        held = self._require()
+        records: NDArray[Any] = np.ndarray((handle.samples,), RECORD, held.bytes(), handle.records_offset - held.start)
+        records.flags.writeable = False
         return records
 
     def _copied_records(self) -> NDArray[Any]:

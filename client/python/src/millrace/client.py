@@ -90,6 +90,7 @@ class Client:
         slot_bytes: int | None = None,
         name: str = "",
         timeout: float = 30.0,
+        writable: bool = True,
     ) -> Session:
         """Opens a session.
 
@@ -100,6 +101,8 @@ class Client:
             slot_bytes: room for one batch's pixels and 192 bytes an image; None: computed from recipe and batch.
             name: for statistics: ``"resnet50 rank 3"``; at most 64 bytes, printable.
             timeout: seconds for opening.
+            writable: batches may be written to, in place: pages that are written to become copies of this process's own and go with the
+                batch. False: batches are read-only, where ``Session.memory()`` is.
 
         Raises:
             InvalidRequest: a field is wrong, or ``slot_bytes`` is needed because the recipe leaves the images' sizes open.
@@ -116,7 +119,7 @@ class Client:
                 "session: slot_bytes must be given, because the recipe leaves the images' sizes open; "
                 "allow for the batch's pixels and 192 bytes an image"
             )
-        return Session(self.path, recipe, batch, slots, room, name, timeout)
+        return Session(self.path, recipe, batch, slots, room, name, timeout, writable=writable)
 
     def ping(self, timeout: float = 5.0) -> float:
         """One round trip to the daemon's health service; how many seconds it took.

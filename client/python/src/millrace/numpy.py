@@ -25,7 +25,7 @@ __all__ = ["Loader"]
 
 
 class Loader(BaseLoader[tuple[NDArray[Any], NDArray[np.int64]]]):
-    """Yields ``(images, labels)``: images N x C x H x W (or as the recipe says), read-only in shared memory; labels int64 [N].
+    """Yields ``(images, labels)``: images N x C x H x W (or as the recipe says), in shared memory; labels int64 [N].
 
     bfloat16 needs the package ``ml_dtypes``.
 

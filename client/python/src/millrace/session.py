@@ -44,7 +44,9 @@ class Session:
     Closing cancels what is under way. A process that dies, however it dies, leaves nothing behind.
     """
 
-    def __init__(self, path: str, recipe: Recipe, batch: int, slots: int, slot_bytes: int, name: str, timeout: float) -> None:
+    def __init__(
+        self, path: str, recipe: Recipe, batch: int, slots: int, slot_bytes: int, name: str, timeout: float, *, writable: bool
+    ) -> None:
         deadline = time.monotonic() + timeout
         self._recipe = recipe
         self._batch = batch
@@ -58,7 +60,7 @@ class Session:
             request = _schema.OpenSessionRequest(**fields)
             method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, timeout)
-            self._segment: Segment | None = Segment(connection, deadline)
+            self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
             connection.close()
             if isinstance(why, (TypeError, ValueError)) and not isinstance(why, Error):
@@ -306,6 +308,8 @@ class Session:
 
     def memory(self) -> NDArray[np.uint8]:
         """The session's whole shared memory, uint8, read-only, the same array every time; for page-locking it, not for reading batches.
+
+        Batches lie in it with ``writable=False``; else each is in a copy-on-write mapping of the same memory, at other addresses.
 
         Raises:
             Cancelled: the session was closed.

@@ -1,7 +1,8 @@
 """A finished tensor in shared memory, for NumPy, PyTorch, JAX and whoever else speaks DLPack; nothing is copied.
 
-The memory is read-only. What is made of a tensor (``numpy()``, ``numpy.asarray``, ``torch.from_dlpack``, ``jax.dlpack.from_dlpack``)
-keeps its slot in the daemon until it is collected, also when the batch has been released before.
+Writing to it changes this batch and nothing else; in a session with ``writable=False`` it is read-only. What is made of a tensor
+(``numpy()``, ``numpy.asarray``, ``torch.from_dlpack``, ``jax.dlpack.from_dlpack``) keeps its slot in the daemon
+until it is collected, also when the batch has been released before.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NUMPY: dict[DType, np.dtype[Any]] = {
 
 
 class Tensor:
-    """Read-only pixels in shared memory. Made by ``Batch.images`` and ``Batch.image``; thread-safe for reading.
+    """Pixels in shared memory. Made by ``Batch.images`` and ``Batch.image``; thread-safe for reading.
 
     Every access raises ``Released`` once the batch has been released.
     """
@@ -68,7 +69,7 @@ class Tensor:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype_name]
 
     def numpy(self) -> NDArray[Any]:
-        """A read-only array of these very bytes. bfloat16 needs the package ``ml_dtypes``; ``bits()`` does without.
+        """An array of these very bytes. bfloat16 needs the package ``ml_dtypes``; ``bits()`` does without.
 
         Raises:
             Released: the batch was released.
@@ -88,10 +89,10 @@ class Tensor:
         whole = self._held.bytes()
         dtype = _NUMPY[self.dtype_name]
         try:
-            array: NDArray[Any] = np.ndarray(self.shape, dtype, whole, self._offset, self.strides)
+            array: NDArray[Any] = np.ndarray(self.shape, dtype, whole, self._offset - self._held.start, self.strides)
             return array
         except (TypeError, ValueError) as why:
-            raise InternalError(f"the daemon's handle does not lie in the session's memory ({why}); please report it") from why
+            raise InternalError(f"the daemon's handle does not lie in its slot ({why}); please report it") from why
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class Tensor:
             "typestr": array.dtype.str,
             "strides": self.strides,
             "data": self._held.bytes(),
-            "offset": self._offset,
+            "offset": self._offset - self._held.start,
         }
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -127,14 +128,14 @@ class Tensor:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A DLPack capsule of these very bytes, versioned and flagged read-only.
+        """A DLPack capsule of these very bytes, versioned, and flagged read-only where they are.
 
         Args:
             stream: must be None: the memory is the CPU's.
             max_version: the newest DLPack that the consumer understands. Before 1.0 a capsule cannot say that its memory is read-only.
             dl_device: where the consumer wants it; only the CPU, (1, 0).
-            copy: True: a copy of the consumer's own, writable. False: never a copy. None: a copy for consumers from before DLPack 1.0,
-                which would take the memory for writable, and none for others. With NumPy before 2.1, which makes capsules from before
+            copy: True: a copy of the consumer's own. False: never a copy. None: none, but for consumers from before DLPack 1.0 where the
+                memory is read-only, because they would take it for writable. With NumPy before 2.1, which makes capsules from before
                 DLPack 1.0 only, all consumers are such.
 
         Raises:
@@ -147,7 +148,7 @@ class Tensor:
             raise BufferError(f"the tensor is in the CPU's memory, (1, 0); it cannot be exported to device {dl_device}")
         array = self.bits()
         if copy is None:
-            copy = not VERSIONED or max_version is None or max_version[0] < 1
+            copy = not array.flags.writeable and (not VERSIONED or max_version is None or max_version[0] < 1)
         if copy:
             array = array.copy()
         capsule = array.__dlpack__(max_version=max_version) if VERSIONED else array.__dlpack__()

@@ -41,9 +41,9 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. The
     current batch's ids, boxes, errors, ... are in ``loader.batch``.
 
-    **On the CPU** the images are the slot's own memory, read-only though PyTorch does not know it: an operation in place
-    (``images.div_(255)``) ends the process with SIGSEGV; ``images / 255`` is fine, and so is asking for ``dtype=torch.float32``. Keep a
-    batch with ``images.clone()``.
+    **On the CPU** the images are the slot's own memory, copy on write: an operation in place (``images.div_(255)``) changes this batch and
+    nothing else. It copies what it writes, so asking for ``dtype=torch.float32`` is cheaper. Keep a batch with ``images.clone()``. With
+    ``writable=False`` the memory is read-only; PyTorch has no such tensors, and an operation in place ends the process with SIGSEGV.
 
     **On a GPU** the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there without an
     intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended. Where the
@@ -89,7 +89,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         super().__init__(dataset, transform, **options)
         self._device = torch.device(device if device is not None else "cpu")
         self._pin = pin_memory
-        self._moves = self._device.type != "cpu" or bool(pin_memory)
+        self._moves = self._shares = self._device.type != "cpu" or bool(pin_memory)
         self._registered: Any = None  # the array of the segment that is page-locked
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 

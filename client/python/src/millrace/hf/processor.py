@@ -93,8 +93,8 @@ class ImageProcessor:
         Args:
             images: encoded images, or one: each a file's bytes or a path beneath one of the daemon's roots. Idefics2: also a list of lists.
             return_tensors: ``"np"`` for NumPy, ``"pt"`` for PyTorch.
-            copy: True: arrays of the caller's own, writable; False: read-only views of shared memory where possible, which hold a slot as
-                long as they live. What would hold the last one is a copy, so that calls always go on.
+            copy: True: arrays of the caller's own; False: views of shared memory where possible, which hold a slot as long as they live.
+                What would hold the last one is a copy, so that calls always go on. Both may be written to.
             priority: ``high`` for interactive serving.
             timeout: seconds, waiting for other calls included; None: two minutes.
 

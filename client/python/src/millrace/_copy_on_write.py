@@ -1,0 +1,133 @@
+"""A slot's memory as this process sees it: copy on write, or plainly shared.
+
+    Window        private, readable and writable: a page that is written to becomes a copy of this process's own. The daemon's memory
+                  never changes, and its descriptor could not change it.
+      fresh()     drops the copies, so that the daemon's bytes show again: before a slot's next batch is shown
+    SharedWindow  a stretch of the shared read-only mapping
+
+A page that was only read stays where it is: nothing is dropped, nothing has to be faulted in again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from millrace import _page_map
+from millrace.errors import FailedPrecondition
+
+_FIXED = 0x10  # MAP_FIXED
+_POPULATE_READ = 22  # madvise, since Linux 5.14
+_FAILED = ctypes.c_void_p(-1).value
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mprotect.argtypes = _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_libc.munlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+class SharedWindow:
+    """See the module. Immutable."""
+
+    def __init__(self, shared: NDArray[np.uint8], start: int, size: int) -> None:
+        self.array_interface: dict[str, Any] = _bytes_at(shared.ctypes.data + start, size, read_only=True)
+        """NumPy's description of the slot's bytes."""
+
+    def fresh(self, used: int) -> bool:
+        """Nothing to do."""
+        return False
+
+
+class Window:
+    """See the module. ``fresh`` may be called from any thread, and others may read and write meanwhile."""
+
+    def __init__(self, segment: int, start: int, size: int) -> None:
+        """Maps ``size`` bytes at ``start`` of the file that descriptor ``segment`` is of, which nobody writes to at the moment.
+
+        Raises:
+            OSError: they cannot be mapped.
+            FailedPrecondition: this kernel, or what stands for one, does not drop pages that were written to.
+        """
+        self._before = start % mmap.PAGESIZE  # where pages are larger than the layout's 4096 bytes
+        self._length = _whole_pages(self._before + size)
+        # Python's own object keeps the addresses and unmaps them; it would keep a descriptor for each mapping of a file.
+        self._reserved = mmap.mmap(-1, self._length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+        self._first: int = np.frombuffer(self._reserved, np.uint8).ctypes.data
+        self._map(segment, start - self._before)
+        self._tells = True  # the page map is to be trusted
+        self._prove()
+        self.array_interface: dict[str, Any] = _bytes_at(self._first + self._before, size, read_only=False)
+        """NumPy's description of the slot's bytes."""
+
+    def fresh(self, used: int) -> bool:
+        """Shows the daemon's memory in the first ``used`` bytes.
+
+        Costs 0.25 ms where nothing was written to 38 MB. Where the kernel does not tell what was written, all is dropped.
+
+        Returns:
+            Whether something may have been written.
+
+        Raises:
+            FailedPrecondition: it cannot be done.
+        """
+        end = self._first + min(self._length, _whole_pages(self._before + used))
+        copies = self._copies(self._first, end)
+        for first, behind in copies:
+            self._drop(first, behind)
+        return bool(copies)
+
+    def _prove(self) -> None:
+        """Tries on the first byte that what is written is noticed and can be dropped."""
+        byte = ctypes.c_uint8.from_address(self._first + self._before)
+        original, end = byte.value, self._first + mmap.PAGESIZE
+        byte.value = original ^ 0xFF
+        self._tells = self._copies(self._first, end) == [(self._first, end)]
+        self._drop(self._first, end)
+        if byte.value != original:
+            raise FailedPrecondition("session: this kernel does not drop pages that were written to; open it with writable=False")
+        self._tells = self._tells and not self._copies(self._first, end)
+
+    def _map(self, segment: int, start: int) -> None:
+        # In this order: a process that locks all that it maps (mlockall) would get a copy of every page at once.
+        flags = mmap.MAP_PRIVATE | _FIXED
+        if _libc.mmap(self._first, self._length, mmap.PROT_READ, flags, segment, start) == _FAILED:
+            raise _error("mapping a slot")
+        _libc.munlock(self._first, self._length)
+        if _libc.mprotect(self._first, self._length, mmap.PROT_READ | mmap.PROT_WRITE) != 0:
+            raise _error("making a slot's mapping writable")
+        _libc.madvise(self._first, self._length, _POPULATE_READ)  # else the first loop over it does
+
+    def _copies(self, first: int, end: int) -> list[_page_map.Range]:
+        if self._tells:
+            try:
+                return _page_map.copied_ranges(first, end)
+            except OSError:  # no descriptor free, /proc gone, ...
+                pass
+        return [(first, end)]
+
+    def _drop(self, first: int, end: int) -> None:
+        for _ in range(3):  # somebody may lock everything once more in between
+            if _libc.madvise(first, end - first, mmap.MADV_DONTNEED) == 0:
+                return
+            _libc.munlock(self._first, self._length)  # locked pages (mlockall) are not dropped
+        why = os.strerror(ctypes.get_errno())
+        raise FailedPrecondition(f"pages that were written to cannot be dropped: {why}; open the session with writable=False")
+
+
+def _bytes_at(address: int, size: int, *, read_only: bool) -> dict[str, Any]:
+    return {"version": 3, "data": (address, read_only), "shape": (size,), "typestr": "|u1", "strides": None}
+
+
+def _whole_pages(size: int) -> int:
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _error(doing: str) -> OSError:
+    number = ctypes.get_errno()
+    return OSError(number, f"{doing}: {os.strerror(number)}")
