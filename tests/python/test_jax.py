@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import warnings
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +59,19 @@ def test_arrays_keep_their_slot(client: millrace.Client, daemon: millrace.Privat
         gc.collect()
         for image, number in zip(np.asarray(first), numbers, strict=True):
             np.testing.assert_array_equal(image, pixels_of(number))
+
+
+def test_a_prefetch_as_deep_as_there_are_slots(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    queue: deque[Any] = deque()
+    seen: list[Any] = []
+    with (
+        millrace.jax.Loader(folder, NHWC, batch_size=4, address=daemon.address) as loader,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", millrace.SlotsHeld)
+        for images, _ in loader:
+            queue.append(images)
+            if len(queue) > 4:
+                seen.append(np.array(queue.popleft()))
+    seen += [np.asarray(images) for images in queue]
+    np.testing.assert_array_equal(np.concatenate(seen), np.stack([pixels_of(number) for number in range(COUNT)]))

@@ -255,12 +255,6 @@ def test_bad_files(daemon: millrace.PrivateDaemon, folder: Path) -> None:
         ids_of(loader)
 
 
-def test_keeping_what_was_yielded_takes_slots(make: Any) -> None:
-    loader = make(OWN_SIZE, slots=3, timeout=0.3)
-    with pytest.raises(millrace.DeadlineExceeded, match="holds all 3 slots"):
-        list(loader)
-
-
 def test_loaders_travel_to_other_processes(make: Any) -> None:
     loader = make(OWN_SIZE, shuffle=True)
     order = ids_of(loader)

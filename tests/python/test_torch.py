@@ -100,6 +100,14 @@ def test_in_place_operations_change_this_batch_and_no_other(make: Any, kind: str
             assert not np.allclose(images.numpy(), expected, atol=1e-6)
 
 
+def test_lists_and_predictions_that_keep_their_batches(make: Any) -> None:
+    whole = torch.from_numpy(np.stack([pixels_of(number).transpose(2, 0, 1) for number in range(COUNT)]))
+    with pytest.warns(millrace.SlotsHeld):
+        assert torch.equal(torch.cat([images for images, _ in list(make(OWN_SIZE))]), whole)
+    with pytest.warns(millrace.SlotsHeld):
+        assert torch.equal(torch.cat([images.flatten(1) for images, _ in make(OWN_SIZE)]), whole.flatten(1))
+
+
 def test_batches_that_are_copied_on_are_read_where_memory_can_be_page_locked(make: Any) -> None:
     for device, shares in (("cpu", False), ("meta", True)):
         loader = make(OWN_SIZE, device=device)

@@ -8,7 +8,7 @@ client      time on the client's thread from next() to the tensor, the batch bei
 throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
-in_place    what writable batches cost where nothing is written, or all is: 38 MB of pixels, a thread of the session's own
+in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 
 setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
@@ -212,6 +212,8 @@ def in_place(given: argparse.Namespace, _: Path) -> dict[str, Any]:
             note("second_write_us", lambda: pixels.fill(2))
             note("written_us", lambda: window.fresh(size))
             note("read_again_us", lambda: pixels[::4096].sum())
+            note("keep_us", lambda: window.keep(size))
+            window.fresh(size)
             note("copy_us", lambda: pixels.copy())
     return {what: statistics.median(times) for what, times in timings.items()}
 

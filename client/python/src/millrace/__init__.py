@@ -30,6 +30,7 @@ from millrace.errors import (
     ResourceExhausted,
     SampleError,
     SampleFailed,
+    SlotsHeld,
     StaleHandle,
     Unsupported,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "SessionStatistics",
     "ShorterSide",
     "Size",
+    "SlotsHeld",
     "SmartResize",
     "StaleHandle",
     "Statistics",

@@ -3,6 +3,7 @@
     Window        private, readable and writable: a page that is written to becomes a copy of this process's own. The daemon's memory
                   never changes, and its descriptor could not change it.
       fresh()     drops the copies, so that the daemon's bytes show again: before a slot's next batch is shown
+      keep()      makes a copy of every page, so that the slot can go back while arrays of the batch live on at the same addresses
     SharedWindow  a stretch of the shared read-only mapping
 
 A page that was only read stays where it is: nothing is dropped, nothing has to be faulted in again.
@@ -11,6 +12,7 @@ A page that was only read stays where it is: nothing is dropped, nothing has to 
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 from typing import Any
@@ -22,14 +24,15 @@ from millrace import _page_map
 from millrace.errors import FailedPrecondition
 
 _FIXED = 0x10  # MAP_FIXED
-_POPULATE_READ = 22  # madvise, since Linux 5.14
+_POPULATE_READ, _POPULATE_WRITE = 22, 23  # madvise, since Linux 5.14
+_LOCKED_AT_ONCE = 64 << 10  # bytes; what a process may always lock
 _FAILED = ctypes.c_void_p(-1).value
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.mprotect.argtypes = _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_libc.munlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_libc.mlock.argtypes = _libc.munlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 
 
 class SharedWindow:
@@ -45,7 +48,7 @@ class SharedWindow:
 
 
 class Window:
-    """See the module. ``fresh`` may be called from any thread, and others may read and write meanwhile."""
+    """See the module. ``fresh`` and ``keep`` may be called from any thread, and others may read and write meanwhile."""
 
     def __init__(self, segment: int, start: int, size: int) -> None:
         """Maps ``size`` bytes at ``start`` of the file that descriptor ``segment`` is of, which nobody writes to at the moment.
@@ -81,6 +84,19 @@ class Window:
         for first, behind in copies:
             self._drop(first, behind)
         return bool(copies)
+
+    def keep(self, used: int) -> None:
+        """Makes the first ``used`` bytes this process's own, as they are. Raises OSError (no memory)."""
+        length = _whole_pages(self._before + used)
+        if _libc.madvise(self._first, length, _POPULATE_WRITE) == 0:
+            return
+        if ctypes.get_errno() != errno.EINVAL:
+            raise _error("copying a batch that is kept")
+        for first in range(self._first, self._first + length, _LOCKED_AT_ONCE):  # locking writes to the pages, too
+            part = min(_LOCKED_AT_ONCE, self._first + length - first)
+            if _libc.mlock(first, part) != 0:
+                raise _error("copying a batch that is kept")
+            _libc.munlock(first, part)
 
     def _prove(self) -> None:
         """Tries on the first byte that what is written is noticed and can be dropped."""

@@ -6,14 +6,17 @@ of what it holds (leases, room in the ring) take no lock, so they may run while 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from millrace._lease import Held, Outgoing
+from millrace._full_slots import FullSlots
+from millrace._lease import Held, LeaseEnd, Outgoing
 from millrace._messages import failure
 from millrace._segment import RECORD, Segment
 from millrace.batch import Batch
@@ -49,7 +52,7 @@ class _Expected:
     rooms: list[RingRoom]  # free again once the batch has ended
 
 
-@dataclass
+@dataclass(eq=False)
 class EpochState:
     """What has arrived of one epoch. Its owner takes from ``batches`` without a lock; the rest is the inbox's."""
 
@@ -85,7 +88,10 @@ class Inbox:
         self._end: Error | None = None
         self._under_way: dict[int, _Expected] = {}
         self._done: dict[int, Outcome] = {}  # in the order in which they ended
+        self._arriving = False  # a batch holds its slot, but is not among the above yet
+        self._full = FullSlots(outgoing)
         self._epochs: dict[int, EpochState] = {}
+        self._not_all_taken: weakref.WeakSet[EpochState] = weakref.WeakSet()  # and those that have ended, but are taken from
         self._datasets: dict[int, _DatasetState] = {}
 
     # ------------------------------------------------------------------------------------------------- by the stream's reader
@@ -94,8 +100,10 @@ class Inbox:
         """Takes one ``ServerMessage``; those that nobody waits for any more are dropped, their slots given back."""
         kind = message.WhichOneof("message")
         content: Any = getattr(message, kind) if kind else None
+        self._arriving = kind == "completed"
         built = self._build(content) if kind == "completed" else None
         with self._changed:
+            self._arriving = False
             if built is not None:
                 self._file(content.stream_id, content.batch_id, built)
             elif kind == "failed":
@@ -177,23 +185,57 @@ class Inbox:
 
     # -------------------------------------------------------------------------------------------------------------- by waiters
 
-    def wait(self, take: Callable[[], T | Pending], timeout: float, what: str) -> T:
+    def wait(self, take: Callable[[], T | Pending], timeout: float, what: str, grace: float | None = None) -> T:
         """What ``take`` (one of those below, called under the lock) has, as soon as it has it.
+
+        ``grace`` is for what needs a slot to come, see _full_slots.py.
 
         Raises:
             DeadlineExceeded: nothing within ``timeout`` seconds.
             DaemonUnavailable and other Errors: why nothing comes any more.
         """
         deadline = time.monotonic() + timeout
+        held: list[LeaseEnd] = []
+        while True:
+            with self._changed:
+                found = self._look_until(take, min(deadline, time.monotonic() + self.pause(grace)))
+            if not isinstance(found, Pending):
+                return found
+            if time.monotonic() >= deadline:
+                raise self.too_late(timeout, what)
+            held = self.relieve(held)
+
+    def _look_until(self, take: Callable[[], T | Pending], end: float) -> T | Pending:
+        while True:
+            found = self._look(take)
+            left = end - time.monotonic()
+            if not isinstance(found, Pending) or left <= 0:
+                return found
+            self._changed.wait(min(left, threading.TIMEOUT_MAX))
+
+    def pause(self, grace: float | None) -> float:
+        """Seconds after which whoever waits calls ``relieve``."""
+        return math.inf if grace is None else self._full.pause(grace)
+
+    def relieve(self, before: list[LeaseEnd]) -> list[LeaseEnd]:
+        """Makes room if batches that were taken hold all slots, and have since the call that returned ``before``."""
+        held, segment = self._taken_of_full(), self._segment
+        if segment is not None and held and held == before:
+            self._full.relieve(segment, held)
+        return held
+
+    def _taken_of_full(self) -> list[LeaseEnd]:
+        """If the leases of this process hold every slot: those whose batch was taken, the oldest first; else none."""
         with self._changed:
-            while True:
-                found = self._look(take)
-                if not isinstance(found, Pending):
-                    return found
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise self.too_late(timeout, what)
-                self._changed.wait(min(left, threading.TIMEOUT_MAX))
+            if self._segment is None or self._arriving:
+                return []
+            ends = list(self._segment.leases)
+            leases = [end() for end in ends]
+            if len(ends) < self._segment.slots or any(lease is None for lease in leases):
+                return []  # a slot is free, or on its way back
+            waiting = [outcome for state in self._not_all_taken for outcome in state.batches.copy()] + list(self._done.values())
+            untaken = [outcome._held for outcome in waiting if isinstance(outcome, Batch) and outcome._held is not None]
+            return [end for end, lease in zip(ends, leases, strict=True) if not any(held.is_of(lease) for held in untaken)]
 
     def look(self, take: Callable[[], T | Pending]) -> T | Pending:
         """As ``wait``, without waiting: ``PENDING`` if there is nothing yet."""
@@ -267,6 +309,7 @@ class Inbox:
         epoch = EpochState(recipe, prepare)
         with self._changed:
             self._epochs[stream] = epoch
+            self._not_all_taken.add(epoch)
         return epoch
 
     def take_epoch_shape(self, epoch: EpochState) -> EpochShape | Error | Pending:

@@ -28,12 +28,13 @@ class LeaseEnd(weakref.ref["Lease"]):
     then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
     """
 
-    __slots__ = ("_segment", "generation", "slot", "used")
+    __slots__ = ("_segment", "generation", "kept", "slot", "used")
 
     slot: int
     generation: int
     used: int
     _segment: weakref.ref[Segment]
+    kept: bool
 
     @property
     def segment(self) -> Segment | None:
@@ -58,7 +59,7 @@ class Lease:
         self.window = segment.windows[slot]  # mapped as long as the lease lives, also when the slot has another one by then
         self.__array_interface__ = self.window.array_interface
         end = LeaseEnd(self, outgoing.put)
-        end.slot, end.generation, end.used, end._segment = slot, generation, used, weakref.ref(segment)
+        end.slot, end.generation, end.used, end._segment, end.kept = slot, generation, used, weakref.ref(segment), False
         segment.leases[end] = None
 
 
@@ -84,6 +85,10 @@ class Held:
     @property
     def released(self) -> bool:
         return self._lease is None
+
+    def is_of(self, lease: Lease | None) -> bool:
+        """Whether it holds that lease."""
+        return lease is not None and self._lease is lease
 
     def check(self) -> Lease:
         """The lease.

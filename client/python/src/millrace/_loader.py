@@ -48,7 +48,7 @@ class BaseLoader(Generic[Item]):
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
     repeated. The daemon reads ahead as far as there are slots. What a loop gets is memory of a slot, not a copy (unless the framework's
     loader says otherwise). It may be written to: pages that are written become this process's own, and go with the batch. Keep it and
-    its slot is missing.
+    its slot is missing; when a loop keeps so many that no slot is left, they become copies, with a warning (``SlotsHeld``).
 
     It connects when it is first used, so it may be made before processes are started (``spawn``). Belongs to one thread.
     """
@@ -156,7 +156,7 @@ class BaseLoader(Generic[Item]):
             position=for_rank(progress.position, rank),
             timeout=options.patience,
             prepare=self._convert,
-        )
+        )._alone()
 
     def _start_again(self, progress: Progress) -> Epoch:
         deadline = time.monotonic() + self._options.resume_within

@@ -70,7 +70,7 @@ class Options:
         resume_within: seconds to try so.
         timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
         name: for the daemon's statistics.
-        writable: the loop may write to its batches, in place; False: they are read-only.
+        writable: the loop may write to its batches, in place; False: they are read-only, and kept ones are never copied.
         num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
             prefetch_factor, multiprocessing_context, worker_init_fn, generator, pin_memory_device and in_order.
         persistent_workers: see num_workers.

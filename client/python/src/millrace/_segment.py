@@ -137,6 +137,23 @@ class Segment:
             with contextlib.suppress(FailedPrecondition):  # show() will say so
                 self.windows[slot].fresh(used)
 
+    def keep(self, slot: int, window: Window, used: int) -> bool:
+        """Makes the bytes of a batch that is alive this process's own; then its slot has another window and can be given back.
+
+        Returns:
+            False if it was kept already, or its slot given back.
+
+        Raises:
+            OSError: there is no memory for it.
+        """
+        with self._lock:
+            if self.windows[slot] is not window:
+                return False
+            fresh = self._window(slot)
+            window.keep(used)
+            self.windows[slot] = fresh
+            return True
+
     def holds(self, slot: int, generation: int) -> bool:
         """Whether the slot is sealed and of that generation right now."""
         if slot >= self.slots:

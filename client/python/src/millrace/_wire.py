@@ -136,7 +136,8 @@ def _queued(outgoing: Outgoing) -> Iterator[Any]:
         message = outgoing.get()
         if message is _Close:
             return
-        yield message
+        if not isinstance(message, LeaseEnd) or not message.kept:
+            yield message
 
 
 def _serialised(message: Any) -> bytes:

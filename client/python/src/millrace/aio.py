@@ -17,7 +17,9 @@ from types import TracebackType
 from typing import Any
 
 from millrace import _address
+from millrace._full_slots import SHARED
 from millrace._inbox import PENDING
+from millrace._lease import LeaseEnd
 from millrace.batch import Batch
 from millrace.client import Client, Device, Statistics
 from millrace.dataset import Dataset
@@ -52,7 +54,7 @@ class AsyncEpoch:
     async def next(self, timeout: float | None = None) -> Batch | None:
         """The next batch; None at the end. Raises as ``Epoch.next``."""
         patience = self._epoch.timeout if timeout is None else timeout
-        return self._epoch._took(await self._session._wait(self._epoch._take_next, patience, "epoch"))
+        return self._epoch._took(await self._session._wait(self._epoch._take_next, patience, "epoch", SHARED))
 
     def stop(self) -> None:
         """No batch comes any more. Idempotent."""
@@ -92,7 +94,7 @@ class AsyncSession:
     async def get(self, batch_id: int | None = None, timeout: float | None = None) -> Batch:
         """That batch, or whichever has ended first. As ``Session.get``. A cancelled call takes nothing."""
         take, patience = self._session._inbox.take_batch, PATIENCE if timeout is None else timeout
-        outcome: Batch | Error = await self._wait(lambda: take(batch_id), patience, "get")
+        outcome: Batch | Error = await self._wait(lambda: take(batch_id), patience, "get", SHARED)
         if isinstance(outcome, Error):
             try:
                 raise outcome
@@ -120,10 +122,11 @@ class AsyncSession:
         """Cancels what is under way and ends the session. Idempotent."""
         await asyncio.to_thread(self._session.close)
 
-    async def _wait(self, take: Callable[[], Any], timeout: float, what: str) -> Any:
+    async def _wait(self, take: Callable[[], Any], timeout: float, what: str, grace: float | None = None) -> Any:
         self._session._check_fork()
         inbox, loop, arrived = self._session._inbox, asyncio.get_running_loop(), asyncio.Event()
         deadline = time.monotonic() + timeout
+        held: list[LeaseEnd] = []
 
         def wake() -> None:
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
@@ -136,10 +139,13 @@ class AsyncSession:
                 found = inbox.look(take)
                 if found is not PENDING:
                     return found
+                left = max(0.0, deadline - time.monotonic())
                 try:
-                    await asyncio.wait_for(arrived.wait(), max(0.0, deadline - time.monotonic()))
+                    await asyncio.wait_for(arrived.wait(), min(left, inbox.pause(grace)))
                 except asyncio.TimeoutError:
-                    raise inbox.too_late(timeout, what) from None
+                    if time.monotonic() >= deadline:
+                        raise inbox.too_late(timeout, what) from None
+                    held = await asyncio.to_thread(inbox.relieve, held)
         finally:
             inbox.unwatch(wake)
 

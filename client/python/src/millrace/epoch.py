@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from millrace import _full_slots
 from millrace._inbox import EpochShape, EpochState, Pending
 from millrace.batch import Batch
 from millrace.errors import Error
@@ -19,13 +20,15 @@ class Epoch:
     """An iterator of ``Batch``, in order. Made by ``Session.epoch``; belongs to one thread.
 
     A failed batch raises where it would have come; ``next()`` goes on with the one after it. The daemon fills a slot only when it is
-    free: a batch (or an array made of it) that is kept keeps its slot.
+    free: a batch (or an array made of it) that is kept keeps its slot. When such batches have held all slots for two seconds of waiting,
+    they become copies, with a warning (``SlotsHeld``).
     """
 
     def __init__(self, session: Session, stream: int, state: EpochState, position: bytes, timeout: float) -> None:
         self._session = session
         self._stream = stream
         self._state = state
+        self._grace = _full_slots.SHARED
         self.timeout = timeout
         """Seconds that ``next`` waits unless told otherwise."""
         self.position = position
@@ -59,7 +62,8 @@ class Epoch:
         try:
             found = self._state.batches.popleft()  # the usual case: it is there
         except IndexError:
-            found = self._session._wait(self._take_next, self.timeout if timeout is None else timeout, "epoch")
+            patience = self.timeout if timeout is None else timeout
+            found = self._session._wait(self._take_next, patience, "epoch", self._grace)
         return self._took(found)
 
     def _take_shape(self) -> EpochShape | Error | Pending:
@@ -74,6 +78,11 @@ class Epoch:
         if found is not None and found.position:
             self.position = found.position
         return found
+
+    def _alone(self) -> Epoch:
+        """Says that who takes the batches keeps them in one thread, too: copies are made as soon as they hold all slots."""
+        self._grace = _full_slots.ALONE
+        return self
 
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""

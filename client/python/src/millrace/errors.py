@@ -24,6 +24,7 @@ __all__ = [
     "ResourceExhausted",
     "SampleError",
     "SampleFailed",
+    "SlotsHeld",
     "StaleHandle",
     "Unsupported",
 ]
@@ -149,6 +150,10 @@ class SampleFailed(Error):
     """
 
     code = "INVALID_ARGUMENT"
+
+
+class SlotsHeld(RuntimeWarning):
+    """The program keeps so many batches that no slot is left for the next one: they are copied, or nothing comes. Once a session."""
 
 
 _BY_CODE: dict[str, type[Error]] = {

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace import _fork, _schema
+from millrace import _fork, _full_slots, _schema
 from millrace import _messages as messages
 from millrace._handoff import HandoffConnection
 from millrace._inbox import Inbox
@@ -141,7 +141,8 @@ class Session:
 
         Args:
             batch_id: what ``submit`` returned.
-            timeout: seconds; None: two minutes.
+            timeout: seconds; None: two minutes. When batches that were taken have held all slots for two seconds of it, they become
+                copies, with a warning (``SlotsHeld``), and the wait goes on.
 
         Raises:
             SampleFailed: an image of it is bad, with ``on_error="fail"``; ``sample_errors`` says which.
@@ -150,7 +151,8 @@ class Session:
             FailedPrecondition: without a number, and none is under way.
             DaemonUnavailable: it went away.
         """
-        outcome: Batch | Error = self._wait(lambda: self._inbox.take_batch(batch_id), PATIENCE if timeout is None else timeout, "get")
+        take, patience = partial(self._inbox.take_batch, batch_id), PATIENCE if timeout is None else timeout
+        outcome: Batch | Error = self._wait(take, patience, "get", _full_slots.SHARED)
         if isinstance(outcome, Error):
             try:
                 raise outcome
@@ -364,9 +366,9 @@ class Session:
         if not self._forked:
             self._wire.send(message)
 
-    def _wait(self, take: Callable[[], Any], timeout: float, what: str) -> Any:
+    def _wait(self, take: Callable[[], Any], timeout: float, what: str, grace: float | None = None) -> Any:
         self._check_fork()
-        return self._inbox.wait(take, timeout, what)
+        return self._inbox.wait(take, timeout, what, grace)
 
     def _stop_epoch(self, stream: int) -> None:
         if not self._forked:
