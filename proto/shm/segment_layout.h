@@ -9,7 +9,8 @@
 //
 //   kFree ──lease: generation + 1──▶ kFilling ──seal──▶ kSealed ──release, reclaim──▶ kFree
 //                                       └──────────────release, reclaim────────────────▲
-//   Every edge is moved by the daemon. The client's descriptor is read-only: what it maps is shared and read-only, or a copy.
+//   Every edge is moved by the daemon. The client's descriptor is read-only: it maps it shared and read-only, or copy
+//   on write.
 //
 // A handle is good while SlotHeader.generation equals its own and state is kSealed.
 #pragma once
