@@ -92,12 +92,8 @@ void Inbox::deliver(v1::Failed& failed) {
       if (at != datasets_.end()) at->second.answer = std::move(error);
       return;
     }
-    case v1::Failed::kStreamId: {
-      MutexLock lock(mutex_);
-      const auto at = epochs_.find(failed.stream_id());
-      if (at != epochs_.end()) at->second.failed = std::move(error);
-      return;
-    }
+    case v1::Failed::kStreamId:
+      return fail_epoch(failed.stream_id(), std::move(error));
     case v1::Failed::SUBJECT_NOT_SET:
       return;  // about a message that has no answer, such as a late release
   }
@@ -130,6 +126,15 @@ void Inbox::expect_batch(std::uint64_t batch, std::vector<RingRoom> rooms) {
   under_way_.emplace(batch, std::move(rooms));
 }
 
+void Inbox::forget_batch(std::uint64_t batch) {
+  std::vector<RingRoom> rooms;  // given back outside the lock
+  MutexLock lock(mutex_);
+  const auto at = under_way_.find(batch);
+  if (at == under_way_.end()) return;
+  rooms = std::move(at->second);
+  under_way_.erase(at);
+}
+
 std::optional<Result<Batch>> Inbox::take_oldest() {
   MutexLock lock(mutex_);
   if (!done_.empty()) {
@@ -157,6 +162,12 @@ std::optional<Result<Batch>> Inbox::take(std::uint64_t id) {
 void Inbox::expect_epoch(std::uint64_t stream) {
   MutexLock lock(mutex_);
   epochs_.try_emplace(stream);
+}
+
+void Inbox::fail_epoch(std::uint64_t stream, Error why) {
+  MutexLock lock(mutex_);
+  const auto at = epochs_.find(stream);
+  if (at != epochs_.end()) at->second.failed = std::move(why);
 }
 
 void Inbox::forget_epoch(std::uint64_t stream) {

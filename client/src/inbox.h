@@ -30,10 +30,12 @@ class Inbox {
 
   // A submitted batch is under way; `rooms` stay taken until it has ended.
   void expect_batch(std::uint64_t batch, std::vector<RingRoom> rooms);
+  void forget_batch(std::uint64_t batch);  // it was not asked for after all
   std::optional<Result<Batch>> take_oldest();
   std::optional<Result<Batch>> take(std::uint64_t batch);
 
   void expect_epoch(std::uint64_t stream);
+  void fail_epoch(std::uint64_t stream, Error why);
   void forget_epoch(std::uint64_t stream);  // drops its batches, now and later
   std::optional<Result<EpochShape>> epoch_shape(std::uint64_t stream);
   std::optional<Result<std::optional<Batch>>> take_of_epoch(std::uint64_t stream);

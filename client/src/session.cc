@@ -51,7 +51,10 @@ Result<Ticket> Session::submit(BatchRequest request) {
     return Error{Code::kInvalid, "submit: the request has " + to_text(size) +
                                      ", a message at most 4 MiB; split the batch, or open a dataset"};
   core_->inbox().expect_batch(ticket.batch, rooms_of(request));
-  core_->wire().send(std::move(message));
+  if (Result<void> sent = core_->send(std::move(message)); !sent) {
+    core_->inbox().forget_batch(ticket.batch);
+    return std::move(sent).error();
+  }
   return ticket;
 }
 
@@ -78,7 +81,8 @@ Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOp
   open.set_dataset_id(id);
   open.set_path(folder);
   for (const std::string& extension : options.extensions) open.add_extensions(extension);
-  core_->wire().send(std::move(message));
+  if (Result<void> sent = core_->send(std::move(message)); !sent)
+    return inbox.forget_dataset(id), std::move(sent).error();
 
   std::uint64_t told = 0;
   auto opened = core_->wait(deadline_after(options.timeout), "open_dataset", [&] {
@@ -105,7 +109,8 @@ Epoch Session::epoch(const Dataset& dataset, const EpochOptions& options) {
   core_->inbox().expect_epoch(epoch.stream_);
   v1::ClientMessage message;
   *message.mutable_start_epoch() = to_message(epoch.stream_, dataset.id(), options, core_->recipe(), core_->batch());
-  core_->wire().send(std::move(message));
+  if (Result<void> sent = core_->send(std::move(message)); !sent)
+    core_->inbox().fail_epoch(epoch.stream_, std::move(sent).error());
   return epoch;
 }
 

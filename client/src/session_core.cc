@@ -29,19 +29,28 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, c
   request.set_name(options.name);
   request.set_slots(options.slots);
   request.set_slot_bytes(slot_bytes.count);
-  MILLRACE_TRY([[maybe_unused]] const v1::OpenSessionReply reply, channel.open(request, deadline));
+  MILLRACE_TRY(const v1::OpenSessionReply reply, channel.open(request, deadline));
+  MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
-  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options));
+  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options, std::move(knowledge)));
   MILLRACE_TRY_VOID(core->attach(ticket, deadline));
   return core;
 }
 
-SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options)
+SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
+                         DaemonKnowledge knowledge)
     : recipe_(options.recipe),
       batch_(options.batch),
+      knowledge_(std::move(knowledge)),
       holding_(std::move(holding)),
       wire_(std::make_shared<Wire>(channel, holding_->take_replies())),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
+
+Result<void> SessionCore::send(v1::ClientMessage message) {
+  MILLRACE_TRY_VOID(knowledge_.check(message));
+  wire_->send(std::move(message));
+  return {};
+}
 
 Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {
   v1::ClientMessage message;

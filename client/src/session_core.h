@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "client/src/daemon_knowledge.h"
 #include "client/src/deadline.h"
 #include "client/src/holding.h"
 #include "client/src/inbox.h"
@@ -33,6 +34,9 @@ class SessionCore {
   Inbox& inbox() { return *inbox_; }
   Wire& wire() { return *wire_; }
 
+  // Queues a message that asks for something. kUnsupported: the daemon is older and does not know what it says.
+  Result<void> send(v1::ClientMessage message);
+
   // Waits until `take` (of Inbox) has an answer. kDeadline: names `what`.
   template <class Take>
   auto wait(Deadline deadline, std::string_view what, Take take) -> typename decltype(take())::value_type {
@@ -49,11 +53,13 @@ class SessionCore {
   }
 
  private:
-  SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options);
+  SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
+              DaemonKnowledge knowledge);
   Result<void> attach(const std::string& ticket, Deadline deadline);
 
   const Recipe recipe_;
   const std::uint32_t batch_;
+  const DaemonKnowledge knowledge_;
   const std::shared_ptr<Holding> holding_;  // shared with the views
   const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
   const std::shared_ptr<Inbox> inbox_;      // shared with the wire

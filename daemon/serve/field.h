@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/serve/known.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
 
@@ -41,10 +42,8 @@ Result<void> check_range(std::string_view field, Number value, Number least, Num
 // `values[i]`: what the proto's value i means; values[0] is UNSPECIFIED's meaning.
 template <class Value, std::size_t n>
 Result<Value> parse_enum(std::string_view field, int value_untrusted, const std::array<Value, n>& values) {
-  if (value_untrusted < 0 || static_cast<std::size_t>(value_untrusted) >= n) {
-    return field_error(field, std::to_string(value_untrusted) +
-                                  " is not a value that this daemon knows; it knows 0 to " + std::to_string(n - 1));
-  }
+  if (value_untrusted < 0 || static_cast<std::size_t>(value_untrusted) >= n)
+    return unknown_value(field, value_untrusted, n - 1);
   return values[static_cast<std::size_t>(value_untrusted)];
 }
 

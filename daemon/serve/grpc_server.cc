@@ -12,6 +12,7 @@
 
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
+#include "daemon/serve/known.h"
 #include "daemon/serve/parse_message.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/sleep_breaker.h"
@@ -20,6 +21,7 @@
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/status_map.h"
+#include "proto/rpc/vocabulary.h"
 
 namespace millrace {
 namespace {
@@ -42,10 +44,16 @@ Error stopping() {
   return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
 }
 
-// A unary call answered on the control thread by `work`, which returns its status.
-template <class Work>
-grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, boost::asio::io_context& control, Work work) {
+// A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
+// version.
+template <class Request, class Work>
+grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Request& request_untrusted,
+                                 boost::asio::io_context& control, Work work) {
   grpc::ServerUnaryReactor* reactor = call.DefaultReactor();
+  if (has_unknown_fields(request_untrusted)) {
+    reactor->Finish(to_status(unknown_field(request_untrusted)));
+    return reactor;
+  }
   boost::asio::post(control, [reactor, work = std::move(work)]() mutable { reactor->Finish(work()); });
   return reactor;
 }
@@ -79,10 +87,12 @@ class SessionsService final : public v1::Sessions::CallbackService {
     reply.set_slots(opened.slots);
     reply.set_slot_bytes(opened.slot_bytes.count);
     reply.set_daemon_version(version_);
+    *reply.mutable_vocabulary() = vocabulary_;
   }
 
   StreamSurroundings& around_;
   const std::string version_;
+  const v1::Vocabulary vocabulary_ = own_vocabulary();
 };
 
 const char* format_name(ImageFormat format) {
@@ -101,9 +111,9 @@ class DevicesService final : public v1::Devices::CallbackService {
  public:
   DevicesService(boost::asio::io_context& control, const Pipeline& pipeline) : control_(control), pipeline_(pipeline) {}
 
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* call, const v1::ListDevicesRequest*,
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* call, const v1::ListDevicesRequest* request_untrusted,
                                  v1::ListDevicesReply* reply) override {
-    return answer(*call, control_, [this, reply] {
+    return answer(*call, *request_untrusted, control_, [this, reply] {
       const std::vector<BackendInfo> backends = pipeline_.backends();
       for (std::size_t i = 0; i < backends.size(); ++i) {
         v1::Device& device = *reply->add_devices();
@@ -133,9 +143,9 @@ class StatisticsService final : public v1::Statistics::CallbackService {
   StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options)
       : parts_(parts), options_(options) {}
 
-  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest*,
+  grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest* request_untrusted,
                                 v1::GetStatisticsReply* reply) override {
-    return answer(*call, parts_.control, [this, reply] {
+    return answer(*call, *request_untrusted, parts_.control, [this, reply] {
       reply->set_daemon_version(options_.version);
       reply->set_settings_file(printable(options_.settings_file));
       for (const std::string& root : options_.roots) reply->add_roots(root);

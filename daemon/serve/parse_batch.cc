@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kMaxBackendName = 32;
 
 Result<RingSource> parse_ring(const v1::RingSpan& span) {
+  if (has_unknown_fields(span)) return unknown_field(span);
   if (span.length() == 0) return field_error("length", "must be at least 1, is 0");
   if (span.offset() + span.length() < span.offset())
     return field_error("length", "reaches beyond the end of the address space");
@@ -19,6 +20,7 @@ Result<RingSource> parse_ring(const v1::RingSpan& span) {
 }
 
 Result<DatasetSource> parse_dataset_sample(const v1::DatasetSample& sample, const DatasetTable& datasets) {
+  if (has_unknown_fields(sample)) return unknown_field(sample);
   MILLRACE_TRY(std::shared_ptr<const Dataset> dataset, datasets.find(DatasetId{sample.dataset_id()}));
   if (sample.sample_id() >= dataset->samples()) {
     return field_error("sample_id", "must be less than the dataset's samples (" + std::to_string(dataset->samples()) +
@@ -61,6 +63,7 @@ void identify(const v1::Sample& sample, int position, SampleRequest& parsed) {
 
 Result<SampleRequest> parse_sample(v1::Sample& sample, int position, const Limits& limits,
                                    const DatasetTable& datasets) {
+  if (has_unknown_fields(sample)) return unknown_field(sample);
   SampleRequest parsed;
   MILLRACE_TRY(parsed.source, parse_source(sample, limits, datasets));
   identify(sample, position, parsed);
@@ -104,6 +107,7 @@ Result<void> check_backend(std::string_view backend) {
 
 Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, const DatasetTable& datasets,
                                   std::chrono::steady_clock::time_point now) {
+  if (has_unknown_fields(request)) return unknown_field(request);
   if (request.samples().empty()) return field_error("samples", "must have at least one sample");
   if (static_cast<std::uint64_t>(request.samples_size()) > limits.batch.samples) {
     return field_error("samples", "must be at most " + std::to_string(limits.batch.samples) +

@@ -54,6 +54,7 @@ Error other_epoch(std::string_view field, std::uint64_t then, std::uint64_t now)
 // Where the token resumes. What decides the order must be as it was when the token was made.
 Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpec& order, const Dataset& dataset) {
   MILLRACE_TRY(const v1::EpochPosition then, decode_position(token));
+  if (has_unknown_fields(then)) return inside("position", unknown_field(then));
   if (then.fingerprint() != dataset.fingerprint()) return other_dataset();
   MILLRACE_TRY_IN("position", const ShardTail tail,
                   parse_shard_tail(static_cast<int>(std::min(then.shard_tail(), 1'000U))));
@@ -99,6 +100,7 @@ Result<void> check_extension(const std::string& extension) {
 }  // namespace
 
 Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, const Limits& limits) {
+  if (has_unknown_fields(request)) return unknown_field(request);
   if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
   MILLRACE_TRY_VOID(check_path("path", request.path(), limits));
   if (request.extensions_size() > kMaxExtensions) {
@@ -116,6 +118,7 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
 
 Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limits& limits,
                                        const DatasetTable& datasets) {
+  if (has_unknown_fields(request)) return unknown_field(request);
   if (request.stream_id() == 0) return field_error("stream_id", "must be at least 1, is 0");
   EpochRequest epoch{.id = EpochStreamId{request.stream_id()}, .batches = request.first_batches()};
   MILLRACE_TRY(epoch.dataset, datasets.find(DatasetId{request.dataset_id()}));

@@ -26,6 +26,29 @@ Result<Ticket> parse_ticket(std::string_view bytes) {
   return ticket;
 }
 
+// What a refusal of it is about.
+Subject subject_of(const v1::ClientMessage& message) {
+  switch (message.message_case()) {
+    case v1::ClientMessage::kSubmit:
+      return BatchId{message.submit().batch_id()};
+    case v1::ClientMessage::kCancel:
+      return BatchId{message.cancel().batch_id()};
+    case v1::ClientMessage::kOpenDataset:
+      return DatasetId{message.open_dataset().dataset_id()};
+    case v1::ClientMessage::kCloseDataset:
+      return DatasetId{message.close_dataset().dataset_id()};
+    case v1::ClientMessage::kStartEpoch:
+      return EpochStreamId{message.start_epoch().stream_id()};
+    case v1::ClientMessage::kStopEpoch:
+      return EpochStreamId{message.stop_epoch().stream_id()};
+    case v1::ClientMessage::kAttach:
+    case v1::ClientMessage::kRelease:
+    case v1::ClientMessage::MESSAGE_NOT_SET:
+      return {};
+  }
+  return {};
+}
+
 // The request, or its refusal.
 template <class Request>
 ClientRequest or_refused(Result<Request> parsed, Subject subject) {
@@ -34,41 +57,62 @@ ClientRequest or_refused(Result<Request> parsed, Subject subject) {
 }
 
 Result<AttachRequest> parse_attach(const v1::Attach& attach) {
+  if (has_unknown_fields(attach)) return unknown_field(attach);
   MILLRACE_TRY_IN("attach", const Ticket ticket, parse_ticket(attach.ticket()));
   return AttachRequest{ticket};
+}
+
+Result<CancelRequest> parse_cancel(const v1::Cancel& cancel) {
+  if (has_unknown_fields(cancel)) return unknown_field(cancel);
+  return CancelRequest{BatchId{cancel.batch_id()}};
+}
+
+Result<ReleaseRequest> parse_release(const v1::Release& release) {
+  if (has_unknown_fields(release)) return unknown_field(release);
+  return ReleaseRequest{release.slot(), release.generation()};
+}
+
+Result<CloseDatasetRequest> parse_close_dataset(const v1::CloseDataset& close) {
+  if (has_unknown_fields(close)) return unknown_field(close);
+  return CloseDatasetRequest{DatasetId{close.dataset_id()}};
+}
+
+Result<StopEpochRequest> parse_stop_epoch(const v1::StopEpoch& stop) {
+  if (has_unknown_fields(stop)) return unknown_field(stop);
+  return StopEpochRequest{EpochStreamId{stop.stream_id()}};
 }
 
 }  // namespace
 
 ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now) {
+  const Subject subject = subject_of(message);
+  if (has_unknown_fields(message)) return RefusedRequest{subject, unknown_field(message)};
   switch (message.message_case()) {
     case v1::ClientMessage::kAttach:
-      return or_refused(parse_attach(message.attach()), {});
+      return or_refused(parse_attach(message.attach()), subject);
     case v1::ClientMessage::kSubmit:
-      return or_refused(parse_submit(*message.mutable_submit(), limits, datasets, now),
-                        BatchId{message.submit().batch_id()});
+      return or_refused(parse_submit(*message.mutable_submit(), limits, datasets, now), subject);
     case v1::ClientMessage::kCancel:
-      return CancelRequest{BatchId{message.cancel().batch_id()}};
+      return or_refused(parse_cancel(message.cancel()), subject);
     case v1::ClientMessage::kRelease:
-      return ReleaseRequest{message.release().slot(), message.release().generation()};
+      return or_refused(parse_release(message.release()), subject);
     case v1::ClientMessage::kOpenDataset:
-      return or_refused(parse_open_dataset(message.open_dataset(), limits),
-                        DatasetId{message.open_dataset().dataset_id()});
+      return or_refused(parse_open_dataset(message.open_dataset(), limits), subject);
     case v1::ClientMessage::kCloseDataset:
-      return CloseDatasetRequest{DatasetId{message.close_dataset().dataset_id()}};
+      return or_refused(parse_close_dataset(message.close_dataset()), subject);
     case v1::ClientMessage::kStartEpoch:
-      return or_refused(parse_start_epoch(message.start_epoch(), limits, datasets),
-                        EpochStreamId{message.start_epoch().stream_id()});
+      return or_refused(parse_start_epoch(message.start_epoch(), limits, datasets), subject);
     case v1::ClientMessage::kStopEpoch:
-      return StopEpochRequest{EpochStreamId{message.stop_epoch().stream_id()}};
+      return or_refused(parse_stop_epoch(message.stop_epoch()), subject);
     case v1::ClientMessage::MESSAGE_NOT_SET:
       break;
   }
-  return RefusedRequest{{}, field_error("message", "is empty, or of a kind that this daemon does not know")};
+  return RefusedRequest{{}, field_error("message", "is empty")};
 }
 
 Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
+  if (has_unknown_fields(request)) return unknown_field(request);
   OpenRequest parsed{.name = request.name(), .slots = request.slots(), .slot_bytes = Bytes{request.slot_bytes()}};
   MILLRACE_TRY(parsed.ticket, parse_ticket(request.ticket()));
   if (parsed.name.size() > kMaxName)

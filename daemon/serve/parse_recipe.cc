@@ -34,6 +34,7 @@ Result<float> parse_positive(std::string_view field, float value, float otherwis
 }
 
 Result<RandomResizedCrop> parse_random_resized(const v1::RandomResizedCrop& crop) {
+  if (has_unknown_fields(crop)) return unknown_field(crop);
   const RandomResizedCrop defaults;
   RandomResizedCrop parsed;
   MILLRACE_TRY(parsed.min_scale, parse_positive("min_scale", crop.min_scale(), defaults.min_scale));
@@ -53,6 +54,7 @@ Result<RandomResizedCrop> parse_random_resized(const v1::RandomResizedCrop& crop
 }
 
 Result<GridCell> parse_cell(const v1::GridCell& cell) {
+  if (has_unknown_fields(cell)) return unknown_field(cell);
   MILLRACE_TRY_VOID(check_range("columns", cell.columns(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("rows", cell.rows(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("column", cell.column(), 0U, cell.columns() - 1));
@@ -61,6 +63,7 @@ Result<GridCell> parse_cell(const v1::GridCell& cell) {
 }
 
 Result<Crop> parse_crop(const v1::Crop& crop) {
+  if (has_unknown_fields(crop)) return unknown_field(crop);
   switch (crop.kind_case()) {
     case v1::Crop::kCentre: {
       MILLRACE_TRY_IN("centre", const Size size, parse_size(crop.centre()));
@@ -85,6 +88,7 @@ Result<Crop> parse_crop(const v1::Crop& crop) {
 }
 
 Result<SmartResize> parse_smart(const v1::SmartResize& smart) {
+  if (has_unknown_fields(smart)) return unknown_field(smart);
   constexpr std::uint64_t kMostPixels = std::uint64_t{kMaxSide} * kMaxSide;
   MILLRACE_TRY_VOID(check_range("factor", smart.factor(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range<std::uint64_t>("min_pixels", smart.min_pixels(), 1, kMostPixels));
@@ -93,6 +97,7 @@ Result<SmartResize> parse_smart(const v1::SmartResize& smart) {
 }
 
 Result<TileGrid> parse_tile_grid(const v1::TileGrid& grid) {
+  if (has_unknown_fields(grid)) return unknown_field(grid);
   MILLRACE_TRY_IN("tile", const Size tile, parse_size(grid.tile()));
   MILLRACE_TRY_VOID(check_range("min_tiles", grid.min_tiles(), 1U, TileGrid::kMostTiles));
   MILLRACE_TRY_VOID(check_range("max_tiles", grid.max_tiles(), grid.min_tiles(), TileGrid::kMostTiles));
@@ -100,12 +105,14 @@ Result<TileGrid> parse_tile_grid(const v1::TileGrid& grid) {
 }
 
 Result<BoundedSides> parse_bounded(const v1::BoundedSides& sides) {
+  if (has_unknown_fields(sides)) return unknown_field(sides);
   MILLRACE_TRY_VOID(check_range("shortest", sides.shortest(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("longest", sides.longest(), sides.shortest(), kMaxSide));
   return BoundedSides{sides.shortest(), sides.longest()};
 }
 
 Result<Resize> parse_resize(const v1::Resize& resize) {
+  if (has_unknown_fields(resize)) return unknown_field(resize);
   switch (resize.kind_case()) {
     case v1::Resize::kShorterSide:
       MILLRACE_TRY_VOID(check_range("shorter_side", resize.shorter_side(), 1U, kMaxSide));
@@ -142,6 +149,7 @@ Result<Filter> parse_filter(int value) {
 }
 
 Result<Normalise> parse_normalise(const v1::Normalise& normalise) {
+  if (has_unknown_fields(normalise)) return unknown_field(normalise);
   const int n = normalise.mean_size();
   if (n != 1 && n != 3) return field_error("mean", "must have 1 or 3 values, has " + std::to_string(n));
   if (normalise.std_size() != n)
@@ -161,6 +169,7 @@ Result<Normalise> parse_normalise(const v1::Normalise& normalise) {
 
 // 0 means 1 for merge and temporal.
 Result<Patches> parse_patches(const v1::Patches& patches) {
+  if (has_unknown_fields(patches)) return unknown_field(patches);
   MILLRACE_TRY_VOID(check_range("width", patches.width(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("height", patches.height(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("merge", patches.merge(), 0U, Patches::kMostMerge));
@@ -193,12 +202,14 @@ Result<void> parse_output(const v1::Recipe& recipe, Recipe& parsed) {
 }  // namespace
 
 Result<Size> parse_size(const v1::Size& size) {
+  if (has_unknown_fields(size)) return unknown_field(size);
   MILLRACE_TRY_VOID(check_range("width", size.width(), 1U, kMaxSide));
   MILLRACE_TRY_VOID(check_range("height", size.height(), 1U, kMaxSide));
   return Size{size.width(), size.height()};
 }
 
 Result<Box> parse_box(const v1::Box& box) {
+  if (has_unknown_fields(box)) return unknown_field(box);
   constexpr auto kMost = static_cast<std::int32_t>(kMaxSide);
   MILLRACE_TRY_VOID(check_range("left", box.left(), 0, kMost));
   MILLRACE_TRY_VOID(check_range("top", box.top(), 0, kMost));
@@ -208,6 +219,7 @@ Result<Box> parse_box(const v1::Box& box) {
 }
 
 Result<Recipe> parse_recipe(const v1::Recipe& recipe) {
+  if (has_unknown_fields(recipe)) return unknown_field(recipe);
   Recipe parsed{.ignore_orientation = recipe.ignore_orientation()};
   MILLRACE_TRY_IN("crop", parsed.crop, parse_crop(recipe.crop()));
   MILLRACE_TRY_IN("resize", parsed.resize, parse_resize(recipe.resize()));

@@ -134,6 +134,8 @@ grpc::Status ScriptedDaemon::Open(grpc::ServerContext*, const v1::OpenSessionReq
                                   v1::OpenSessionReply* answer) {
   make_segment(request->slots(), request->slot_bytes());
   answer->set_session_id(42);
+  answer->set_daemon_version("0.0.9");
+  if (options_.vocabulary) *answer->mutable_vocabulary() = *options_.vocabulary;
   MutexLock lock(mutex_);
   reply(shm::ReplyKind::kSegment, segment_fd_.get(), millrace::Bytes{segment_.size()});
   return grpc::Status::OK;

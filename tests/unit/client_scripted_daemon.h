@@ -18,6 +18,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
+#include "proto/rpc/vocabulary.h"
 #include "proto/shm/handoff_wire.h"
 #include "proto/shm/segment_layout.h"
 
@@ -26,7 +27,8 @@ namespace millrace::test {
 struct ScriptedOptions {
   std::uint32_t handoff_version = shm::kHandoffVersion;
   std::uint32_t segment_version = shm::kSegmentVersion;
-  std::string refusal;  // of Hello
+  std::string refusal;                                          // of Hello
+  std::optional<v1::Vocabulary> vocabulary = own_vocabulary();  // what it says that it knows; none: it does not say
 };
 
 class ScriptedDaemon final : private v1::Sessions::Service {

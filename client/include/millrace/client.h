@@ -45,7 +45,8 @@ class MILLRACE_API Client {
   ~Client();
 
   // kInvalid: slot_bytes is needed, because the recipe does not fix the size. kExhausted: says which budget, and how to
-  // raise it. kPrecondition: library and daemon do not fit together.
+  // raise it. kPrecondition: library and daemon do not fit together. (Of a daemon that is older, but does fit, only
+  // what it does not know is kUnsupported, where it is asked for.)
   Result<Session> open_session(const SessionOptions& options = {});
 
   // One round trip to the health service; how long it took. kUnavailable: not serving.

@@ -42,7 +42,8 @@ class MILLRACE_API Session {
   ~Session();
 
   // Asks for a batch and returns at once. kInvalid: more than 1 MiB encoded inline, or a message over 4 MiB.
-  // kUnavailable: the daemon is gone. Everything else that is wrong with the request comes back as the batch's failure.
+  // kUnavailable: the daemon is gone. kUnsupported: it is older and does not know something that is asked for; names
+  // it. Everything else that is wrong with the request comes back as the batch's failure.
   Result<Ticket> submit(BatchRequest request);
 
   // Drops a batch: what has not begun does not begin. It still ends, with kCancelled unless it was on its way.

@@ -11,9 +11,8 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 
-def _load() -> dict[str, Any]:
-    schema = descriptor_pb2.FileDescriptorSet()
-    schema.ParseFromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
+def classes_of(schema: descriptor_pb2.FileDescriptorSet) -> dict[str, Any]:
+    """The schema's messages by their names, as classes in a pool of their own."""
     pool = descriptor_pool.DescriptorPool()
     waiting = list(schema.file)
     known: set[str] = set()
@@ -29,7 +28,11 @@ def _load() -> dict[str, Any]:
     return {name.rpartition(".")[2]: message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names}
 
 
-_messages = _load()
+def _in_the_wheel() -> descriptor_pb2.FileDescriptorSet:
+    return descriptor_pb2.FileDescriptorSet.FromString(resources.files("millrace").joinpath("_proto/schema.binpb").read_bytes())
+
+
+_messages = classes_of(_in_the_wheel())
 
 Box: Any = _messages["Box"]
 ClientMessage: Any = _messages["ClientMessage"]

@@ -18,6 +18,7 @@ from millrace import _fork, _full_slots, _schema
 from millrace import _messages as messages
 from millrace._handoff import HandoffConnection
 from millrace._inbox import Inbox
+from millrace._knowledge import DaemonKnowledge
 from millrace._segment import Segment
 from millrace._wire import Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
@@ -60,6 +61,7 @@ class Session:
             request = _schema.OpenSessionRequest(**fields)
             method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, timeout)
+            self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
             connection.close()
@@ -117,6 +119,7 @@ class Session:
         Raises:
             InvalidRequest: malformed, more than 1 MiB of bytes inline, or more than 4 MiB in all.
             ResourceExhausted: the daemon does not take messages any faster.
+            Unsupported: the daemon is older and does not know something that is asked for; names it.
             DaemonUnavailable: it is gone. All else that is wrong with the request comes from ``get``.
         """
         self._check()
@@ -132,6 +135,7 @@ class Session:
         if deadline is not None:
             submit.deadline_ms = max(1, min(int(deadline * 1000), 2**32 - 1))
         _check_size(submit)
+        self._knowledge.check(message)
         self._inbox.expect_batch(number, used, rooms)
         self._send(message)
         return number
@@ -211,6 +215,7 @@ class Session:
         number = next(self._numbers)
         message = messages.open_dataset(number, path, extensions)
         self._check()
+        self._knowledge.check(message)
         self._inbox.expect_dataset(number)
         self._send(message)
         try:
@@ -302,6 +307,7 @@ class Session:
         except (TypeError, ValueError) as why:
             raise InvalidRequest(f"epoch: {why}") from why
         start.shard_tail = messages.shard_tail_number(shard_tail)
+        self._knowledge.check(message)
         state = self._inbox.expect_epoch(number, used, prepare)
         self._send(message)
         return Epoch(self, number, state, position, timeout)
