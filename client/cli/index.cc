@@ -9,6 +9,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
 #include "client/cli/progress.h"
+#include "client/cli/skipped_files.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -83,7 +84,9 @@ Result<Outcome> pass(Client& client, const Options& options, Task task, const ch
                                                      .batch = kBatch,
                                                      .recipe = recipe,
                                                      .slot_bytes = *slot_bytes_for(recipe, kBatch)}));
-  MILLRACE_TRY(const Dataset dataset, session.open_dataset(options.dataset, {.extensions = options.extensions}));
+  MILLRACE_TRY(const Dataset dataset,
+               session.open_dataset(options.dataset, {.extensions = options.extensions, .unclassified = true}));
+  if (options.extensions.empty()) print_skipped(dataset);
   Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip});
   Outcome outcome;
   MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), title, outcome, options.json));
@@ -157,7 +160,9 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = parent.add_subcommand(name, help);
   command->add_option("dataset", options->dataset, "the folder")->required();
-  command->add_option("--extension", options->extensions, "only files with this ending (jpg); may be repeated");
+  command->add_option(
+      "--extension", options->extensions,
+      "only files with this ending (jpg), '*' for every file; may be repeated (default: jpg, jpeg, png, webp)");
   command->add_flag("--json", options->json, "print one JSON object at the end");
   add_connection_options(*command, options->connection);
   command->callback(

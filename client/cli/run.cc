@@ -14,6 +14,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
 #include "client/cli/run_report.h"
+#include "client/cli/skipped_files.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -121,12 +122,12 @@ Result<void> Run::run_counted(Client& client, Session& session, const Dataset& d
 
 Result<Dataset> Run::list(Session& session) {
   const bool terminal = progress_style(true) == ProgressStyle::kBar;
-  auto dataset = session.open_dataset(options_.dataset,
-                                      {.extensions = options_.extensions, .progress = [&](std::uint64_t files) {
-                                         if (terminal)
-                                           std::fprintf(stderr, "\rlisting: %s files\x1b[K", grouped(files).c_str());
-                                       }});
+  auto dataset = session.open_dataset(
+      options_.dataset, {.extensions = options_.extensions, .unclassified = true, .progress = [&](std::uint64_t files) {
+                           if (terminal) std::fprintf(stderr, "\rlisting: %s files\x1b[K", grouped(files).c_str());
+                         }});
   if (terminal) std::fputs("\r\x1b[K", stderr);
+  if (dataset && options_.extensions.empty()) print_skipped(*dataset);
   return dataset;
 }
 
@@ -243,7 +244,9 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember(kFidelity).description(""))
       ->type_name("exact|fast")
       ->capture_default_str();
-  command->add_option("--extension", options->extensions, "only files with this ending (jpg); may be repeated");
+  command->add_option(
+      "--extension", options->extensions,
+      "only files with this ending (jpg), '*' for every file; may be repeated (default: jpg, jpeg, png, webp)");
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
       ->check(CLI::Range(1, 256))

@@ -28,7 +28,7 @@ millrace::Result<void> train(const char* folder, const char* position_file, std:
                                     .slots = 3,
                                     .batch = 32,
                                     .recipe = millrace::Recipe::train(224).normalised(millrace::DType::kFloat32)}));
-  MILLRACE_TRY(const auto dataset, session.open_dataset(folder, {.extensions = {"jpg", "jpeg", "png", "webp"}}));
+  MILLRACE_TRY(const auto dataset, session.open_dataset(folder));
   auto epoch =
       session.epoch(dataset, {.seed = 17, .shuffle = true, .position = read_file(position_file), .batches = batches});
   MILLRACE_TRY(const auto shape, epoch.shape());

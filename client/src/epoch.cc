@@ -13,6 +13,8 @@ Dataset& Dataset::operator=(Dataset&& other) noexcept {
   std::swap(samples_, other.samples_);
   std::swap(classes_, other.classes_);
   std::swap(fingerprint_, other.fingerprint_);
+  std::swap(skipped_files_, other.skipped_files_);
+  std::swap(skipped_, other.skipped_);
   return *this;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "proto/base/printable.h"
 #include "proto/rpc/status_map.h"
 
 namespace millrace {
@@ -117,6 +118,27 @@ void fill(v1::Sample& out, const Sample& sample) {
   if (sample.size) fill(*out.mutable_size(), *sample.size);
 }
 
+// "JPG", ".Jpg" and "jpg" are one.
+std::string plain_extension(std::string_view extension) {
+  if (extension.substr(0, 1) == ".") extension.remove_prefix(1);
+  std::string plain(extension);
+  for (char& letter : plain) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  return plain;
+}
+
+SkipReason from_message(v1::SkipReason reason) {
+  switch (reason) {
+    case v1::SKIP_REASON_UNDECODED:
+      return SkipReason::kUndecoded;
+    case v1::SKIP_REASON_UNCLASSIFIED:
+      return SkipReason::kUnclassified;
+    default:
+      return SkipReason::kNotAsked;
+  }
+}
+
 }  // namespace
 
 v1::Recipe to_message(const Recipe& recipe) {
@@ -182,6 +204,37 @@ v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, con
   return out;
 }
 
+Result<v1::OpenDataset> to_message(std::uint64_t dataset_id, const std::string& folder, const DatasetOptions& options) {
+  v1::OpenDataset out;
+  out.set_dataset_id(dataset_id);
+  out.set_path(folder);
+  out.set_skip_unclassified(!options.unclassified);
+  const bool every_file = options.extensions == std::vector<std::string>{"*"};
+  out.set_pictures(options.extensions.empty());
+  if (every_file) return out;
+  for (const std::string& extension : options.extensions) {
+    if (extension == "*")
+      return Error{Code::kInvalid, "open_dataset: \"*\" means every file, so it is the only extension, or none"};
+    out.add_extensions(plain_extension(extension));
+  }
+  return out;
+}
+
+// A scheme as RFC 3986 has it (3.1), and what follows it in a URL of a file.
+Result<void> check_no_url(std::string_view path) {
+  if (path.empty() || path.front() == '/') return {};
+  const std::size_t end = path.find("://");
+  const auto of_scheme = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '+' || c == '-' ||
+           c == '.';
+  };
+  if (end == path.npos || end == 0 || !std::all_of(path.begin(), path.begin() + end, of_scheme)) return {};
+  return Error{
+      Code::kInvalid,
+      printable(path.substr(0, 128)) +
+          " is a URL, and the daemon reads none: give a path beneath one of its roots, or send the file's bytes"};
+}
+
 DType from_message(v1::DType dtype) {
   switch (dtype) {
     case v1::DTYPE_FLOAT16:
@@ -193,6 +246,16 @@ DType from_message(v1::DType dtype) {
     default:
       return DType::kUint8;
   }
+}
+
+std::vector<SkippedFiles> from_message(const google::protobuf::RepeatedPtrField<v1::SkippedFiles>& skipped) {
+  std::vector<SkippedFiles> out;
+  for (const auto& group : skipped)
+    out.push_back({.reason = from_message(group.reason()),
+                   .extension = group.extension(),
+                   .files = group.files(),
+                   .examples = {group.examples().begin(), group.examples().end()}});
+  return out;
 }
 
 std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors) {

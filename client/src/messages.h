@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "millrace/batch.h"
@@ -18,7 +19,14 @@ v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const
 v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, const EpochOptions& options,
                           const Recipe& session_recipe, std::uint32_t session_batch);
 
+// kInvalid: "*" beside other extensions.
+Result<v1::OpenDataset> to_message(std::uint64_t dataset_id, const std::string& folder, const DatasetOptions& options);
+
+// kInvalid, if `path` is a URL: those are not read.
+Result<void> check_no_url(std::string_view path);
+
 DType from_message(v1::DType dtype);
+std::vector<SkippedFiles> from_message(const google::protobuf::RepeatedPtrField<v1::SkippedFiles>& skipped);
 std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors);
 
 }  // namespace client

@@ -23,6 +23,13 @@ Result<void> check_inline(const BatchRequest& request) {
                                    "write them into an InputRing (Session::open_ring)"};
 }
 
+Result<void> check_paths(const BatchRequest& request) {
+  for (const Sample& sample : request.samples) {
+    if (const auto* path = std::get_if<Path>(&sample.source)) MILLRACE_TRY_VOID(check_no_url(path->path));
+  }
+  return {};
+}
+
 std::vector<RingRoom> rooms_of(const BatchRequest& request) {
   std::vector<RingRoom> rooms;
   for (const Sample& sample : request.samples) {
@@ -40,6 +47,7 @@ Session::~Session() = default;
 
 Result<Ticket> Session::submit(BatchRequest request) {
   MILLRACE_TRY_VOID(check_inline(request));
+  if (const Result<void> paths = check_paths(request); !paths) return paths.error().within("submit");
   if (auto ended = core_->wire().ended()) return *std::move(ended);
   if (core_->wire().unsent() >= kUnsentMost)
     return Error{Code::kExhausted,
@@ -73,14 +81,12 @@ Result<Batch> Session::wait(Ticket ticket, std::chrono::milliseconds timeout) {
 }
 
 Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOptions& options) {
+  if (const Result<void> path = check_no_url(folder); !path) return path.error().within("open_dataset");
   const std::uint64_t id = core_->fresh_number();
+  v1::ClientMessage message;
+  MILLRACE_TRY(*message.mutable_open_dataset(), to_message(id, folder, options));
   Inbox& inbox = core_->inbox();
   inbox.expect_dataset(id);
-  v1::ClientMessage message;
-  auto& open = *message.mutable_open_dataset();
-  open.set_dataset_id(id);
-  open.set_path(folder);
-  for (const std::string& extension : options.extensions) open.add_extensions(extension);
   if (Result<void> sent = core_->send(std::move(message)); !sent)
     return inbox.forget_dataset(id), std::move(sent).error();
 
@@ -97,6 +103,8 @@ Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOp
   dataset.samples_ = opened->samples();
   dataset.classes_.assign(opened->classes().begin(), opened->classes().end());
   dataset.fingerprint_ = opened->fingerprint();
+  dataset.skipped_files_ = opened->skipped_files();
+  dataset.skipped_ = from_message(opened->skipped());
   return dataset;
 }
 

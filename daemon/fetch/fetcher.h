@@ -14,6 +14,7 @@
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
+#include "daemon/model/file_choice.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/counters.h"
@@ -84,7 +85,7 @@ class Fetcher {
   // path as given; see listing.h for order and links.
   struct ListTask {
     std::string path_untrusted;
-    std::vector<std::string> extensions;  // lower case, without the dot; empty: every file
+    FileChoice choice;
     std::shared_ptr<const Caller> caller;
     std::shared_ptr<const StopFlag> stop;
     std::uint64_t max_files = 0;

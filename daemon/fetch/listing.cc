@@ -27,10 +27,6 @@ bool stopped(const std::shared_ptr<const StopFlag>& stop) {
   return stop && stop->stopped();
 }
 
-char lower(char letter) {
-  return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
 Error at_folder(const Error& error, const std::string& relative) {
   const std::string name = "folder \"" + printable(relative) + "\"";
   if (error.message != not_readable().message) return error.within(name);
@@ -54,9 +50,8 @@ Listing::Listing(const Roots& roots, Request request)
 std::optional<Listing::Outcome> Listing::step() {
   try {
     if (stopped(request_.stop)) return Error{Code::kCancelled, "the listing was cancelled"};
-    Result<void> done = begun_ ? go_on() : open_top();
-    if (!done) return std::move(done).error();
-    begun_ = true;
+    if (Result<void> done = advance(); !done)
+      return done.error().code == Code::kCancelled ? done.error() : done.error().within(printable(root_));
     if (!frames_.empty()) return std::nullopt;
     return finish();
   } catch (const std::bad_alloc&) {
@@ -64,12 +59,21 @@ std::optional<Listing::Outcome> Listing::step() {
   }
 }
 
+Result<void> Listing::advance() {
+  if (begun_) return go_on();
+  begun_ = true;
+  return open_top();
+}
+
 Result<void> Listing::open_top() {
   Frame top;
-  MILLRACE_TRY(top.fd, roots_.open_folder(request_.path_untrusted, *request_.caller));
+  Result<UniqueFd> opened = roots_.open_folder(request_.path_untrusted, *request_.caller);
+  if (!opened) return roots_.with_roots(std::move(opened).error());
+  top.fd = *std::move(opened);
   if (fstat(top.fd.get(), &top.status) != 0) return io_error("opening the folder", errno);
   MILLRACE_TRY_VOID(read_entries(top));
   name_classes(top);
+  if (request_.choice.unclassified == Unclassified::kSkipped) skip_unclassified(top);
   frames_.push_back(std::move(top));
   return {};
 }
@@ -163,7 +167,7 @@ Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, cons
     type = static_cast<unsigned char>(IFTODT(status.st_mode));
   }
   if (type == DT_DIR) return std::optional(Entry{std::string(name) + "/"});
-  if (type == DT_REG && wanted(name)) return std::optional(Entry{name});
+  if (type == DT_REG) return chosen(name, false);
   if (type == DT_LNK) return classify_link(name);
   return std::optional<Entry>{};
 }
@@ -172,7 +176,8 @@ Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& 
   const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
   if (!target && target.error().code == Code::kUnavailable) return target.error();  // what it is remains unknown
   if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
-  if (wanted(name) && (!target || S_ISREG(target->status.st_mode))) return std::optional(Entry{name, true});
+  if (target && S_ISREG(target->status.st_mode)) return chosen(name, true);
+  if (!target && wanted(name)) return std::optional(Entry{name, true});
   if (target || target.error().message == no_such_file().message) return std::optional<Entry>{};
   if (target.error().code != Code::kDenied) return target.error().within("link \"" + printable(prefix_ + name) + "\"");
   return Error{Code::kDenied,
@@ -187,6 +192,12 @@ Result<void> Listing::check_room() const {
                    " files and folders: open a smaller folder, or raise limits.dataset_files in the daemon's settings"};
 }
 
+std::optional<Listing::Entry> Listing::chosen(const std::string& name, bool link) {
+  if (wanted(name)) return Entry{name, link};
+  skipped_.not_asked(prefix_ + name);
+  return std::nullopt;
+}
+
 void Listing::count_file() {
   ++files_;
   if (files_ % kProgressStep == 0 && request_.progress) request_.progress(files_);
@@ -197,6 +208,16 @@ void Listing::add_file(const Entry& entry, std::int32_t label) {
   entries_.push_back(Dataset::Entry{paths_.size(), static_cast<std::uint32_t>(path.size()), label});
   paths_ += path;
   fingerprint_ = fingerprint_with(fingerprint_, path);
+}
+
+void Listing::skip_unclassified(Frame& top) {
+  if (classes_.empty()) return;
+  const auto loose = [&](const Entry& entry) {
+    if (entry.is_folder()) return false;
+    skipped_.unclassified(entry.name);
+    return true;
+  };
+  files_ -= std::erase_if(top.entries, loose);
 }
 
 void Listing::name_classes(Frame& top) {
@@ -212,23 +233,23 @@ void Listing::name_classes(Frame& top) {
 }
 
 bool Listing::wanted(std::string_view name) const {
-  if (request_.extensions.empty()) return true;
-  const std::size_t dot = name.rfind('.');
-  if (dot == name.npos) return false;
-  std::string extension(name.substr(dot + 1));
-  std::transform(extension.begin(), extension.end(), extension.begin(), lower);
-  return std::find(request_.extensions.begin(), request_.extensions.end(), extension) != request_.extensions.end();
+  const std::vector<std::string>& extensions = request_.choice.extensions;
+  if (extensions.empty()) return true;
+  const std::string extension = extension_of(name);
+  return !extension.empty() && std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
 }
 
 Listing::Outcome Listing::finish() {
   if (entries_.empty()) {
     std::string of;
-    for (const std::string& extension : request_.extensions)
+    for (const std::string& extension : request_.choice.extensions)
       of += (of.empty() ? " of the extensions " : ", ") + printable(extension);
-    return Error{Code::kNotFound, "the dataset is empty: no files" + of + " beneath it (hidden ones do not count)"};
+    return Error{Code::kNotFound, "the dataset is empty: no files" + of + " beneath it (hidden ones do not count)" +
+                                      to_text(skipped_.told())}
+        .within(printable(root_));
   }
   return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(
-      std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_), fingerprint_));
+      std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_), fingerprint_, skipped_.told()));
 }
 
 }  // namespace millrace

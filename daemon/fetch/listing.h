@@ -3,8 +3,9 @@
 //
 // Samples come in byte order of their relative paths, classes are the folders directly beneath the top in byte order of
 // their names. Hidden names (leading dot) are left out; symbolic links are followed, but for folders that hold
-// themselves. A link that leads nowhere the caller may go is listed as a file if its extension is asked for, so that
-// reading it reports it; else it may be a folder of samples, and the listing fails.
+// themselves. Files that were not chosen are counted. A link that leads nowhere the caller may go is listed as a file
+// if its extension is asked for, so that reading it reports it; else it may be a folder of samples, and the listing
+// fails.
 //
 // Thread-bound(its owner).
 #pragma once
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "daemon/fetch/roots.h"
+#include "daemon/fetch/skip_tally.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/dataset.h"
+#include "daemon/model/file_choice.h"
 #include "daemon/model/stop_flag.h"
 #include "proto/base/result.h"
 
@@ -27,7 +30,7 @@ class Listing {
  public:
   struct Request {
     std::string path_untrusted;
-    std::vector<std::string> extensions;  // lower case, without the dot; empty: every file
+    FileChoice choice;
     std::shared_ptr<const Caller> caller;
     std::shared_ptr<const StopFlag> stop;
     std::uint64_t max_files = 0;                  // files and folders
@@ -39,9 +42,9 @@ class Listing {
   Listing(const Roots& roots, Request request);
 
   // Lists one more folder; an outcome once there is none left or something is wrong: kDenied naming the folder,
-  // relative to the top, kNotFound (no samples), kExhausted (more than max_files), kUnavailable (the daemon lacks
-  // descriptors or memory), kCancelled. REQUIRES: no outcome
-  // yet.
+  // relative to the top, kNotFound (no samples; says what was skipped), kExhausted (more than max_files), kUnavailable
+  // (the daemon lacks descriptors or memory), kCancelled. What is wrong with the folder begins with its path.
+  // REQUIRES: no outcome yet.
   std::optional<Outcome> step();
 
  private:
@@ -60,17 +63,20 @@ class Listing {
     std::int32_t label = -1;
   };
 
+  Result<void> advance();
   Result<void> open_top();
   Result<void> go_on();
   Result<void> open_folder(const Entry& entry, std::int32_t label);
   Result<UniqueFd> open_entry(const Entry& entry);
   Result<void> read_entries(Frame& frame);
   Result<std::optional<Entry>> classify(const Frame& frame, const char* name, unsigned char type);
+  std::optional<Entry> chosen(const std::string& name, bool link);
   Result<std::optional<Entry>> classify_link(const std::string& name);
   Result<void> check_room() const;
   void count_file();
   void add_file(const Entry& entry, std::int32_t label);
   void name_classes(Frame& top);
+  void skip_unclassified(Frame& top);
   bool wanted(std::string_view name) const;
   Outcome finish();
 
@@ -84,6 +90,7 @@ class Listing {
   std::string paths_;
   std::vector<Dataset::Entry> entries_;
   std::vector<std::string> classes_;
+  SkipTally skipped_;
   std::uint64_t fingerprint_;
 };
 

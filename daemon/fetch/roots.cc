@@ -113,6 +113,18 @@ bool Roots::beneath_missing(std::string_view path_untrusted) const {
   return beneath;
 }
 
+Error Roots::with_roots(Error error) const {
+  constexpr std::size_t kMostNamed = 8;
+  if (error.message != not_readable().message) return error;
+  std::string named;
+  for (std::size_t i = 0; i < roots_.size() && i < kMostNamed; ++i)
+    named += (i == 0 ? "" : ", ") + printable(roots_[i]->configured());
+  if (roots_.size() > kMostNamed) named += ", and " + std::to_string(roots_.size() - kMostNamed) + " others";
+  error.message += roots_.empty() ? "; it has none" : "; they are " + named;
+  error.message += " (files.roots in the daemon's settings, or what a private daemon was given)";
+  return error;
+}
+
 Result<Roots::Place> Roots::place_of(std::string_view path) const {
   Place best;
   std::size_t shortest = path.npos;

@@ -43,6 +43,9 @@ class Roots {
 
   // Whether it lies beneath roots that were not there when they were last looked for, and beneath no other.
   bool beneath_missing(std::string_view path_untrusted) const;
+  // not_readable() with which roots there are, which everybody may know, and where they are set; other errors as they
+  // are. For whoever gave the path.
+  Error with_roots(Error error) const;
 
   const CallerRights& rights() const { return rights_; }
 

@@ -41,10 +41,11 @@ struct SampleReader::ReadSource {
   }
 
   Result<Contents> from_file(const std::string& path) const {
-    MILLRACE_TRY(const UniqueFd file, roots.open_file(path, caller));
+    Result<UniqueFd> file = roots.open_file(path, caller);
+    if (!file) return roots.with_roots(std::move(file).error());
     const std::int64_t begun = nanoseconds_since_1970();
-    MILLRACE_TRY(EncodedBytes bytes, read_file(file.get(), limits.encoded, pool));
-    const std::optional<FileIdentity> identity = identity_of(file.get(), bytes.size(), begun);
+    MILLRACE_TRY(EncodedBytes bytes, read_file(file->get(), limits.encoded, pool));
+    const std::optional<FileIdentity> identity = identity_of(file->get(), bytes.size(), begun);
     return Contents{std::move(bytes), identity};
   }
 };

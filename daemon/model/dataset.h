@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/model/file_choice.h"
 #include "proto/base/ids.h"
 
 namespace millrace {
@@ -21,17 +22,19 @@ class Dataset {
 
   // REQUIRES: entries sorted by path. `root`: absolute, without a trailing slash. `fingerprint`: of the paths in order.
   Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,
-          std::uint64_t fingerprint)
+          std::uint64_t fingerprint, Skipped skipped = {})
       : root_(std::move(root)),
         paths_(std::move(paths)),
         entries_(std::move(entries)),
         classes_(std::move(classes)),
-        fingerprint_(fingerprint) {}
+        fingerprint_(fingerprint),
+        skipped_(std::move(skipped)) {}
 
   std::uint64_t samples() const { return entries_.size(); }
   const std::string& root() const { return root_; }
   const std::vector<std::string>& classes() const { return classes_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
+  const Skipped& skipped() const { return skipped_; }  // the files of the tree that are no samples
 
   // REQUIRES: raw(id) < samples().
   std::string_view relative_path(SampleId id) const {
@@ -46,6 +49,7 @@ class Dataset {
   std::vector<Entry> entries_;
   std::vector<std::string> classes_;
   std::uint64_t fingerprint_;
+  Skipped skipped_;
 };
 
 }  // namespace millrace

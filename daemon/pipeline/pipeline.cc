@@ -108,7 +108,7 @@ void Pipeline::stop_epoch(SessionId session, EpochStreamId stream) {
   state_->retire_epochs(session);
 }
 
-Result<void> Pipeline::list_dataset(SessionId session, std::string path_untrusted, std::vector<std::string> extensions,
+Result<void> Pipeline::list_dataset(SessionId session, std::string path_untrusted, FileChoice choice,
                                     std::function<void(std::uint64_t)> progress,
                                     std::function<void(Result<std::shared_ptr<const Dataset>>)> done) {
   SessionRun* run = state_->find(session);
@@ -122,7 +122,7 @@ Result<void> Pipeline::list_dataset(SessionId session, std::string path_untruste
     });
   };
   Fetcher::ListTask task{.path_untrusted = std::move(path_untrusted),
-                         .extensions = std::move(extensions),
+                         .choice = std::move(choice),
                          .caller = run->parts.caller,
                          .stop = gone,
                          .max_files = state_->options.limits.session.dataset_files,

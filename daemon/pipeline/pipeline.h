@@ -22,6 +22,7 @@
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/epoch.h"
+#include "daemon/model/file_choice.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/slots/slot_pool.h"
@@ -72,7 +73,7 @@ class Pipeline {
 
   // Lists a folder tree on a fetch thread; `progress` and `done` are called on the control thread, unless the session
   // closes first.
-  Result<void> list_dataset(SessionId session, std::string path_untrusted, std::vector<std::string> extensions,
+  Result<void> list_dataset(SessionId session, std::string path_untrusted, FileChoice choice,
                             std::function<void(std::uint64_t)> progress,
                             std::function<void(Result<std::shared_ptr<const Dataset>>)> done);
 

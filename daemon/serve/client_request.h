@@ -8,6 +8,7 @@
 
 #include "daemon/model/batch_request.h"
 #include "daemon/model/epoch.h"
+#include "daemon/model/file_choice.h"
 #include "daemon/serve/handoff_message.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
@@ -28,7 +29,7 @@ struct ReleaseRequest {
 struct OpenDatasetRequest {
   DatasetId id{};
   std::string path;  // absolute; not yet known to be allowed
-  std::vector<std::string> extensions;
+  FileChoice choice;
 };
 struct CloseDatasetRequest {
   DatasetId id{};

@@ -5,11 +5,13 @@
 
 #include "daemon/serve/field.h"
 #include "daemon/serve/parse_recipe.h"
+#include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
 
 constexpr std::size_t kMaxBackendName = 32;
+constexpr std::size_t kShown = 128;  // of a path that is none
 
 Result<RingSource> parse_ring(const v1::RingSpan& span) {
   if (has_unknown_fields(span)) return unknown_field(span);
@@ -90,7 +92,8 @@ Result<void> check_inline_bytes(const v1::Submit& request, const Limits& limits)
 }  // namespace
 
 Result<void> check_path(std::string_view field, std::string_view path, const Limits& limits) {
-  if (path.empty() || path.front() != '/') return field_error(field, "must be absolute, beginning with /");
+  if (path.empty() || path.front() != '/')
+    return field_error(field, "must be absolute, beginning with /, is \"" + printable(path.substr(0, kShown)) + "\"");
   if (path.size() > limits.batch.path_bytes) {
     return field_error(field, "must have at most " + std::to_string(limits.batch.path_bytes) +
                                   " bytes (limits.path_bytes), has " + std::to_string(path.size()));

@@ -111,8 +111,11 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
   for (int i = 0; i < request.extensions_size(); ++i) {
     if (const Result<void> checked = check_extension(request.extensions(i)); !checked)
       return checked.error().within("extensions[" + std::to_string(i) + "]");
-    parsed.extensions.push_back(request.extensions(i));
+    parsed.choice.extensions.push_back(request.extensions(i));
   }
+  if (request.pictures() && request.extensions().empty())
+    parsed.choice.extensions.assign(kPictureExtensions.begin(), kPictureExtensions.end());
+  if (request.skip_unclassified()) parsed.choice.unclassified = Unclassified::kSkipped;
   return parsed;
 }
 

@@ -85,7 +85,7 @@ void Session::act(OpenDatasetRequest request) {
   const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
   const Result<void> begun =
-      pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.extensions), progress, done);
+      pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.choice), progress, done);
   if (!begun && datasets_->drop(id)) refuse(id, begun.error());
 }
 

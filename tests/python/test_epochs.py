@@ -39,8 +39,6 @@ def test_dataset_that_cannot_be_opened(session: millrace.Session, folder: Path) 
         session.dataset("/etc")
     with pytest.raises((millrace.PermissionDenied, millrace.NotFound)):
         session.dataset(folder / "not_there")
-    with pytest.raises(millrace.InvalidRequest, match=r'extensions is a list, such as \["png"\]'):
-        session.dataset(folder, extensions="png")
 
 
 def test_an_epoch_brings_every_picture_once(dataset: millrace.Dataset) -> None:

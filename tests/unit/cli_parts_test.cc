@@ -20,6 +20,7 @@
 #include "client/cli/position_file.h"
 #include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
+#include "client/cli/skipped_files.h"
 #include "client/cli/to_pixels.h"
 
 using namespace millrace::client;
@@ -146,6 +147,20 @@ TEST_CASE("a tensor's image comes back as pixels from every type, layout and cha
   REQUIRE(greys.at(1, 0) == Colour{6, 6, 6});
   REQUIRE(floats.at(0, 0) == Colour{255, 128, 255});
   REQUIRE(floats.at(1, 0) == Colour{0, 0, 255});  // clamped
+}
+
+TEST_CASE("skipped files are told in one line, and what is not told is counted", "[cli]") {
+  const std::vector<SkippedFiles> groups{
+      {.extension = "txt", .files = 1'000, .examples = {"a/\x1b.txt", "b.txt"}},
+      {.reason = SkipReason::kUndecoded, .extension = "bmp", .files = 2, .examples = {"a/1.bmp", "a/2.bmp"}},
+      {.reason = SkipReason::kUnclassified, .files = 1, .examples = {"loose.jpg"}},
+      {.files = 1, .examples = {"LICENSE"}}};
+
+  REQUIRE(
+      describe_skipped(1'007, groups) ==
+      "1,007 files are no samples: 1,000 .txt (a/\\x1b.txt, ...), 2 .bmp (a/1.bmp, ...; not decoded: convert them), "
+      "1 beside the class folders (loose.jpg), 1 without an extension (LICENSE), 3 more");
+  REQUIRE(describe_skipped(1, {}) == "1 file is no sample: 1 more");
 }
 
 TEST_CASE("normalisation is undone", "[cli]") {

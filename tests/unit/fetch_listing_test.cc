@@ -38,7 +38,7 @@ struct Tree {
 
   Listing::Request request(Strings extensions = {}, uid_t uid = geteuid()) const {
     return {.path_untrusted = top,
-            .extensions = std::move(extensions),
+            .choice = {.extensions = std::move(extensions)},
             .caller = std::make_shared<const Caller>(Caller{.uid = uid, .gid = uid}),
             .max_files = 1'000'000};
   }
@@ -47,6 +47,11 @@ struct Tree {
     while (true) {
       if (std::optional<Listing::Outcome> outcome = listing.step()) return *std::move(outcome);
     }
+  }
+  // What follows the path that is refused.
+  std::string refusal() const {
+    return ": not readable: the path must lie beneath one of the daemon's roots and be readable by you; they are " +
+           root + ", " + later + " (files.roots in the daemon's settings, or what a private daemon was given)";
   }
   std::shared_ptr<const Dataset> list(Strings extensions = {}) const {
     Listing::Outcome outcome = run(request(std::move(extensions)));
@@ -165,7 +170,7 @@ TEST_CASE("a folder that the caller may not read fails the listing by its relati
 
     REQUIRE(outcome.error().code == Code::kDenied);
     REQUIRE(outcome.error().message.find("\"a/closed\"") != std::string::npos);
-    REQUIRE(outcome.error().message.find(tree.root) == std::string::npos);
+    REQUIRE(outcome.error().message.starts_with(tree.top + ": folder "));
   }
   chmod((tree.top + "/a/closed").c_str(), 0755);
   REQUIRE((*tree.run(tree.request({}, stranger().uid)))->samples() == 2);
@@ -181,7 +186,8 @@ TEST_CASE("a dataset that the caller may not see is denied, whether it is there 
   const auto there = tree.run(tree.request({}, stranger().uid)), not_there = tree.run(std::move(missing));
 
   REQUIRE(there.error().code == Code::kDenied);
-  REQUIRE(there.error().message == not_there.error().message);
+  REQUIRE(there.error().message == tree.top + tree.refusal());
+  REQUIRE(not_there.error().message == tree.root + "/missing" + tree.refusal());
 }
 
 TEST_CASE("a folder without samples is an error that says so", "[fetch]") {
@@ -190,8 +196,73 @@ TEST_CASE("a folder without samples is an error that says so", "[fetch]") {
   const auto outcome = tree.run(tree.request({"jpg", "png"}));
 
   REQUIRE(outcome.error().code == Code::kNotFound);
-  REQUIRE(outcome.error().message ==
-          "the dataset is empty: no files of the extensions jpg, png beneath it (hidden ones do not count)");
+  REQUIRE(outcome.error().message == tree.top +
+                                         ": the dataset is empty: no files of the extensions jpg, png beneath it "
+                                         "(hidden ones do not count); skipped: 1 .txt (a.txt)");
+}
+
+TEST_CASE("a dataset outside the roots is refused with its path, the roots and where they are set", "[fetch]") {
+  const Tree tree({"a.jpg"});
+  Listing::Request outside = tree.request();
+  outside.path_untrusted = "/etc/ssl\xff";
+
+  const auto outcome = tree.run(std::move(outside));
+
+  REQUIRE(outcome.error().code == Code::kDenied);
+  REQUIRE(outcome.error().message == "/etc/ssl\\xff" + tree.refusal());
+}
+
+TEST_CASE("files that were not asked for are counted by their extension, with examples", "[fetch]") {
+  const Tree tree({"a/1.jpg", "a/README.txt", "b/2.JPG", "b/x.TXT", "b/y.txt", "b/z.txt", "b/LICENSE", "a/3.bmp",
+                   "a/4.longer_than_any_extension", ".hidden/5.txt"});
+
+  const auto dataset = tree.list({"jpg"});
+
+  const Skipped& skipped = dataset->skipped();
+  REQUIRE(paths_of(*dataset) == Strings{"a/1.jpg", "b/2.JPG"});
+  REQUIRE(skipped.files == 7);
+  REQUIRE(skipped.groups.size() == 3);
+  REQUIRE(skipped.groups[0].reason == SkipReason::kNotAsked);
+  REQUIRE(skipped.groups[0].extension == "txt");
+  REQUIRE(skipped.groups[0].files == 4);
+  REQUIRE(skipped.groups[0].examples == Strings{"a/README.txt", "b/x.TXT", "b/y.txt"});
+  REQUIRE(skipped.groups[1].extension.empty());
+  REQUIRE(skipped.groups[1].examples == Strings{"a/4.longer_than_any_extension", "b/LICENSE"});
+  REQUIRE(skipped.groups[2].reason == SkipReason::kUndecoded);
+  REQUIRE(skipped.groups[2].examples == Strings{"a/3.bmp"});
+}
+
+TEST_CASE("files beside class folders are left out where that is asked for, and only there", "[fetch]") {
+  const Tree tree({"a/1.jpg", "a/deep/2.jpg", "labels.csv", "loose.jpg"});
+  const Tree flat({"1.jpg", "2.jpg"});
+  const auto skipping = [](const Tree& of, Strings extensions) {
+    Listing::Request request = of.request(std::move(extensions));
+    request.choice.unclassified = Unclassified::kSkipped;
+    return *of.run(std::move(request));
+  };
+
+  const auto pictures = skipping(tree, {"jpg"}), every = skipping(tree, {});
+
+  REQUIRE(paths_of(*pictures) == Strings{"a/1.jpg", "a/deep/2.jpg"});
+  REQUIRE(pictures->skipped().files == 2);
+  REQUIRE(pictures->skipped().groups[1].reason == SkipReason::kUnclassified);
+  REQUIRE(pictures->skipped().groups[1].examples == Strings{"loose.jpg"});
+  REQUIRE(paths_of(*every) == Strings{"a/1.jpg", "a/deep/2.jpg"});
+  REQUIRE(every->skipped().groups.at(0).examples == Strings{"labels.csv", "loose.jpg"});
+  REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"a/1.jpg", "a/deep/2.jpg", "loose.jpg"});
+  REQUIRE(paths_of(*skipping(flat, {"jpg"})) == Strings{"1.jpg", "2.jpg"});
+}
+
+TEST_CASE("a folder of which everything is left out says what that is", "[fetch]") {
+  const Tree tree({"a/1.bmp", "a/2.bmp", "b.jpg", "notes.txt"});
+  Listing::Request request = tree.request({"jpg"});
+  request.choice.unclassified = Unclassified::kSkipped;
+
+  const auto outcome = tree.run(std::move(request));
+
+  REQUIRE(
+      outcome.error().message.ends_with("; skipped: 2 .bmp (a/1.bmp, ...; not decoded: convert them), "
+                                        "1 .txt (notes.txt), 1 beside the class folders (b.jpg)"));
 }
 
 TEST_CASE("a path that is no folder is an error", "[fetch]") {
@@ -273,6 +344,28 @@ TEST_CASE("the fingerprint is of the paths in order, and stays what it was", "[f
   REQUIRE(fingerprint_with(kFingerprintSeed, "") == 0xAF63BD4C8601B7DF);  // FNV-1a of one zero byte
   REQUIRE(fingerprint_with(kFingerprintSeed, "foobar") ==
           0x34531CA7168B8F38);  // FNV-1a of "foobar" and a zero byte, its authors' vector
+}
+
+TEST_CASE("what is told of skipped files is bounded, and all are counted", "[fetch]") {
+  SkipTally tally;
+  for (int i = 0; i < 1'000; ++i) tally.not_asked("a/" + std::to_string(i) + "." + std::to_string(i));
+  for (int i = 9; i > 0; --i) tally.not_asked("a/" + std::to_string(i) + ".0");
+
+  const Skipped told = tally.told();
+
+  REQUIRE(told.files == 1'009);
+  REQUIRE(told.groups.size() == SkipTally::kMostTold);
+  REQUIRE(told.groups[0].files == 10);
+  REQUIRE(told.groups[0].examples == Strings{"a/0.0", "a/1.0", "a/2.0"});
+}
+
+TEST_CASE("a long path is counted and is no example", "[fetch]") {
+  SkipTally tally;
+  tally.not_asked(std::string(2'000, 'a') + "/1.txt");
+
+  REQUIRE(tally.told().groups.at(0).files == 1);
+  REQUIRE(tally.told().groups[0].examples.empty());
+  REQUIRE(to_text(tally.told()) == "; skipped: 1 .txt");
 }
 
 TEST_CASE("names that are not UTF-8 are kept byte for byte", "[fetch]") {

@@ -187,7 +187,8 @@ TEST_CASE("opening a dataset needs an id, an absolute path and plain extensions"
                 Code::kInvalid, DatasetId{1});
   check_refused(spoilt([](auto& d) { d.set_dataset_id(0); }), "dataset_id: must be at least 1", Code::kInvalid,
                 DatasetId{0});
-  check_refused(spoilt([](auto& d) { d.set_path("train"); }), "path: must be absolute", Code::kInvalid, DatasetId{1});
+  check_refused(spoilt([](auto& d) { d.set_path("train"); }), "path: must be absolute, beginning with /, is \"train\"",
+                Code::kInvalid, DatasetId{1});
   check_refused(spoilt([](auto& d) { d.add_extensions(".jpg"); }), "extensions[1]: must be 1 to 16 lower-case",
                 Code::kInvalid, DatasetId{1});
   check_refused(spoilt([](auto& d) { d.add_extensions(""); }), "extensions[1]: must be", Code::kInvalid, DatasetId{1});
@@ -195,6 +196,24 @@ TEST_CASE("opening a dataset needs an id, an absolute path and plain extensions"
                   for (int i = 0; i < 64; ++i) d.add_extensions("png");
                 }),
                 "extensions: must be at most 64, are 65", Code::kInvalid, DatasetId{1});
+}
+
+TEST_CASE("pictures are what the daemon decodes, unless extensions say which", "[serve]") {
+  const Tables tables;
+  v1::ClientMessage message;
+  v1::OpenDataset& open = *message.mutable_open_dataset();
+  open.set_dataset_id(1);
+  open.set_path("/data/train");
+  const auto choice = [&] { return std::get<OpenDatasetRequest>(tables.parse(message)).choice; };
+
+  CHECK(choice().extensions.empty());
+  CHECK(choice().unclassified == Unclassified::kListed);
+  open.set_pictures(true);
+  open.set_skip_unclassified(true);
+  CHECK(choice().extensions == std::vector<std::string>{"jpg", "jpeg", "png", "webp"});
+  CHECK(choice().unclassified == Unclassified::kSkipped);
+  open.add_extensions("tif");
+  CHECK(choice().extensions == std::vector<std::string>{"tif"});
 }
 
 TEST_CASE("a dataset's id is free again when it was closed and its listing has ended", "[serve]") {

@@ -30,9 +30,26 @@ inline constexpr std::chrono::milliseconds kPatience{120'000};
 class SessionCore;  // the library's own
 
 struct DatasetOptions {
-  std::vector<std::string> extensions{};                // lower case without the dot; empty: every file
+  // What the samples' names end with, in whatever case, with or without the dot. Empty: the pictures that the daemon
+  // decodes (jpg, jpeg, png, webp). {"*"}: every file.
+  std::vector<std::string> extensions{};
+  bool unclassified = false;  // where there are class folders: files beside them are samples, too, labelled -1
   std::function<void(std::uint64_t files)> progress{};  // called by open_dataset() with the number of files seen so far
   std::chrono::milliseconds timeout = kPatience;
+};
+
+enum class SkipReason : std::uint8_t {
+  kNotAsked,      // the extension is none of those asked for
+  kUndecoded,     // likewise, and it is that of a picture in a format that the daemon does not decode: convert it
+  kUnclassified,  // it lies beside the class folders
+};
+
+// Files of a folder tree that are no samples, of one reason and, but for kUnclassified, of one extension.
+struct SkippedFiles {
+  SkipReason reason = SkipReason::kNotAsked;
+  std::string extension;  // lower case without the dot; empty: none, or a long one
+  std::uint64_t files = 0;
+  std::vector<std::string> examples;  // at most 3 relative paths, byte for byte
 };
 
 // An opened folder tree; the daemon forgets it when this is destroyed (epochs under way go on). Immutable; move-only.
@@ -47,6 +64,9 @@ class MILLRACE_API Dataset {
   // The classes' folders, byte for byte; a label is a position in here.
   const std::vector<std::string>& classes() const noexcept { return classes_; }
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }  // of the listing: paths in order
+  // The tree's files that are no samples (hidden ones do not count), and the largest groups of them, at most 16.
+  std::uint64_t skipped_files() const noexcept { return skipped_files_; }
+  const std::vector<SkippedFiles>& skipped() const noexcept { return skipped_; }
 
  private:
   friend class Session;
@@ -57,6 +77,8 @@ class MILLRACE_API Dataset {
   std::uint64_t samples_ = 0;
   std::vector<std::string> classes_;
   std::uint64_t fingerprint_ = 0;
+  std::uint64_t skipped_files_ = 0;
+  std::vector<SkippedFiles> skipped_;
 };
 
 // What becomes of samples that do not divide by the world size.

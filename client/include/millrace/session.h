@@ -55,8 +55,9 @@ class MILLRACE_API Session {
   // That batch. kNotFound: never submitted, or taken already.
   Result<Batch> wait(Ticket ticket, std::chrono::milliseconds timeout = kPatience);
 
-  // Lists a folder tree in the daemon. `folder`: absolute, any bytes but zero. kDenied: outside its roots, or not
-  // readable by this user.
+  // Lists a folder tree in the daemon. `folder`: absolute, any bytes but zero. kDenied: outside its roots, which the
+  // message names, or not readable by this user. kNotFound: not there, or no samples in it, and what was skipped.
+  // kInvalid: a URL, or malformed options.
   Result<Dataset> open_dataset(const std::string& folder, const DatasetOptions& options = {});
   // Begins an epoch at once; errors come from its first call.
   Epoch epoch(const Dataset& dataset, const EpochOptions& options = {});

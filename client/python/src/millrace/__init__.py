@@ -11,6 +11,7 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from importlib.metadata import version as _version
 
 from millrace._bad_images import BadImageWarning
+from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
 from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
 from millrace.dataset import Dataset
@@ -103,12 +104,15 @@ __all__ = [
     "SessionStatistics",
     "ShorterSide",
     "Size",
+    "SkippedFiles",
+    "SkippedFilesWarning",
     "SlotsHeld",
     "SmartResize",
     "StaleHandle",
     "Statistics",
     "Tensor",
     "TileGrid",
+    "UnlabelledWarning",
     "Unsupported",
     "connect",
     "serve",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from millrace._messages import path_text
+from millrace._messages import path_bytes, path_text
+from millrace._skipped import warn_of_no_classes
 from millrace.dataset import Dataset
 from millrace.errors import InvalidRequest
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from millrace.session import Session
 
 _MODULE = "torchvision.datasets.folder"
-_EVERY_FILE: Sequence[str] = ()  # as Session.dataset has it
+_EVERY_FILE: Sequence[str] = ("*",)  # as Session.dataset has it
 _KEEP = "keep torch.utils.data.DataLoader for it"
 _LINKS = f"make a folder of the samples that you want (hard links will do), or {_KEEP}"
 
@@ -63,7 +64,7 @@ class Folder:
     """The dataset object's own."""
 
     def __init__(self, path: Any) -> None:
-        self.path = os.fsdecode(os.path.abspath(path))
+        self.path = os.fsdecode(path_bytes(path))
 
     def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
         """Has the daemon list it.
@@ -77,13 +78,9 @@ class Folder:
         Raises:
             Error: as ``Session.dataset``.
         """
-        dataset = self._list(session, extensions, timeout)
+        dataset = session.dataset(self.path, extensions, timeout=timeout)
+        warn_of_no_classes(self.path, dataset.classes)
         return Listed(dataset, dataset.classes, None, dataset)
-
-    def _list(self, session: Session, extensions: Iterable[str] | None, timeout: float) -> Dataset:
-        if extensions is None:
-            return session.dataset(self.path, timeout=timeout)
-        return session.dataset(self.path, extensions, timeout=timeout)
 
 
 @dataclass
@@ -119,12 +116,12 @@ class ImageFolder(Folder):
         seen = self._seen()
         if extensions is None:
             extensions = seen.extensions()
-        elif unlisted := seen.endings.difference(name.lstrip(".").lower() for name in extensions):
+        elif "*" not in extensions and (unlisted := seen.endings.difference(name.lstrip(".").lower() for name in extensions)):
             raise InvalidRequest(
                 f"loader: samples of the ImageFolder end in {', '.join(map(repr, sorted(unlisted)))}, which is not among extensions=; "
                 "leave it out, or make the ImageFolder with is_valid_file"
             )
-        dataset = self._list(session, extensions, timeout)
+        dataset = session.dataset(self.path, extensions, timeout=timeout)
         if len(seen.paths) != len(dataset):
             raise InvalidRequest(
                 f"loader: the ImageFolder has {len(seen.paths)} samples, the daemon finds {len(dataset)} files in {path_text(self.path)}"

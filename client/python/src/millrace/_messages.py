@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any, get_args
 
@@ -132,9 +133,21 @@ def text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+_URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 def path_bytes(path: AnyPath) -> bytes:
-    """The path, absolute, byte for byte as the kernel takes it."""
-    return os.fsencode(os.path.abspath(path))
+    """The path, absolute, byte for byte as the kernel takes it.
+
+    Raises:
+        InvalidRequest: it is a URL.
+    """
+    given = os.fsencode(path)
+    if _URL.match(given):
+        raise InvalidRequest(
+            f"{path_text(path)} is a URL, and the daemon reads none: give a path beneath one of its roots, or send the file's bytes"
+        )
+    return os.path.abspath(given)
 
 
 def path_text(path: AnyPath) -> str:
@@ -202,19 +215,37 @@ def failure(failed: Any, batch_id: int | None = None) -> Error:
     return cls(failed.message, batch_id=batch_id, sample_errors=errors)
 
 
-def open_dataset(number: int, path: AnyPath, extensions: Iterable[str]) -> Any:
+def _plain_extensions(extensions: Iterable[str]) -> list[bytes]:
+    """``"JPG"``, ``".jpg"`` and ``["jpg"]`` are one; ``"*"`` is every file and comes out as none.
+
+    Raises:
+        InvalidRequest: there is none, or ``"*"`` is beside others.
+    """
+    names = [extensions] if isinstance(extensions, str) else list(extensions)
+    plain = [text_bytes(name).removeprefix(b".").lower() for name in names]
+    if plain == [b"*"]:
+        return []
+    if not plain:
+        raise InvalidRequest('extensions are none at all: None means what the daemon decodes, "*" every file')
+    if b"*" in plain:
+        raise InvalidRequest('extensions: "*" means every file, so it is the only one, or none')
+    return plain
+
+
+def open_dataset(number: int, path: AnyPath, extensions: Iterable[str] | None, unclassified: bool) -> Any:
     """A ``millrace.v1.ClientMessage`` with an ``OpenDataset``.
 
     Raises:
-        InvalidRequest: extensions that are no list of names; a path that is none.
+        InvalidRequest: extensions that are no names; a path that is none.
     """
-    if isinstance(extensions, str):
-        raise InvalidRequest(f'dataset: extensions is a list, such as ["{extensions.lstrip(".")}"]')
     message = _schema.ClientMessage()
-    message.open_dataset.dataset_id = number
+    opening = message.open_dataset
+    opening.dataset_id, opening.skip_unclassified = number, not unclassified
+    opening.pictures = extensions is None
     try:
-        message.open_dataset.path = path_bytes(path)
-        message.open_dataset.extensions.extend(text_bytes(name).lstrip(b".").lower() for name in extensions)
+        opening.path = path_bytes(path)
+        if extensions is not None:
+            opening.extensions.extend(_plain_extensions(extensions))
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"dataset: {why}") from why
     return message

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from millrace._messages import path_text
+from millrace._skipped import SkippedFiles, skipped_files
 
 if TYPE_CHECKING:
     from millrace.epoch import Epoch
@@ -16,7 +17,7 @@ class Dataset:
     """An opened folder tree. The daemon forgets it when this is collected or closed; epochs under way go on.
 
     Folders directly beneath it are the classes, in byte order of their names; without folders every label is -1. Samples are numbered
-    in byte order of their relative paths. ``len()`` is their number. Immutable.
+    in byte order of their relative paths. ``len()`` is their number. What else the tree holds is in ``skipped``. Immutable.
     """
 
     def __init__(self, session: Session, path: str, opened: Any) -> None:
@@ -29,6 +30,10 @@ class Dataset:
         """The classes' folders. A label is a position in here."""
         self.fingerprint: int = opened.fingerprint
         """Of the listing: paths in order."""
+        self.skipped: tuple[SkippedFiles, ...] = skipped_files(opened.skipped)
+        """The files that are no samples (hidden ones do not count): the largest groups of them, at most 16."""
+        self.skipped_files: int = opened.skipped_files
+        """How many they are, in all."""
         self._samples: int = opened.samples
 
     def epoch(self, **options: Any) -> Epoch:

@@ -20,6 +20,7 @@ from millrace._handoff import HandoffConnection
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
 from millrace._segment import Segment
+from millrace._skipped import warn_of_skipped
 from millrace._wire import Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
@@ -195,25 +196,31 @@ class Session:
     def dataset(
         self,
         path: AnyPath,
-        extensions: Iterable[str] = (),
+        extensions: Iterable[str] | None = None,
         *,
+        unclassified: bool = False,
         progress: Callable[[int], None] | None = None,
         timeout: float = PATIENCE,
     ) -> Dataset:
-        """Lists a folder tree in the daemon.
+        """Lists a folder tree in the daemon, as torchvision's ``ImageFolder`` does unless told otherwise.
+
+        Files that are no samples are in ``Dataset.skipped``; without ``extensions`` a ``SkippedFilesWarning`` tells of them, once.
 
         Args:
             path: beneath one of the daemon's roots; a relative one is made absolute. Any folder's name: ``bytes``, or as ``os`` has it.
-            extensions: lower case without the dot; none: every file.
+            extensions: what the samples' names end with, in any case, with or without the dot: ``"jpg"``, ``(".JPG", "png")``; None: the
+                pictures that the daemon decodes (jpg, jpeg, png, webp); ``"*"``: every file.
+            unclassified: where there are class folders, files beside them are samples, too, with the label -1.
             progress: called now and then with the number of files seen so far.
             timeout: seconds for the whole listing.
 
         Raises:
-            PermissionDenied: outside the daemon's roots, or not readable by this user.
-            NotFound: there is no such folder.
+            PermissionDenied: outside the daemon's roots, which it names, or not readable by this user.
+            NotFound: there is no such folder, or no sample in it: says what was skipped.
+            InvalidRequest: a URL, or extensions that are none.
         """
         number = next(self._numbers)
-        message = messages.open_dataset(number, path, extensions)
+        message = messages.open_dataset(number, path, extensions, unclassified)
         self._check()
         self._knowledge.check(message)
         self._inbox.expect_dataset(number)
@@ -227,7 +234,10 @@ class Session:
                 raise answer
             finally:
                 del answer  # as in get()
-        return Dataset(self, os.fsdecode(message.open_dataset.path), answer)
+        dataset = Dataset(self, os.fsdecode(message.open_dataset.path), answer)
+        if extensions is None:
+            warn_of_skipped(dataset.path, dataset.skipped_files, dataset.skipped)
+        return dataset
 
     def _await_listing(self, number: int, progress: Callable[[int], None] | None, deadline: float) -> Any:
         told = 0

@@ -1,0 +1,44 @@
+// Which files of a folder tree are a dataset's samples, and what is told of the others. Values.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace millrace {
+
+// What names of pictures end with, of the formats that the daemon decodes (ImageFormat).
+inline constexpr std::array<std::string_view, 4> kPictureExtensions{"jpg", "jpeg", "png", "webp"};
+// The same of common formats that it does not decode: somebody has to convert these.
+inline constexpr std::array<std::string_view, 14> kOtherPictureExtensions{
+    "avif", "bmp", "gif", "heic", "heif", "jp2", "jxl", "pbm", "pgm", "pnm", "ppm", "tga", "tif", "tiff"};
+
+enum class Unclassified : std::uint8_t { kListed, kSkipped };  // files beside class folders
+
+struct FileChoice {
+  std::vector<std::string> extensions;  // lower case, without the dot; empty: every file
+  Unclassified unclassified = Unclassified::kListed;
+};
+
+enum class SkipReason : std::uint8_t {
+  kNotAsked,      // its extension is none of those asked for
+  kUndecoded,     // likewise, and it is that of a picture which this daemon does not decode
+  kUnclassified,  // it lies beside the class folders
+};
+
+// Files that are no samples, for one reason and, but for kUnclassified, of one extension.
+struct SkippedFiles {
+  SkipReason reason = SkipReason::kNotAsked;
+  std::string extension;  // lower case; empty: none, or a long one
+  std::uint64_t files = 0;
+  std::vector<std::string> examples;  // relative paths, the first ones in byte order
+};
+
+struct Skipped {
+  std::uint64_t files = 0;           // in all
+  std::vector<SkippedFiles> groups;  // the largest ones first; a few of them
+};
+
+}  // namespace millrace
