@@ -58,7 +58,11 @@ grpc::ServerUnaryReactor* answer(grpc::CallbackServerContext& call, const Reques
   return reactor;
 }
 
-class SessionsService final : public v1::Sessions::CallbackService {
+// Its stream is one of bytes: see GrpcStream.
+using SessionsOfBytes =
+    v1::Sessions::WithRawCallbackMethod_Stream<v1::Sessions::WithCallbackMethod_Open<v1::Sessions::Service>>;
+
+class SessionsService final : public SessionsOfBytes {
  public:
   SessionsService(StreamSurroundings& around, std::string version) : around_(around), version_(std::move(version)) {}
 
@@ -76,7 +80,7 @@ class SessionsService final : public v1::Sessions::CallbackService {
     return reactor;
   }
 
-  grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>* Stream(grpc::CallbackServerContext* call) override {
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Stream(grpc::CallbackServerContext* call) override {
     return new GrpcStream(around_, *call);  // owns itself: see there
   }
 

@@ -28,6 +28,11 @@ std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   return ticket;
 }
 
+Error no_message() {
+  return Error{Code::kInvalid,
+               "what came on the stream is no ClientMessage of millrace.v1; see proto/rpc/millrace/v1/session.proto"};
+}
+
 Error unread(std::size_t messages) {
   return Error{Code::kExhausted,
                "the client leaves " + std::to_string(messages) +
@@ -78,8 +83,11 @@ void GrpcStream::read() {
 
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });
-  ClientRequest request = parse_message(incoming_, around_.limits, *datasets_, std::chrono::steady_clock::now());
-  incoming_.Clear();
+  const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
+  if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
+  ClientRequest request =
+      parse_message(message_untrusted_, around_.limits, *datasets_, std::chrono::steady_clock::now());
+  message_untrusted_.Clear();
   boost::asio::post(around_.control, [this, request = std::move(request)]() mutable { handle(std::move(request)); });
 }
 
@@ -157,7 +165,11 @@ void GrpcStream::limit_writing(std::chrono::milliseconds limit) {
 void GrpcStream::pump() {
   if (writing_ || finished_) return;
   if (!queue_.empty()) {
-    outgoing_ = std::move(queue_.front());
+    bool own = false;
+    outgoing_.Clear();
+    const grpc::Status written =
+        grpc::SerializationTraits<v1::ServerMessage>::Serialize(queue_.front(), &outgoing_, &own);
+    MILLRACE_CHECK(written.ok());
     queue_.pop_front();
     if (queue_.empty()) queued_bytes_ = 0;
     writing_ = true;

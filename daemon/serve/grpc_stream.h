@@ -10,6 +10,7 @@
 // reactions (On...), which gRPC calls.
 #pragma once
 
+#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <boost/asio/io_context.hpp>
@@ -43,7 +44,9 @@ struct StreamSurroundings {
   std::optional<Error> stopping;  // set: new streams get this
 };
 
-class GrpcStream final : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>, public StreamPort {
+// Reads and writes bytes, so that what is no message ends the stream with a status that says so: gRPC's own parsing
+// would make it look like the client's end.
+class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>, public StreamPort {
  public:
   // gRPC's threads. `call` outlives OnDone().
   GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call);
@@ -72,12 +75,13 @@ class GrpcStream final : public grpc::ServerBidiReactor<v1::ClientMessage, v1::S
   StreamSurroundings& around_;
   grpc::CallbackServerContext& call_;
   const std::optional<Ticket> ticket_untrusted_;  // of the call's metadata; Attach is what counts
-  v1::ClientMessage incoming_;                    // gRPC's while a read is under way
+  grpc::ByteBuffer incoming_;                     // gRPC's while a read is under way
+  v1::ClientMessage message_untrusted_;           // of it; kept for its memory
   std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
   std::optional<SessionId> session_;
   boost::asio::steady_timer patience_;  // for Attach, later for the last write
 
-  v1::ServerMessage outgoing_;  // gRPC's while a write is under way
+  grpc::ByteBuffer outgoing_;  // gRPC's while a write is under way
   bool writing_ = false;
   bool broken_ = false;  // a write failed: nothing arrives any more
   std::deque<v1::ServerMessage> queue_;

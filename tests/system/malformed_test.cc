@@ -1,5 +1,6 @@
 // What libmillrace would never send: malformed requests, stale releases. Each is an error that names the field, and
 // nothing else happens.
+#include <grpcpp/generic/generic_stub.h>
 #include <sys/mman.h>
 
 #include <catch2/catch.hpp>
@@ -12,6 +13,32 @@
 
 namespace millrace {
 namespace {
+
+// How a stream ends on which these bytes were sent, one message after the other.
+grpc::Status status_after(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                          const std::vector<std::string>& messages) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(kRawPatienceSeconds));
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  const auto call = grpc::GenericStub(channel).PrepareCall(&context, method, &queue);
+  call->StartCall(&context);
+  queue.Next(&tag, &ok);
+  for (const std::string& message : messages) {
+    const grpc::Slice slice(message);
+    call->Write(grpc::ByteBuffer(&slice, 1), &context);
+    queue.Next(&tag, &ok);
+  }
+  for (grpc::ByteBuffer answer; ok;) {  // the status comes behind them
+    call->Read(&answer, &context);
+    queue.Next(&tag, &ok);
+  }
+  grpc::Status status;
+  call->Finish(&status, &context);
+  queue.Next(&tag, &ok);
+  return status;
+}
 
 TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the stream goes on", "[system]") {
   const RawMill mill;
@@ -136,6 +163,28 @@ TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[
   munmap(mapped, session.segment_bytes);
   session.stream->send(release_of(second));
   REQUIRE(session.stream->receive().completed().batch_id() == 3);
+}
+
+TEST_CASE("bytes that are no message end their stream with a status that says so", "[system]") {
+  const RawMill mill;
+  RawSession other(mill.daemon.socket(), {});
+  for (const bool attached : {false, true}) {
+    const auto channel = raw_channel(mill.daemon.socket());
+    RawHandoff handoff(mill.daemon.socket());
+    handoff.hello();
+    v1::OpenSessionReply opened;
+    REQUIRE(raw_open(channel, open_with(handoff.ticket()), opened).ok());
+    std::vector<std::string> messages{"\xff\xff\xff this is no message"};
+    if (attached) messages.insert(messages.begin(), attach_with(handoff.ticket()).SerializeAsString());
+
+    const grpc::Status status = status_after(channel, "/millrace.v1.Sessions/Stream", messages);
+
+    CAPTURE(attached, status.error_message());
+    REQUIRE(status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
+    REQUIRE_THAT(status.error_message(), Catch::Contains("no ClientMessage"));
+  }
+  other.stream->send(mill.submit(1));
+  REQUIRE(other.stream->receive().completed().batch_id() == 1);
 }
 
 TEST_CASE("malformed sessions are INVALID_ARGUMENT naming the field", "[system]") {
