@@ -54,5 +54,9 @@ Error cannot_reach(const Address& address, Code code, std::string_view why) {
                    "or run a private one (`millrace run --private`)"};
 }
 
+Error turned_down(const Address& address, std::string_view why) {
+  return Error{Code::kUnavailable, "the daemon at " + address.target() + ": " + std::string(why)};
+}
+
 }  // namespace client
 }  // namespace millrace

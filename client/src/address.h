@@ -26,5 +26,8 @@ Result<void> probe(const Address& address, Deadline deadline);
 // "cannot reach the daemon at unix:...: WHY; start it with ..."
 Error cannot_reach(const Address& address, Code code, std::string_view why);
 
+// kUnavailable: somebody is there and says WHY himself: "the daemon at unix:...: WHY".
+Error turned_down(const Address& address, std::string_view why);
+
 }  // namespace client
 }  // namespace millrace

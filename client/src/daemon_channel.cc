@@ -9,6 +9,7 @@
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/rpc/own_words.h"
 #include "proto/rpc/status_map.h"
 
 namespace millrace {
@@ -26,7 +27,10 @@ Error unreachable(const Address& address, std::string_view why) {
 }
 
 // The error of a call that failed: an unreachable daemon is explained, everything else is what the daemon says.
-Error call_error(const grpc::Status& status, const Address& address) {
+Error call_error(const grpc::Status& status, const grpc::ClientContext& context, const Address& address) {
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+      context.GetServerTrailingMetadata().count(kOwnWordsMetadata) != 0)
+    return turned_down(address, status.error_message());
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return unreachable(address, status.error_message());
   Error error = to_error(status);
   if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
@@ -88,7 +92,10 @@ Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& r
   context.set_deadline(grpc_time(deadline));
   v1::OpenSessionReply reply;
   const grpc::Status status = v1::Sessions::NewStub(channel_)->Open(&context, request, &reply);
-  if (!status.ok()) return call_error(status, address_);
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
+    return Error{Code::kDeadline, "open_session: the daemon at " + address_.target() +
+                                      " did not make the session's memory in time; give it a longer timeout"};
+  if (!status.ok()) return call_error(status, context, address_);
   return reply;
 }
 
@@ -108,11 +115,10 @@ Result<std::chrono::nanoseconds> DaemonChannel::check_health(Deadline deadline) 
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);  // the context's deadline bounds it
-  if (!status.ok()) return call_error(status, address_);
+  if (!status.ok()) return call_error(status, context, address_);
   grpc::Slice bytes;
   if (!reply.TrySingleSlice(&bytes).ok() || bytes.size() != 2 || bytes.begin()[0] != 0x08 || bytes.begin()[1] != 1)
-    return Error{Code::kUnavailable,
-                 "the daemon at " + address_.target() + " is there but not serving: it starts, or drains"};
+    return turned_down(address_, "millraced is stopping: it finishes what is under way and takes nothing new");
   return std::chrono::nanoseconds(std::chrono::steady_clock::now() - began);
 }
 
@@ -121,7 +127,7 @@ Result<Statistics> DaemonChannel::statistics(Deadline deadline) const {
   context.set_deadline(grpc_time(deadline));
   v1::GetStatisticsReply reply;
   const grpc::Status status = v1::Statistics::NewStub(channel_)->Get(&context, {}, &reply);
-  if (!status.ok()) return call_error(status, address_);
+  if (!status.ok()) return call_error(status, context, address_);
   Statistics statistics{.daemon_version = reply.daemon_version(),
                         .pid = reply.pid(),
                         .uptime = std::chrono::duration<double>(reply.uptime_seconds())};
@@ -138,7 +144,7 @@ Result<std::vector<Device>> DaemonChannel::devices(Deadline deadline) const {
   context.set_deadline(grpc_time(deadline));
   v1::ListDevicesReply reply;
   const grpc::Status status = v1::Devices::NewStub(channel_)->List(&context, {}, &reply);
-  if (!status.ok()) return call_error(status, address_);
+  if (!status.ok()) return call_error(status, context, address_);
   std::vector<Device> devices;
   for (const auto& device : reply.devices()) devices.push_back(to_device(device));
   return devices;

@@ -77,6 +77,14 @@ Result<UniqueFd> HandoffConnection::request_ring(Bytes size, Deadline deadline) 
   return std::move(descriptors[0]);
 }
 
+void HandoffConnection::say_goodbye() noexcept {
+  if (!socket_ || said_goodbye_ || ::getpid() != pid_) return;
+  said_goodbye_ = true;
+  const shm::HandoffRequest goodbye = request_of(shm::RequestKind::kGoodbye);
+  // A daemon that takes no more, or is gone, need not hear it.
+  static_cast<void>(send_message(socket_.get(), std::as_bytes(std::span(&goodbye, 1)), {}, MSG_DONTWAIT));
+}
+
 Result<void> HandoffConnection::send(const shm::HandoffRequest& request, Deadline deadline) {
   ssize_t sent = -1;
   do {

@@ -2,6 +2,8 @@
 // daemon keeps the session's memory; the kernel closes it when this process dies. Thread-bound(its owner).
 #pragma once
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -34,13 +36,23 @@ class HandoffConnection {
   // An input ring of `size` bytes, made by the daemon: its descriptor, writable. kPrecondition: the session has one.
   Result<UniqueFd> request_ring(Bytes size, Deadline deadline);
 
+  // Tells the daemon that the session ends because its client wants it to; the memory stays until the connection goes.
+  // Waits for nothing. Idempotent; nothing happens in a forked child, whose parent goes on.
+  void say_goodbye() noexcept;
+
+  ~HandoffConnection() { say_goodbye(); }
+  HandoffConnection(HandoffConnection&&) noexcept = default;
+  HandoffConnection& operator=(HandoffConnection&&) = delete;
+
  private:
-  HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
+  explicit HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
   Result<void> send(const shm::HandoffRequest& request, Deadline deadline);
   Result<shm::HandoffReply> receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors, Deadline deadline);
 
+  pid_t pid_ = ::getpid();
   UniqueFd socket_;
   std::string ticket_;
+  bool said_goodbye_ = false;
 };
 
 }  // namespace client

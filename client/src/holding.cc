@@ -69,5 +69,10 @@ Result<UniqueFd> Holding::request_ring(Bytes size, Deadline deadline) {
   return connection_.request_ring(size, deadline);
 }
 
+void Holding::say_goodbye() noexcept {
+  MutexLock lock(mutex_);
+  connection_.say_goodbye();
+}
+
 }  // namespace client
 }  // namespace millrace

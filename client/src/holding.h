@@ -1,8 +1,8 @@
 // What a client holds of its session in the daemon: the segment, mapped once, read-only, and the hand-off connection
 // that keeps it there. Shared by the session and every view; gone with the last of them.
 //
-// Immutable but for request_ring(), which is Thread-safe, and take_replies(), which its maker calls. The mapped bytes
-// follow proto/shm/segment_layout.h.
+// Immutable but for request_ring() and say_goodbye(), which are Thread-safe, and take_replies(), which its maker calls.
+// The mapped bytes follow proto/shm/segment_layout.h.
 #pragma once
 
 #include <memory>
@@ -39,6 +39,7 @@ class Holding {
 
   // See HandoffConnection.
   Result<UniqueFd> request_ring(Bytes size, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
+  void say_goodbye() noexcept MILLRACE_EXCLUDES(mutex_);
 
  private:
   Holding(HandoffConnection connection, std::span<const std::byte> segment)

@@ -40,6 +40,11 @@ void ReplyReader::wake() const {
   static_cast<void>(!waker_ || ::write(waker_.get(), &one, sizeof one) == sizeof one);
 }
 
+bool ReplyReader::hung_up() const {
+  pollfd watched{socket_.get(), POLLRDHUP, 0};
+  return socket_ && ::poll(&watched, 1, 0) > 0;
+}
+
 Result<bool> ReplyReader::receive(Deadline deadline, const std::function<void(v1::ServerMessage&)>& sink) {
   // What is there already costs no wait.
   if (!read() && !(wait(deadline) && read())) return false;

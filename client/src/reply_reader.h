@@ -21,6 +21,9 @@ class ReplyReader {
 
   bool open() const { return static_cast<bool>(socket_); }  // false after the end of file, or a broken message
 
+  // Whether the daemon has closed its end, should something be unread as well.
+  bool hung_up() const;
+
   // Waits for messages, wake() or the deadline, whichever is first, and gives what has arrived to `sink`, in order.
   // false: nothing to look at has happened. An error: the daemon sent what is no message; nothing more is read.
   Result<bool> receive(Deadline deadline, const std::function<void(v1::ServerMessage&)>& sink);

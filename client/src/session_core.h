@@ -21,6 +21,9 @@ class SessionCore {
  public:
   // Hand-off, Sessions.Open, segment, stream, Attach: the whole way until the daemon has attached the stream.
   static Result<std::shared_ptr<SessionCore>> open(const Address& address, const SessionOptions& options);
+  ~SessionCore() { holding_->say_goodbye(); }  // views may keep the memory
+  SessionCore(const SessionCore&) = delete;
+  SessionCore& operator=(const SessionCore&) = delete;
 
   std::uint64_t id() const { return id_; }
   const shm::SegmentHeader& segment() const { return holding_->header(); }

@@ -5,6 +5,7 @@
 #include <grpcpp/completion_queue.h>
 
 #include "millrace/v1/session.grpc.pb.h"
+#include "proto/rpc/own_words.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/ticket_metadata.h"
 
@@ -24,9 +25,14 @@ constexpr std::chrono::milliseconds kFlushWithin{5};
 // How long the leader looks after an unfinished write before it looks for replies again.
 constexpr std::chrono::milliseconds kSlice{1};
 
-Error why_ended(const grpc::Status& status, const Address& address) {
+// How long the stream's status may take after the reply socket's end.
+constexpr std::chrono::milliseconds kLastWordsWithin{100};
+
+Error why_ended(const grpc::Status& status, const grpc::ClientContext& context, const Address& address) {
   if (!status.ok() && status.error_code() != grpc::StatusCode::UNAVAILABLE)
     return to_error(status).within("the daemon ended the session");
+  if (!status.ok() && context.GetServerTrailingMetadata().count(kOwnWordsMetadata) != 0)
+    return turned_down(address, status.error_message());
   const std::string reason = status.error_message().empty() ? "the connection closed" : status.error_message();
   return Error{Code::kUnavailable, "the daemon at " + address.target() + " has gone away (" + reason +
                                        "); once it runs again open a new session; an epoch goes on from its position"};
@@ -72,6 +78,7 @@ void Wire::start(const std::string& ticket, Sink sink) {
 void Wire::send(v1::ClientMessage message) {
   if (forked()) return;
   MutexLock lock(mutex_);
+  if (attached_ && !leading_ && replies_.hung_up()) hear_the_end();
   if (broken_) return;
   outgoing_.push_back(std::move(message));
   write_next();
@@ -79,6 +86,12 @@ void Wire::send(v1::ClientMessage message) {
   const Deadline patience = deadline_after(kFlushWithin);
   while (writing_ && !polling_ && !broken_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
   if (writing_ && leading_) replies_.wake();  // then the leader has to see to it
+}
+
+// A write would fail, and with it the connection, before anybody has read why the stream has ended.
+void Wire::hear_the_end() {
+  const Deadline patience = deadline_after(kLastWordsWithin);
+  while (!ended_ && !polling_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
 }
 
 std::size_t Wire::unsent() const {
@@ -183,7 +196,7 @@ bool Wire::handle(Event event, bool ok) {
     }
     case Event::kFinished: {
       MutexLock lock(mutex_);
-      ended_ = why_ended(grpc_->status, address_);
+      ended_ = why_ended(grpc_->status, grpc_->context, address_);
       return true;
     }
   }

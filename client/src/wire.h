@@ -67,6 +67,7 @@ class Wire {
   void lead(Deadline deadline) MILLRACE_REQUIRES(mutex_);          // REQUIRES: !leading_
   void poll_stream(Deadline deadline) MILLRACE_REQUIRES(mutex_);   // REQUIRES: !polling_
   void read_replies(Deadline deadline) MILLRACE_REQUIRES(mutex_);  // REQUIRES: leading_
+  void hear_the_end() MILLRACE_REQUIRES(mutex_);                   // REQUIRES: !leading_
   bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);     // true: something that waiters should look at
   void write_next() MILLRACE_REQUIRES(mutex_);
   void finish() MILLRACE_EXCLUDES(mutex_);

@@ -18,7 +18,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
 #define MILLRACE_METRICS(row)                                                                                                     \
   row(sessions_opened, kCounter, "", "millrace_sessions_opened_total", "Sessions opened since the start")                         \
   row(sessions, kGauge, "", "millrace_sessions", "Sessions open now")                                                             \
-  row(sessions_reclaimed, kCounter, "", "millrace_sessions_reclaimed_total", "Sessions ended because their process went away")    \
+  row(sessions_reclaimed, kCounter, "", "millrace_sessions_reclaimed_total", "Sessions whose client died or was cut off")                  \
   row(handoff_connections, kGauge, "", "millrace_handoff_connections", "Open connections to the hand-off socket")                 \
   row(segment_bytes, kGauge, "bytes", "millrace_segment_bytes", "Shared memory allocated for tensors")                            \
   row(slots, kGauge, "", "millrace_slots", "Slots of all sessions")                                                               \

@@ -2,15 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/model/stopping.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/plan/recipe_check.h"
 
 namespace millrace {
 namespace {
-
-Error stopping() {
-  return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
-}
 
 Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limits) {
   MILLRACE_TRY_VOID(check_recipe(recipe, limits.sample.side));

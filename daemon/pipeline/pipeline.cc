@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/model/stopping.h"
 #include "daemon/pipeline/state.h"
 
 namespace millrace {
@@ -152,11 +153,10 @@ void Pipeline::drain(std::function<void()> idle) {
   state_->idle = std::move(idle);
   std::vector<SessionId> ids;
   for (const auto& [id, run] : state_->sessions) ids.push_back(SessionId{id});
-  const Error stopping{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
   for (const SessionId id : ids) {
     const std::deque<BatchPtr> waiting = state_->find(id)->waiting;
-    for (const BatchPtr& batch : waiting) state_->fail(batch, stopping);
-    for (const auto& epoch : state_->find(id)->epochs) epoch->interrupt(stopping);
+    for (const BatchPtr& batch : waiting) state_->fail(batch, stopping());
+    for (const auto& epoch : state_->find(id)->epochs) epoch->interrupt(stopping());
     state_->retire_epochs(id);
   }
   state_->check_idle();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/model/stopping.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/known.h"
@@ -40,10 +41,6 @@ GrpcConnections::Options connection_options(const GrpcServer::Options& options) 
           .highest_descriptor = options.highest_descriptor};
 }
 
-Error stopping() {
-  return Error{Code::kUnavailable, "the daemon is stopping; connect again when it is back"};
-}
-
 // A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
 // version.
 template <class Request, class Work>
@@ -69,14 +66,15 @@ class SessionsService final : public SessionsOfBytes {
   grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* call, const v1::OpenSessionRequest* request_untrusted,
                                  v1::OpenSessionReply* reply) override {
     grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    boost::asio::post(around_.control, [this, reactor, reply, request = parse_open(*request_untrusted)]() mutable {
-      if (!request) return reactor->Finish(to_status(request.error()));
-      if (around_.stopping) return reactor->Finish(to_status(*around_.stopping));
-      around_.sessions.open(*std::move(request), [this, reactor, reply](Result<OpenedSession> opened) {
-        if (opened) write(*opened, *reply);
-        reactor->Finish(opened ? grpc::Status::OK : ticket_status(opened.error()));
-      });
-    });
+    boost::asio::post(
+        around_.control, [this, call, reactor, reply, request = parse_open(*request_untrusted)]() mutable {
+          if (!request) return reactor->Finish(to_status(request.error()));
+          if (around_.stopping) return reactor->Finish(answer_with(*around_.stopping, *call));
+          around_.sessions.open(*std::move(request), [this, call, reactor, reply](Result<OpenedSession> opened) {
+            if (opened) write(*opened, *reply);
+            reactor->Finish(opened ? grpc::Status::OK : answer_with(opened.error(), *call));
+          });
+        });
     return reactor;
   }
 

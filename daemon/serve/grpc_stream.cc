@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/serve/parse_message.h"
+#include "proto/rpc/own_words.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/ticket_metadata.h"
 
@@ -44,6 +45,11 @@ Error unread(std::size_t messages) {
 grpc::Status ticket_status(const Error& error) {
   if (error.code == Code::kDenied) return {grpc::StatusCode::UNAUTHENTICATED, error.message};
   return to_status(error);
+}
+
+grpc::Status answer_with(const Error& error, grpc::CallbackServerContext& call) {
+  if (error.code == Code::kUnavailable) call.AddTrailingMetadata(kOwnWordsMetadata, "1");
+  return ticket_status(error);
 }
 
 GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call)
@@ -177,6 +183,7 @@ void GrpcStream::pump() {
   } else if (status_) {
     finished_ = true;
     patience_.cancel();
+    if (status_->error_code() == grpc::StatusCode::UNAVAILABLE) call_.AddTrailingMetadata(kOwnWordsMetadata, "1");
     Finish(*status_);
   }
 }

@@ -32,6 +32,8 @@ class GrpcStream;
 // The status for an error of SessionTable::open() or attach(), where kDenied means a ticket that is not known:
 // UNAUTHENTICATED.
 grpc::Status ticket_status(const Error& error);
+// The same as the answer of `call`, which then tells a UNAVAILABLE of ours from gRPC's.
+grpc::Status answer_with(const Error& error, grpc::CallbackServerContext& call);
 
 // What all streams share; outlives them. Thread-bound(control) but for the constants.
 struct StreamSurroundings {

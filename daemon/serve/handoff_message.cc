@@ -54,6 +54,10 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted) {
     case shm::RequestKind::kRingRequest:
       if (request.flags != 0) return refused(Code::kInvalid, "flags: must be 0 in a RingRequest");
       return HandoffMessage{HandoffRing{Bytes{request.ring_bytes}}};
+    case shm::RequestKind::kGoodbye:
+      if (request.flags != 0 || request.ring_bytes != 0)
+        return refused(Code::kInvalid, "flags, ring_bytes: must be 0 in a Goodbye");
+      return HandoffMessage{HandoffGoodbye{}};
   }
   return refused(Code::kInvalid, "kind: no message has the number " + std::to_string(request.kind));
 }

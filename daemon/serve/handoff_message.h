@@ -23,7 +23,8 @@ struct HandoffHello {
 struct HandoffRing {
   Bytes size_untrusted;  // as wanted; whether it may be so, the input ring finds out
 };
-using HandoffMessage = std::variant<HandoffHello, HandoffRing>;
+struct HandoffGoodbye {};
+using HandoffMessage = std::variant<HandoffHello, HandoffRing, HandoffGoodbye>;
 
 // The bytes of one datagram as it came. kInvalid: length, kind, a field that has no meaning there. kPrecondition:
 // another version, or not Millrace.

@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 constexpr std::uint32_t kComing = 32;
 constexpr std::uint32_t kComingPerUser = 8;
 
-enum class Phase : std::uint8_t { kAccepted, kWelcomed, kSeated };
+enum class Phase : std::uint8_t { kAccepted, kWelcomed, kOpening, kSeated };
 
 struct Guest {
   Guest(asio::io_context& control, std::shared_ptr<const Caller> who)
@@ -35,6 +35,7 @@ struct Guest {
   Ticket ticket{};
   Phase phase = Phase::kAccepted;
   bool wants_reply_socket = false;
+  bool said_goodbye = false;
 };
 
 struct ReplyPair {
@@ -81,9 +82,10 @@ struct HandoffServer::State final : UnixListener::Events, std::enable_shared_fro
   Result<void> welcome(ClientId client, Guest& guest);
   Result<void> give_ring(ClientId client, HandoffRing ring);
   void limit_patience(ClientId client, Guest& guest, std::chrono::milliseconds limit, std::string why);
+  void wait_for_session(ClientId client, Guest& guest);
   Guest* find(ClientId client);
-  bool end(ClientId client);             // whether it had been welcomed
-  void end_and_report(ClientId client);  // likewise, to Events
+  std::optional<Departure> end(ClientId client);  // nullopt: it had not been welcomed
+  void end_and_report(ClientId client);           // likewise, to Events
   void refuse(ClientId client, const Error& why);
 
   asio::io_context& control;
@@ -160,6 +162,10 @@ Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const D
     guest.wants_reply_socket = hello->wants_reply_socket;
     return welcome(client, guest);
   }
+  if (std::holds_alternative<HandoffGoodbye>(message)) {
+    guest.said_goodbye = true;
+    return {};
+  }
   if (guest.phase != Phase::kSeated) return Error{Code::kInvalid, "hand-off: a RingRequest before the session is open"};
   return give_ring(client, std::get<HandoffRing>(message));
 }
@@ -167,9 +173,13 @@ Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const D
 Result<void> HandoffServer::State::welcome(ClientId client, Guest& guest) {
   MILLRACE_TRY(guest.ticket, new_ticket());
   MILLRACE_TRY_VOID(send_reply(guest.socket.native_handle(), welcome_reply(guest.ticket)));
+  wait_for_session(client, guest);
+  return {};
+}
+
+void HandoffServer::State::wait_for_session(ClientId client, Guest& guest) {
   guest.phase = Phase::kWelcomed;
   limit_patience(client, guest, options.session_within, "no session was opened in time");
-  return {};
 }
 
 Result<void> HandoffServer::State::give_ring(ClientId client, HandoffRing ring) {
@@ -203,17 +213,18 @@ Guest* HandoffServer::State::find(ClientId client) {
 
 // ---- going ----
 
-bool HandoffServer::State::end(ClientId client) {
+std::optional<HandoffServer::Departure> HandoffServer::State::end(ClientId client) {
   const auto entry = guests.extract(client);
-  if (entry.empty()) return false;
+  if (entry.empty()) return std::nullopt;
   Guest& guest = *entry.mapped();
   listener->close(UniqueFd(guest.socket.release()), guest.caller->uid);
   counters.subtract(MetricId::handoff_connections);
-  return guest.phase != Phase::kAccepted;
+  if (guest.phase == Phase::kAccepted) return std::nullopt;
+  return guest.said_goodbye ? Departure::kGoodbye : Departure::kGone;
 }
 
 void HandoffServer::State::end_and_report(ClientId client) {
-  if (end(client)) events.disconnected(client);
+  if (const std::optional<Departure> how = end(client)) events.disconnected(client, *how);
 }
 
 void HandoffServer::State::refuse(ClientId client, const Error& why) {
@@ -258,10 +269,22 @@ std::optional<HandoffServer::Connection> HandoffServer::find(const Ticket& ticke
   return std::nullopt;
 }
 
+void HandoffServer::opening(ClientId client) {
+  Guest* const guest = state_->find(client);
+  if (guest == nullptr || guest->phase != Phase::kWelcomed) return;
+  guest->phase = Phase::kOpening;
+  guest->patience.cancel();
+}
+
+void HandoffServer::not_opened(ClientId client) {
+  Guest* const guest = state_->find(client);
+  if (guest != nullptr && guest->phase == Phase::kOpening) state_->wait_for_session(client, *guest);
+}
+
 Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, Bytes size) {
   Guest* const guest = state_->find(client);
   if (guest == nullptr) return Error{Code::kUnavailable, "hand-off: the client is gone"};
-  MILLRACE_CHECK(guest->phase == Phase::kWelcomed);
+  MILLRACE_CHECK(guest->phase == Phase::kWelcomed || guest->phase == Phase::kOpening);
   guest->phase = Phase::kSeated;
   guest->patience.cancel();
   Result<ReplyPair> replies = guest->wants_reply_socket ? make_reply_pair() : ReplyPair{};

@@ -2,9 +2,10 @@
 // descriptors, and notices at once when the client is gone, however it went. proto/shm/handoff_wire.h draws the
 // exchange.
 //
-//   accepted ──Hello──▶ welcomed ──send_segment()──▶ seated ──RingRequest──▶ seated
-//       │ 5 s               │ 10 s                     │
-//       └───────────────────┴──────────────────────────┴── end of file, out of turn, a descriptor ──▶ gone
+//   accepted ──Hello──▶ welcomed ──opening()──▶ opening ──send_segment()──▶ seated ──RingRequest──▶ seated
+//       │ 5 s            │ 10 s ◀─not_opened()─────┤                          │
+//       └────────────────┴─────────────────────────┴──────────────────────────┴── end of file, out of turn,
+//                                                                                 a descriptor ──▶ gone
 //
 // Whoever was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here blocks;
 // connections are bounded, in all and for each user.
@@ -33,12 +34,14 @@ namespace millrace {
 
 class HandoffServer {
  public:
+  enum class Departure : std::uint8_t { kGoodbye, kGone };  // with a Goodbye before it; without: killed, or cut off
+
   class Events {
    public:
     virtual ~Events() = default;
     // A welcomed client's connection has ended, by itself or because it broke the rules; whatever hangs on it can go.
     // Not called for close(), refuse() and the server's end.
-    virtual void disconnected(ClientId client) = 0;
+    virtual void disconnected(ClientId client, Departure how) = 0;
     // A seated client wants an input ring: its writable descriptor. An error is passed on, and the session goes on.
     virtual Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) = 0;
   };
@@ -48,7 +51,7 @@ class HandoffServer {
     std::uint32_t connections = 96;  // at the same time; more are refused with a reason
     std::uint32_t connections_per_user = 40;
     std::chrono::milliseconds hello_within{5'000};
-    std::chrono::milliseconds session_within{10'000};
+    std::chrono::milliseconds session_within{10'000};  // from Welcome to opening()
 
     // Room for every session that the limits allow, and for as many clients that are just coming.
     static Options of(std::string path, const SessionLimits& limits);
@@ -69,6 +72,11 @@ class HandoffServer {
   // The welcomed client with this ticket, whether it has a session yet or not; nullopt: no such ticket, or its client
   // is gone.
   std::optional<Connection> find(const Ticket& ticket_untrusted) const;
+
+  // The client has asked for its session, whose memory is being made, however long that takes: no time runs out. After
+  // not_opened() it does again. Unknown clients: nothing happens.
+  void opening(ClientId client);
+  void not_opened(ClientId client);
 
   // Passes the segment's read-only descriptor (which stays the caller's) and seats the client: it may stay as long as
   // it likes, and ask for a ring. A client whose Hello asked for a reply socket gets one end of one; the other is

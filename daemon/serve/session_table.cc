@@ -34,6 +34,7 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
 
   const Bytes size = segment_bytes(request.slots, request.slot_bytes);
   opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done)});
+  handoff_->opening(client);
   maker_.make(size,
               [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
 }
@@ -66,7 +67,10 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   auto entry = opening_.extract(client);
   if (entry.empty()) return;  // disconnected meanwhile, and told so
   Opening& opening = entry.mapped();
-  if (!segment) return opening.done(std::move(segment).error());
+  if (!segment) {
+    handoff_->not_opened(client);
+    return opening.done(std::move(segment).error());
+  }
 
   const SessionId id{next_id_++};
   const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
@@ -121,7 +125,7 @@ void SessionTable::stream_ends(SessionId id) {
   if (Session* session = find(id)) session->stream_ends();
 }
 
-void SessionTable::disconnected(ClientId client) {
+void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
   if (auto entry = opening_.extract(client)) return entry.mapped().done(gone);
   const auto entry = by_client_.extract(client);
@@ -129,7 +133,8 @@ void SessionTable::disconnected(ClientId client) {
   const auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
   if (StreamPort* stream = session.mapped()->stream()) stream->abort(gone);
-  if (!session.mapped()->ended_by_client()) counters_.add(MetricId::sessions_reclaimed);
+  const bool closed = how == HandoffServer::Departure::kGoodbye || session.mapped()->ended_by_client();
+  if (!closed) counters_.add(MetricId::sessions_reclaimed);
 }
 
 Result<UniqueFd> SessionTable::ring_wanted(ClientId client, Bytes size_untrusted) {

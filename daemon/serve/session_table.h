@@ -66,7 +66,7 @@ class SessionTable final : public HandoffServer::Events {
 
   void describe(v1::GetStatisticsReply& statistics) const;
 
-  void disconnected(ClientId client) override;
+  void disconnected(ClientId client, HandoffServer::Departure how) override;
   Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
 
  private:

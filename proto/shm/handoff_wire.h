@@ -11,6 +11,7 @@
 //                                                      + reply socket, if Hello asked for it
 //   RingRequest{ring_bytes} ─────────▶ (at any time after kSegment, once) makes a memfd of that size, sealed
 //           ◀───────────────────────── Reply{kRing} + its descriptor, writable   or Reply{kRefused, why}
+//   Goodbye ─────────────────────────▶ (at any time, unanswered) notes that the client means to go: it did not die
 //   close ───────────────────────────▶ reclaims everything that the session holds
 //
 // Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
@@ -37,7 +38,7 @@ inline constexpr std::uint32_t kHandoffVersion = 2;
 inline constexpr std::size_t kTicketBytes = 16;
 inline constexpr const char* kHandoffSuffix = ".handoff";
 
-enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2 };
+enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2, kGoodbye = 3 };
 enum HelloFlags : std::uint32_t { kWantsReplySocket = 1 };
 
 struct HandoffRequest {

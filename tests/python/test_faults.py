@@ -23,7 +23,8 @@ TESTS = Path(__file__).parent
 
 def python(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
     """A process that runs `code`, with our pictures module at hand."""
-    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    paths = filter(None, [str(TESTS), os.environ.get("PYTHONPATH")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code, *arguments]
     return subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options

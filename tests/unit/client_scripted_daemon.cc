@@ -176,6 +176,7 @@ void ScriptedDaemon::serve_handoff() {
         reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused, -1);
         continue;
       }
+      if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kGoodbye)) continue;
       UniqueFd ring(::memfd_create("scripted-ring", MFD_CLOEXEC));
       MILLRACE_CHECK(::ftruncate(ring.get(), static_cast<off_t>(request.ring_bytes)) == 0);
       reply(shm::ReplyKind::kRing, ring.get(), millrace::Bytes{request.ring_bytes});

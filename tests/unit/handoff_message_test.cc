@@ -32,6 +32,20 @@ TEST_CASE("a Hello and a RingRequest are read as such", "[handoff]") {
   REQUIRE(std::get<HandoffRing>(*ring).size_untrusted == 65'536_B);
 }
 
+TEST_CASE("a Goodbye is read as such, and has no other fields", "[handoff]") {
+  shm::HandoffRequest with_flags = request(shm::RequestKind::kGoodbye);
+  with_flags.flags = 1;
+  shm::HandoffRequest with_ring = request(shm::RequestKind::kGoodbye);
+  with_ring.ring_bytes = 1;
+
+  const auto goodbye = parse(request(shm::RequestKind::kGoodbye));
+
+  REQUIRE(goodbye);
+  REQUIRE(std::holds_alternative<HandoffGoodbye>(*goodbye));
+  REQUIRE(parse(with_flags).error().code == Code::kInvalid);
+  REQUIRE(parse(with_ring).error().code == Code::kInvalid);
+}
+
 TEST_CASE("messages of any other length are refused", "[handoff]") {
   std::array<std::byte, sizeof(shm::HandoffRequest) + 1> bytes{};
   const shm::HandoffRequest hello = request(shm::RequestKind::kHello);
@@ -78,12 +92,12 @@ TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
   shm::HandoffRequest with_size = request(shm::RequestKind::kHello);
   with_size.ring_bytes = 1;
   shm::HandoffRequest unknown = request(shm::RequestKind::kHello);
-  unknown.kind = 3;
+  unknown.kind = 4;
 
   REQUIRE(parse(flagged).error().message == "hand-off: flags: this daemon knows 1, the reply socket, not 3");
   REQUIRE(parse(flagged_ring).error().message == "hand-off: flags: must be 0 in a RingRequest");
   REQUIRE(parse(with_size).error().message == "hand-off: ring_bytes: must be 0 in a Hello");
-  REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 3");
+  REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 4");
 }
 
 TEST_CASE("a Hello says whether its client wants a reply socket", "[handoff]") {

@@ -29,9 +29,10 @@ namespace millrace {
 // Remembers what it was told; answers who wants a ring with what the test wants. Thread-safe.
 class RecordedEvents final : public HandoffServer::Events {
  public:
-  void disconnected(ClientId client) override {
+  void disconnected(ClientId client, HandoffServer::Departure how) override {
     MutexLock lock(mutex_);
     gone_.push_back(client);
+    goodbyes_ += how == HandoffServer::Departure::kGoodbye ? 1 : 0;
   }
   Result<UniqueFd> ring_wanted(ClientId, Bytes size_untrusted) override {
     MutexLock lock(mutex_);
@@ -47,6 +48,10 @@ class RecordedEvents final : public HandoffServer::Events {
   bool only_gone(ClientId client) const {
     MutexLock lock(mutex_);
     return gone_.size() == 1 && gone_.front() == client;
+  }
+  std::size_t goodbyes() const {  // of those
+    MutexLock lock(mutex_);
+    return goodbyes_;
   }
   std::size_t rings() const {
     MutexLock lock(mutex_);
@@ -64,6 +69,7 @@ class RecordedEvents final : public HandoffServer::Events {
  private:
   mutable Mutex mutex_;
   std::vector<ClientId> gone_ MILLRACE_GUARDED_BY(mutex_);
+  std::size_t goodbyes_ MILLRACE_GUARDED_BY(mutex_) = 0;
   std::vector<Bytes> rings_ MILLRACE_GUARDED_BY(mutex_);
   Result<void> ring_answer_ MILLRACE_GUARDED_BY(mutex_);
 };

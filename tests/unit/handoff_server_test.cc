@@ -10,7 +10,7 @@
 #include <set>
 
 #include "tests/support/eventually.h"
-#include "tests/unit/handoff_rig.h"
+#include "tests/unit/handoff_guests.h"
 
 namespace millrace {
 namespace {
@@ -19,57 +19,9 @@ using namespace std::chrono_literals;
 using shm::ReplyKind;
 using shm::RequestKind;
 
-// A client that has said Hello and was welcomed.
-struct Welcomed {
-  explicit Welcomed(const HandoffRig& rig) : client(rig.path()) {
-    REQUIRE(client.connected());
-    REQUIRE(client.send(handoff_request(RequestKind::kHello)));
-    const auto reply = client.receive();
-    REQUIRE(reply);
-    REQUIRE(reply->kind == static_cast<std::uint32_t>(ReplyKind::kWelcome));
-    ticket = ticket_of(*reply);
-  }
-
-  RawClient client;
-  Ticket ticket{};
-};
-
-UniqueFd file_of_ten_bytes() {
-  UniqueFd fd(::memfd_create("test", MFD_CLOEXEC));
-  REQUIRE(::ftruncate(fd.get(), 10) == 0);
-  return fd;
-}
-
-// Welcomed, and with a segment.
-struct Seated : Welcomed {
-  explicit Seated(HandoffRig& rig) : Welcomed(rig) {
-    const UniqueFd segment = file_of_ten_bytes();
-    const auto connection = rig.find(ticket);
-    REQUIRE(connection);
-    id = connection->id;
-    REQUIRE(rig.on_control([&] { return rig.server().send_segment(id, segment.get(), 10_B); }));
-    const auto reply = client.receive();
-    REQUIRE(reply);
-    REQUIRE(reply->kind == static_cast<std::uint32_t>(ReplyKind::kSegment));
-    REQUIRE(reply->segment_bytes == 10);
-    REQUIRE(client.descriptor);
-  }
-
-  ClientId id{};
-};
-
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
-}
-
-// The reason of a refusal after which the connection has ended.
-std::string refusal(RawClient& client) {
-  const auto reply = client.receive();
-  REQUIRE(reply);
-  REQUIRE(reply->kind == static_cast<std::uint32_t>(ReplyKind::kRefused));
-  REQUIRE_FALSE(client.receive());
-  return reply->message;
 }
 
 TEST_CASE("a client that says Hello gets a ticket that leads to who it is", "[handoff]") {

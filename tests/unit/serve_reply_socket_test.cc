@@ -181,7 +181,7 @@ TEST_CASE("a stopping daemon ends replies behind what was sent, and the stream s
 
   CHECK(read_reply(client.replies().get())->has_completed());
   CHECK_FALSE(read_reply(client.replies().get()));
-  CHECK_THAT(client.finish().error_message(), Catch::Contains("the daemon is stopping"));
+  CHECK_THAT(client.finish().error_message(), Catch::Contains("millraced is stopping"));
 }
 
 TEST_CASE("a client that reads its stream but not its replies is cut off with the reason", "[serve]") {

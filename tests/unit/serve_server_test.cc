@@ -140,7 +140,7 @@ TEST_CASE("a stopping server ends its streams with UNAVAILABLE, behind what was 
   CHECK(client.read()->has_completed());
   const grpc::Status status = client.finish();
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
-  CHECK_THAT(status.error_message(), Catch::Contains("the daemon is stopping"));
+  CHECK_THAT(status.error_message(), Catch::Contains("millraced is stopping"));
   CHECK(unattached.finish().error_code() == grpc::StatusCode::UNAVAILABLE);
 }
 

@@ -14,7 +14,7 @@ from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, Fai
 
 _MAGIC = 0x4D524831  # "1HRM"
 _VERSION = 2
-_HELLO, _RING_REQUEST = 1, 2
+_HELLO, _RING_REQUEST, _GOODBYE = 1, 2, 3
 _WELCOME, _SEGMENT, _RING, _REFUSED = 1, 2, 3, 4
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIII16sQ200s")
@@ -39,6 +39,8 @@ class HandoffConnection:
         """
         path += HANDOFF_SUFFIX
         self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
+        self._pid = os.getpid()
+        self._said_goodbye = False
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
             try:
                 connect(connecting, path, _left(deadline))
@@ -65,8 +67,24 @@ class HandoffConnection:
             raise InternalError(f"hand-off: a ring of {made} bytes came, {size} were asked for")
         return fd
 
+    def say_goodbye(self) -> None:
+        """Tells the daemon that the session ends because its client wants it to; the memory stays until the connection closes.
+
+        Waits for nothing. Idempotent; nothing happens in a forked child, whose parent goes on.
+        """
+        if self._fd < 0 or self._said_goodbye or os.getpid() != self._pid:
+            return
+        self._said_goodbye = True
+        with contextlib.suppress(OSError):  # a daemon that takes no more, or is gone, need not hear it
+            farewell = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
+            try:
+                farewell.send(_REQUEST.pack(_MAGIC, _VERSION, _GOODBYE, 0, 0), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            finally:
+                farewell.detach()
+
     def close(self) -> None:
-        """Gives the session back. Idempotent."""
+        """Gives the session back, with a goodbye. Idempotent."""
+        self.say_goodbye()
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

@@ -166,6 +166,10 @@ class Segment:
         with self._lock:
             return self._connection.request_ring(size, deadline)
 
+    def say_goodbye(self) -> None:
+        """As ``HandoffConnection.say_goodbye``. Thread-safe."""
+        self._connection.say_goodbye()
+
     def after_fork_in_child(self) -> None:
         """Lets go of the connection, which would keep the parent's session alive for as long as this child lives."""
         self.forked = True

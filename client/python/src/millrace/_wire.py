@@ -19,6 +19,7 @@ from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondit
 
 _NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
+_OWN_WORDS_METADATA = "millrace-own-words"  # of an UNAVAILABLE that the daemon itself answers with, not gRPC
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
 _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -44,6 +45,8 @@ def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
     if code is grpc.StatusCode.UNAVAILABLE:
         if full := _NO_ROOM.search(why.details() or ""):
             return ResourceExhausted(f"the daemon at unix:{path} has no room for this connection: {full[1]}")
+        if any(key == _OWN_WORDS_METADATA for key, _ in why.trailing_metadata() or ()):
+            return DaemonUnavailable(f"the daemon at unix:{path}: {why.details()}")
         return gone(path, why.details())
     return error_class(code.name)(f"{doing}: {why.details()}")
 

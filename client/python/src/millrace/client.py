@@ -131,7 +131,9 @@ class Client:
         began = time.monotonic()
         reply = unary(self._channel, "/grpc.health.v1.Health/Check", b"", None, self.path, timeout)
         if reply != b"\x08\x01":  # HealthCheckResponse{status: SERVING}
-            raise DaemonUnavailable(f"the daemon at unix:{self.path} does not serve: it is stopping or just starting; try again")
+            raise DaemonUnavailable(
+                f"the daemon at unix:{self.path}: millraced is stopping: it finishes what is under way and takes nothing new"
+            )
         return time.monotonic() - began
 
     def statistics(self, timeout: float = 5.0) -> Statistics:

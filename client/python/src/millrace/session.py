@@ -78,7 +78,7 @@ class Session:
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket)
-        self._end = weakref.finalize(self, self._wire.close_soon)  # also when the interpreter exits
+        self._end = weakref.finalize(self, _leave, self._segment, self._wire)  # also when the interpreter exits
         _fork.register(self)
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
         try:
@@ -350,6 +350,8 @@ class Session:
     def close(self, timeout: float = 5.0) -> None:
         """Cancels what is under way and ends the session. Batches that were taken stay readable. Idempotent."""
         if self._end is not None and self._end.detach() is not None:
+            if self._segment is not None:
+                self._segment.say_goodbye()
             self._wire.close(timeout)
             self._inbox.drop()
             self._segment = None  # unmapped now, or with the last batch that was taken
@@ -395,6 +397,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<millrace.Session {self.id}: {self.slots} slots of {self.slot_bytes} bytes{', closed' if self.closed else ''}>"
+
+
+def _leave(segment: Segment, wire: Wire) -> None:
+    segment.say_goodbye()
+    wire.close_soon()
 
 
 def _fill_choices(out: Any, seed: int, epoch: int, fidelity: Fidelity, priority: Priority, backend: str) -> None:

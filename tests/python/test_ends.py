@@ -1,0 +1,126 @@
+"""How sessions end and how daemons do: a client that closes is told from one that dies, a daemon that stops from one that is gone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import millrace
+import pytest
+
+from pictures import png
+from test_faults import CONSUMER, EXITS, eventually, python
+
+DIED = "millrace_sessions_reclaimed_total"
+
+
+def died(client: millrace.Client, before: set[int]) -> float:
+    """The daemon's count, once all sessions but those of `before` have ended."""
+    eventually(lambda: {s.id for s in client.statistics().sessions} <= before, "the daemon has dropped the sessions")
+    return client.statistics().metrics[DIED].value
+
+
+@pytest.fixture
+def mine(folder: Path) -> Iterator[millrace.PrivateDaemon]:
+    """A daemon whose figures nobody else moves."""
+    with millrace.serve(folder.parent, lanes=1) as running:
+        yield running
+
+
+def test_sessions_that_are_closed_or_collected_do_not_count_as_died(mine: millrace.PrivateDaemon, own_size: millrace.Recipe) -> None:
+    with millrace.connect(mine.address) as client:
+        with client.session(own_size, batch=4) as session:
+            kept = session.get(session.submit([png(0)]))
+            session.submit([png(1)])
+        client.session(own_size, batch=4)  # dropped at once
+        with pytest.raises(RuntimeError, match="ours"), client.session(own_size, batch=4):
+            raise RuntimeError("ours")
+        kept.release()
+        del kept, session
+        gc.collect()
+        assert died(client, set()) == 0
+
+
+@pytest.mark.parametrize("left", EXITS)
+def test_interpreter_exit_does_not_count_as_died(left: str, mine: millrace.PrivateDaemon, folder: Path) -> None:
+    code = f"import sys, threading, millrace; from pictures import png; recipe = millrace.Recipe.train(24); {EXITS[left]}"
+    with python(code, mine.address, str(folder)) as process:
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+    with millrace.connect(mine.address) as client:
+        assert died(client, set()) == 0
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupt_is_a_clean_end_and_a_kill_is_none(by: signal.Signals, mine: millrace.PrivateDaemon, folder: Path) -> None:
+    with python(CONSUMER, mine.address, str(folder)) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stdout.readline() == "begun\n"
+        consumer.send_signal(by)
+        consumer.communicate(timeout=30)
+    with millrace.connect(mine.address) as client:
+        assert died(client, set()) == (1 if by == signal.SIGKILL else 0)
+
+
+def test_a_forked_child_says_no_goodbye_for_its_parent(mine: millrace.PrivateDaemon, own_size: millrace.Recipe) -> None:
+    code = (
+        "import os, sys, millrace\n"
+        "s = millrace.connect(sys.argv[1]).session(millrace.Recipe.train(24), batch=4)\n"
+        "if os.fork() == 0:\n    del s\n    os._exit(0)\n"
+        "os.wait()\nprint('forked', flush=True)\nsys.stdin.readline()\n"
+    )
+    with python(code, mine.address) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "forked\n"
+        parent.kill()
+    with millrace.connect(mine.address) as client:
+        assert died(client, set()) == 1
+
+
+def test_closing_is_bounded_while_the_daemon_hangs(mine: millrace.PrivateDaemon, own_size: millrace.Recipe) -> None:
+    session = millrace.connect(mine.address).session(own_size, batch=4)
+    os.kill(mine.pid, signal.SIGSTOP)
+    closing = threading.Thread(target=session.close)
+    closing.start()
+    closing.join(20)  # without a bound: for ever
+    os.kill(mine.pid, signal.SIGCONT)
+    assert not closing.is_alive()
+
+
+def test_a_daemon_that_stops_says_so_and_one_that_is_killed_does_not(folder: Path, own_size: millrace.Recipe) -> None:
+    for by, said, unsaid in (signal.SIGTERM, "millraced is stopping", "gone away"), (signal.SIGKILL, "gone away", "stopping"):
+        with millrace.serve(folder.parent, lanes=1) as daemon, millrace.connect(daemon.address) as client:
+            session = client.session(own_size, batch=1, slots=1)
+            held = session.get(session.submit([png(0)]))
+            number = session.submit([png(1)])  # waits for the only slot
+            os.kill(daemon.pid, by)
+            with pytest.raises(millrace.DaemonUnavailable, match=said) as raised:
+                session.get(number)
+            assert unsaid not in str(raised.value)
+            held.release()
+
+
+def test_a_daemon_that_drains_says_so_to_whoever_comes(folder: Path, own_size: millrace.Recipe) -> None:
+    with millrace.serve(folder.parent, lanes=1, arguments=["--fake", "delay_us=1500000"]) as daemon:
+        client = millrace.connect(daemon.address)
+        session = client.session(own_size, batch=1)
+        session.submit([png(0)], backend="fake")
+        eventually(lambda: client.statistics().metrics["millrace_samples_in_flight"].value == 1, "the image is being made")
+        os.kill(daemon.pid, signal.SIGTERM)
+        eventually(lambda: not pings(client), "the daemon drains")
+        for call in (lambda: client.session(own_size, batch=1), client.ping, lambda: millrace.connect(daemon.address)):
+            with pytest.raises(millrace.DaemonUnavailable, match="millraced is stopping") as raised:
+                call()
+            assert "systemctl" not in str(raised.value)
+
+
+def pings(client: millrace.Client) -> bool:
+    try:
+        client.ping()
+    except millrace.DaemonUnavailable:
+        return False
+    return True
