@@ -116,8 +116,9 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
   sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, setup.limits);
-  handoff_ = *HandoffServer::create(
-      control_, HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session), counters_, *sessions_);
+  auto handoff_options = HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session);
+  handoff_options.session_within = setup.session_within;
+  handoff_ = *HandoffServer::create(control_, std::move(handoff_options), counters_, *sessions_);
   sessions_->use(*handoff_);
   Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::create(
       {.socket = socket_, .version = "1.2.3", .limits = setup.limits, .attach_within = setup.attach_within},

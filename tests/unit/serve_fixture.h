@@ -47,6 +47,7 @@ struct FrontSetup {
   Limits limits;
   Bytes segments = 64_MiB;
   std::chrono::milliseconds attach_within{10'000};
+  std::chrono::milliseconds session_within{10'000};
 };
 
 class Front {
