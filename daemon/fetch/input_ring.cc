@@ -26,8 +26,8 @@ Error failed(const std::string& doing) {
 Result<NewInputRing> InputRing::create(Bytes size_untrusted, Bytes limit) {
   if (size_untrusted.count == 0) return Error{Code::kInvalid, "input ring: must have at least one byte"};
   if (size_untrusted > limit) {
-    return Error{Code::kExhausted, "input ring: " + to_text(size_untrusted) + " are over the limit of " +
-                                       to_text(limit) +
+    return Error{Code::kExhausted, "input ring: " + to_text_beside(size_untrusted, limit) + " are over the limit of " +
+                                       to_text_beside(limit, size_untrusted) +
                                        ": make it smaller, or raise limits.ring in the daemon's settings"};
   }
   UniqueFd clients(memfd_create("millrace-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -56,7 +56,8 @@ std::int64_t nanoseconds(const timespec& time) {
 }  // namespace
 
 Error too_large(Bytes size, Bytes limit) {
-  return Error{Code::kInvalid, to_text(size) + " are over the limit of " + to_text(limit) + " a file (limits.encoded)"};
+  return Error{Code::kInvalid, to_text_beside(size, limit) + " are over the limit of " + to_text_beside(limit, size) +
+                                   " a file (limits.encoded)"};
 }
 
 std::int64_t nanoseconds_since_1970() {

@@ -20,8 +20,9 @@ Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotP
   const bool packed = recipe.packing == Packing::kPacked;
   const Bytes needed = slot_bytes_needed(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
   if (needed <= slots.slot_bytes()) return {};
-  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text(needed) +
-                                     " and the session's slots have " + to_text(slots.slot_bytes()) +
+  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " +
+                                     to_text_beside(needed, slots.slot_bytes()) + " and the session's slots have " +
+                                     to_text_beside(slots.slot_bytes(), needed) +
                                      ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
                                      ", or make smaller batches"};
 }

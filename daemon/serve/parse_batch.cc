@@ -84,8 +84,9 @@ Result<void> check_inline_bytes(const v1::Submit& request, const Limits& limits)
     if (sample.source_case() == v1::Sample::kEncoded) sum += Bytes{sample.encoded().size()};
   }
   if (sum <= limits.batch.inline_message) return {};
-  return field_error("samples", "the encoded bytes of one message are " + to_text(sum) + ", over the limit of " +
-                                    to_text(limits.batch.inline_message) +
+  return field_error("samples", "the encoded bytes of one message are " +
+                                    to_text_beside(sum, limits.batch.inline_message) + ", over the limit of " +
+                                    to_text_beside(limits.batch.inline_message, sum) +
                                     " (limits.inline_message): send smaller batches, or use the input ring or paths");
 }
 

@@ -19,4 +19,9 @@ std::string to_text(Bytes size) {
   return text.data();
 }
 
+std::string to_text_beside(Bytes size, Bytes other) {
+  if (size == other || to_text(size) != to_text(other)) return to_text(size);
+  return std::to_string(size.count) + " B";
+}
+
 }  // namespace millrace

@@ -39,6 +39,8 @@ constexpr Bytes align_up(Bytes size, std::uint64_t alignment) {
 }
 
 std::string to_text(Bytes size);  // "38.5 MB", "1.2 GB", "812 B": decimal units
+// The same, so that it reads differently from `other` wherever the two differ: "1073741825 B" beside "1073741824 B".
+std::string to_text_beside(Bytes size, Bytes other);
 
 using ByteView = std::span<const std::byte>;
 using MutableByteView = std::span<std::byte>;

@@ -11,6 +11,13 @@ bool is_continuation(Byte byte) {
   return (byte & 0xC0U) == 0x80U;
 }
 
+// U+061C, U+200E, U+200F, U+202A ... U+202E, U+2066 ... U+2069 turn the direction of what a terminal shows after them,
+// U+2028 and U+2029 end a line.
+bool misleads(unsigned character) {
+  return character == 0x061C || character == 0x200E || character == 0x200F ||
+         (character >= 0x2028 && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
+}
+
 // The length of the well-formed, printable character that `text` begins with (Unicode 15.0, table 3-7); 0 when it
 // begins with none.
 std::size_t printable_length(std::string_view text) {
@@ -19,8 +26,10 @@ std::size_t printable_length(std::string_view text) {
   if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
   const Byte second = at(1);
   if (!is_continuation(second)) return 0;
-  if (first >= 0xC2 && first <= 0xDF) return first == 0xC2 && second < 0xA0 ? 0 : 2;  // U+0080 ... U+009F are controls
+  const unsigned two = (first & 0x1FU) << 6U | (second & 0x3FU);
+  if (first >= 0xC2 && first <= 0xDF) return two < 0xA0 || misleads(two) ? 0 : 2;  // U+0080 ... U+009F are controls
   if (!is_continuation(at(2))) return 0;
+  if (first < 0xF0 && misleads((first & 0xFU) << 12U | (second & 0x3FU) << 6U | (at(2) & 0x3FU))) return 0;
   if (first == 0xE0) return second >= 0xA0 ? 3 : 0;
   if (first == 0xED) return second <= 0x9F ? 3 : 0;  // no surrogates
   if (first >= 0xE1 && first <= 0xEF) return 3;

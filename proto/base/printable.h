@@ -6,8 +6,8 @@
 
 namespace millrace {
 
-// `text_untrusted` as valid UTF-8 without control characters: whatever is neither becomes \x1b, a byte each. Everything
-// else, backslashes included, stays as it is.
+// `text_untrusted` as valid UTF-8 without control characters, those that end lines or turn directions included:
+// whatever is neither becomes \x1b, a byte each. Everything else, backslashes included, stays as it is.
 std::string printable(std::string_view text_untrusted);
 
 }  // namespace millrace

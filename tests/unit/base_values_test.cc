@@ -74,6 +74,25 @@ TEST_CASE("a released descriptor stays open", "[base]") {
   ::close(number);
 }
 
+TEST_CASE("text from outside cannot end lines or turn directions by Unicode's own characters", "[base]") {
+  for (const std::string steers :
+       {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069"})
+    REQUIRE_THAT(printable("a" + steers + "b"), Catch::StartsWith("a\\x") && Catch::EndsWith("b"));
+  for (const std::string fine :
+       {"\u061b", "\u061d", "\u200d", "\u2010", "\u2027", "\u202f", "\u2065", "\u206a", "\U0001F468"})
+    REQUIRE(printable(fine) == fine);
+}
+
+TEST_CASE("sizes that differ read differently beside each other", "[base]") {
+  const Bytes limit = 1_GiB;
+  const Bytes larger{limit.count + 1};
+
+  REQUIRE(to_text_beside(larger, limit) == "1073741825 B");
+  REQUIRE(to_text_beside(limit, larger) == "1073741824 B");
+  REQUIRE(to_text_beside(2_GiB, limit) == "2.1 GB");
+  REQUIRE(to_text_beside(limit, limit) == "1.1 GB");
+}
+
 TEST_CASE("text from outside cannot forge lines or steer a terminal", "[base]") {
   REQUIRE(printable("caf\u00e9 \u4e2d \U0001F600 \\n") == "caf\u00e9 \u4e2d \U0001F600 \\n");
   REQUIRE(printable("a\nb\x1b[31m\x7f") == "a\\x0ab\\x1b[31m\\x7f");
