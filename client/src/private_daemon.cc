@@ -109,6 +109,8 @@ Result<std::vector<std::string>> arguments_of(const std::string& program, const 
     std::error_code error;
     const fs::path absolute = fs::canonical(root, error);
     if (error) return errno_error("private daemon: root " + root, error.value());
+    if (!fs::is_directory(absolute, error))
+      return Error{Code::kInvalid, "private daemon: root " + root + " is no folder"};
     arguments.insert(arguments.end(), {"--root", absolute.string()});
   }
   if (options.lanes != 0) arguments.insert(arguments.end(), {"--lanes", std::to_string(options.lanes)});
@@ -194,6 +196,16 @@ std::string last_bytes_of(const std::string& path, std::streamoff most) {
   return text;
 }
 
+// The line with which the daemon ended, its name left out.
+std::string last_words(std::string log) {
+  constexpr std::string_view kName = "millraced: ";
+  log.resize(log.find_last_not_of(" \t\r\n") + 1);
+  const std::size_t end_of_others = log.rfind('\n');
+  if (end_of_others != std::string::npos) log.erase(0, end_of_others + 1);
+  if (log.starts_with(kName)) log.erase(0, kName.size());
+  return log.empty() ? "nothing" : log;
+}
+
 enum class Listening { kYes, kEnded, kTooLate };
 
 Listening wait_listening(int output, Deadline deadline) {
@@ -252,7 +264,7 @@ Result<PrivateDaemon> PrivateDaemon::start(const PrivateDaemonOptions& options) 
   const Listening listening = wait_listening(daemon.state_->output.get(), deadline_after(options.timeout));
   if (listening == Listening::kYes) return daemon;
   const std::string why = listening == Listening::kEnded ? " ended before it listened" : " did not listen in time";
-  return Error{Code::kUnavailable, "private daemon: " + program + why + "; it says: " + daemon.log()};
+  return Error{Code::kUnavailable, "private daemon: " + program + why + "; it says: " + last_words(daemon.log())};
 }
 
 const std::string& PrivateDaemon::socket() const noexcept {

@@ -60,6 +60,25 @@ TEST_CASE("a private daemon has its owner's environment but for what the owner's
                                   !Catch::Contains("WATCHDOG_"));
 }
 
+TEST_CASE("a private daemon that ends before it listens is quoted with its last line, without its name", "[client]") {
+  const Script script("echo a line before >&2; echo 'millraced: no such root' >&2; echo >&2; exit 1\n");
+
+  const auto daemon = PrivateDaemon::start({.program = script.path});
+
+  REQUIRE_FALSE(daemon);
+  REQUIRE(daemon.error().message ==
+          "private daemon: " + script.path + " ended before it listened; it says: no such root");
+}
+
+TEST_CASE("a private daemon's root has to be a folder", "[client]") {
+  const Script script("exit 1\n");
+
+  const auto daemon = PrivateDaemon::start({.roots = {script.path}, .program = script.path});
+
+  REQUIRE(daemon.error().code == Code::kInvalid);
+  REQUIRE_THAT(daemon.error().message, Catch::Contains(script.path + " is no folder"));
+}
+
 TEST_CASE("stopping a private daemon drains it and gives its exit status", "[client]") {
   const Script script("trap 'exit 5' TERM; echo listening on x; while :; do sleep 0.01; done\n");
   auto daemon = PrivateDaemon::start({.program = script.path});
@@ -101,7 +120,8 @@ TEST_CASE("a private daemon that fails says what it said", "[client]") {
 
   REQUIRE(daemon.error().code == Code::kUnavailable);
   REQUIRE_THAT(daemon.error().message, Catch::Contains("ended before it listened"));
-  REQUIRE_THAT(daemon.error().message, Catch::Contains("millraced: no room"));
+  REQUIRE(daemon.error().message.find('\n') == std::string::npos);
+  REQUIRE_THAT(daemon.error().message, Catch::Contains("it says: no room"));
 }
 
 TEST_CASE("a private daemon that never listens is given up", "[client]") {
