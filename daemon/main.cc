@@ -312,6 +312,9 @@ int fail(const Error& error, int status) {
 
 void add_options(CLI::App& app, CommandLine& line) {
   app.set_version_flag("--version", std::string("millraced ") + MILLRACE_VERSION);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return "millraced: " + printable(error.what()) + "\nmillraced: `millraced --help` shows what there is\n";
+  });
   app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")
       ->check(CLI::ExistingFile);
   app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
@@ -319,7 +322,8 @@ void add_options(CLI::App& app, CommandLine& line) {
                  "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
   app.add_option("--root", line.roots,
                  "Folder that is there and clients may read from, beside files.roots; may be repeated");
-  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor");
+  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor")
+      ->check(CLI::Range(0, 4096).description(""));
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
   app.add_option(kCheckIndexOption, line.check_index, "Reads this database of seek indexes, and ends: 0, it is sound")

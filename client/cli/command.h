@@ -7,10 +7,10 @@
 namespace millrace::cli {
 
 enum ExitCode : int {
-  kFine = 0,  // bad samples that were skipped included
-  kFailed = 1,
+  kFine = 0,         // bad samples that were skipped included
+  kFailed = 1,       // nothing came out included
   kUsage = 2,        // the command line makes no sense
-  kUnreachable = 3,  // no daemon, or it went away
+  kUnreachable = 3,  // no daemon, or it stops, or it went away
   kInterrupted = 130,
 };
 

@@ -2,6 +2,9 @@
 
 #include <cstdio>
 
+#include "client/cli/folder.h"
+#include "client/cli/numbers.h"
+#include "client/cli/progress.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -14,7 +17,7 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
       command.add_flag("--private", options.own, "start a daemon for this command alone, and stop it at the end");
   command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
       ->needs(own)
-      ->check(CLI::Range(1, 1024));
+      ->check(whole_number(1, 1024));
   command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
       ->needs(own);
   socket->excludes(own);
@@ -29,6 +32,7 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
     MILLRACE_TRY(Client client, Client::connect(options.socket));
     return Connection{std::nullopt, std::move(client)};
   }
+  for (const std::string& root : options.roots) MILLRACE_TRY_VOID(canonical_folder("--root", root));
   PrivateDaemonOptions daemon_options{.roots = options.roots, .lanes = options.lanes};
   daemon_options.roots.insert(daemon_options.roots.end(), roots.begin(), roots.end());
   MILLRACE_TRY(PrivateDaemon daemon, PrivateDaemon::start(daemon_options));
@@ -39,6 +43,12 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
 int report(const Error& error) {
   std::fprintf(stderr, "millrace: %s\n", printable(error.message).c_str());
   return error.code == Code::kUnavailable ? kUnreachable : kFailed;
+}
+
+int report_nothing(std::uint64_t bad) {
+  const std::string why = bad > 0 ? "all " + grouped(bad) + " are bad" : "there was nothing to make one of";
+  std::fprintf(stderr, "millrace: no image came out: %s\n", why.c_str());
+  return kFailed;
 }
 
 }  // namespace millrace::cli

@@ -32,5 +32,7 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
 
 // Prints "millrace: MESSAGE" on stderr; the exit code that belongs to it.
 int report(const Error& error);
+// The same for work that went well and made nothing.
+int report_nothing(std::uint64_t bad);
 
 }  // namespace millrace::cli

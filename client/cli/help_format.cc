@@ -1,5 +1,6 @@
 #include "client/cli/help_format.h"
 
+#include <sstream>
 #include <utility>
 
 namespace millrace::cli {
@@ -16,6 +17,21 @@ std::string short_type(const std::string& type) {
     return dash == std::string::npos ? range : range.replace(dash, 3, "-");
   }
   return name == "UINT" || name == "INT" || name == "FLOAT" ? "NUMBER" : name;
+}
+
+std::string wrap(std::string line) {
+  constexpr std::size_t kColumns = 80;
+  constexpr std::size_t kDescriptions = 30;  // where CLI11 begins them
+  const bool example = line.starts_with("  millrace");
+  const std::size_t indent = line.starts_with("  ") ? kDescriptions : 0;
+  std::string text;
+  while (!example && line.size() > kColumns) {
+    const std::size_t space = line.rfind(' ', kColumns);
+    if (space == std::string::npos || space <= indent) break;
+    text += line.substr(0, space) + '\n';
+    line = std::string(indent, ' ') + line.substr(space + 1);
+  }
+  return text + line;
 }
 
 std::string HelpFormat::make_option_opts(const CLI::Option* option) const {
@@ -36,7 +52,10 @@ std::string HelpFormat::make_option_desc(const CLI::Option* option) const {
 std::string HelpFormat::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
   for (std::size_t at = text.find("\n\n\n"); at != std::string::npos; at = text.find("\n\n\n", at)) text.erase(at, 1);
-  return text;
+  std::istringstream lines(text);
+  std::string wrapped;
+  for (std::string line; std::getline(lines, line);) wrapped += wrap(line) + '\n';
+  return wrapped;
 }
 
 }  // namespace millrace::cli

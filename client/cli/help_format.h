@@ -6,6 +6,9 @@
 
 namespace millrace::cli {
 
+// `line` in 80 columns: what does not fit goes on beneath where it began. Examples stay whole.
+std::string wrap(std::string line);
+
 class HelpFormat : public CLI::Formatter {
  public:
   // " 1-256", " TEXT ..."; for positionals as well.

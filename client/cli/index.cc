@@ -1,13 +1,14 @@
 // millrace index: seek indexes of a dataset's JPEG files, made and checked by passes of the daemon over it, so that
 // only those files are read that the caller may read.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/folder.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/cli/numbers.h"
 #include "client/cli/progress.h"
 #include "client/cli/skipped_files.h"
 #include "proto/base/printable.h"
@@ -27,11 +28,12 @@ struct Options {
 };
 
 constexpr std::uint32_t kBatch = 64;
+constexpr std::chrono::seconds kWriteWithin{20};
 
 constexpr const char* kFooter =
-    "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and\n"
-    "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or\n"
-    "~/.local/state/millrace), and notices when a file or an index changed. Files of other kinds get none: PNG, WebP,\n"
+    "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and "
+    "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or "
+    "~/.local/state/millrace), and notices when a file or an index changed. Files of other kinds get none: PNG, WebP, "
     "JPEG that is progressive or below 4 KiB. Figures are the daemon's: what other sessions decode meanwhile "
     "counts.\n\n"
     "Examples:\n"
@@ -76,6 +78,17 @@ Result<void> go_through(Epoch& epoch, std::uint64_t total, const char* title, Ou
   return {};
 }
 
+// The daemon writes indexes half a second after they are made, many at once. Its figures when it has; or as they are
+// when it does not get on, or somebody else has it make more and more.
+Result<IndexCounts> once_written(Client& client) {
+  const auto deadline = Clock::now() + kWriteWithin;
+  for (;;) {
+    MILLRACE_TRY(const Statistics statistics, client.statistics());
+    const IndexCounts counts = index_counts(statistics);
+    if (counts.pending <= 0 || Clock::now() >= deadline || !wait_unless_interrupted(kLookEvery)) return counts;
+  }
+}
+
 Result<Outcome> pass(Client& client, const Options& options, Task task, const char* title) {
   MILLRACE_TRY(const Statistics before, client.statistics());
   const Recipe recipe = recipe_for(task);
@@ -90,8 +103,8 @@ Result<Outcome> pass(Client& client, const Options& options, Task task, const ch
   Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip});
   Outcome outcome;
   MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), title, outcome, options.json));
-  MILLRACE_TRY(const Statistics after, client.statistics());
-  outcome.counts = since(index_counts(before), index_counts(after));
+  MILLRACE_TRY(const IndexCounts after, once_written(client));
+  outcome.counts = since(index_counts(before), after);
   return outcome;
 }
 
@@ -110,9 +123,11 @@ void print_text(Task task, const Outcome& outcome) {
               grouped(outcome.images).c_str(), outcome.elapsed.count(), grouped(outcome.bad).c_str(),
               number(counts.hits).c_str(), number(counts.misses).c_str(), made, number(counts.rejected).c_str(),
               number(others).c_str());
-  std::printf("of all datasets: %s indexes in memory (%s), %s in the state directory (%s)\n",
+  std::printf("of all datasets: %s indexes in memory (%s), %s in the state directory (%s)",
               number(counts.entries).c_str(), size(counts.bytes).c_str(), number(counts.disk_entries).c_str(),
               size(counts.disk_bytes).c_str());
+  if (counts.pending > 0) std::printf(", %s still to be written there", number(counts.pending).c_str());
+  std::printf("\n");
 }
 
 // Where the daemon keeps indexes, when that is in memory alone and so for as long as it runs; else nothing.
@@ -134,15 +149,15 @@ void print_json(const Outcome& outcome) {
   json.member("seconds", outcome.elapsed.count()).member("with_index", counts.hits);
   json.member("without_index", counts.misses).member("wrong", counts.rejected);
   json.member("memory_entries", counts.entries).member("memory_bytes", counts.bytes);
-  json.member("disk_entries", counts.disk_entries).member("disk_bytes", counts.disk_bytes).end_object();
+  json.member("disk_entries", counts.disk_entries).member("disk_bytes", counts.disk_bytes);
+  json.member("disk_pending", counts.pending).end_object();
   std::printf("%s\n", json.text().c_str());
 }
 
 int run(Options& options, Task task, const char* title) {
-  std::error_code missing;
-  const std::filesystem::path folder = std::filesystem::canonical(options.dataset, missing);
-  if (missing) return report(errno_error(options.dataset, missing.value()));
-  options.dataset = folder.string();
+  const Result<std::string> folder = canonical_folder("", options.dataset);
+  if (!folder) return report(folder.error());
+  options.dataset = *folder;
   watch_for_interrupt();
   auto connection = open_connection(options.connection, {options.dataset});
   if (!connection) return report(connection.error());
@@ -153,6 +168,7 @@ int run(Options& options, Task task, const char* title) {
   if (const std::string why = fleeting(connection->client); task == Task::kBuild && !why.empty())
     std::fprintf(stderr, "millrace: the indexes go when the daemon stops, for they are %s\n", printable(why).c_str());
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
+  if (outcome->images == 0) return report_nothing(outcome->bad);
   return task == Task::kVerify && outcome->counts.rejected > 0 ? kFailed : kFine;
 }
 
@@ -160,9 +176,12 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = parent.add_subcommand(name, help);
   command->add_option("dataset", options->dataset, "the folder")->required();
-  command->add_option(
-      "--extension", options->extensions,
-      "only files with this ending (jpg), '*' for every file; may be repeated (default: jpg, jpeg, png, webp)");
+  command
+      ->add_option(
+          "--extension", options->extensions,
+          "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
+          "png, webp)")
+      ->transform(file_ending());
   command->add_flag("--json", options->json, "print one JSON object at the end");
   add_connection_options(*command, options->connection);
   command->callback(

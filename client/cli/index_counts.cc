@@ -17,7 +17,8 @@ IndexCounts index_counts(const Statistics& statistics) {
           .entries = value("millrace_index_entries"),
           .bytes = value("millrace_index_bytes"),
           .disk_entries = value("millrace_index_disk_entries"),
-          .disk_bytes = value("millrace_index_disk_bytes")};
+          .disk_bytes = value("millrace_index_disk_bytes"),
+          .pending = value("millrace_index_disk_pending")};
 }
 
 IndexCounts since(const IndexCounts& before, IndexCounts now) {

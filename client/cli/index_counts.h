@@ -11,6 +11,7 @@ struct IndexCounts {
   double hits = 0, misses = 0, rejected = 0;  // counters
   double entries = 0, bytes = 0;              // in memory
   double disk_entries = 0, disk_bytes = 0;    // in the state directory
+  double pending = 0;                         // made, and not yet written there
 };
 
 IndexCounts index_counts(const Statistics& statistics);

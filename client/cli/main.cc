@@ -1,11 +1,16 @@
 // millrace: the command line of the image preprocessing daemon. One file a subcommand; this one puts them together.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "client/cli/command.h"
 #include "client/cli/help_format.h"
+#include "client/cli/suggest.h"
 #include "millrace/client.h"
+#include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
@@ -20,8 +25,19 @@ constexpr const char* kFooter =
     "  millrace doctor                                  what is in the way, and what to do about it\n"
     "\n"
     "The daemon: --socket PATH, else $MILLRACE_SOCKET, else /run/millrace/millrace.sock; or --private.\n"
-    "Exit codes: 0 fine (skipped bad samples included), 1 failed, 2 wrong usage, 3 daemon unreachable, 130 "
-    "interrupted.";
+    "Exit codes:\n"
+    "  0    fine; bad samples that were skipped or replaced included\n"
+    "  1    failed: the message says why; no image came out at all included\n"
+    "  2    wrong usage: nothing was done\n"
+    "  3    no daemon there, or it is stopping, or it went away\n"
+    "  130  interrupted: what was done is printed and the position saved";
+
+// Output that nobody got is no success.
+int flushed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "millrace: %s\n", errno_error("writing the output", errno).message.c_str());
+  return code == kFine ? static_cast<int>(kFailed) : code;
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Image preprocessing by the host's Millrace daemon.", "millrace");
@@ -29,10 +45,6 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormat>());  // subcommands inherit it
   app.require_subcommand(1);
   app.footer(kFooter);
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return "millrace: " + std::string(error.what()) +
-           "\nmillrace: `millrace --help` and `millrace COMMAND --help` show what there is\n";
-  });
   Chosen chosen;
   add_run(app, chosen);
   add_preview(app, chosen);
@@ -44,9 +56,13 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kFine : kUsage;  // --help and --version come this way too
+    if (error.get_exit_code() == 0) return app.exit(error), flushed(kFine);  // --help and --version
+    std::fprintf(stderr, "millrace: %s\n%s\n",
+                 printable(explain(app, std::vector<std::string>(argv + 1, argv + argc), error)).c_str(),
+                 "millrace: `millrace --help` and `millrace COMMAND --help` show what there is");
+    return kUsage;
   }
-  return chosen();
+  return flushed(chosen());
 }
 
 }  // namespace

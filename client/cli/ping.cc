@@ -7,6 +7,7 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/cli/numbers.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -69,7 +70,7 @@ void add_ping(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = app.add_subcommand("ping", "Is the daemon there, and how long does a round trip take?");
   command->add_option("-c,--count", options->count, "round trips")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object");
   add_connection_options(*command, options->connection);

@@ -17,8 +17,13 @@ constexpr std::string_view kHead = "millrace-position 1 ";
 
 Result<RunPosition> read_position(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return RunPosition{};
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return RunPosition{};
+  if (error) return errno_error("--position " + path, error.value());
+  if (std::filesystem::is_directory(status)) return Error{Code::kInvalid, "--position " + path + " is a folder"};
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
+  if (!file) return errno_error("--position " + path, errno);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const auto line = text.find('\n');
   RunPosition position;

@@ -7,6 +7,7 @@
 
 #include "client/cli/connection.h"
 #include "client/cli/contact_sheet.h"
+#include "client/cli/numbers.h"
 #include "client/cli/png_file.h"
 #include "client/cli/recipe_options.h"
 #include "client/cli/to_pixels.h"
@@ -137,17 +138,14 @@ std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const
 }
 
 // One session for both batches: its slots have room for the larger one.
-Result<Bytes> room_for(const Options& options, const Recipe& recipe, std::uint32_t samples) {
+Bytes room_for(const Options& options, const Recipe& recipe, std::uint32_t samples) {
   const auto thumbnails = *slot_bytes_for(
       Recipe{.resize = ExactSize{{static_cast<std::uint32_t>(options.tile), static_cast<std::uint32_t>(options.tile)}}},
       samples);
   Recipe bound = recipe;
   if (const auto* longer = std::get_if<LongerSide>(&recipe.resize))
     bound.resize = ExactSize{{longer->pixels, longer->pixels}};
-  const auto results = slot_bytes_for(bound, samples);
-  if (!results)
-    return Error{Code::kInvalid, "--recipe none has nothing to look at; choose train, evaluate or thumbnail"};
-  return std::max(thumbnails, *results);
+  return std::max(thumbnails, *slot_bytes_for(bound, samples));  // the recipes that leave sizes open are refused
 }
 
 Result<Batch> make(Session& session, const Options& options, const std::vector<PickedFile>& samples,
@@ -163,7 +161,7 @@ Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& opti
   const Recipe recipe = recipe_of(options.recipe);
   const Recipe thumbnail = Recipe::thumbnail(static_cast<std::uint32_t>(options.tile));
   const auto count = static_cast<std::uint32_t>(samples.size());
-  MILLRACE_TRY(const Bytes room, room_for(options, recipe, count));
+  const Bytes room = room_for(options, recipe, count);
   MILLRACE_TRY(Session session,
                client.open_session({.name = "millrace preview", .slots = 2, .batch = count, .slot_bytes = room}));
   MILLRACE_TRY(const Batch originals, make(session, options, samples, thumbnail));
@@ -173,12 +171,14 @@ Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& opti
 
 int preview(Options& options) {
   std::error_code missing;
-  const fs::path folder = fs::canonical(options.folder, missing);
+  const fs::path named = fs::canonical(options.folder, missing);
   if (missing) return report(errno_error(options.folder, missing.value()));
+  const bool one_file = fs::is_regular_file(named, missing);
+  const fs::path folder = one_file ? named.parent_path() : named;
   options.folder = folder.string();
   auto connection = open_connection(options.connection, {options.folder});
   if (!connection) return report(connection.error());
-  const auto samples = choose(folder, options.count);
+  const auto samples = one_file ? std::vector<PickedFile>{{named.filename().string()}} : choose(folder, options.count);
   if (!samples) return report(samples.error());
   const auto entries = make_entries(connection->client, options, *samples);
   if (!entries) return report(entries.error());
@@ -188,8 +188,11 @@ int preview(Options& options) {
   const SheetStyle style{.tile = options.tile, .background = options.light ? Background::kLight : Background::kDark};
   const Picture sheet = contact_sheet(title, *entries, style);
   if (const auto written = write_png(options.output, sheet); !written) return report(written.error());
-  std::printf("%s: %zu samples, %dx%d pixels\n", options.output.c_str(), entries->size(), sheet.width, sheet.height);
-  return kFine;
+  std::printf("%s: %zu samples, %dx%d pixels\n", printable(options.output).c_str(), entries->size(), sheet.width,
+              sheet.height);
+  const auto bad = static_cast<std::uint64_t>(
+      std::count_if(entries->begin(), entries->end(), [](const SheetEntry& entry) { return !entry.result; }));
+  return bad == entries->size() ? report_nothing(bad) : static_cast<int>(kFine);
 }
 
 }  // namespace
@@ -197,15 +200,17 @@ int preview(Options& options) {
 void add_preview(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = app.add_subcommand("preview", "Make a contact sheet of what a transform does to some images.");
-  command->add_option("folder", options->folder, "where the images are")->required();
+  command->add_option("folder", options->folder, "where the images are; or one image, which is sample 0")->required();
   command->add_option("-n,--count", options->count, "how many, spread evenly over the folder")
-      ->check(CLI::Range(1, 400))
+      ->check(whole_number(1, 400))
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "the PNG file to write")->capture_default_str();
-  command->add_option("--seed", options->seed, "of the crops and flips")->capture_default_str();
-  command->add_option("--epoch", options->epoch, "whose crops and flips, from 0")->capture_default_str();
+  command->add_option("--seed", options->seed, "of the crops and flips")->check(whole_number(0))->capture_default_str();
+  command->add_option("--epoch", options->epoch, "whose crops and flips, from 0")
+      ->check(whole_number(0))
+      ->capture_default_str();
   command->add_option("--tile", options->tile, "side of each picture on the sheet, pixels")
-      ->check(CLI::Range(64, 1024))
+      ->check(whole_number(64, 1024))
       ->capture_default_str();
   command->add_flag("--light", options->light, "on a light background");
   add_recipe_options(*command, options->recipe);
@@ -214,9 +219,15 @@ void add_preview(CLI::App& app, Chosen& chosen) {
       "Left the original with the part that the transform takes, right what it made of it (normalisation undone).\n"
       "Examples:\n"
       "  millrace preview /data/train -o sheet.png\n"
+      "  millrace preview /data/train/cat/1.jpg -o cat.png\n"
       "  millrace preview /data/val --recipe evaluate --size 288 -n 6\n"
       "  millrace preview --private ~/pictures --filter lanczos --epoch 1");
-  command->callback([options, &chosen] { chosen = [options] { return preview(*options); }; });
+  command->callback([options, command, &chosen] {
+    require_fits(*command, options->recipe);
+    if (options->recipe.preset == "none")
+      throw CLI::ValidationError("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
+    chosen = [options] { return preview(*options); };
+  });
 }
 
 }  // namespace millrace::cli

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "client/cli/numbers.h"
+
 namespace millrace::cli {
 namespace {
 
@@ -55,25 +57,42 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
       ->type_name("train|evaluate|thumbnail|none")
       ->capture_default_str()
       ->group("Transform");
-  command.add_option("--size", options.size, "side of the output, pixels")
-      ->check(CLI::Range(1, 65535))
+  command
+      .add_option("--size", options.size, "side of the output, pixels; of thumbnail the longer one; none has no size")
+      ->check(whole_number(1, 65535))
       ->capture_default_str()
       ->group("Transform");
   command
       .add_option("--resize", options.shorter_side,
-                  "of evaluate: the shorter side before the crop (default: size x 256 / 224)")
-      ->check(CLI::Range(1, 65535))
+                  "of evaluate alone: the shorter side before the crop (default: size x 256 / 224)")
+      ->check(whole_number(1, 65535))
       ->group("Transform");
-  add_choice(command, "--filter", options.filter, kFilters, "resampling filter (default: bilinear)");
+  add_choice(command, "--filter", options.filter, kFilters,
+             "resampling filter; none resamples nothing (default: bilinear)");
   add_choice(command, "--dtype", options.dtype, kDTypes,
              "element type (default: uint8); floats are normalised with ImageNet's statistics");
-  add_choice(command, "--layout", options.layout, kLayouts, "axes (default: nchw; of thumbnail and none nhwc)");
+  add_choice(command, "--layout", options.layout, kLayouts,
+             "axes (default: of train and evaluate nchw, of thumbnail and none nhwc)");
   add_choice(command, "--channels", options.channels, kChannels, "colour channels (default: rgb)");
   command.add_option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(real_number(0.0, 1.0))
       ->group("Transform");
   command.add_flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
       ->group("Transform");
+}
+
+void require_fits(const CLI::App& command, const RecipeOptions& options) {
+  const auto refuse = [&](const char* option, const std::string& why) {
+    if (command.count(option) > 0) throw CLI::ValidationError(option, why);
+  };
+  if (options.preset != "evaluate") refuse("--resize", "only --recipe evaluate has it, this is " + options.preset);
+  if (options.preset == "none") {
+    refuse("--size", "--recipe none leaves images as large as they are");
+    refuse("--filter", "--recipe none resamples nothing");
+  }
+  if (options.shorter_side && *options.shorter_side < options.size)
+    refuse("--resize", "must be at least --size, or no image is large enough for the crop: is " +
+                           std::to_string(*options.shorter_side) + ", --size is " + std::to_string(options.size));
 }
 
 Recipe recipe_of(const RecipeOptions& options) {

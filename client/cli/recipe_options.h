@@ -24,6 +24,9 @@ struct RecipeOptions {
 
 void add_recipe_options(CLI::App& command, RecipeOptions& options);
 
+// For the command's callback. Throws CLI::ValidationError for an option that the chosen recipe does not have.
+void require_fits(const CLI::App& command, const RecipeOptions& options);
+
 Recipe recipe_of(const RecipeOptions& options);
 
 // "train 224: random resized crop, bilinear, flip 0.5, uint8 NCHW RGB".

@@ -3,24 +3,25 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/folder.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/numbers.h"
 #include "client/cli/position_file.h"
 #include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
 #include "client/cli/run_report.h"
 #include "client/cli/skipped_files.h"
+#include "client/cli/waiting_line.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSavePositionEvery{5};
@@ -55,14 +56,18 @@ class Run {
   Result<void> run(Client& client);
   const RunReport& report() const { return report_; }
   std::chrono::duration<double> elapsed() const { return Clock::now() - began_; }
+  void finish() { report_.finish(); }
+  bool nothing_left() const { return nothing_left_; }  // the position file says that all is done
 
  private:
+  Result<Session> open(Client& client, const Recipe& recipe, Bytes slot_bytes);
   Result<Dataset> list(Session& session);
   Result<void> run_counted(Client& client, Session& session, const Dataset& dataset, const RunPosition& from);
   Result<void> run_epoch(Session& session, const Dataset& dataset, const RunPosition& from);
   Result<std::optional<Batch>> next(Epoch& epoch);
   Result<void> save(const RunPosition& position, bool now);
   void show(std::uint64_t epoch);
+  void say_done();
 
   const Options& options_;
   Progress progress_;
@@ -70,6 +75,8 @@ class Run {
   Clock::time_point began_ = Clock::now();
   Clock::time_point save_due_ = Clock::now() + kSavePositionEvery;
   std::uint64_t expected_ = 0;  // images of the epochs begun
+  bool stopped_ = false;        // by --limit, in an epoch that --position keeps for the next run
+  bool nothing_left_ = false;
 };
 
 std::optional<Bytes> slot_bytes_of(const Options& options, const Recipe& recipe) {
@@ -85,23 +92,40 @@ Result<void> Run::run(Client& client) {
   RunPosition at;
   if (!options_.position.empty()) {
     MILLRACE_TRY(at, read_position(options_.position));
+    if (at.epoch >= options_.epochs) return say_done(), Result<void>();
   }
   const Recipe recipe = recipe_of(options_.recipe);
   const auto slot_bytes = slot_bytes_of(options_, recipe);
   if (!slot_bytes)
     return Error{Code::kInvalid,
                  "--recipe " + options_.recipe.preset + " leaves the size open: say --slot-bytes, room for one batch"};
-  MILLRACE_TRY(Session session, client.open_session({.name = "millrace run",
-                                                     .slots = options_.slots,
-                                                     .batch = options_.batch,
-                                                     .recipe = recipe,
-                                                     .slot_bytes = *slot_bytes}));
+  MILLRACE_TRY(Session session, open(client, recipe, *slot_bytes));
   MILLRACE_TRY(const Dataset dataset, list(session));
   if (dataset.samples() == 0) return Error{Code::kNotFound, options_.dataset + ": no files in it"};
   began_ = Clock::now();
-  for (; at.epoch < options_.epochs && !interrupted(); at = {at.epoch + 1, {}})
+  for (; at.epoch < options_.epochs && !stopped_ && !interrupted(); at = {at.epoch + 1, {}})
     MILLRACE_TRY_VOID(run_counted(client, session, dataset, at));
   return {};
+}
+
+void Run::say_done() {
+  nothing_left_ = true;
+  std::fprintf(stderr, "millrace: %s: all of --epochs %s are done; remove it to begin again, or give more --epochs\n",
+               printable(options_.position).c_str(), grouped(options_.epochs).c_str());
+}
+
+Result<Session> Run::open(Client& client, const Recipe& recipe, Bytes slot_bytes) {
+  const std::string all = to_text(slot_bytes * options_.slots);
+  if (!options_.json)
+    std::fprintf(stderr, "millrace: %u slots of %s for a batch each: %s of shared memory\n", options_.slots,
+                 to_text(slot_bytes).c_str(), all.c_str());
+  const WaitingLine waiting("filling " + all + " of shared memory");
+  return client.open_session({.name = "millrace run",
+                              .slots = options_.slots,
+                              .batch = options_.batch,
+                              .recipe = recipe,
+                              .slot_bytes = slot_bytes,
+                              .timeout = kPatience});
 }
 
 // An epoch, and a line about it.
@@ -153,7 +177,9 @@ Result<void> Run::run_epoch(Session& session, const Dataset& dataset, const RunP
     MILLRACE_TRY_VOID(save({from.epoch, epoch.position()}, false));
   }
   progress_.clear();
-  return save(interrupted() ? RunPosition{from.epoch, epoch.position()} : RunPosition{from.epoch + 1, {}}, true);
+  stopped_ = !options_.position.empty() && order.batches != 0 && shape.batches - shape.first_batch > order.batches;
+  const bool to_be_continued = stopped_ || interrupted();
+  return save(to_be_continued ? RunPosition{from.epoch, epoch.position()} : RunPosition{from.epoch + 1, {}}, true);
 }
 
 // As Epoch::next, but looks up now and then: for Ctrl-C, and to keep the bar moving. nullopt when interrupted, too.
@@ -182,10 +208,9 @@ void Run::show(std::uint64_t epoch) {
 }
 
 int run(Options& options) {
-  std::error_code missing;
-  const fs::path folder = fs::canonical(options.dataset, missing);
-  if (missing) return report(errno_error("--dataset " + options.dataset, missing.value()));
-  options.dataset = folder.string();
+  const Result<std::string> folder = canonical_folder("--dataset", options.dataset);
+  if (!folder) return report(folder.error());
+  options.dataset = *folder;
   watch_for_interrupt();
   auto connection = open_connection(options.connection, {options.dataset});
   if (!connection) return report(connection.error());
@@ -194,34 +219,48 @@ int run(Options& options) {
   Run run(options);
   const auto ended = run.run(connection->client);
   const auto elapsed = run.elapsed();
+  run.finish();
   if (options.json) {
     run.report().print_json(elapsed, statistics->daemon_version);
-  } else if (ended || run.report().images() > 0) {
+  } else if ((ended && !run.nothing_left()) || run.report().images() > 0) {
     run.report().print_text(elapsed);
   }
   std::fflush(stdout);
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
-  return ended ? static_cast<int>(kFine) : report(ended.error());
+  if (!ended) return report(ended.error());
+  return run.report().images() > 0 || run.nothing_left() ? static_cast<int>(kFine) : report_nothing(run.report().bad());
 }
 
 void add_order_options(CLI::App& command, Options& options) {
   EpochOptions& order = options.order;
-  command.add_option("--epochs", options.epochs, "how often through the folder")->capture_default_str()->group("Order");
+  command.add_option("--epochs", options.epochs, "how often through the folder")
+      ->check(whole_number(1))
+      ->capture_default_str()
+      ->group("Order");
   command.add_flag("--shuffle", order.shuffle, "in a random order that --seed and the epoch decide")->group("Order");
-  command.add_option("--seed", order.seed, "of the order, crops and flips")->capture_default_str()->group("Order");
+  command.add_option("--seed", order.seed, "of the order, crops and flips, as far as they are random")
+      ->check(whole_number(0))
+      ->capture_default_str()
+      ->group("Order");
   command.add_option("--batch", options.batch, "images in a batch")
-      ->check(CLI::Range(1, 65536))
+      ->check(whole_number(1, 65536))
       ->capture_default_str()
       ->group("Order");
   command.add_flag("--drop-last", order.drop_last, "leave out the last batch if it is not full")->group("Order");
-  command.add_option("--rank", order.rank, "this process's share of the folder, from 0")
+  command.add_option("--rank", order.rank, "this process's share of the folder, from 0; below --world-size")
+      ->check(whole_number(0, (1U << 20) - 1))
       ->capture_default_str()
       ->group("Order");
   command.add_option("--world-size", order.world_size, "in how many shares it is cut")
-      ->check(CLI::Range(1U, 1U << 20))
+      ->check(whole_number(1, 1U << 20))
       ->capture_default_str()
       ->group("Order");
-  command.add_option("--limit", options.limit, "stop an epoch after so many images, rounded up to whole batches")
+  command
+      .add_option("--limit", options.limit,
+                  "stop an epoch after so many images, rounded up to whole batches; with --position the run ends "
+                  "there, and the "
+                  "next goes on behind them")
+      ->check(whole_number(1))
       ->group("Order");
   command
       .add_option("--position", options.position, "keep the position in this file, and resume from it if it is there")
@@ -244,30 +283,40 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember(kFidelity).description(""))
       ->type_name("exact|fast")
       ->capture_default_str();
-  command->add_option(
-      "--extension", options->extensions,
-      "only files with this ending (jpg), '*' for every file; may be repeated (default: jpg, jpeg, png, webp)");
+  command
+      ->add_option(
+          "--extension", options->extensions,
+          "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
+          "png, webp)")
+      ->transform(file_ending());
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
-      ->check(CLI::Range(1, 256))
+      ->check(whole_number(1, 256))
       ->capture_default_str();
   command
       ->add_option("--slot-bytes", options->slot_bytes,
                    "room for one batch (default: computed where the transform fixes the size)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(positive_size());
   command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)");
   add_recipe_options(*command, options->recipe);
   add_order_options(*command, *options);
   add_connection_options(*command, options->connection);
   command->footer(
-      "Bad samples go to stderr with path and reason. They do not change the exit code unless --on-error is fail, or\n"
-      "is left out and a batch has no good sample, or more than one sample in 20 is bad after at least 1,000: a wrong\n"
-      "folder or a disk that is not mounted looks like that.\n"
+      "Bad samples go to stderr with path and reason, the first 20 of a reason in full. They do not change the exit\n"
+      "code unless --on-error is fail, or is left out and a batch has no good sample or more than one sample in 20 is\n"
+      "bad after at least 1,000 (a wrong folder or a disk that is not mounted looks like that), or no image is left.\n"
       "Examples:\n"
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"
       "  millrace run --dataset /data/train --shuffle --position run.pos    Ctrl-C, and again: goes on where it was");
-  command->callback([options, &chosen] { chosen = [options] { return run(*options); }; });
+  command->callback([options, command, &chosen] {
+    require_fits(*command, options->recipe);
+    if (options->order.rank >= options->order.world_size)
+      throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
+                                               std::to_string(options->order.world_size) + ", is " +
+                                               std::to_string(options->order.rank));
+    chosen = [options] { return run(*options); };
+  });
 }
 
 }  // namespace millrace::cli

@@ -3,7 +3,6 @@
 #include <cstdio>
 
 #include "client/cli/json.h"
-#include "proto/base/printable.h"
 
 namespace millrace::cli {
 
@@ -18,15 +17,10 @@ void RunReport::add(const Batch& batch, Progress& progress) {
     decode_ += sample.decode;
     transform_ += sample.transform;
   }
-  if (batch.errors.empty()) return;
-  progress.clear();
   bad_ += batch.bad;
   for (const SampleError& error : batch.errors) {
-    if (shown_.size() >= kShownMost) continue;
-    std::fprintf(stderr, "millrace: bad sample: %s: %s\n", printable(error.source).c_str(),
-                 printable(error.error.message).c_str());
-    shown_.push_back(error);
-    if (shown_.size() == kShownMost) std::fputs("millrace: further bad samples are only counted\n", stderr);
+    bad_lines_.add(error, progress);
+    if (listed_.size() < kListedMost) listed_.push_back(error);
   }
 }
 
@@ -75,7 +69,7 @@ void RunReport::print_json(std::chrono::duration<double> elapsed, const std::str
     json.member("index_hits", epoch.index_hits).member("index_misses", epoch.index_misses).end_object();
   }
   json.end_array().key("bad_samples").begin_array();
-  for (const SampleError& error : shown_) {
+  for (const SampleError& error : listed_) {
     json.begin_object().member("source", error.source).member("code", code_name(error.error.code));
     json.member("message", error.error.message).end_object();
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "client/cli/bad_lines.h"
 #include "client/cli/progress.h"
 #include "millrace/client.h"
 
@@ -23,8 +24,10 @@ void print_epoch(const EpochReport& epoch, std::uint64_t of);
 class RunReport {
  public:
   void add(const EpochReport& epoch) { epochs_.push_back(epoch); }
-  // Adds a batch that has ended, failed ones too; prints its bad samples to stderr, up to `kShownMost` of all.
+  // Adds a batch that has ended, failed ones too; prints its bad samples to stderr, see BadLines.
   void add(const Batch& batch, Progress& progress);
+
+  void finish() { bad_lines_.finish(); }  // no batch follows
 
   std::uint64_t images() const { return images_; }
   std::uint64_t bad() const { return bad_; }
@@ -35,7 +38,7 @@ class RunReport {
   void print_json(std::chrono::duration<double> elapsed, const std::string& daemon_version) const;
 
  private:
-  static constexpr std::uint64_t kShownMost = 1000;
+  static constexpr std::uint64_t kListedMost = 1000;  // bad samples in the JSON object
 
   double mean_ms(std::chrono::microseconds sum) const;
 
@@ -47,7 +50,8 @@ class RunReport {
   std::chrono::microseconds queue_{};
   std::chrono::microseconds decode_{};
   std::chrono::microseconds transform_{};
-  std::vector<SampleError> shown_;
+  BadLines bad_lines_;
+  std::vector<SampleError> listed_;
   std::vector<EpochReport> epochs_;
 };
 

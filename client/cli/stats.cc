@@ -1,7 +1,6 @@
 // millrace stats: what the daemon has done and holds, once or again and again.
 #include <unistd.h>
 
-#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -9,7 +8,9 @@
 #include "client/cli/connection.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
+#include "client/cli/numbers.h"
 #include "client/cli/progress.h"
+#include "client/cli/stats_text.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -18,66 +19,15 @@ namespace {
 struct Options {
   ConnectionOptions connection;
   std::optional<double> watch;  // seconds between looks
+  bool all = false;
   bool json = false;
 };
 
-// A look, and the one before it for rates.
-struct Look {
-  Statistics statistics;
-  std::chrono::steady_clock::time_point at;
-};
-
-std::string value_text(const std::string& unit, double value) {
-  if (unit == "bytes") return to_text(Bytes{static_cast<std::uint64_t>(std::max(0.0, value))});
-  if (unit == "seconds") {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3f s", value);
-    return text;
-  }
-  return value < 0 ? std::to_string(static_cast<std::int64_t>(value))
-                   : grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
-
-std::string rate_text(const Metric& metric, const std::optional<Look>& before,
-                      std::chrono::steady_clock::time_point now) {
-  if (!before || !metric.counter) return "";
-  for (const Metric& old : before->statistics.metrics) {
-    if (old.name != metric.name) continue;
-    const double seconds = std::chrono::duration<double>(now - before->at).count();
-    const double rate = (metric.value - old.value) / seconds;
-    if (metric.unit.empty()) {
-      char text[32];
-      std::snprintf(text, sizeof text, "%.1f/s", rate);
-      return text;
-    }
-    return value_text(metric.unit, rate) + "/s";
-  }
-  return "";
-}
-
-void print_sessions(const std::vector<SessionStatistics>& sessions) {
-  if (sessions.empty()) return;
-  std::printf("\n%6s  %-18s %6s %8s  %-9s %10s %9s %11s %6s\n", "ID", "SESSION", "UID", "PID", "FREE", "MEMORY",
-              "BATCHES", "IMAGES", "BAD");
-  for (const SessionStatistics& session : sessions) {
-    const std::string free = std::to_string(session.slots_free) + " of " + std::to_string(session.slots);
-    std::printf("%6llu  %-18.18s %6u %8d  %-9s %10s %9s %11s %6s\n", static_cast<unsigned long long>(session.id),
-                printable(session.name).c_str(), session.uid, session.pid, free.c_str(),
-                to_text(session.segment).c_str(), grouped(session.batches).c_str(), grouped(session.samples).c_str(),
-                grouped(session.bad_samples).c_str());
-  }
-}
-
-void print(const Look& look, const std::optional<Look>& before) {
+void print(const Look& look, const std::optional<Look>& before, Figures figures) {
   const Statistics& statistics = look.statistics;
-  std::printf("millraced %s, pid %d, up %s\n\n", printable(statistics.daemon_version).c_str(), statistics.pid,
-              clock_text(std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime)).c_str());
-  for (const Metric& metric : statistics.metrics) {
-    const std::string rate = rate_text(metric, before, look.at);
-    std::printf("%-58.58s %14s%s%s\n", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str(),
-                rate.empty() ? "" : "  ", rate.c_str());
-  }
-  print_sessions(statistics.sessions);
+  std::printf("millraced %s, pid %d, up %s\n\n%s%s", printable(statistics.daemon_version).c_str(), statistics.pid,
+              clock_text(std::chrono::duration_cast<std::chrono::seconds>(statistics.uptime)).c_str(),
+              figures_text(look, before, figures).c_str(), sessions_text(statistics.sessions).c_str());
 }
 
 void print_json(const Statistics& statistics) {
@@ -111,7 +61,7 @@ int stats(const Options& options) {
     if (!statistics) return report(statistics.error());
     Look look{*std::move(statistics), std::chrono::steady_clock::now()};
     if (redraw) std::fputs("\x1b[H\x1b[2J", stdout);
-    options.json ? print_json(look.statistics) : print(look, before);
+    options.json ? print_json(look.statistics) : print(look, before, options.all ? Figures::kAll : Figures::kNotZero);
     if (!options.watch) return kFine;
     if (!redraw && !options.json) std::puts("");
     std::fflush(stdout);
@@ -130,9 +80,10 @@ void add_stats(CLI::App& app, Chosen& chosen) {
       ->add_option("--watch", options->watch, "look again every so many SECONDS (default: 2), with rates, until Ctrl-C")
       ->expected(0, 1)
       ->default_str("2")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(real_number(0.1, 86400.0))
       ->type_name("[SECONDS]");
-  command->add_flag("--json", options->json, "print one JSON object a look");
+  command->add_flag("--all", options->all, "figures that are 0, too");
+  command->add_flag("--json", options->json, "print one JSON object a look, with all figures");
   add_connection_options(*command, options->connection);
   command->footer(
       "Examples:\n  millrace stats\n  millrace stats --watch\n  millrace stats --json | jq "

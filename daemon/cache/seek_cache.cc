@@ -122,7 +122,13 @@ void SeekCache::enqueue(DiskTier::Change change) {
   const MutexLock lock(mutex_);
   if (!wants_disk_ || pending_.size() >= kMostPending) return;
   pending_.push_back(std::move(change));
+  counters_.add(MetricId::index_disk_pending);
   if (pending_.size() == kMostInOneGo) wake_.notify_all();
+}
+
+void SeekCache::drop_pending() {
+  counters_.subtract(MetricId::index_disk_pending, pending_.size());
+  pending_.clear();
 }
 
 // Gathers changes for a while, then writes them in one transaction.
@@ -141,7 +147,9 @@ void SeekCache::run_writer() {
       changes.assign(std::make_move_iterator(pending_.begin()), std::make_move_iterator(pending_.begin() + count));
       pending_.erase(pending_.begin(), pending_.begin() + count);
     }
-    if (!changes.empty()) write(changes);
+    if (changes.empty()) continue;
+    write(changes);
+    counters_.subtract(MetricId::index_disk_pending, changes.size());
   }
 }
 
@@ -165,7 +173,7 @@ void SeekCache::open_disk() {
   }
   log_warning("seek indexes are kept in memory only: " + opened.error().message);
   wants_disk_ = false;
-  pending_.clear();
+  drop_pending();
 }
 
 void SeekCache::write(const std::vector<DiskTier::Change>& changes) {
@@ -178,7 +186,7 @@ void SeekCache::write(const std::vector<DiskTier::Change>& changes) {
   log_warning("seek indexes are kept in memory only from now on: " + evicted.error().message);
   const MutexLock lock(mutex_);
   wants_disk_ = false;
-  pending_.clear();
+  drop_pending();
   disk_ = nullptr;
 }
 

@@ -55,6 +55,7 @@ class SeekCache {
 
  private:
   void enqueue(DiskTier::Change change);
+  void drop_pending() MILLRACE_REQUIRES(mutex_);
   void count(const MemoryTier::Change& change);
   void run_writer();
   void open_disk();

@@ -48,6 +48,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(index_evictions, kCounter, "", "millrace_index_evictions_total", "Seek indexes dropped from memory for others")             \
   row(index_disk_entries, kGauge, "", "millrace_index_disk_entries", "Seek indexes in the state directory")                       \
   row(index_disk_bytes, kGauge, "bytes", "millrace_index_disk_bytes", "What seek indexes take in the state directory")            \
+  row(index_disk_pending, kGauge, "", "millrace_index_disk_pending", "Seek indexes not yet written to the state directory")       \
   row(index_disk_evictions, kCounter, "", "millrace_index_disk_evictions_total", "Seek indexes dropped from the state directory")
 // clang-format on
 
