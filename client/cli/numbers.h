@@ -17,7 +17,7 @@ CLI::Validator real_number(double least, double most);
 // "4MiB" and "300000" alike become a number of bytes: at least one, at most what 64 bits hold.
 CLI::Validator positive_size();
 
-// ".JPEG", "JPG" and "jpg" alike become what the daemon compares with: lower case, without the dot.
+// ".JPEG", "JPG" and "jpg" alike become what the daemon compares with: lower case, without the dot. "*" stays: every file.
 CLI::Validator file_ending();
 
 }  // namespace millrace::cli
