@@ -26,7 +26,8 @@ usage: $me COMMAND [ARGUMENTS]
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; ends with the throughput and a contact sheet to look at
   test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
-                    deps and build, then every test; for example: $me test -L unit, or $me test -LE 'golden|slow'.
+                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden. Ends with a list of the checks
+                    that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch and JAX, whose packages
                     are 3 GB to fetch and 5 GB on the disk
@@ -36,9 +37,9 @@ usage: $me COMMAND [ARGUMENTS]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own
-  bench --peers [--only PEERS] [--rounds N] [--seconds S] [--data FOLDER] [--resume]
+  bench --peers [--only PEERS] [--rounds N] [--batches N] [--data FOLDER] [--resume] [--publish]
                     Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
-                    8 GB on the disk, and 200 Debian packages; the run itself takes 8 minutes
+                    8 GB on the disk, and 200 Debian packages; the run itself takes half an hour
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets the daemon and the command line. With P = cuda the CUDA
                     kernels are compiled too, and without targets nothing else
@@ -334,9 +335,22 @@ run_tests() {
     trap - EXIT
   fi
   find_test_data
-  say "testing; without a folder of test images in MILLRACE_TEST_DATA some checks say that they are skipped (now: ${MILLRACE_TEST_DATA:-none})"
+  say "testing; some checks need a folder of test images in MILLRACE_TEST_DATA (now: ${MILLRACE_TEST_DATA:-none})"
   cd "$top"
-  ctest --preset "$preset" --no-tests=error -j 2 "$@"
+  list_after "$preset" ctest --preset "$preset" --no-tests=error -j 2 "$@"
+}
+
+# Runs ctest; then comes the list of what its tests skipped, and at the very end the names of those that failed.
+list_after() {  # PRESET CTEST...
+  local status=0 failed=$top/build/$1/Testing/Temporary/LastTestsFailed.log
+  export MILLRACE_SKIPPED=$top/build/$1/skipped.txt
+  mkdir -p "$top/build/$1"
+  : >"$MILLRACE_SKIPPED"
+  rm -f "$failed"
+  "${@:2}" || status=$?
+  python3 "$top/tests/support/skips.py" "$1=$MILLRACE_SKIPPED"
+  [ ! -s "$failed" ] || say "failed: $(cut -d: -f2- "$failed" | tr '\n' ' ')"
+  return $status
 }
 
 bench_python() {

@@ -73,6 +73,13 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
+# How a test would skip without being listed, and the files that may write so: tests/support/skip.h and skips.py are the ways that are listed.
+SILENT_SKIPS = re.compile(
+    r"\bSKIPPED\b|\bnot tested:|WARN\(.*(?:skipped|lacks)|\bexit\(77\)|\b(?:exit|return) 77\b"
+    r"|if \(!?(?:kSanitized|is_root\(\)|.*\bgete?uid\(\).*|.*\bis_available\(.*\))\) return;"
+)
+MAY_SKIP = ("tests/support/skip.cc", "tests/support/skips.py", "tests/architecture/")
+
 CODE = (".h", ".cc", ".cu", ".cuh")
 SOURCES = CODE + (".py", ".sh", ".proto", ".cmake", "CMakeLists.txt", ".ci/run")
 
@@ -149,6 +156,9 @@ def text_violations(path, text):
         yield f"{path}: {lines} lines, over {MAX_LINES}: split it by responsibility"
     for match in LEFT_OVERS.finditer(text):
         yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}: finish it, or open an issue for it"
+    if path.startswith("tests/") and is_source(path) and not path.startswith(MAY_SKIP):
+        for match in SILENT_SKIPS.finditer(text):
+            yield f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0)}: skip with tests/support/skip.h or skips.py, which is listed"
     if path.endswith(CODE):
         for match in VAGUE_NAMES.finditer(text):
             yield f"{path}: {match.group(1)} says little: name it after what it does or is"

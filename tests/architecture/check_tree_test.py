@@ -56,6 +56,23 @@ class CheckTree(unittest.TestCase):
     def test_only_who_speaks_grpc_sees_generated_code(self):
         self.assert_one("daemon/pipeline/x.cc", '#include "millrace/v1/batch.pb.h"\n', "may not include proto/rpc")
 
+    def test_a_test_may_not_skip_silently(self):
+        for text in (
+            'WARN("SKIPPED: no room");',
+            'WARN("this processor lacks " << name);',
+            "if (kSanitized) return;",
+            "  if (!is_root()) return;",
+            "if (geteuid() != 0) return;",
+            "if (!is_available(Target::kAvx512)) return;",
+            "return 77",
+            "sys.exit(77)",
+        ):
+            self.assert_one("tests/unit/x_test.cc", text + "\n", "skip.h", "x_test.cc:1")
+
+        self.assertEqual(broken("tests/unit/x_test.cc", 'if (kSanitized) return skip_loudly("memory");\n'), [])
+        self.assertEqual(broken("tests/support/skip.cc", '"SKIPPED: "\n'), [])
+        self.assertEqual(broken("daemon/serve/x.cc", "if (!is_root()) return;\n"), [])
+
     def test_the_pipeline_sees_a_stage_by_its_interface_only(self):
         self.assert_one("daemon/pipeline/x.cc", '#include "daemon/fetch/files/reader.h"\n', "interface only")
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iostream>
 #include <utility>
 
+#include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
@@ -15,7 +15,7 @@ std::vector<BackendRow> testable_backends() {
     if (row.available())
       rows.push_back(row);
     else
-      std::cerr << "SKIPPED: backend " << row.name << ": this host has no such device\n";
+      skip_loudly("backend " + std::string(row.name) + ": this host has no such device");
   }
   REQUIRE_FALSE(rows.empty());
   return rows;

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <iostream>
 
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/support/eventually.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -174,7 +174,7 @@ TEST_CASE("a lost device gives every sample back, and still mends", "[conformanc
   for (const BackendRow& row : testable_backends()) {
     INFO(row.name);
     if (row.name != "fake") {
-      std::cerr << "SKIPPED: losing the device of backend " << row.name << " cannot be provoked\n";
+      skip_loudly("losing the device of backend " + std::string(row.name) + ": cannot be provoked");
       continue;
     }
     const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=5,delay_us=20000"});

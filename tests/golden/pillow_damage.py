@@ -31,6 +31,7 @@ from damages import Splice, anatomy_of, damaged, draw
 from decode_tool import Tool
 from originals import Originals
 from pillow_side import Image, Picture, numpy, with_pillow
+from skips import skip
 
 MOST_PIXELS = 4_000_000  # of a damaged header's claim; more is not compared, for it only takes long
 REFUSALS = (1, 9)  # INVALID_ARGUMENT and UNSUPPORTED: what a damaged file may be called
@@ -301,7 +302,7 @@ def main():
 
     warnings.simplefilter("ignore")
     if not arguments.data:
-        print("SKIPPED: real files (MILLRACE_TEST_DATA is not set); damaging only pictures made here")
+        skip("real files to damage: MILLRACE_TEST_DATA is not set")
     if arguments.keep:
         os.makedirs(arguments.keep, exist_ok=True)
     originals, judge = Originals(arguments.data), Judge(Tool(arguments.tool))

@@ -17,6 +17,7 @@ import odd_files
 from decode_tool import Tool
 from made_pictures import exif_with, noisy_gradient, random_image, saved
 from pillow_side import FILTERS, Image, Picture, numpy, with_pillow
+from skips import skip
 
 # Where the answer differs from Pillow's on purpose: file -> reason. daemon/backend/cpu/README.md has the same table.
 SECOND_FRAME = "the file ends within a second frame header behind the image: libjpeg-turbo 3 refuses it by its marker, 2.1 has to read it first"
@@ -195,7 +196,7 @@ def main():
             if arguments.only in (None, folder):
                 compare_folder(comparison, os.path.join(arguments.data, folder), crops)
     else:
-        print("SKIPPED: real files (MILLRACE_TEST_DATA is not set); compared only pictures made here")
+        skip("real files to decode: MILLRACE_TEST_DATA is not set")
     print(
         f"{comparison.compared} tensors equal to Pillow {Image.__version__}, byte for byte; {comparison.refused} files refused by both; "
         f"{len(comparison.excepted)} exceptions; {len(comparison.failures)} failures"

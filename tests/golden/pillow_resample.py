@@ -11,14 +11,17 @@ import random
 import struct
 import subprocess
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip, skip_all
 
 try:
     import numpy
     import PIL
     from PIL import Image
 except ImportError as missing:
-    print(f"SKIPPED: {missing}; install tests/golden/requirements.txt for {sys.executable}")
-    sys.exit(77)
+    skip_all(f"comparing with Pillow: {missing}; install tests/golden/requirements.txt for {sys.executable}")
 
 TARGETS = ["scalar", "avx2", "avx512"]  # enum Target
 FILTERS = [  # enum Filter
@@ -125,6 +128,8 @@ def main():
                     f"-> {size} window {window}, {FILTERS[filter_index].name}: {different} of {golden.size} bytes differ from Pillow"
                 )
                 return 1
+    for target in set(range(len(TARGETS))) - set(targets):
+        skip(f"instructions: this processor lacks {TARGETS[target]}")
     names = ", ".join(TARGETS[target] for target in targets)
     print(f"{arguments.rounds} jobs equal to Pillow {PIL.__version__}, byte for byte ({names})")
     return 0

@@ -5,13 +5,16 @@ Ends the program with status 77, which ctest counts as skipped, where Pillow or 
 
 import io
 import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip_all
 
 try:
     import numpy
     from PIL import ExifTags, Image, ImageFile, ImageOps
 except ImportError as missing:
-    print(f"SKIPPED: {missing}; install tests/golden/requirements.txt")
-    sys.exit(77)
+    skip_all(f"comparing with Pillow: {missing}; install tests/golden/requirements.txt for {sys.executable}")
 
 Image.MAX_IMAGE_PIXELS = None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import millrace
 import pytest
+from skips import pytest_collectreport, pytest_runtest_logreport, skip  # noqa: F401, the first two are hooks
 
 from pictures import make_pictures, photographs
 from room import ROOMY
@@ -21,7 +22,7 @@ PHOTOGRAPHS = 12
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Pictures of every kind that make trouble, see pictures.py."""
     if not ROOMY:
-        print("SKIPPED: large pictures, and several in a call; /dev/shm has less than 1 GiB free")
+        skip("large pictures: /dev/shm has less than 1 GiB free", "tests/hf")
     return make_pictures(tmp_path_factory.mktemp("pictures"), most_pixels=10_000_000 if ROOMY else 400_000)
 
 
@@ -30,7 +31,7 @@ def pictures(made: list[Path]) -> list[Path]:
     """Those, and a dozen photographs where there are any."""
     found = photographs()
     if not found:
-        print("SKIPPED: photographs; set MILLRACE_TEST_DATA to a folder that has photos/")
+        skip("the images of photos: MILLRACE_TEST_DATA has none", "tests/hf")
     return made + found[:: max(1, len(found) // PHOTOGRAPHS)][:PHOTOGRAPHS]
 
 

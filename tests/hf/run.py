@@ -4,13 +4,15 @@ import importlib.util
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip_all
+
 NEEDED = ("millrace", "transformers", "PIL", "pytest")
 
 if __name__ == "__main__":
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"SKIPPED: {sys.executable} lacks {', '.join(missing)}; see tests/hf/CMakeLists.txt")
-        sys.exit(77)
+        skip_all(f"comparing with transformers: {sys.executable} has no {', '.join(missing)}; see tests/hf/CMakeLists.txt")
     import pytest
 
     here = Path(__file__).resolve().parent

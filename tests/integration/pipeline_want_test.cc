@@ -6,6 +6,7 @@
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/eventually.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -27,10 +28,7 @@ bool has_waited(PipelineFixture& fixture) {
 }  // namespace
 
 TEST_CASE("samples wait while the daemon has no descriptor left, and none is bad", "[pipeline][integration]") {
-  if (kSanitized) {
-    WARN("SKIPPED: no descriptor is left here, and a sanitizer needs some of its own");
-    return;
-  }
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   TempFolder folder;
   write_images(folder.path(), 40);
   PipelineFixture fixture({.roots = {folder.path()}});
@@ -50,10 +48,7 @@ TEST_CASE("samples wait while the daemon has no descriptor left, and none is bad
 }
 
 TEST_CASE("a want that lasts fails the batch as unavailable whatever on_error says", "[pipeline][integration]") {
-  if (kSanitized) {
-    WARN("SKIPPED: no descriptor is left here, and a sanitizer needs some of its own");
-    return;
-  }
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   TempFolder folder;
   write_images(folder.path(), 40);
   PipelineFixture fixture({.roots = {folder.path()}, .host_patience = std::chrono::milliseconds(50)});
@@ -71,10 +66,7 @@ TEST_CASE("a want that lasts fails the batch as unavailable whatever on_error sa
 
 TEST_CASE("an epoch that met a want goes on from the position before it and misses nothing",
           "[pipeline][integration]") {
-  if (kSanitized) {
-    WARN("SKIPPED: no descriptor is left here, and a sanitizer needs some of its own");
-    return;
-  }
+  if (kSanitized) return skip_loudly("a daemon without descriptors: a sanitizer needs some of its own");
   TempFolder folder;
   write_images(folder.path(), 12);
   PipelineFixture fixture({.roots = {folder.path()}, .slots = 1, .host_patience = std::chrono::milliseconds(50)});

@@ -10,27 +10,32 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip_all
+
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "client" / "python"
 PEERS = TOP / "tests" / "bench" / "peers"
+SKIPS = TOP / "tests" / "support" / "skips.py"
 FOLDERS = [
     str(PACKAGE),
     *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "kernels/cuda/bench")),
     str(PEERS),
+    str(SKIPS),
 ]
 PEERS_LOGIC = ("drive", "figures", "plot", "processes", "report", "roster", "work")  # what needs no package
+LOGIC = [*(str(PEERS / f"{name}.py") for name in PEERS_LOGIC), str(SKIPS)]
 
 
 def main() -> int:
     missing = [name for name in ("mypy", "ruff", "numpy") if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"SKIPPED: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
-        return 77
+        skip_all(f"mypy and ruff: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
     settings = PACKAGE / "pyproject.toml"
     with tempfile.TemporaryDirectory() as cache:
         commands = [
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(PACKAGE / "src")],
-            ["mypy", "--cache-dir", cache, "--config-file", str(settings), *(str(PEERS / f"{name}.py") for name in PEERS_LOGIC)],
+            ["mypy", "--cache-dir", cache, "--config-file", str(settings), *LOGIC],
             ["ruff", "check", "--no-cache", *FOLDERS],
             ["ruff", "format", "--no-cache", "--check", "--config", str(settings), *FOLDERS],
         ]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import millrace
 import pytest
+from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, hooks
 
 from pictures import SIZE, make_folder
 

@@ -11,6 +11,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip_all
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -22,8 +25,7 @@ def main() -> int:
         arguments = arguments[2:]
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"SKIPPED: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
-        return 77
+        skip_all(f"the package's tests: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
     environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1", "XDG_STATE_HOME": os.devnull}
     pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
     return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode

@@ -3,20 +3,21 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cpu/jpeg/decoder.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 
-// `skip` gets the name of each instruction set that this processor lacks.
-template <typename Skip>
-std::vector<std::unique_ptr<kernels::jpeg::Decoder>> every_decoder(Skip skip) {
+// Instruction sets that this processor lacks are skipped loudly.
+inline std::vector<std::unique_ptr<kernels::jpeg::Decoder>> every_decoder() {
   using namespace kernels::jpeg;
   std::vector<std::unique_ptr<Decoder>> made;
   for (const auto target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
     if (!kernels::is_available(target)) {
-      skip(name_of(target));
+      skip_loudly("instructions: this processor lacks " + std::string(name_of(target)));
       continue;
     }
     for (const Streams streams : {Streams::kOne, Streams::kTwo})

@@ -1,6 +1,6 @@
 #include "tests/support/test_data.h"
+#include "tests/support/skip.h"
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 
@@ -9,12 +9,12 @@ namespace millrace {
 std::optional<std::string> test_data(const std::string& name) {
   const char* base = std::getenv("MILLRACE_TEST_DATA");
   if (base == nullptr || *base == '\0') {
-    std::fprintf(stderr, "SKIPPED: a check with the images of %s: MILLRACE_TEST_DATA is not set\n", name.c_str());
+    skip_loudly("the images of " + name + ": MILLRACE_TEST_DATA is not set");
     return std::nullopt;
   }
   const std::string folder = std::string(base) + "/" + name;
   if (!std::filesystem::exists(folder)) {
-    std::fprintf(stderr, "SKIPPED: a check with the images of %s: there is no %s\n", name.c_str(), folder.c_str());
+    skip_loudly("the images of " + name + ": there is no " + folder);
     return std::nullopt;
   }
   return std::filesystem::canonical(folder).string();

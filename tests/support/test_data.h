@@ -6,8 +6,8 @@
 
 namespace millrace {
 
-// `name` beneath $MILLRACE_TEST_DATA. Without the variable or the folder: nullopt, and a line on stderr saying that a
-// check was skipped.
+// `name` beneath $MILLRACE_TEST_DATA. Without the variable or the folder: nullopt, and the check is skipped
+// loudly (skip.h).
 std::optional<std::string> test_data(const std::string& name);
 
 }  // namespace millrace

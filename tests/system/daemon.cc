@@ -153,10 +153,6 @@ bool can_have_own_shm() {
   return probe.wait() == 0;
 }
 
-void skip_loudly(const std::string& what) {
-  std::fprintf(stderr, "SKIPPED: %s\n", what.c_str());
-}
-
 std::string copy_for_all_users(const std::string& program, const std::string& folder) {
   const std::filesystem::path from(program);
   const std::filesystem::path copy = std::filesystem::path(folder) / from.filename();

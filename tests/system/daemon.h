@@ -20,6 +20,7 @@
 
 #include "millrace/client.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -96,7 +97,6 @@ bool is_root();
 // Whether this machine lets a process have a /dev/shm of its own.
 bool can_have_own_shm();
 // Says on stderr that a check was left out, and why.
-void skip_loudly(const std::string& what);
 
 // A copy of one of our programs where every user may run it.
 std::string copy_for_all_users(const std::string& program, const std::string& folder);

@@ -11,6 +11,7 @@
 #include "daemon/backend/cpu/calibration_picture.h"
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "kernels/cpu/jpeg/header.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -29,7 +30,7 @@ Timings some_timings() {
 
 bool has_avx512() {
   if (kernels::is_available(Target::kAvx512)) return true;
-  WARN("SKIPPED: this processor has no AVX-512, so no lanes");
+  skip_loudly("instructions: this processor lacks avx512");
   return false;
 }
 
@@ -198,10 +199,7 @@ TEST_CASE("another processor's or version's timings do not count, nor damaged on
 }
 
 TEST_CASE("a calibration is measured once and remembered for the processor and the version", "[calibration]") {
-  if (kernels::available_targets().size() == 1) {
-    WARN("SKIPPED: this processor leaves nothing to choose from");
-    return;
-  }
+  if (kernels::available_targets().size() == 1) return skip_loudly("choosing: this processor has one target");
   const TempFolder state;
   const CalibrationOptions options{.wish = {}, .state_dir = state.path(), .version = "1.2.3"};
   const Result<Calibration> first = calibrate(options);

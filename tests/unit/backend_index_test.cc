@@ -6,6 +6,7 @@
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/fetch/probe.h"
 #include "daemon/plan/draw_geometry.h"
+#include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
@@ -49,7 +50,7 @@ std::vector<std::byte> tensor_of(EncodedImage& image, std::uint64_t epoch, Fidel
 
 bool has_our_decoder() {
   if (kernels::best_target() != kernels::Target::kScalar) return true;
-  WARN("this processor lacks AVX2: not tested");
+  skip_loudly("instructions: this processor lacks avx2");
   return false;
 }
 

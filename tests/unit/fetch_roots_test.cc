@@ -17,6 +17,7 @@
 #include "daemon/fetch/read_file.h"
 #include "daemon/fetch/roots.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/skip.h"
 #include "tests/unit/fetch_strangers.h"
 #include "tests/unit/fetch_tree.h"
 
@@ -147,10 +148,8 @@ TEST_CASE("a file that its owner has leased is refused at once instead of waited
   const auto roots = open_roots({tree.root});
   const UniqueFd owner(open((tree / "a/b/file").c_str(), O_RDWR | O_CLOEXEC));
   const auto before = std::signal(SIGIO, SIG_IGN);  // how the kernel asks for the lease
-  if (fcntl(owner.get(), F_SETLEASE, F_WRLCK) != 0) {
-    std::fprintf(stderr, "SKIPPED: the file system of the temporary folder has no leases\n");
-    return;
-  }
+  if (fcntl(owner.get(), F_SETLEASE, F_WRLCK) != 0)
+    return skip_loudly("leased files: the file system of the temporary folder has no leases");
 
   for (const Caller& caller : everybody(tree.root))
     REQUIRE(code_of(*roots, tree / "a/b/file", caller) == Code::kPrecondition);
@@ -221,10 +220,7 @@ TEST_CASE("a link does not lead the caller into a folder that he may not search"
 TEST_CASE("owner, groups and ACLs give what the kernel would give", "[fetch]") {
   const Tree tree;
   if (!strangers_reach(tree.root)) return;
-  if (geteuid() != 0) {
-    std::fprintf(stderr, "SKIPPED: only root can give files away\n");
-    return;
-  }
+  if (geteuid() != 0) return skip_loudly("files of another user (needs root)");
   const auto roots = open_roots({tree.root});
   const std::string path = tree / "a/b/file";
   REQUIRE(chown(path.c_str(), 1234, 5678) == 0);
@@ -247,10 +243,8 @@ TEST_CASE("owner, groups and ACLs give what the kernel would give", "[fetch]") {
       "\4\0\0\0\xFF\xFF\xFF\xFF"
       "\x10\0\4\0\xFF\xFF\xFF\xFF"
       "\x20\0\0\0\xFF\xFF\xFF\xFF";
-  if (setxattr(path.c_str(), "system.posix_acl_access", acl, sizeof acl - 1, 0) != 0) {
-    std::fprintf(stderr, "SKIPPED: the file system of the temporary folder has no ACLs\n");
-    return;
-  }
+  if (setxattr(path.c_str(), "system.posix_acl_access", acl, sizeof acl - 1, 0) != 0)
+    return skip_loudly("ACLs: the file system of the temporary folder has none");
   REQUIRE(text_or_error(*roots, path, other) == "inside");
   REQUIRE(text_or_error(*roots, path, stranger()) == kDenied);
 }

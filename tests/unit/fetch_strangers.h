@@ -4,12 +4,12 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "daemon/model/caller.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 
@@ -28,7 +28,7 @@ inline bool strangers_reach(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   for (fs::path at = folder; at != at.root_path(); at = at.parent_path()) {
     if ((fs::status(at).permissions() & fs::perms::others_exec) != fs::perms::none) continue;
-    std::fprintf(stderr, "SKIPPED: %s keeps strangers out; set TMPDIR to try their rights\n", at.c_str());
+    skip_loudly("rights of strangers: " + at.string() + " keeps them out; set TMPDIR to try them");
     return false;
   }
   return true;

@@ -8,6 +8,7 @@
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/entropy_lanes.h"
 #include "kernels/cpu/jpeg/unstuff.h"
+#include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
 namespace millrace::kernels::jpeg {
@@ -15,7 +16,7 @@ namespace {
 
 bool have_lanes() {
   if (is_available(Target::kAvx512)) return true;
-  WARN("skipped: this processor has no AVX-512");
+  skip_loudly("instructions: this processor lacks avx512");
   return false;
 }
 

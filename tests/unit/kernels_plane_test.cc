@@ -12,6 +12,7 @@
 #include "kernels/cpu/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
+#include "tests/support/skip.h"
 
 using namespace millrace::kernels;
 
@@ -39,7 +40,7 @@ std::vector<Target> targets_beside_scalar() {
     if (is_available(target))
       targets.push_back(target);
     else
-      WARN("this processor lacks " << name_of(target) << ": not tested");
+      millrace::skip_loudly("instructions: this processor lacks " + std::string(name_of(target)));
   }
   return targets;
 }

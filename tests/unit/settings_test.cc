@@ -13,6 +13,7 @@
 #include "daemon/settings/nearest_name.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/shm/handoff_wire.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -144,10 +145,7 @@ TEST_CASE("the state directory is the service's where that is ours, else the use
 }
 
 TEST_CASE("somebody else's folders are not taken for state, by root neither", "[settings]") {
-  if (::geteuid() != 0) {
-    WARN("SKIPPED: giving a folder to somebody else takes root");
-    return;
-  }
+  if (::geteuid() != 0) return skip_loudly("folders of another user (needs root)");
   const TempFolder theirs;
   REQUIRE(::chown(theirs.path().c_str(), 65'534, 65'534) == 0);
 

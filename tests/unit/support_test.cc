@@ -3,6 +3,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include <jpeglib.h>
 #include <spng.h>
@@ -11,6 +14,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/process.h"
+#include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 
@@ -149,6 +153,22 @@ TEST_CASE("a child of the process that keeps its output open holds nobody up", "
 
 TEST_CASE("a program that is not there is an error of the test", "[support]") {
   REQUIRE_THROWS_AS(Process::spawn({.argv = {"/nowhere/at-all"}}), std::runtime_error);
+}
+
+TEST_CASE("what a test skips is a line of the list, with the name of its program", "[support]") {
+  const TempFolder folder;
+  const std::string list = folder / "list";
+  const char* before = std::getenv("MILLRACE_SKIPPED");
+  const std::string kept = before == nullptr ? "" : before;
+
+  ::setenv("MILLRACE_SKIPPED", list.c_str(), 1);
+  skip_loudly("this: no data");
+  skip_loudly("that: not root");
+  ::setenv("MILLRACE_SKIPPED", kept.c_str(), 1);
+
+  std::ostringstream text;
+  text << std::ifstream(list).rdbuf();
+  REQUIRE(text.str() == "millrace_unit_support\tthis: no data\nmillrace_unit_support\tthat: not root\n");
 }
 
 TEST_CASE("eventually looks until it is so, and gives up in time", "[support]") {
