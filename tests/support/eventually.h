@@ -1,7 +1,7 @@
 // The only waiting that a test does for something that gives no sign: look, and look again until it is so or the time
 // is over.
 //
-//   REQUIRE(eventually([&] { return pool.free_slots() == 4; }, 100ms));
+//   REQUIRE(eventually([&] { return pool.free_slots() == 4; }));
 #pragma once
 
 #include <chrono>

@@ -304,10 +304,9 @@ TEST_CASE("when the hand-off connection closes, the session and all it holds is 
 
   client.hang_up();
 
-  CHECK(eventually([&] { return counter(front, MetricId::slots) == 2 && counter(front, MetricId::slots_free) == 2; },
-                   100ms));
+  CHECK(eventually([&] { return counter(front, MetricId::slots) == 2 && counter(front, MetricId::slots_free) == 2; }));
   front.fetcher().let_go();
-  CHECK(eventually([&] { return front.memory_in_use().count == both.count / 2; }, 100ms));
+  CHECK(eventually([&] { return front.memory_in_use().count == both.count / 2; }));
   CHECK(client.finish().error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK(counter(front, MetricId::sessions_reclaimed) == 1);
   other.send(submit_message(1, {"/a"}));
