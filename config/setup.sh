@@ -40,6 +40,8 @@ usage: $me COMMAND [ARGUMENTS]
   bench --peers [--only PEERS] [--rounds N] [--batches N] [--data FOLDER] [--resume] [--publish]
                     Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
                     8 GB on the disk, and 200 Debian packages; the run itself takes half an hour
+  bench --publish   all of these, with the photographs in MILLRACE_TEST_DATA, and the results into the plot of tests/bench/README.md and the tables
+                    there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets the daemon and the command line. With P = cuda the CUDA
                     kernels are compiled too, and without targets nothing else
@@ -246,7 +248,7 @@ demo() {
   echo "Contact sheet: $sheet"
 }
 
-# ------------------------------------------------------------------------------------------------------------ test and bench
+# -------------------------------------------------------------------------------------------------------------------- test
 
 python_of() { echo "$top/build/$1/bin/python"; }  # ENVIRONMENT
 
@@ -353,69 +355,8 @@ list_after() {  # PRESET CTEST...
   return $status
 }
 
-bench_python() {
-  deps build test
-  build_programs release bin/millraced bin/millrace
-  python_with venv-frameworks tests/python/requirements-frameworks.txt
-  python_wheel venv-frameworks
-  install_wheel venv-frameworks
-  find_test_data
-  export MILLRACE_DAEMON=$top/build/release/bin/millraced MILLRACE_CLI=$top/build/release/bin/millrace
-  exec "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" "$@"
-}
-
-bench_resample() {
-  deps build test peers
-  configure release -DMILLRACE_BUILD_TESTS=ON
-  compile release bin/millrace_bench_resample
-  CC="cc -mavx2" python_with venv-peers-simd tests/bench/peers/requirements-simd.txt
-  export MILLRACE_BENCH_RESAMPLE=$top/build/release/bin/millrace_bench_resample
-  exec "$(python_of venv-peers-simd)" "$top/tests/bench/python/resample.py" "$@"
-}
-
-# Runs a step that makes a peer. If it fails, its reason stays beside the environments, for the table; the other peers run.
-peer_step() {  # PEER LOG COMMAND...
-  local failed=$top/build/peers.$1.failed log=$top/build/$2
-  rm -f "$failed"
-  ("${@:3}") && return 0
-  { grep -i error "$log" || cat "$log"; } | tail -n 2 | tr '\n' ' ' >"$failed"
-}
-
-# Compiles a package into an environment that has what it needs.
-compile_package() {  # ENVIRONMENT PACKAGE
-  local venv=$top/build/$1
-  [ ! -e "$venv/$2" ] || return 0
-  logged "$venv.$2.log" "$venv/bin/pip" install --disable-pip-version-check -q --no-deps --no-build-isolation "$2"
-  touch "$venv/$2"
-}
-
-bench_peers() {
-  deps build test
-  (deps peers) || say "going on without some of the peers"
-  build_programs release bin/millraced bin/millrace
-  python_with venv-peers tests/bench/peers/requirements.txt
-  python_wheel venv-peers
-  install_wheel venv-peers
-  peer_step ffcv venv-peers.ffcv==1.0.2.log compile_package venv-peers ffcv==1.0.2
-  CC="cc -mavx2" peer_step pillow_simd venv-peers-simd.log python_with venv-peers-simd tests/bench/peers/requirements-simd.txt
-  peer_step tfdata venv-peers-tf.log python_with venv-peers-tf tests/bench/peers/requirements-tf.txt
-  find_test_data
-  export MILLRACE_DAEMON=$top/build/release/bin/millraced
-  cd "$top"
-  exec "$(python_of venv-peers)" "$top/tests/bench/peers/bench.py" "$@"
-}
-
-bench() {
-  case ${1:-} in
-    --python) shift; bench_python "$@" ;;
-    --resample) shift; bench_resample "$@" ;;
-    --peers) shift; bench_peers "$@" ;;
-  esac
-  deps build test
-  configure release -DMILLRACE_BUILD_TESTS=ON
-  compile release bin/millrace_bench bin/millraced
-  exec "$top/build/release/bin/millrace_bench" "$@"
-}
+# shellcheck source=config/bench.sh
+. "$top/config/bench.sh"
 
 command=${1:-help}
 [ $# = 0 ] || shift

@@ -22,9 +22,9 @@
 //
 //   replies := (length u32 | ServerMessage of `length` bytes, serialised){*}
 //
-// A length of 0 is a heads-up and no message: a batch is being sealed, its message follows within microseconds. It
-// wakes the client while the daemon is still at work. Its end of file means that the stream is ending; the stream says
-// why.
+// A length of 0 is a heads-up and no message: the last sample of a batch has ended. It wakes the client while the
+// daemon is still at work; the message follows soon, or later where samples are mended or an epoch's order holds the
+// batch back. Its end of file means that the stream is ending; the stream says why.
 #pragma once
 
 #include <cstddef>

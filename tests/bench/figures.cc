@@ -63,8 +63,8 @@ double percentile(std::vector<double> values, double percent) {
 void Report::header(const BenchOptions& options) const {
   const long cores = ::sysconf(_SC_NPROCESSORS_ONLN);
   if (!json_) {
-    std::printf("%s, %ld cores, gRPC %s, %s, photographs in %s\n\n", processor().c_str(), cores,
-                grpc::Version().c_str(), today().c_str(), options.data.c_str());
+    std::printf("%s, %ld cores, gRPC %s, %s, %s%s\n\n", processor().c_str(), cores, grpc::Version().c_str(),
+                today().c_str(), options.data.empty() ? "no photographs" : "photographs in ", options.data.c_str());
     return;
   }
   std::printf(

@@ -1,9 +1,11 @@
 // millrace_bench: the figures of the service, measured through the real daemon and the client library. config/setup.sh
 // bench runs it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "tests/bench/engine.h"
 #include "tests/bench/figures.h"
@@ -12,12 +14,15 @@
 namespace millrace::bench {
 namespace {
 
+enum class Needs : std::uint8_t { kNothing, kPhotographs };
+
 struct Group {
   const char* names;  // of its figures, for --filter
   void (*run)(const BenchOptions&, const Report&);
+  Needs needs = Needs::kPhotographs;
 };
 constexpr Group kGroups[] = {
-    {"handover.p50 handover.p99 handover.x10.p50", run_handover},
+    {"handover.p50 handover.p99 latency.submit_to_view handover.x10.p50", run_handover, Needs::kNothing},
     {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
     {"daemon.scaling", run_scaling},
     {"daemon.rss daemon.rss.growth", run_memory},
@@ -26,9 +31,28 @@ constexpr Group kGroups[] = {
      run_engine},
 };
 
+// Empty: there are no photographs.
 std::string default_data() {
-  if (const char* folder = std::getenv("MILLRACE_TEST_DATA")) return std::string(folder) + "/photos";
-  return "";
+  const char* data = std::getenv("MILLRACE_TEST_DATA");
+  const std::string folder = std::string(data == nullptr ? "" : data) + "/photos";
+  return data != nullptr && std::filesystem::is_directory(folder) ? folder : "";
+}
+
+std::vector<Group> chosen(const std::string& filter) {
+  std::vector<Group> groups;
+  for (const Group& group : kGroups) {
+    if (std::string(group.names).find(filter) != std::string::npos) groups.push_back(group);
+  }
+  return groups;
+}
+
+// nullptr: they can run.
+const char* why_not(const std::vector<Group>& groups, const BenchOptions& options) {
+  if (groups.empty()) return "no figure's name contains what --filter says; tests/bench/README.md lists them";
+  const bool needed =
+      std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.needs == Needs::kPhotographs; });
+  if (!needed || !options.data.empty()) return nullptr;
+  return "no photographs: give their folder with --data, or set MILLRACE_TEST_DATA to the folder that has photos/";
 }
 
 }  // namespace
@@ -46,16 +70,12 @@ int main(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_flag("--quick", options.quick, "A smoke run: few rounds, figures that nobody should quote");
   CLI11_PARSE(app, argc, argv);
-  if (options.data.empty()) {
-    std::fprintf(stderr, "millrace_bench: no photographs: give their folder with --data, or set MILLRACE_TEST_DATA\n");
-    return 2;
-  }
+  const std::vector<Group> groups = chosen(options.filter);
+  if (const char* why = why_not(groups, options)) return std::fprintf(stderr, "millrace_bench: %s\n", why), 2;
   ::setenv("XDG_STATE_HOME", "/dev/null", 1);  // no daemon finds what an earlier one kept
-  options.data = std::filesystem::canonical(options.data).string();
+  if (!options.data.empty()) options.data = std::filesystem::canonical(options.data).string();
   const Report report(options.json);
   report.header(options);
-  for (const Group& group : kGroups) {
-    if (std::string(group.names).find(options.filter) != std::string::npos) group.run(options, report);
-  }
+  for (const Group& group : groups) group.run(options, report);
   return 0;
 }

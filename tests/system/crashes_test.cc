@@ -1,4 +1,4 @@
-// Clients killed with -9, wherever they are: the daemon has their memory back and nobody else notices.
+// Clients killed with -9, wherever they are: the daemon has their memory back, and nobody else notices.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Millrace beside other ways from JPEG files to normalised tensors, on the same files, boxes and cores.
 
-    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--seconds 0.9] [--data FOLDER] [--out FOLDER] [--resume] [--publish]
+    config/setup.sh bench --peers [--only PEERS] [--rounds 5] [--batches 20] [--data FOLDER] [--out FOLDER] [--resume] [--publish]
 
 train   RandomResizedCrop 224, flip, normalise; boxes and flips are those that Millrace draws, given to every peer that takes them
 infer   resize 256, centre crop 224, normalise
 
 Each peer is a process of its own, set as its documentation advises and pinned to one core, then another pinned to two; Millrace's client
-and daemon share these cores. Rounds go round robin. A pass begins with nothing read ahead and ends with the last batch; every photograph
-comes as often as every other. Results: results.json, results.md and results.svg in --out.
+and daemon share these cores. Rounds go round robin. A pass begins with nothing read ahead and ends with the last batch; all passes, of
+whoever, are of the same images, in whole batches of which each core can have as many as the others. Before them each peer is warmed up
+until its passes get no faster. Results: results.json, results.md and results.svg in --out.
 """
 
 from __future__ import annotations
@@ -29,20 +30,22 @@ import numpy as np
 
 from draw import prepare
 from drive import Failed, Worker
+from figures import settled
 from plot import draw_plot
 from processes import PeakMemory
 from report import Results, published, write_markdown
 from roster import ROSTER, Entry, why_missing
-from work import RECIPES, Work, read_work
+from work import RECIPES, Work, pass_images, read_work
 
 PIXELS = 64  # photographs whose pixels are compared
+LONGEST_WARM_UP = 10  # passes
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="peers, with commas between: " + ", ".join(entry.name for entry in ROSTER))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.9, help="about so long is a pass")
+    parser.add_argument("--batches", type=int, default=20, help="of 64 images in a pass, made up to a multiple of the cores")
     parser.add_argument("--cores", default="1,2", help="how many, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--out", type=Path, default=Path("build/bench-peers"), help="where results and the copies of the photographs go")
@@ -81,7 +84,6 @@ class Bench:
         self._given, self._work_file, self._results = given, work_file, results
         self._work: Work = read_work(work_file)
         self._workers: dict[tuple[str, int], Worker] = {}
-        self._counts: dict[tuple[str, int, str], int] = {}
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -117,16 +119,18 @@ class Bench:
             self._workers.pop(key).close(0)
 
     def warm_up(self) -> None:
-        """Also finds how many images fill a pass. Millrace's is all files."""
         for (name, cores), worker in list(self._workers.items()):
-            for recipe in RECIPES:
-                if (name, cores) not in self._workers:
-                    break
-                with self._surviving(name):
-                    last = worker.ask("timed", recipe=recipe, number=0, count=self._work.distinct)["passes"][-1]
-                    rate = last["images"] / last["seconds"]
-                    self._counts[name, cores, recipe] = self._work.whole_rounds(rate * self._given.seconds)
+            with self._surviving(name):
+                for recipe in RECIPES:
+                    self._warm_up(worker, f"{name}, {cores} cores, {recipe}", recipe)
         self.say("warm")
+
+    def _warm_up(self, worker: Worker, who: str, recipe: str) -> None:
+        rates: list[float] = []
+        while not settled(rates) and len(rates) < LONGEST_WARM_UP:
+            last = worker.ask("warm_up", recipe=recipe)["passes"][-1]
+            rates.append(last["images"] / last["seconds"])
+        self.say(f"{who}: {'warm' if settled(rates) else 'not settled'} after {len(rates)} passes")
 
     def round(self, number: int) -> None:
         for cores in sorted({cores for _, cores in self._workers}):
@@ -135,8 +139,7 @@ class Bench:
                     if own != cores or self._results.has(number, name, cores, recipe):
                         continue
                     with self._surviving(name):
-                        count = self._counts[name, cores, recipe]
-                        for found in worker.ask("timed", recipe=recipe, number=number, count=count)["passes"]:
+                        for found in worker.ask("timed", recipe=recipe, number=number, count=len(self._work.files))["passes"]:
                             self._results.add(number, name, cores, recipe, found)
         self.say(f"round {number + 1} of {self._given.rounds} done")
 
@@ -144,7 +147,7 @@ class Bench:
         """In passes of their own: looking at it costs time."""
         for (name, cores), worker in list(self._workers.items()):
             with self._surviving(name), PeakMemory(worker.pid) as peak:
-                worker.ask("timed", recipe="train", number=0, count=self._counts[name, cores, "train"])
+                worker.ask("timed", recipe="train", number=0, count=len(self._work.files))
             self._results.memory[name, cores] = peak.bytes
         self.say("memory done")
 
@@ -184,7 +187,7 @@ def processor() -> str:
     return f"{known.get('model name', 'unknown processor')}, model {known.get('model', '?')}"
 
 
-def conditions(given: argparse.Namespace) -> dict[str, Any]:
+def conditions(given: argparse.Namespace, images: int) -> dict[str, Any]:
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -192,7 +195,7 @@ def conditions(given: argparse.Namespace) -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "load": [round(value, 1) for value in os.getloadavg()],
         "rounds": given.rounds,
-        "seconds": given.seconds,
+        "images": images,
     }
 
 
@@ -201,8 +204,9 @@ def main() -> None:
     entries = chosen(given.only)
     given.out.mkdir(parents=True, exist_ok=True)
     given.out = given.out.resolve()
-    work_file = prepare(photographs(given), given.out)
-    results = Results(given.out / "passes.jsonl", conditions(given), resume=given.resume)
+    images = pass_images(given.batches, [len(cores) for cores in core_sets(given.cores)])
+    work_file = prepare(photographs(given), given.out, images)
+    results = Results(given.out / "passes.jsonl", conditions(given, images), resume=given.resume)
     bench = Bench(given, work_file, results)
     try:
         bench.start(entries)

@@ -1,4 +1,4 @@
-"""The work: copies of the photographs, so that the first touch of all lasts, and the boxes and flips that Millrace draws for them."""
+"""The work: as many copies of the photographs as a pass has images, and the boxes and flips that Millrace draws for them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from PIL import Image
 
 from work import BATCH, SIDE
 
-COPIES = 8
 EPOCHS = 3
 _JPEG = b"\xff\xd8\xff"
 
 
-def prepare(source: Path, place: Path) -> Path:
-    """Returns the file to give to the workers; makes it and the copies unless they are there."""
-    photographs = [path for path in sorted(source.rglob("*")) if path.is_file() and _starts_with(path, _JPEG)]
+def prepare(source: Path, place: Path, images: int) -> Path:
+    """Returns the file to give to the workers; makes it and ``images`` copies unless they are there.
+
+    Photographs take turns; of more than ``images`` the first ones are taken.
+    """
+    photographs = [path for path in sorted(source.rglob("*")) if path.is_file() and _starts_with(path, _JPEG)][:images]
     if not photographs:
         raise SystemExit(f"no JPEG files in {source}")
     taken = [[path.name, path.stat().st_size] for path in photographs]
-    description = {"source": str(source), "photographs": taken, "copies": COPIES, "epochs": EPOCHS}
+    description = {"source": str(source), "photographs": taken, "images": images, "epochs": EPOCHS}
     made = place / "work.json"
     if made.exists() and json.loads(made.read_text())["description"] == description:
         return made
     folder, warm = place / "photographs", place / "warm"
-    for target, copies in ((folder, COPIES), (warm, 1)):
-        _copy(photographs, target, copies)
+    for target, count in ((folder, images), (warm, len(photographs))):
+        _copy(photographs, target, count)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     sizes = [_size(path) for path in files]
     work: dict[str, Any] = {"description": description, "folder": str(folder), "warm_folder": str(warm), "distinct": len(photographs)}
@@ -43,12 +45,12 @@ def _starts_with(path: Path, magic: bytes) -> bool:
         return file.read(len(magic)) == magic
 
 
-def _copy(photographs: list[Path], target: Path, copies: int) -> None:
+def _copy(photographs: list[Path], target: Path, count: int) -> None:
     shutil.rmtree(target, ignore_errors=True)
     (target / "class").mkdir(parents=True)
-    for copy in range(copies):
-        for number, path in enumerate(photographs):
-            shutil.copyfile(path, target / "class" / f"{copy:02d}_{number:04d}_{path.name}")
+    for number in range(count):
+        path = photographs[number % len(photographs)]
+        shutil.copyfile(path, target / "class" / f"{number:05d}_{path.name}")
 
 
 def _size(path: Path) -> tuple[int, int]:

@@ -22,7 +22,7 @@ def draw_plot(summary: dict[str, Any]) -> str:
             parts += panel
     known = summary["conditions"]
     parts.append(_text(12, y + 8, f"{known['processor']}, {known['cores']} cores, {known['date']}; medians of {known['rounds']} rounds, "
-                       "whiskers: range; * antialiases; dark: one core, light: two", 11, "#555"))  # fmt: skip
+                       "whiskers: range; * antialiases, + box filter; dark: one core, light: two", 11, "#555"))  # fmt: skip
     frame = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y + 22}" font-family="sans-serif">'
     return "\n".join([frame, f'<rect width="{_WIDTH}" height="{y + 22}" fill="white"/>', *parts, "</svg>"]) + "\n"
 
@@ -35,7 +35,7 @@ def _panel(recipe: str, rows: list[dict[str, Any]], y: int) -> tuple[list[str], 
     y += 14
     for row in sorted(rows, key=lambda row: -((rates[id(row)][1] or rates[id(row)][2] or {"median": 0})["median"])):
         colours = _OURS if row["peer"].startswith("millrace") else _COLOURS
-        title = row["title"] + (" *" if row["antialias"] == "yes" else "")
+        title = row["title"] + {"yes": " *", "box": " +"}.get(row["antialias"], "")
         parts.append(_text(_LEFT - 8, y + _BAR + 4, title, 11, "#000", anchor="end"))
         for cores in (1, 2):
             rate = rates[id(row)][cores]

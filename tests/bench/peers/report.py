@@ -11,11 +11,16 @@ from roster import ROSTER
 from work import RECIPES
 
 _TITLES = {entry.name: entry.title for entry in ROSTER}
+# What a peer's ``antialias`` says, and what its figures stand under. Those without a filter for shrinking are in the tables of rates alone.
+BASELINES = {
+    "yes": "Beside the fastest that antialiases as Millrace does",
+    "box": "Beside the fastest box filter, which does less for each pixel",
+}
 _ROWS = {"": "", "first": ", first touch", "indexed": ", with index"}
 
 
 class Results:
-    """Appends each pass to a file, so that an interrupted run can go on."""
+    """Appends each pass to a file, so that an interrupted run can go on. All passes are of ``conditions["images"]`` images."""
 
     def __init__(self, file: Path, conditions: dict[str, Any], *, resume: bool) -> None:
         self._file = file
@@ -26,16 +31,21 @@ class Results:
         self.memory: dict[tuple[str, int], int] = {}
         self.differences: dict[tuple[str, str, str], tuple[float, float]] = {}
         if resume and file.exists():
-            self.passes = [json.loads(line) for line in file.read_text().splitlines()]
+            self.passes = [self._comparable(json.loads(line)) for line in file.read_text().splitlines()]
         else:
             file.write_text("")
+
+    def _comparable(self, found: dict[str, Any]) -> dict[str, Any]:
+        if found["images"] != self.conditions["images"]:
+            raise ValueError(f"{found['peer']}: a pass of {found['images']} images, where this run's are of {self.conditions['images']}")
+        return found
 
     def has(self, number: int, name: str, cores: int, recipe: str) -> bool:
         wanted = {"round": number, "peer": name, "cores": cores, "recipe": recipe}
         return any(wanted.items() <= found.items() for found in self.passes)
 
     def add(self, number: int, name: str, cores: int, recipe: str, found: dict[str, Any]) -> None:
-        self.passes.append({"round": number, "peer": name, "cores": cores, "recipe": recipe, **found})
+        self.passes.append(self._comparable({"round": number, "peer": name, "cores": cores, "recipe": recipe, **found}))
         with self._file.open("a") as file:
             file.write(json.dumps(self.passes[-1]) + "\n")
 
@@ -54,7 +64,7 @@ class Results:
     def summary(self) -> dict[str, Any]:
         cores = sorted({p["cores"] for p in self.passes})
         rows = [self._row(name, row, recipe, cores) for recipe in RECIPES for name, row in self._keys(recipe)]
-        figures = [figure for count in cores for figure in self._figures(count)]
+        figures = [figure for filtered in BASELINES for count in cores for figure in self._figures(count, filtered)]
         return {"conditions": self.conditions, "rows": rows, "figures": figures, "peers": self.about, "failures": self.failures}
 
     def _row(self, name: str, row: str, recipe: str, cores: list[int]) -> dict[str, Any]:
@@ -73,16 +83,16 @@ class Results:
         made["difference"] = {"mean": difference[0], "max": difference[1]} if difference else None
         return made
 
-    def _baseline(self, recipe: str, cores: int) -> str | None:
-        """Of those that antialias and are not Millrace, the fastest."""
+    def _baseline(self, recipe: str, cores: int, filtered: str) -> str | None:
+        """Of those that filter so and are not Millrace, the fastest."""
         medians = {}
         for name, row in self._keys(recipe):
             rate = spread(self._rates(name, row, recipe, cores).values())
-            if rate and not name.startswith("millrace") and self.about[name]["antialias"] == "yes":
+            if rate and not name.startswith("millrace") and self.about[name]["antialias"] == filtered:
                 medians[name] = rate.median
         return best(medians)
 
-    def _figures(self, cores: int) -> list[dict[str, Any]]:
+    def _figures(self, cores: int, filtered: str) -> list[dict[str, Any]]:
         found = []
         for figure, recipe, row in (
             ("peers.train.first", "train", "first"),
@@ -90,14 +100,14 @@ class Results:
             ("peers.infer", "infer", "first"),
             ("peers.infer.indexed", "infer", "indexed"),
         ):
-            baseline = self._baseline(recipe, cores)
+            baseline = self._baseline(recipe, cores, filtered)
+            least, aim = AIMS.get(figure, (None, None))
             for name in ("millrace", "millrace_fast"):
                 ours = self._rates(name, row, recipe, cores) if name not in self.failures else {}
                 ratio = ratio_in_rounds(ours, self._rates(baseline, "", recipe, cores)) if baseline else None
                 if ratio and baseline:
-                    aims = AIMS.get(figure)
-                    item = {"figure": figure, "fidelity": "fast" if name.endswith("fast") else "exact", "cores": cores}
-                    found.append({**item, "against": _TITLES[baseline], "ratio": vars(ratio), "at_least": aims[0] if aims else None})
+                    item = {"figure": figure, "fidelity": "fast" if name.endswith("fast") else "exact", "cores": cores, "filter": filtered}
+                    found.append({**item, "against": _TITLES[baseline], "ratio": vars(ratio), "at_least": least, "aim": aim})
         return found
 
 
@@ -111,7 +121,8 @@ def published(page: str, markdown: str) -> str:
 
 
 def write_markdown(summary: dict[str, Any]) -> str:
-    parts = [_conditions(summary["conditions"]), _figures(summary["figures"])]
+    parts = [_conditions(summary["conditions"])]
+    parts += [_figures(title, [item for item in summary["figures"] if item["filter"] == kind]) for kind, title in BASELINES.items()]
     parts += [_table(recipe, [row for row in summary["rows"] if row["recipe"] == recipe]) for recipe in RECIPES]
     parts += [_peers(summary["peers"]), _failures(summary["failures"])]
     return "\n".join(part for part in parts if part)
@@ -121,18 +132,22 @@ def _conditions(known: dict[str, Any]) -> str:
     load = "/".join(map(str, known["load"]))
     return (
         f"{known['processor']}, {known['cores']} cores, {known['date']}, Python {known['python']}, load at the start {load}; "
-        f"medians of {known['rounds']} rounds, passes of about {known['seconds']} s\n"
+        f"medians of {known['rounds']} rounds, passes of {known['images']:,} images\n"
     )
 
 
-def _figures(figures: list[dict[str, Any]]) -> str:
-    lines = ["| figure | fidelity | cores | median (range) | at least | against |", "|---|---|---|---|---|---|"]
+def _figures(title: str, figures: list[dict[str, Any]]) -> str:
+    lines = [f"{title}:", "", "| figure | fidelity | cores | median (range) | at least | aim | against |", "|---|---|---|---|---|---|---|"]
     for item in figures:
-        ratio, least = item["ratio"], item["at_least"]
-        verdict = "" if least is None else f"{least}" + ("" if ratio["median"] >= least else ", **missed**")
+        ratio = item["ratio"]
         shown = f"{ratio['median']:.2f}x ({ratio['low']:.2f} - {ratio['high']:.2f})"
-        lines.append(f"| `{item['figure']}` | {item['fidelity']} | {item['cores']} | {shown} | {verdict} | {item['against']} |")
+        verdicts = f"{_verdict(ratio['median'], item['at_least'])} | {_verdict(ratio['median'], item['aim'])}"
+        lines.append(f"| `{item['figure']}` | {item['fidelity']} | {item['cores']} | {shown} | {verdicts} | {item['against']} |")
     return "\n".join([*lines, ""]) if figures else ""
+
+
+def _verdict(median: float, wanted: float | None) -> str:
+    return "" if wanted is None else f"{wanted}" + ("" if median >= wanted else ", **missed**")
 
 
 def _rate(row: dict[str, Any], cores: int) -> str:

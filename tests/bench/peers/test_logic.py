@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 
 from drive import Failed, Worker
-from figures import Spread, best, ratio_in_rounds, spread
+from figures import Spread, best, ratio_in_rounds, settled, spread
 from plot import draw_plot
 from processes import parse_pss, parse_stat, processor_seconds, proportional_set_size, tree
 from report import Results, published, write_markdown
 from roster import Entry
-from work import Sample, Work, batches, centre, read_work, resized
+from work import BATCH, Sample, Work, batches, centre, pass_images, read_work, resized
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,22 @@ def some_work(copies: int = 3, distinct: int = 2) -> Work:
     return Work("all", "warm", distinct, tuple(sample.path for sample in samples), (samples, samples[::-1]))
 
 
-@pytest.mark.parametrize(("images", "expected"), [(0.1, 2), (2, 2), (2.5, 2), (3.5, 4), (4.9, 4), (100, 6)])
-def test_a_pass_takes_each_photograph_equally_often(images: float, expected: int) -> None:
-    assert some_work().whole_rounds(images) == expected
+@pytest.mark.parametrize(
+    ("wanted", "cores", "expected"), [(20, [1, 2], 20), (19, [1, 2], 20), (1, [2], 2), (20, [1], 20), (20, [2, 3], 24), (0, [1], 1)]
+)
+def test_a_pass_is_whole_batches_of_which_every_core_gets_as_many(wanted: int, cores: list[int], expected: int) -> None:
+    images = pass_images(wanted, cores)
+
+    assert images == expected * BATCH
+    assert all(images % (count * BATCH) == 0 for count in cores)
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [([], False), ([100.0, 100.0], False), ([1.0, 100.0, 104.0], True), ([1.0, 50.0, 100.0], False), ([90.0, 100.0, 80.0], True)],
+)
+def test_a_peer_is_warm_when_its_passes_get_no_faster(rates: list[float], expected: bool) -> None:
+    assert settled(rates) == expected
 
 
 def test_epochs_repeat() -> None:
@@ -103,29 +116,46 @@ def test_this_process_uses_processor_and_memory() -> None:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    conditions = {"processor": "<P>", "cores": 2, "python": "3", "date": "2000-01-01", "load": [0, 0, 0], "rounds": 2, "seconds": 1}
+    conditions = {"processor": "<P>", "cores": 2, "python": "3", "date": "2000-01-01", "load": [0, 0, 0], "rounds": 2, "images": 600}
     made = Results(tmp_path / "passes.jsonl", conditions, resume=False)
     about = {"antialias": "yes", "output": "float32 NCHW", "versions": "1", "tuned": "well"}
-    made.about = {"millrace": about, "pillow": about, "opencv": {**about, "antialias": "no"}}
+    made.about = {"millrace": about, "pillow": about, "opencv": {**about, "antialias": "no"}, "opencv_area": {**about, "antialias": "box"}}
+    rates = {("millrace", "first"): 300, ("millrace", "indexed"): 600, ("pillow", ""): 100, ("opencv", ""): 200, ("opencv_area", ""): 150}
     for number in range(2):
-        for peer, row, rate in (("millrace", "first", 300), ("millrace", "indexed", 600), ("pillow", "", 100), ("opencv", "", 200)):
-            made.add(number, peer, 1, "train", {"row": row, "images": rate, "seconds": 1.0, "cpu": 0.5, "note": ""})
+        for (peer, row), rate in rates.items():
+            made.add(number, peer, 1, "train", {"row": row, "images": 600, "seconds": 600 / rate, "cpu": 0.5, "note": ""})
     return made
 
 
-def test_the_baseline_is_the_fastest_that_antialiases(results: Results) -> None:
-    figures = {item["figure"]: item for item in results.summary()["figures"]}
+@pytest.mark.parametrize(("filtered", "against", "first", "indexed"), [("yes", "Pillow", 3.0, 6.0), ("box", "OpenCV, area", 2.0, 4.0)])
+def test_baselines_are_the_fastest_that_antialiases_and_the_fastest_box_filter(
+    results: Results, filtered: str, against: str, first: float, indexed: float
+) -> None:
+    figures = {item["figure"]: item for item in results.summary()["figures"] if item["filter"] == filtered}
 
-    assert figures["peers.train.first"]["against"] == "Pillow"
-    assert figures["peers.train.first"]["ratio"]["median"] == 3.0
-    assert figures["peers.train.indexed"]["ratio"]["median"] == 6.0
+    assert {item["against"] for item in figures.values()} == {against}
+    assert figures["peers.train.first"]["ratio"]["median"] == pytest.approx(first)
+    assert figures["peers.train.indexed"]["ratio"]["median"] == pytest.approx(indexed)
 
 
-def test_a_figure_that_is_missed_says_so(results: Results) -> None:
-    text = write_markdown(results.summary())
+def test_a_figure_that_is_missed_says_so_beside_either_baseline(results: Results) -> None:
+    beside, box = write_markdown(results.summary()).split("Beside the fastest box filter")
 
-    assert "| `peers.train.first` | exact | 1 | 3.00x (3.00 - 3.00) | 3.2, **missed** | Pillow |" in text
-    assert "| `peers.train.indexed` | exact | 1 | 6.00x (6.00 - 6.00) | 4.3 | Pillow |" in text
+    assert "| `peers.train.first` | exact | 1 | 3.00x (3.00 - 3.00) | 3.2, **missed** | 4.0, **missed** | Pillow |" in beside
+    assert "| `peers.train.indexed` | exact | 1 | 6.00x (6.00 - 6.00) | 4.3 | 7.0, **missed** | Pillow |" in beside
+    assert "| `peers.train.first` | exact | 1 | 2.00x (2.00 - 2.00) | 3.2, **missed** | 4.0, **missed** | OpenCV, area |" in box
+
+
+def test_a_pass_of_another_length_is_refused(results: Results) -> None:
+    with pytest.raises(ValueError, match="pillow: a pass of 300 images, where this run's are of 600"):
+        results.add(2, "pillow", 1, "train", {"row": "", "images": 300, "seconds": 1.0, "cpu": 0.5, "note": ""})
+
+    assert not results.has(2, "pillow", 1, "train")
+
+
+def test_a_run_of_other_passes_is_not_gone_on_with(results: Results, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a pass of 600 images, where this run's are of 1280"):
+        Results(tmp_path / "passes.jsonl", {**results.conditions, "images": 1280}, resume=True)
 
 
 def test_a_peer_that_failed_is_named_with_the_reason_and_has_no_row(results: Results) -> None:
@@ -155,7 +185,7 @@ def test_a_page_shows_the_run_that_was_published_last() -> None:
 def test_the_plot_is_well_formed(results: Results) -> None:
     bars = ElementTree.fromstring(draw_plot(results.summary())).findall("{http://www.w3.org/2000/svg}rect")
 
-    assert len(bars) == 1 + 4  # the ground and a bar a row
+    assert len(bars) == 1 + 5  # the ground and a bar a row
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Work:
-    """The files in their order, and for each epoch the boxes and flips that Millrace drew. ``epochs[e][i]`` belongs to ``files[i]``."""
+    """The files of a pass in their order, and for each epoch the boxes and flips that Millrace drew.
+
+    ``epochs[e][i]`` belongs to ``files[i]``. ``distinct``: so many first ones are different photographs; the others are copies of them.
+    """
 
     folder: str
     warm_folder: str
@@ -51,9 +55,14 @@ class Work:
     def samples(self, epoch: int, count: int) -> Sequence[Sample]:
         return self.epochs[epoch % len(self.epochs)][:count]
 
-    def whole_rounds(self, images: float) -> int:
-        """About so many: every photograph as often as every other, each once at least, and no more than there are."""
-        return min(max(1, round(images / self.distinct)) * self.distinct, len(self.files))
+
+def pass_images(wanted: int, cores: Iterable[int]) -> int:
+    """The images of every pass, of whoever: ``wanted`` batches, made up so that each of the cores gets as many whole ones as the others.
+
+    Peers that make whole batches in each worker then can be as many times as fast as they have cores, like one that divides a batch.
+    """
+    share = math.lcm(1, *cores)
+    return max(1, math.ceil(wanted / share)) * share * BATCH
 
 
 def batches(samples: Sequence[Sample], size: int = BATCH) -> list[Sequence[Sample]]:

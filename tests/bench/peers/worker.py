@@ -13,6 +13,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,17 @@ def answer(stream: Any, what: dict[str, Any]) -> None:
 
 
 def timed(peer: Any, recipe: str, number: int, count: int) -> dict[str, Any]:
-    """Each pass from nothing to the last batch."""
+    return {"passes": timed_passes(peer.passes(recipe, number, count))}
+
+
+def warm_up(peer: Any, recipe: str) -> dict[str, Any]:
+    return {"passes": timed_passes(peer.warm_up(recipe))}
+
+
+def timed_passes(passes: Iterator[Any]) -> list[dict[str, Any]]:
+    """Each from nothing to the last batch."""
     found = []
-    for made in peer.passes(recipe, number, count):
+    for made in passes:
         gc.collect()  # not in the middle, and nothing of the pass before is left
         cpu, began, images = processor_seconds(os.getpid()), time.monotonic(), 0
         for batch in made.run():
@@ -64,7 +73,7 @@ def timed(peer: Any, recipe: str, number: int, count: int) -> dict[str, Any]:
         if images != made.images:
             raise ValueError(f"{images} images came of {made.images}")
         found.append({"row": made.row, "images": images, "seconds": seconds, "cpu": cpu, "note": made.note()})
-    return {"passes": found}
+    return found
 
 
 def pixels(peer: Any, folder: str, count: int) -> dict[str, Any]:
@@ -88,7 +97,7 @@ def pixels(peer: Any, folder: str, count: int) -> dict[str, Any]:
     return {"rows": sorted(set(rows))}
 
 
-ACTIONS = {"timed": timed, "pixels": pixels}
+ACTIONS = {"warm_up": warm_up, "timed": timed, "pixels": pixels}
 
 if __name__ == "__main__":
     main()

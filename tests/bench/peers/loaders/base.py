@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from work import MEAN, SIDE, STD, Sample, Work, batches
+from work import BATCH, MEAN, SIDE, STD, Sample, Work, batches
+
+WARM_UP = 6 * BATCH
 
 
 class Pass(NamedTuple):
@@ -48,6 +50,11 @@ class Peer(ABC):
 
     def passes(self, recipe: str, number: int, count: int) -> Iterator[Pass]:
         yield Pass("", count, self.epoch(recipe, self.work.samples(number, count)))
+
+    def warm_up(self, recipe: str) -> Iterator[Pass]:
+        """Passes that nobody reports; a part of a timed one does."""
+        samples = self.work.samples(0, WARM_UP)
+        yield Pass("", len(samples), self.epoch(recipe, samples))
 
     def array(self, batch: Any) -> Any:
         """The batch as a NumPy array, N x 3 x 224 x 224; no copy if that can be avoided."""

@@ -58,6 +58,10 @@ class Loader(Peer):
             loader.close()
             self.close()
 
+    def warm_up(self, recipe: str) -> Iterator[Pass]:
+        """Whole passes, for a daemon that has not seen the files makes all of them."""
+        return self.passes(recipe, 0, len(self.work.files))
+
     def _loader(self, folder: str, recipe: str) -> Any:
         assert self._daemon is not None
         return millrace.numpy.Loader(folder, RECIPES[recipe], batch_size=BATCH, fidelity=self.fidelity, address=self._daemon.address)

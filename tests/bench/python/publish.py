@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Puts a run's figures into the tables of the documents, with their aims, met or missed. config/setup.sh bench --publish calls it.
+
+publish.py RESULTS        a folder that has service.jsonl, resample.jsonl (lines of JSON, the machine first), python.json and kernels.json
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).resolve().parents[3]
+
+# What a figure has to be: (of what, at least or at most, bound).
+AIMS = {
+    "handover.p50": ("value", "most", 80),
+    "handover.p99": ("value", "most", 400),
+    "handover.x10.p50": ("value", "most", 80),
+    "service.efficiency.1": ("ratio", "least", 0.95),
+    "service.efficiency.2": ("ratio", "least", 0.95),
+    "daemon.scaling": ("ratio", "least", 1.9),
+    "daemon.rss": ("value", "most", 150),
+    "daemon.rss.growth": ("ratio", "most", 1.05),
+    "jpeg.entropy": ("ratio", "least", 2.3),
+    "jpeg.entropy.indexed": ("ratio", "least", 2.4),
+    "jpeg.decode.exact": ("ratio", "least", 1.9),
+    "train.exact.first": ("ratio", "least", 1.9),
+    "train.fast.first": ("ratio", "least", 2.1),
+    "train.fast.indexed": ("ratio", "least", 2.7),
+    "train.exact.recording": ("ratio", "least", 0.97),
+    "resample.exact": ("ratio", "least", 3),
+    "resample.fast": ("ratio", "least", 4),
+    "client.p50_us": ("value", "most", 150),
+    "throughput.ratio": ("value", "least", 0.93),
+}
+
+# Which figures stand in which table; by how their names begin.
+TABLES = {
+    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.", "service.", "daemon.")),
+    "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "steady.")),
+    "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "resample.")),
+}
+KERNELS = TOP / "kernels/cpu/README.md"
+KERNEL_COLUMNS = ("scalar", "avx2", "avx512", "reference")
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def verdict(figure: dict[str, Any]) -> str:
+    """Its aim, and whether it is missed."""
+    if figure["name"] not in AIMS:
+        return ""
+    what, side, bound = AIMS[figure["name"]]
+    is_met = figure[what] >= bound if side == "least" else figure[what] <= bound
+    unit = " x" if what == "ratio" else f" {figure['unit']}".rstrip()
+    return f"at {side} {bound}{unit}" + ("" if is_met else ", **missed**")
+
+
+def table(figures: Iterable[dict[str, Any]]) -> str:
+    lines = ["| figure | value | beside | ratio | aim |", "|---|---|---|---|---|"]
+    for figure in figures:
+        beside = figure.get("baseline")
+        other = f"{beside['name']} {number(beside['value'])}" if beside else figure.get("note", "")
+        ratio = f"{figure['ratio']:.3g} x" if "ratio" in figure else ""
+        lines.append(
+            f"| `{figure['name']}` | {number(figure['value'])} {figure['unit']}".rstrip() + f" | {other} | {ratio} | {verdict(figure)} |"
+        )
+    return "\n".join(lines)
+
+
+def kernels_table(results: dict[str, Any]) -> str:
+    """A row for each work of millrace_bench_kernels, a column for each instruction set: microseconds of processor time."""
+    rows: dict[str, dict[str, str]] = {}
+    for found in results["benchmarks"]:
+        work, _, column = found["name"].rpartition("/")
+        rows.setdefault(work, {})[column] = number(found["cpu_time"])
+    lines = [f"| us | {' | '.join(KERNEL_COLUMNS)} |", "|---" * (len(KERNEL_COLUMNS) + 1) + "|"]
+    lines += [f"| {work} | {' | '.join(row.get(column, '') for column in KERNEL_COLUMNS)} |" for work, row in rows.items()]
+    return "\n".join(lines)
+
+
+def published(page: str, name: str, text: str) -> str:
+    """The page with ``text`` between the table's marks, in the place of what is there."""
+    begin, end = f"<!-- {name}: written by config/setup.sh bench --publish from here -->", f"<!-- {name}: to here -->"
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def of_python(results: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """bench.py's results as figures; what a list holds is its last value beside its first."""
+    figures = []
+    for group, values in results.items():
+        for name, value in values.items():
+            last, first = (value[-1], value[0]) if isinstance(value, list) else (value, None)
+            figure: dict[str, Any] = {"name": f"{group}.{name}", "value": last, "unit": ""}
+            figures.append(figure if first is None else {**figure, "baseline": {"name": "after a tenth", "value": first}})
+    return figures
+
+
+def main() -> None:
+    results = Path(sys.argv[1])
+    machine, *figures = (json.loads(line) for line in (results / "service.jsonl").read_text().splitlines())
+    figures += [json.loads(line) for line in (results / "resample.jsonl").read_text().splitlines()[1:]]
+    figures += of_python(json.loads((results / "python.json").read_text()))
+    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
+    today = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
+    about = (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['compiler']}, gRPC {machine['grpc']}, {today}, load at the end {load}:"
+    )
+    for name, (page, beginnings) in TABLES.items():
+        chosen = [figure for figure in figures if figure["name"].startswith(beginnings)]
+        page.write_text(published(page.read_text(), name, f"{about}\n\n{table(chosen)}"))
+    kernels = kernels_table(json.loads((results / "kernels.json").read_text()))
+    KERNELS.write_text(published(KERNELS.read_text(), "kernels", f"{about}\n\n{kernels}"))
+
+
+if __name__ == "__main__":
+    main()
