@@ -88,6 +88,7 @@ bench_publish() {
   [ -d "${MILLRACE_TEST_DATA:-/nowhere}/photos" ] || die "bench --publish needs photographs: MILLRACE_TEST_DATA/photos"
   mkdir -p "$results"
   say "measuring for three quarters of an hour: leave the machine alone"
+  cut -d ' ' -f 1-3 /proc/loadavg >"$results/load.txt"
   "$top/build/release/bin/millrace_bench" --json >"$results/service.jsonl"
   "$top/build/release/bin/millrace_bench_kernels" --benchmark_format=json >"$results/kernels.json"
   "$(python_of venv-peers-simd)" "$top/tests/bench/python/resample.py" --json >"$results/resample.jsonl"

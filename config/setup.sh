@@ -43,7 +43,8 @@ usage: $me COMMAND [ARGUMENTS]
   bench --publish   all of these, with the photographs in MILLRACE_TEST_DATA, and the results into the plot of tests/bench/README.md and the tables
                     there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
-                    configure and compile into build/P; without targets the daemon and the command line. With P = cuda the CUDA
+                    configure and compile into build/P; without targets what cmake --install installs: the daemon, the command line and
+                    libmillrace. With P = cuda the CUDA
                     kernels are compiled too, and without targets nothing else
   deps [--dry-run] [--cuda] [build|test|check|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'.
@@ -220,7 +221,7 @@ build() {
     configure "$preset"
     compile "$preset" "$@"
   else
-    build_programs "$preset" bin/millraced bin/millrace
+    build_programs "$preset" bin/millraced bin/millrace libmillrace
   fi
 }
 
@@ -235,7 +236,7 @@ demo() {
     folder=$(cd "$folder" && pwd)
   fi
   deps build
-  build_programs release bin/millraced bin/millrace bin/millrace_make_pictures
+  build_programs release bin/millraced bin/millrace libmillrace bin/millrace_make_pictures
   if [ -z "$folder" ]; then
     folder=$top/build/demo-pictures
     say "making pictures in build/demo-pictures"

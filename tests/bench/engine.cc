@@ -107,7 +107,7 @@ std::vector<Photo> load(const std::string& folder, const Report& report) {
               .rounds = 1,
               .baseline = {},
               .note = "of " + std::to_string(photos.size() + static_cast<std::size_t>(others)) +
-                      "; the others are not for our decoder, and no figure of it has them"});
+                      " in the folder; those that our decoder refuses are left out"});
   if (photos.empty()) broken("no JPEG file in " + folder + " is for our decoder");
   return photos;
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SUPPORT = HERE.parent / "support"
 sys.path.insert(0, str(SUPPORT))
-from skips import skip_all  # noqa: E402
+from skips import skip_all
 
 if __name__ == "__main__":
     if importlib.util.find_spec("pytest") is None:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# `cmake --install` gives a libmillrace that others can build with: through find_package(Millrace) and through pkg-config, from a folder
+# `cmake --install` gives a daemon with settings and a systemd unit that name what is installed, and a libmillrace that others can build with: through find_package(Millrace) and through pkg-config, from a folder
 # that knows nothing of this tree, with headers that need only the standard library.
 #
 #   install_test.sh BUILD_FOLDER SOURCE_FOLDER CXX
@@ -15,7 +15,18 @@ fail() {
   exit 1
 }
 
-cmake --install "$build" --component client --prefix "$folder/usr" > "$folder/install.log"
+# The daemon alone: its settings are read where they lie, and the unit starts what is there.
+cmake --install "$build" --component daemon --prefix "$folder/alone" > "$folder/install.log"
+"$folder/alone/bin/millraced" --config "$folder/alone/etc/millrace/millrace.toml" --check-config > "$folder/settings" ||
+  fail "the installed settings are not taken"
+grep -q "^\[lanes\]" "$folder/settings" || { cat "$folder/settings" >&2; fail "--check-config prints no settings"; }
+grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/systemd/system/millraced.service" ||
+  fail "the unit does not start millraced with its settings"
+[ ! -e "$folder/alone/include" ] || fail "the daemon's component brings headers"
+
+# Everything, as the README says.
+cmake --install "$build" --prefix "$folder/usr" > "$folder/install.log"
+[ -x "$folder/usr/bin/millraced" ] && [ -x "$folder/usr/bin/millrace" ] || fail "the programs are not installed"
 headers=$folder/usr/include/millrace
 if grep -rnE '#include [<"](proto|client|daemon|google|grpc|boost)' "$headers"; then
   fail "an installed header includes what is not installed"

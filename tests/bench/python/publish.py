@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Puts a run's figures into the tables of the documents, with their aims, met or missed. config/setup.sh bench --publish calls it.
 
-publish.py RESULTS        a folder that has service.jsonl, resample.jsonl (lines of JSON, the machine first), python.json and kernels.json
+publish.py RESULTS        a folder that has service.jsonl, resample.jsonl (lines of JSON, the machine first), python.json, kernels.json,
+                              and load.txt, the machine's load before it was measured
 """
 
 from __future__ import annotations
 
 import datetime
 import json
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -109,10 +109,10 @@ def main() -> None:
     machine, *figures = (json.loads(line) for line in (results / "service.jsonl").read_text().splitlines())
     figures += [json.loads(line) for line in (results / "resample.jsonl").read_text().splitlines()[1:]]
     figures += of_python(json.loads((results / "python.json").read_text()))
-    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
+    load = (results / "load.txt").read_text().strip()
     today = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     about = (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['compiler']}, gRPC {machine['grpc']}, {today}, load at the end {load}:"
+        f"{machine['processor']}, {machine['cores']} cores, g++ {machine['compiler']}, gRPC {machine['grpc']}, {today}, load before {load}:"
     )
     for name, (page, beginnings) in TABLES.items():
         chosen = [figure for figure in figures if figure["name"].startswith(beginnings)]
