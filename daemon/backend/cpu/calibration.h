@@ -54,7 +54,7 @@ struct Calibration {
   std::string source;  // for people: "measured at start in 72 ms", "there is nothing to choose from", ...
 };
 
-// Costs nothing where something was remembered, else some 70 ms. kInvalid: as variants().
+// Costs nothing where something was remembered, else what `source` says. kInvalid: as variants().
 Result<Calibration> calibrate(const CalibrationOptions& options);
 
 }  // namespace millrace
