@@ -22,7 +22,7 @@ Total Test time (real) =   0.02 sec
 The following tests FAILED:
 \t  2 - bad (Failed)
 Errors while running CTest
-Skipped: 1 checks.
+Skipped: 1 check.
     1 x  it  (place)
 config/setup.sh: failed: bad
 """
@@ -66,7 +66,7 @@ class Steps(unittest.TestCase):
         end = said.partition("===== tests again")[2].partition("\n")[2]
         self.assertEqual(status, 0)
         self.assertTrue(end.startswith("50% tests passed, 1 tests failed out of 2\n"), end)
-        self.assertTrue(end.endswith("\n\nSkipped: 1 checks.\n  release:\n    1 x  photographs: none  (unit)\n"), end)
+        self.assertTrue(end.endswith("\n\nSkipped: 1 check.\n  release:\n    1 x  photographs: none  (unit)\n"), end)
         self.assertEqual(end.count("Skipped:"), 1)
 
     def test_the_end_stands_when_no_test_ran_at_all(self):

@@ -66,7 +66,7 @@ def main() -> None:
     titled = [argument.partition("=")[::2] for argument in sys.argv[1:]]
     texts = {title: Path(file).read_text(errors="replace") if Path(file).exists() else "" for title, file in titled}
     total = sum(len(text.splitlines()) for text in texts.values())
-    print(f"Skipped: {total} checks." if total else "Skipped: nothing.")
+    print(f"Skipped: {total} check{'s' if total > 1 else ''}." if total else "Skipped: nothing.")
     for title, text in texts.items():
         if text and len(texts) > 1:
             print(f"  {title}:")
