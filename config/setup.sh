@@ -26,8 +26,8 @@ usage: $me COMMAND [ARGUMENTS]
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
                     the training recipe; ends with the throughput and a contact sheet to look at
   test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
-                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden. Ends with a list of the checks
-                    that were skipped, with their reasons, and with the names of the tests that failed.
+                    deps and build, then every test; for example: $me test -L unit, or $me test -LE golden.
+                    Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
                     comparisons and the Python package's tests. --frameworks: also the tests with PyTorch and JAX, whose packages
                     are 3 GB to fetch and 5 GB on the disk
@@ -44,8 +44,7 @@ usage: $me COMMAND [ARGUMENTS]
                     there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets what cmake --install installs: the daemon, the command line and
-                    libmillrace. With P = cuda the CUDA
-                    kernels are compiled too, and without targets nothing else
+                    libmillrace. With P = cuda the CUDA kernels are compiled too, and without targets nothing else
   deps [--dry-run] [--cuda] [build|test|check|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found
