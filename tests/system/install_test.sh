@@ -26,7 +26,9 @@ grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/s
 
 # Everything, as the README says.
 cmake --install "$build" --prefix "$folder/usr" > "$folder/install.log"
-[ -x "$folder/usr/bin/millraced" ] && [ -x "$folder/usr/bin/millrace" ] || fail "the programs are not installed"
+for program in millraced millrace; do
+  [ -x "$folder/usr/bin/$program" ] || fail "$program is not installed"
+done
 headers=$folder/usr/include/millrace
 if grep -rnE '#include [<"](proto|client|daemon|google|grpc|boost)' "$headers"; then
   fail "an installed header includes what is not installed"
