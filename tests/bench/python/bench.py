@@ -186,6 +186,8 @@ def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
             processor.close()
     ratio = statistics.median(shared / each for shared, each in zip(rates["shared"], rates["own"], strict=True))
     return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
+
+
 # ------------------------------------------------------------------------------------------------------------- in_place
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
-
+from millrace._warn import warn
 from millrace.batch import Batch
 
 _TOLD_MOST = 20  # files; then one line that the others are counted
-_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class BadImageWarning(UserWarning):
@@ -35,14 +31,7 @@ class BadImages:
                 continue
             self._told.add(error.path)  # first: warnings may be errors
             if len(self._told) > _TOLD_MOST:
-                _warn(f"more than {_TOLD_MOST} files are bad: the others are counted in loader.bad and listed in loader.batch.errors")
+                others = "the others are counted in loader.bad and listed in loader.batch.errors"
+                warn(f"more than {_TOLD_MOST} files are bad: {others}", BadImageWarning)
                 return
-            _warn(f"{error.source}: {error.message}")
-
-
-def _warn(text: str) -> None:
-    """Of the line outside of this package that runs, which is the loop's."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, BadImageWarning, stacklevel=level)
+            warn(f"{error.source}: {error.message}", BadImageWarning)

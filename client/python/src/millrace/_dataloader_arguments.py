@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
+from millrace._warn import warn
 from millrace.errors import InvalidRequest
 
 
@@ -64,12 +63,4 @@ def check_dataloader_arguments(called: str, given: Mapping[str, Any], defaults: 
             reasons.setdefault(reason, []).append(name)
     if reasons:
         said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
-        warnings.warn(f"{called}: arguments of DataLoader that have no effect here: {said}", stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """The ``stacklevel`` of the first frame outside the package, for a warning by the function that calls this one."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "millrace":
-        level, frame = level + 1, frame.f_back
-    return level
+        warn(f"{called}: arguments of DataLoader that have no effect here: {said}")

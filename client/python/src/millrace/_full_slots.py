@@ -12,21 +12,18 @@ needs no slot and may be on its way.
 from __future__ import annotations
 
 import gc
-import os
-import sys
-import warnings
 from collections.abc import Sequence
 
 from millrace import _schema
 from millrace._copy_on_write import Window
 from millrace._lease import LeaseEnd, Outgoing
 from millrace._segment import Segment
+from millrace._warn import warn
 from millrace.errors import SlotsHeld
 
 SHARED = 2.0  # seconds
 ALONE = 0.05
 _AGAIN = 0.005  # it is known by then that this program keeps batches
-_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class FullSlots:
@@ -53,7 +50,7 @@ class FullSlots:
             return
         if not self._told:
             self._told = True
-            warnings.warn(_text(segment), SlotsHeld, stacklevel=_outside())
+            warn(_text(segment), SlotsHeld)
         if segment.writable:
             self._keeps = True
             for end in alive[: max(1, len(alive) - 1)]:
@@ -81,11 +78,3 @@ def _text(segment: Segment) -> str:
         "they become copies now, which costs time, memory, and reading ahead. Copy what is to be kept and let go of the rest "
         f"(images.clone(), numpy.array(images)), or ask for more than {segment.slots} slots"
     )
-
-
-def _outside() -> int:
-    """``warn``'s level of the nearest caller outside of this package, as seen from ``relieve``."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from millrace._bad_images import BadImages
 from millrace._dataloader_arguments import check_dataloader_arguments
 from millrace._dtype import dtype_name
+from millrace._full_slots import ALONE
 from millrace._image_folder import FolderDataset, Listed, folder_of
 from millrace._messages import path_text
 from millrace._options import DEFAULTS, LoaderOptions, Options, called
@@ -142,7 +143,7 @@ class BaseLoader(Generic[Item]):
 
     def _start(self, progress: Progress) -> Epoch:
         options, (rank, world_size) = self._options, self._ranks()
-        return self._opened().dataset.epoch(
+        epoch = self._opened().dataset.epoch(
             batch=options.batch_size,
             seed=options.seed,
             epoch=progress.epoch,
@@ -156,7 +157,9 @@ class BaseLoader(Generic[Item]):
             position=for_rank(progress.position, rank),
             timeout=options.patience,
             prepare=self._convert,
-        )._alone()
+        )
+        epoch._grace = ALONE
+        return epoch
 
     def _start_again(self, progress: Progress) -> Epoch:
         deadline = time.monotonic() + self._options.resume_within

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from millrace._messages import path_text
+from millrace._warn import warn
 
 SkipReason = Literal["not_asked", "undecoded", "unclassified"]
 
-_OURS = str(Path(__file__).parent) + os.sep
 _told: set[str] = set()  # warnings of this process
 _TOLD_MOST = 1000
 
@@ -92,7 +89,4 @@ def _warn_once(text: str, category: type[Warning]) -> None:
     if len(_told) >= _TOLD_MOST:
         _told.clear()
     _told.add(text)
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    warn(text, category)

@@ -28,7 +28,7 @@ class Epoch:
         self._session = session
         self._stream = stream
         self._state = state
-        self._grace = _full_slots.SHARED
+        self._grace = _full_slots.SHARED  # a loader, whose loop alone takes batches, makes it ALONE
         self.timeout = timeout
         """Seconds that ``next`` waits unless told otherwise."""
         self.position = position
@@ -78,11 +78,6 @@ class Epoch:
         if found is not None and found.position:
             self.position = found.position
         return found
-
-    def _alone(self) -> Epoch:
-        """Says that who takes the batches keeps them in one thread, too: copies are made as soon as they hold all slots."""
-        self._grace = _full_slots.ALONE
-        return self
 
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
