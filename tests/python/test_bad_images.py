@@ -32,10 +32,11 @@ def make(daemon: millrace.PrivateDaemon, folder: Path) -> Iterator[Any]:
 
     def of(good: int, bad: int, **options: Any) -> millrace.numpy.Loader:
         root = Path(tempfile.mkdtemp(prefix="mixed ", dir=folder.parent))
+        (root / "class").mkdir()
         picture, total = png(1), good + bad
         broken = {(2 * n + 1) * total // (2 * bad) for n in range(bad)}
         for number in range(total):
-            (root / f"{number:05d}.png").write_bytes(b"no picture" if number in broken else picture)
+            (root / "class" / f"{number:05d}.png").write_bytes(b"no picture" if number in broken else picture)
         loader = millrace.numpy.Loader(root, OWN_SIZE, **{"batch_size": 8, "address": daemon.address, **options})
         loaders.append(loader)
         return loader
@@ -189,9 +190,9 @@ def test_a_policy_that_is_chosen_does_what_it_says(make: Any) -> None:
 
 def test_a_root_that_goes_away_is_no_bad_image(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    root.mkdir()
+    (root / "class").mkdir(parents=True)
     for number in range(32):
-        (root / f"{number:02d}.png").write_bytes(png(number))
+        (root / "class" / f"{number:02d}.png").write_bytes(png(number))
     with millrace.serve(root, lanes=2) as daemon, millrace.numpy.Loader(root, OWN_SIZE, batch_size=2, address=daemon.address) as loader:
         loop = iter(loader)
         next(loop)

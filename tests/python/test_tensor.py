@@ -126,17 +126,19 @@ def test_dlpack_is_of_the_cpu(images: millrace.Tensor) -> None:
         images.__dlpack__(max_version=(1, 0), stream=1)  # type: ignore[arg-type]
 
 
-def test_without_versioned_capsules_every_consumer_gets_a_copy(images: millrace.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_versioned_capsules_every_consumer_of_what_is_read_only_gets_a_copy(
+    read_only: millrace.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("millrace.tensor.VERSIONED", False)
 
     for max_version in (None, (1, 0)):
-        capsule = images.__dlpack__(max_version=max_version)
+        capsule = read_only.__dlpack__(max_version=max_version)
         at = _pointer(capsule, b"dltensor")
-        assert ctypes.c_void_p.from_address(at).value != images.numpy().ctypes.data
-    copied = np.from_dlpack(images)
-    np.testing.assert_array_equal(copied, images.numpy())
+        assert ctypes.c_void_p.from_address(at).value != read_only.numpy().ctypes.data
+    copied = np.from_dlpack(read_only)
+    np.testing.assert_array_equal(copied, read_only.numpy())
     with pytest.raises(BufferError):
-        images.__dlpack__(max_version=(0, 8), copy=False)
+        read_only.__dlpack__(max_version=(0, 8), copy=False)
 
 
 @versioned

@@ -360,7 +360,7 @@ TEST_CASE("a file that has grown or is larger than the limit is not read beyond 
   REQUIRE(read_file(large.get(), Bytes{1001})->size() == 1001);
   const Result<EncodedBytes> refused = read_file(large.get(), Bytes{1000});
   REQUIRE(refused.error().code == Code::kInvalid);
-  REQUIRE(refused.error().message == "1.0 kB are over the limit of 1.0 kB a file (limits.encoded)");
+  REQUIRE(refused.error().message == "1001 B are over the limit of 1000 B a file (limits.encoded)");
   REQUIRE(read_file(unsized_file.get(), 1_MiB)->size() > 100);
   REQUIRE(read_file(again.get(), Bytes{100}).error().code == Code::kInvalid);
 }

@@ -151,7 +151,8 @@ const std::vector<BadField>& bad_submits() {
        [](auto& s) {
          while (s.samples_size() <= 65'536) s.add_samples()->set_path("/a");
        }},
-      {"samples: the encoded bytes of one message are 1.0 MB, over the limit of 1.0 MB (limits.inline_message)",
+      {"samples: the encoded bytes of one message are 1048577 B, over the limit of 1048576 B "
+       "(limits.inline_message)",
        [](auto& s) { s.mutable_samples(1)->set_encoded(std::string((1 << 20) + 1, 'x')); }},
       {"samples[0].source: must be set", [](auto& s) { s.mutable_samples(0)->clear_source(); }},
       {"samples[0].path: must be absolute", [](auto& s) { s.mutable_samples(0)->set_path("a.jpg"); }},
