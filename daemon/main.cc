@@ -21,6 +21,7 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/fetch/unmapped_ids.h"
+#include "daemon/model/stopping.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
 #include "daemon/observe/supervisor.h"
@@ -245,6 +246,7 @@ class Daemon {
     draining_ = true;
     supervisor_.stopping("finishing what is under way");
     grpc_->stop_accepting();
+    sessions_->refuse_opening(stopping());
     pipeline_->drain([this] { stop(); });
     patience_.expires_after(settings_.drain);
     patience_.async_wait([this](boost::system::error_code error) {

@@ -1,4 +1,4 @@
-// Says to whoever works on a batch that nobody wants it any more. Thread-safe.
+// Says to whoever works on something, a batch or a segment, that nobody wants it any more. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@ class StopFlag {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:
-  // Writer: the pipeline. Reader: lanes and fetch threads, between samples. Publishes nothing but itself.
+  // Writer: the control thread. Reader: lanes and fetch threads, between samples; whoever makes segments, between
+  // portions. Publishes nothing but itself.
   std::atomic<bool> stopped_{false};
 };
 

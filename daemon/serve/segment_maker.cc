@@ -16,9 +16,10 @@ std::shared_ptr<Segment> freed_on(std::shared_ptr<boost::asio::thread_pool> thre
 
 }  // namespace
 
-void SegmentMaker::make(Bytes size, std::function<void(Result<std::shared_ptr<Segment>>)> done) {
-  boost::asio::post(*thread_, [this, size, done = std::move(done)]() mutable {
-    Result<std::shared_ptr<Segment>> made = Segment::create(size, budget_);
+void SegmentMaker::make(Bytes size, std::shared_ptr<const StopFlag> unwanted,
+                        std::function<void(Result<std::shared_ptr<Segment>>)> done) {
+  boost::asio::post(*thread_, [this, size, unwanted = std::move(unwanted), done = std::move(done)]() mutable {
+    Result<std::shared_ptr<Segment>> made = Segment::create(size, budget_, *unwanted);
     if (made) made = freed_on(thread_, *std::move(made));
     boost::asio::post(control_, [done = std::move(done), made = std::move(made)]() mutable { done(std::move(made)); });
   });

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "daemon/model/stop_flag.h"
 #include "daemon/slots/segment.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -21,9 +22,11 @@ class SegmentMaker {
   SegmentMaker(boost::asio::io_context& control, SegmentBudget& budget) : control_(control), budget_(budget) {}
   ~SegmentMaker() { finish(); }
 
-  // One after the other; `done` is called on the control thread. Errors: Segment::create's. Wherever the last user lets
-  // go of the segment, its memory is freed here.
-  void make(Bytes size, std::function<void(Result<std::shared_ptr<Segment>>)> done);
+  // One after the other, so whoever goes away stops `unwanted`: others wait for no memory that nobody wants. `done` is
+  // called on the control thread. Errors: Segment::create's. Wherever the last user lets go of the segment, its memory
+  // is freed here.
+  void make(Bytes size, std::shared_ptr<const StopFlag> unwanted,
+            std::function<void(Result<std::shared_ptr<Segment>>)> done);
 
   // Waits for what was asked for; nothing is made from here on, and nothing is posted to the control thread.
   // Idempotent.

@@ -33,9 +33,10 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
   if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) return done(fits.error());
 
   const Bytes size = segment_bytes(request.slots, request.slot_bytes);
-  opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done)});
+  const auto unwanted = std::make_shared<StopFlag>();
+  opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done), unwanted});
   handoff_->opening(client);
-  maker_.make(size,
+  maker_.make(size, unwanted,
               [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
 }
 
@@ -127,7 +128,10 @@ void SessionTable::stream_ends(SessionId id) {
 
 void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
-  if (auto entry = opening_.extract(client)) return entry.mapped().done(gone);
+  if (auto entry = opening_.extract(client)) {
+    entry.mapped().unwanted->stop();
+    return entry.mapped().done(gone);
+  }
   const auto entry = by_client_.extract(client);
   if (entry.empty()) return;
   const auto session = sessions_.extract(entry.mapped());
@@ -142,6 +146,14 @@ Result<UniqueFd> SessionTable::ring_wanted(ClientId client, Bytes size_untrusted
   if (session == nullptr)
     return Error{Code::kPrecondition, "ask for a ring when the session is open: call Sessions.Open first"};
   return session->make_ring(size_untrusted);
+}
+
+void SessionTable::refuse_opening(const Error& why) {
+  for (auto& [client, opening] : std::exchange(opening_, {})) {
+    opening.unwanted->stop();
+    handoff_->not_opened(client);
+    opening.done(why);
+  }
 }
 
 void SessionTable::describe(v1::GetStatisticsReply& statistics) const {

@@ -64,6 +64,9 @@ class SessionTable final : public HandoffServer::Events {
   void detach(SessionId id, StreamEnd end);          // likewise
   void stream_ends(SessionId id);                    // likewise: its stream has its status and sends what is queued
 
+  // The daemon stops: whoever waits for memory gets `why`, and no more of it is made.
+  void refuse_opening(const Error& why);
+
   void describe(v1::GetStatisticsReply& statistics) const;
 
   void disconnected(ClientId client, HandoffServer::Departure how) override;
@@ -74,6 +77,7 @@ class SessionTable final : public HandoffServer::Events {
     OpenRequest request;
     std::shared_ptr<const Caller> caller;  // shared: becomes the session's
     std::function<void(Result<OpenedSession>)> done;
+    std::shared_ptr<StopFlag> unwanted;  // shared with whoever makes the memory
   };
 
   Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;

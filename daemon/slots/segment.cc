@@ -90,32 +90,36 @@ Error no_room(Bytes wanted, Room room) {
           ": use fewer or smaller slots, or enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size=2g)"};
 }
 
-// In portions, because a signal makes the kernel undo what one call has done so far.
-int fill_by_fallocate(int fd, Bytes size) {
-  const std::uint64_t portion = (64_MiB).count;
-  for (std::uint64_t done = 0; done < size.count; done += portion) {
-    int error = 0;
-    do {
-      error = ::posix_fallocate(fd, static_cast<off_t>(done), static_cast<off_t>(std::min(portion, size.count - done)));
-    } while (error == EINTR);
-    if (error != 0) return error;
-  }
-  return 0;
+Error no_longer_wanted() {
+  return Error{Code::kCancelled, "nobody waits for this shared memory any more"};
 }
 
-// Takes every page now. Through the mapping first, because huge pages (where /dev/shm is mounted with huge=advise) come
-// only that way and no lane has to fault a page in later; what that could not do, or an older kernel cannot, fallocate
-// does or says why not.
-Result<void> fill(int fd, void* data, Bytes size, Room room) {
+// Takes the pages of `bytes` at `offset` now. Through the mapping first, because huge pages (where /dev/shm is mounted
+// with huge=advise) come only that way and no lane has to fault a page in later; what that could not do, or an older
+// kernel cannot, fallocate does or says why not. Returns an errno, 0: done.
+int fill(int fd, std::byte* data, std::uint64_t offset, std::uint64_t bytes) {
 #ifdef MADV_POPULATE_WRITE
-  if (::madvise(data, size.count, MADV_POPULATE_WRITE) == 0) return {};
+  if (::madvise(data + offset, bytes, MADV_POPULATE_WRITE) == 0) return 0;
 #else
   static_cast<void>(data);
 #endif
-  const int error = fill_by_fallocate(fd, size);
-  if (error == 0) return {};
-  if (error == ENOSPC || error == ENOMEM || error == EFBIG) return no_room(size, room);
-  return errno_error("filling shared memory in /dev/shm", error);
+  int error = 0;
+  do {
+    error = ::posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  } while (error == EINTR);
+  return error;
+}
+
+// In portions: a signal makes the kernel undo what one fallocate has done so far, and whoever waits may give up.
+Result<void> fill_all(int fd, std::byte* data, Bytes size, Room room, const StopFlag& unwanted) {
+  const std::uint64_t portion = (64_MiB).count;
+  for (std::uint64_t done = 0; done < size.count; done += portion) {
+    if (unwanted.stopped()) return no_longer_wanted();
+    const int error = fill(fd, data, done, std::min(portion, size.count - done));
+    if (error == ENOSPC || error == ENOMEM || error == EFBIG) return no_room(size, room);
+    if (error != 0) return errno_error("filling shared memory in /dev/shm", error);
+  }
+  return {};
 }
 
 // Gives back a charge unless it was kept.
@@ -156,7 +160,8 @@ void SegmentBudget::refund(Bytes size) {
 Segment::Segment(std::byte* data, Bytes size, UniqueFd writable, UniqueFd read_only, SegmentBudget& budget)
     : data_(data), size_(size), writable_(std::move(writable)), read_only_(std::move(read_only)), budget_(budget) {}
 
-Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget) {
+Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted) {
+  if (unwanted.stopped()) return no_longer_wanted();
   MILLRACE_TRY_VOID(budget.charge(size));
   Charge charge(budget, size);
   MILLRACE_TRY(const std::string name, random_name());
@@ -175,7 +180,7 @@ Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budg
 
   ::madvise(data, size.count, MADV_HUGEPAGE);  // refused where the host offers none: then there are small ones
   ::madvise(data, size.count, MADV_DONTDUMP);  // no users' pictures in core files
-  MILLRACE_TRY_VOID(fill(fd, data, size, room));
+  MILLRACE_TRY_VOID(fill_all(fd, segment->data(), size, room, unwanted));
   return segment;
 }
 

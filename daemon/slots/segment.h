@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "daemon/model/stop_flag.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -32,9 +33,9 @@ class SegmentBudget {
 
 class Segment {
  public:
-  // kExhausted: the budget, or /dev/shm has no room (with its size and how to enlarge it). `budget` outlives the
-  // segment.
-  static Result<std::shared_ptr<Segment>> create(Bytes size, SegmentBudget& budget);
+  // kExhausted: the budget, or /dev/shm has no room (with its size and how to enlarge it). kCancelled: `unwanted` was
+  // stopped; it is looked at every 64 MiB. `budget` outlives the segment.
+  static Result<std::shared_ptr<Segment>> create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted = {});
   ~Segment();  // see revoke()
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <future>
 
+#include "daemon/model/stopping.h"
 #include "proto/base/socket_message.h"
 #include "proto/rpc/ticket_metadata.h"
 #include "proto/rpc/unix_address.h"
@@ -134,6 +135,10 @@ Front::~Front() {
   work_.reset();
   control_.stop();
   thread_.join();
+}
+
+void Front::refuse_opening() {
+  boost::asio::post(control_, [this] { sessions_->refuse_opening(stopping()); });
 }
 
 void Front::shut_down(std::chrono::milliseconds patience) {

@@ -59,6 +59,7 @@ class Front {
   StandInFetcher& fetcher() { return fetcher_; }
   Counters& counters() { return counters_; }
   Bytes memory_in_use() const { return budget_.used(); }
+  void refuse_opening();                               // as SIGTERM does at once
   void shut_down(std::chrono::milliseconds patience);  // as SIGTERM does after the drain
 
  private:

@@ -102,45 +102,6 @@ TEST_CASE("a session over a budget is refused with its name", "[serve]") {
   CHECK(eventually([&] { return client.open(client.open_request()).ok(); }));
 }
 
-TEST_CASE("memory may take longer to fill than a client may take to ask for it", "[serve]") {
-  Front front({.segments = 512_MiB, .session_within = 20ms});
-
-  // On a busy machine the time may run out before the client has asked; then another one does.
-  const bool opened = eventually([&] {
-    RawClient client(front.socket());
-    v1::OpenSessionRequest request = client.open_request();
-    request.set_slot_bytes((128_MiB).count);
-    return client.open(request).ok();
-  });
-
-  CHECK(opened);
-}
-
-TEST_CASE("a client that goes away while its memory is being made leaves nothing", "[serve]") {
-  Front front;
-
-  for (int i = 0; i < 20; ++i) {
-    RawClient client(front.socket());
-    v1::OpenSessionRequest request = client.open_request();
-    request.set_slot_bytes(16'000'000);
-    grpc::ClientContext call;
-    grpc::CompletionQueue queue;
-    const auto reader = client.sessions().AsyncOpen(&call, request, &queue);
-    client.hang_up();
-    grpc::Status status;
-    v1::OpenSessionReply reply;
-    reader->Finish(&reply, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    REQUIRE(queue.Next(&tag, &ok));
-    queue.Shutdown();
-    REQUIRE_FALSE(queue.Next(&tag, &ok));
-  }
-
-  CHECK(eventually([&] { return front.memory_in_use() == 0_B; }));
-  CHECK(eventually([&] { return counter(front, MetricId::sessions) == 0; }));
-}
-
 TEST_CASE("a stream must begin with Attach and a good ticket, and there is one a session", "[serve]") {
   Front front;
   RawClient client(front.socket());
