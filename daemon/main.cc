@@ -334,7 +334,7 @@ void add_options(CLI::App& app, CommandLine& line) {
       "Examples:\n"
       "  millraced --config /etc/millrace/millrace.toml\n"
       "  millraced --config /etc/millrace/millrace.toml --check-config\n"
-      "  millraced --socket /tmp/mill/millrace.sock --root /data --lanes 4\n\n"
+      "  millraced --socket /tmp/millrace.sock --root /data --lanes 4\n\n"
       "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A "
       "second one ends at once.\n"
       "Exit status: 0 stopped as asked, 1 could not start, 2 wrong usage or settings.");

@@ -32,6 +32,8 @@ Error call_error(const grpc::Status& status, const grpc::ClientContext& context,
       context.GetServerTrailingMetadata().count(kOwnWordsMetadata) != 0)
     return turned_down(address, status.error_message());
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return unreachable(address, status.error_message());
+  if (status.error_code() == grpc::StatusCode::CANCELLED)  // not by us: by a server that shuts down
+    return turned_down(address, "millraced is stopping, and has ended the call");
   Error error = to_error(status);
   if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
   return error;

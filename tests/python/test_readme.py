@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import millrace
+import millrace.aio
 import pytest
 
 from pictures import COUNT, png
@@ -43,4 +46,15 @@ def test_serving_in_three_lines(daemon: millrace.PrivateDaemon, monkeypatch: pyt
     exec(examples()[1], names)
 
     assert names["logits"].shape == (2,)
+    exec(examples()[2], names)  # through a ring
+    assert len(names["batch"]) == 2
     names["session"].close()
+
+
+def test_asyncio(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    names: dict[str, Any] = {"millrace": millrace, "recipe": own_size, "jpeg": png(0)}
+
+    exec(f"async def example():\n{textwrap.indent(examples()[3], '    ')}    return len(batch)", names)
+
+    assert asyncio.run(names["example"]()) == 1

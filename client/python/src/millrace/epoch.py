@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -56,15 +57,12 @@ class Epoch:
             DeadlineExceeded: none within ``timeout`` seconds (None: the epoch's).
             DaemonUnavailable: it went away, or its root above the dataset did; ``position`` goes on after the last batch.
         """
-        found: Batch | Error | None
         if self._session._forked:
             self._session._check_fork()
-        try:
-            found = self._state.batches.popleft()  # the usual case: it is there
-        except IndexError:
-            patience = self.timeout if timeout is None else timeout
-            found = self._session._wait(self._take_next, patience, "epoch", self._grace)
-        return self._took(found)
+        with contextlib.suppress(IndexError):
+            return self._took(self._state.batches.popleft())  # the usual case: it is there
+        patience = self.timeout if timeout is None else timeout
+        return self._took(self._session._wait(self._take_next, patience, "epoch", self._grace))
 
     def _take_shape(self) -> EpochShape | Error | Pending:
         return self._session._inbox.take_epoch_shape(self._state)
