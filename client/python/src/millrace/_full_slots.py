@@ -71,7 +71,10 @@ class FullSlots:
 
 
 def _text(segment: Segment) -> str:
-    held = f"all {segment.slots} slots of the session are held by batches and arrays that this program keeps (a variable in each thread or task counts), so no batch can come: "
+    held = (
+        f"all {segment.slots} slots of the session are held by batches and arrays that this program keeps (a variable in each thread or "
+        "task counts), so no batch can come: "
+    )
     if not segment.writable:
         return held + "release them, copy what is to be kept, or open the session with more slots"
     return held + (
