@@ -24,6 +24,7 @@ from room import needs_room
 QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
 CLIP = {"image_processor_type": "CLIPImageProcessor"}
 PATIENCE = 30.0
+OPENING = 30.0  # seconds that Client.session takes at most, unless told otherwise
 
 
 def soon() -> float:
@@ -163,6 +164,22 @@ def test_a_processor_connects_anew_after_the_daemon_has_gone(made: list[Path], m
 
     with millrace.serve(made[0].parent, lanes=1), processor:
         np.testing.assert_array_equal(processor(made[:1], copy=True).pixel_values, expected)
+
+
+def test_the_timeout_is_kept_while_a_session_is_opened(made: list[Path]) -> None:
+    daemon = millrace.serve(made[0].parent, lanes=1)
+    with daemon, millrace.connect(daemon.address) as client, ImageProcessor.from_config(CLIP, client=client) as processor:
+        os.kill(daemon.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        try:
+            with pytest.raises(millrace.DeadlineExceeded, match="not finished within 1 s"):
+                processor(made[:1], timeout=1)
+            took = time.monotonic() - began
+        finally:
+            os.kill(daemon.pid, signal.SIGCONT)
+
+        assert took < OPENING / 2
+        assert processor(made[:1]).pixel_values.shape == (1, 3, 224, 224)
 
 
 FORKING = """

@@ -43,7 +43,7 @@ class HandoffConnection:
         self._said_goodbye = False
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
             try:
-                connect(connecting, path, _left(deadline))
+                connect(connecting, path, left(deadline))
             except OSError as why:
                 raise cannot_reach(path, why) from why
             self._fd = connecting.detach()
@@ -95,7 +95,7 @@ class HandoffConnection:
     def _connected(self, deadline: float) -> Iterator[socket.socket]:
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
         try:
-            connected.settimeout(_left(deadline))
+            connected.settimeout(left(deadline))
             yield connected
         finally:
             connected.detach()
@@ -150,7 +150,8 @@ def _checked(data: bytes, expected: int) -> tuple[bytes, int]:
     return ticket, size
 
 
-def _left(deadline: float) -> float:
+def left(deadline: float) -> float:
+    """Seconds until ``deadline`` (as of ``time.monotonic``), for calls to which 0 means no limit."""
     return max(1e-6, deadline - time.monotonic())
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from millrace import _fork, _full_slots, _schema
 from millrace import _messages as messages
-from millrace._handoff import HandoffConnection
+from millrace._handoff import HandoffConnection, left
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
 from millrace._segment import Segment
@@ -61,7 +61,7 @@ class Session:
             fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes}
             request = _schema.OpenSessionRequest(**fields)
             method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
-            opened = unary(channel, method, request.SerializeToString(), reply, path, timeout)
+            opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline))
             self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
@@ -82,7 +82,7 @@ class Session:
         _fork.register(self)
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
         try:
-            self._inbox.wait(self._inbox.take_attached, timeout, "session")
+            self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
         except BaseException:
             self.close()
             raise

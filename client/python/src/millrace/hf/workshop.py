@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 
 from millrace import _fork
+from millrace._handoff import left
 from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.errors import DeadlineExceeded, ResourceExhausted
@@ -20,6 +21,8 @@ from millrace.session import PATIENCE, Session
 _INLINE_MOST = 1 << 20
 _FIRST_GUESS = 8 << 20  # bytes of a batch whose size nobody knows yet
 _RING_LEAST = 16 << 20
+_CONNECTING = 5.0  # seconds at most, as long as the call's deadline is later
+_OPENING = 30.0
 _RECLAIM = 1.0  # seconds that the daemon may take to get back the memory of a session that was just closed, here or elsewhere
 
 
@@ -58,7 +61,7 @@ class Workshop:
         while True:
             with self._turns.alone(deadline) if alone else self._turns.one(deadline):
                 if alone and not self._suits(room, ring_bytes):
-                    self._open(room, ring_bytes)
+                    self._open(room, ring_bytes, deadline)
                 session = self._session
                 if session is not None and self._suits(room, ring_bytes):
                     try:
@@ -103,17 +106,18 @@ class Workshop:
         if session is not None:
             session.close()
 
-    def _open(self, room: int, ring_bytes: int) -> None:
+    def _open(self, room: int, ring_bytes: int, deadline: float) -> None:
         """REQUIRES: alone."""
         if ring_bytes > self._ring_bytes:
             self._ring_bytes = max(_RING_LEAST, 2 * ring_bytes)
         self._end()
         if not self._fixed and room > self._slot_bytes:  # a little more than now, lest the next call is too large again
             self._slot_bytes = max(room, self._slot_bytes * 5 // 4)
-        with nullcontext(self._client) if self._client is not None else connect() as client:
-            session = self._opened(client, room)
+        client = self._client
+        with nullcontext(client) if client is not None else connect(timeout=min(_CONNECTING, left(deadline))) as connected:
+            session = self._opened(connected, room, deadline)
         try:
-            self._ring = session.ring(self._ring_bytes) if self._ring_bytes else None
+            self._ring = session.ring(self._ring_bytes, left(deadline)) if self._ring_bytes else None
         except BaseException:
             self._ring_bytes = 0
             session.close()
@@ -121,11 +125,12 @@ class Workshop:
         self._ring_turns = Turns(self._ring_bytes)
         self._session = session
 
-    def _opened(self, client: Client, room: int) -> Session:
-        reclaimed = time.monotonic() + _RECLAIM
+    def _opened(self, client: Client, room: int, deadline: float) -> Session:
+        reclaimed = min(time.monotonic() + _RECLAIM, deadline)
         while True:
             try:
-                return client.session(slots=self.slots, slot_bytes=self._slot_bytes, name=self._name)
+                timeout = min(_OPENING, left(deadline))
+                return client.session(slots=self.slots, slot_bytes=self._slot_bytes, name=self._name, timeout=timeout)
             except ResourceExhausted:
                 if not self._fixed and self._slot_bytes > room:
                     self._slot_bytes = room
