@@ -217,6 +217,28 @@ def test_only_files_with_the_samples_extensions_are_listed(make: Any, own: Path)
     assert len(every) == 13
 
 
+def test_samples_in_formats_that_the_daemon_does_not_decode_are_refused(make: Any, own: Path) -> None:
+    for name in ("ant/0.bmp", "bee/1.BMP", "cat/2.tiff"):
+        (own / name).write_bytes(png(4))
+    dataset = ImageFolder(str(own))
+
+    with pytest.raises(millrace.InvalidRequest, match=r"does not decode: 2 \.bmp, 1 \.tiff, such as .*/ant/0\.bmp\. Convert"):
+        len(make(dataset, OWN_SIZE))
+    with pytest.warns(millrace.SkippedFilesWarning, match="convert them"):
+        assert make(str(own), OWN_SIZE).samples == 12
+    assert make(dataset, OWN_SIZE, extensions=("png", "bmp", "tiff")).samples == 15
+
+
+def test_hidden_samples_are_refused_in_a_sentence(make: Any, own: Path) -> None:
+    (own / "bee" / ".old").mkdir()
+    (own / "bee" / ".old" / "9.png").write_bytes(png(4))
+
+    with pytest.raises(
+        millrace.InvalidRequest, match=r"finds 12 files in .*train; it passes over hidden ones, such as .*/bee/\.old/9\.png\. "
+    ):
+        len(make(ImageFolder(str(own)), OWN_SIZE))
+
+
 def test_relative_roots(make: Any, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(own.parent)
     dataset = ImageFolder("./train")

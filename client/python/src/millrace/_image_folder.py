@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _MODULE = "torchvision.datasets.folder"
 _EVERY_FILE: Sequence[str] = ("*",)  # as Session.dataset has it
+_UNDECODED = frozenset((".bmp", ".pgm", ".ppm", ".tif", ".tiff"))  # of what torchvision takes for pictures
 _KEEP = "keep torch.utils.data.DataLoader for it"
 _LINKS = f"make a folder of the samples that you want (hard links will do), or {_KEEP}"
 
@@ -109,12 +111,14 @@ class ImageFolder(Folder):
         """As of a plain folder; without ``extensions`` those of its samples.
 
         Raises:
-            InvalidRequest: its samples are not the files that the daemon finds, or a folder's samples have several labels.
+            InvalidRequest: its samples are not the files that the daemon finds, a folder's samples have several labels, or some are
+                named as pictures that the daemon does not decode.
         """
         if self._dataset.transform is not self.transform:
             raise InvalidRequest("loader: the ImageFolder was given another transform after the loader was made; make the loader anew")
         seen = self._seen()
         if extensions is None:
+            _check_formats(seen.paths)
             extensions = seen.extensions()
         elif "*" not in extensions and (unlisted := seen.endings.difference(name.lstrip(".").lower() for name in extensions)):
             raise InvalidRequest(
@@ -195,8 +199,8 @@ class ImageFolder(Folder):
             return f", such as {path_text(found)}, which is not among the samples"
         for lost in sorted(known - there)[:1]:
             return f"; {path_text(lost)} is not there any more"
-        hidden = next((path for path in sorted(known) if "/." in path), None)
-        return f", such as not {path_text(hidden)}, which is hidden" if hidden is not None else ""
+        hidden = next((path for path in sorted(known) if "/." in path[len(self.path) :]), None)
+        return f"; it passes over hidden ones, such as {path_text(hidden)}" if hidden is not None else ""
 
 
 def folder_of(dataset: Any) -> Folder:
@@ -214,6 +218,20 @@ def folder_of(dataset: Any) -> Folder:
     if type(dataset).__module__.startswith("torch.utils.data"):
         message += f". The daemon reads whole folders: {_LINKS}"
     raise InvalidRequest(message)
+
+
+def _check_formats(paths: Iterable[str]) -> None:
+    """Refuses samples that are named as pictures which the daemon does not decode."""
+    undecoded = sorted(path for path in paths if os.path.splitext(path)[1].lower() in _UNDECODED)
+    if not undecoded:
+        return
+    endings = Counter(os.path.splitext(path)[1].lower() for path in undecoded)
+    told = ", ".join(f"{files} {ending}" for ending, files in sorted(endings.items()))
+    raise InvalidRequest(
+        f"loader: the ImageFolder has samples that the daemon does not decode: {told}, such as {path_text(undecoded[0])}. Convert them, or "
+        "give the folder's path as dataset, of which they are left out with a warning; if what is in them is JPEG, PNG or WebP, name the "
+        "samples' extensions in extensions="
+    )
 
 
 def _check_class(dataset: Any, base: type[Any]) -> None:
