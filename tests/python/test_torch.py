@@ -117,6 +117,19 @@ def test_batches_that_are_copied_on_are_read_where_memory_can_be_page_locked(mak
         assert images.flags.writeable is not shares
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU, for which memory is page-locked")
+def test_without_an_accelerator_pin_memory_is_a_warning(make: Any) -> None:
+    loader = make(OWN_SIZE, pin_memory=True)
+
+    with pytest.warns(UserWarning, match="pin_memory=True has no effect") as told:
+        images, labels = next(iter(loader))
+    rest = sum(len(labels) for _, labels in loader)
+
+    assert [warning.filename for warning in told] == [__file__]
+    assert (len(images), len(labels), rest) == (8, 8, COUNT)
+    assert images.sub_(1).is_pinned() is False
+
+
 def test_a_training_loop_written_for_dataloader(make: Any) -> None:
     loader = make(millrace.torch.from_torchvision(_training()), shuffle=True, drop_last=True)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 3))

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import SequentialSampler
 
-from millrace._image_folder import FolderDataset
+from millrace._image_folder import FolderDataset, Listed
 from millrace._loader import BaseLoader
-from millrace._options import LoaderOptions, documented
+from millrace._options import LoaderOptions, called, documented
 from millrace._ranks import Ranks
 from millrace._torchvision import from_torchvision
 from millrace._transform import AnyTransform
+from millrace._warn import warn
 from millrace.batch import Batch
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.samples import AnyPath
@@ -53,7 +54,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     if it is initialised, else $RANK and $WORLD_SIZE. So it may be made before Lightning's ``fit`` or ``torch.multiprocessing.spawn``.
 
     **pin_memory** with the CPU as device is DataLoader's: the images are copied into page-locked memory of PyTorch's own, writable, for
-    the loop's own ``images.to(device, non_blocking=True)``.
+    the loop's own ``images.to(device, non_blocking=True)``. Without an accelerator it has no effect, with a warning.
     """
 
     @documented
@@ -97,6 +98,12 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     def sampler(self) -> _Order:
         """For programs that call ``loader.sampler.set_epoch``: this loader's. The order itself is the daemon's."""
         return _Order(self) if self._options.shuffle else _InOrder(self)
+
+    def _opened(self) -> Listed:
+        if self._moves and self._device.type == "cpu" and not _accelerated():  # asked late: a loader may be made before processes are
+            warn(f"{called(type(self))}: pin_memory=True has no effect: PyTorch has no accelerator here to page-lock memory for")
+            self._moves = self._shares = False
+        return super()._opened()
 
     def _frameworks_ranks(self) -> Ranks | None:
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -154,6 +161,10 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_registered": None, "_copies": deque()}
+
+
+def _accelerated() -> bool:
+    return bool(getattr(torch, "accelerator", torch.cuda).is_available())  # PyTorch 2.4 and 2.5 have no torch.accelerator
 
 
 class _Order:
