@@ -136,10 +136,18 @@ def test_a_timeout_that_is_none_is_refused(make: Any, timeout: Any) -> None:
         make(timeout=timeout)
 
 
-@pytest.mark.parametrize("batch_size", [None, 2.5, "8", True])
+@pytest.mark.parametrize("batch_size", [None, 2.5, 8.0, "8", True])
 def test_a_batch_size_that_is_none_is_refused(make: Any, batch_size: Any) -> None:
     with pytest.raises(millrace.InvalidRequest, match="batch_size is a number of images"):
         make(batch_size=batch_size)
+
+
+@pytest.mark.parametrize("writable", [None, 1, "no"])
+def test_writable_is_one_of_two(make: Any, client: millrace.Client, writable: Any) -> None:
+    with pytest.raises(millrace.InvalidRequest, match="loader: writable is True or False"):
+        make(writable=writable)
+    with pytest.raises(millrace.InvalidRequest, match="session: writable is True or False"):
+        client.session(OWN_SIZE, writable=writable)
 
 
 @pytest.mark.parametrize("timeout", [0, 0.0, None])

@@ -111,13 +111,35 @@ def test_an_epoch_set_within_a_loop_is_the_next_ones(make: Any) -> None:
     assert [seen, ids_of(loader)] == [epochs[1], epochs[5]]
 
 
-def test_a_second_iterator_ends_the_first(make: Any) -> None:
+def test_a_loop_that_another_ended_says_so(make: Any) -> None:
     loader = make(OWN_SIZE)
     first = iter(loader)
     next(first)
     assert len(ids_of(loader)) == COUNT
-    with pytest.raises(StopIteration):
-        next(first)
+    for _ in range(2):
+        with pytest.raises(millrace.FailedPrecondition, match="another loop over this loader has begun"):
+            next(first)
+    with pytest.raises(millrace.FailedPrecondition, match="another loop over this loader has begun"):
+        list(zip(loader, loader, strict=True))
+
+
+def test_a_look_at_the_next_batch_within_a_loop_does_not_end_it_unnoticed(make: Any) -> None:
+    loader = make(OWN_SIZE)
+
+    with pytest.raises(millrace.FailedPrecondition, match="make a second loader"):
+        list(map(len, (next(iter(loader)) for _ in loader)))
+
+
+def test_a_loop_that_has_ended_stays_at_its_end_when_another_begins(make: Any) -> None:
+    loader = make(OWN_SIZE)
+    ended, closed = iter(loader), None
+    assert sum(1 for _ in ended) == 8
+    closed = iter(loader)
+    next(closed)
+    closed.close()
+
+    assert len(ids_of(loader)) == COUNT
+    assert [next(ended, None), next(closed, None)] == [None, None]
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3, 7, 8])
@@ -200,6 +222,11 @@ def test_states_of_something_else(make: Any) -> None:
         other.load_state_dict({**state, "position": state["position"][:-2]})
     with pytest.raises(millrace.InvalidRequest, match="damaged"):
         other.load_state_dict({"version": 1})
+    with pytest.raises(millrace.InvalidRequest, match="damaged"):
+        other.load_state_dict({**state, "epoch": 1.5})
+    for nothing in (None, [], "state"):
+        with pytest.raises(millrace.InvalidRequest, match="a state is what state_dict"):
+            other.load_state_dict(nothing)
 
 
 def test_setting_another_epoch_discards_a_loaded_state(make: Any) -> None:
@@ -209,6 +236,22 @@ def test_setting_another_epoch_discards_a_loaded_state(make: Any) -> None:
     other.load_state_dict(loader.state_dict())
     other.set_epoch(5)
     assert len(ids_of(other)) == COUNT
+
+
+def test_numpys_numbers_are_numbers_and_states_stay_plain(make: Any) -> None:
+    loader = make(OWN_SIZE, batch_size=np.int64(16))
+    loader.set_epoch(np.int64(2))
+    next(iter(loader))
+
+    assert (type(loader.batch_size), type(loader.epoch), len(loader)) == (int, int, 4)
+    assert json.loads(json.dumps(loader.state_dict())) == loader.state_dict()
+    assert loader.state_dict()["epoch"] == 2
+
+
+@pytest.mark.parametrize("epoch", [None, "1", 1.0, True])
+def test_an_epoch_that_is_no_number_is_refused(make: Any, epoch: Any) -> None:
+    with pytest.raises(millrace.InvalidRequest, match="set_epoch: epoch is a whole number"):
+        make(OWN_SIZE).set_epoch(epoch)
 
 
 def test_ranks_from_the_environment(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import millrace
 import millrace.numpy
 import pytest
 
-from pictures import COUNT, SIZE
+from pictures import CLASSES, COUNT, SIZE
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
@@ -105,6 +105,15 @@ def test_a_world_without_a_rank_is_an_error_that_says_what_to_do(
             use()
     monkeypatch.setenv("RANK", "0")
     assert ids_of(loader)[0] == 0
+
+
+def test_what_does_not_depend_on_the_rank_is_known_without_it(loader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+    assert loader.classes == CLASSES
+    assert len(loader.dataset) == COUNT
+    monkeypatch.setenv("RANK", "1")
+    assert len(ids_of(loader)) == COUNT // 2
 
 
 def test_given_ranks_need_no_environment(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -20,8 +20,9 @@ from millrace._dataloader_arguments import check_dataloader_arguments
 from millrace._dtype import dtype_name
 from millrace._full_slots import ALONE
 from millrace._image_folder import FolderDataset, Listed, folder_of
+from millrace._loop import Loop
 from millrace._messages import path_text
-from millrace._options import DEFAULTS, LoaderOptions, Options, called
+from millrace._options import DEFAULTS, LoaderOptions, Options, called, whole_number
 from millrace._position import for_rank
 from millrace._progress import Progress
 from millrace._ranks import Ranks, given_ranks, ranks_of_environment
@@ -47,9 +48,10 @@ class BaseLoader(Generic[Item]):
     """An iterable over the batches of an epoch, as ``torch.utils.data.DataLoader`` is one.
 
     Every ``iter()`` begins the next epoch, also after a loop that was left early; a loop that ended with an exception of ``next`` is
-    repeated. The daemon reads ahead as far as there are slots. What a loop gets is memory of a slot, not a copy (unless the framework's
-    loader says otherwise). It may be written to: pages that are written become this process's own, and go with the batch. Keep it and
-    its slot is missing; when a loop keeps so many that no slot is left, they become copies, with a warning (``SlotsHeld``).
+    repeated. It ends the loop that is running, whose next ``next`` raises ``FailedPrecondition``. The daemon reads ahead as far as there
+    are slots. What a loop gets is memory of a slot, not a copy (unless the framework's loader says otherwise). It may be written to: pages
+    that are written become this process's own, and go with the batch. Keep it and its slot is missing; when a loop keeps so many that no
+    slot is left, they become copies, with a warning (``SlotsHeld``).
 
     It connects when it is first used, so it may be made before processes are started (``spawn``). Belongs to one thread.
     """
@@ -91,7 +93,7 @@ class BaseLoader(Generic[Item]):
         self._bad = BadImages()
         self._session: Session | None = None
         self._listed: Listed | None = None
-        self._running: weakref.ref[Iterator[Item]] | None = None
+        self._running: weakref.ref[Loop[Item]] | None = None
         self._progress = Progress(0)
 
     # ------------------------------------------------------------------------------------------------------------ the loop
@@ -99,12 +101,12 @@ class BaseLoader(Generic[Item]):
     def __iter__(self) -> Iterator[Item]:
         previous = self._running() if self._running is not None else None
         if previous is not None:
-            previous.close()  # type: ignore[attr-defined]
-        iterator = self._iterate()
-        self._running = weakref.ref(iterator)
-        return iterator
+            previous.displace()
+        loop = Loop(self._iterate())
+        self._running = weakref.ref(loop)
+        return loop
 
-    def _iterate(self) -> Iterator[Item]:
+    def _iterate(self) -> Generator[Item, None, None]:
         progress = self._progress = self._progress.next_loop()
         epoch = None
         try:
@@ -178,12 +180,20 @@ class BaseLoader(Generic[Item]):
         options = self._options
         if self._session is None:
             with connect(options.address) as client:
-                name = options.name or f"loader rank {self.rank}"
                 writable = options.writable and not self._shares
+                name = self._session_name()
                 self._session = client.session(self.recipe, options.batch_size, options.slots, name=name, writable=writable)
         if self._listed is None:
             self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed
+
+    def _session_name(self) -> str:
+        if self._options.name:
+            return self._options.name
+        try:
+            return f"loader rank {self.rank}"
+        except InvalidRequest:  # what is asked may not depend on it
+            return "loader"
 
     def _convert(self, batch: Batch) -> Item:
         """What the loop gets of a batch, as far as it can be made ahead, in the session's thread."""
@@ -275,7 +285,11 @@ class BaseLoader(Generic[Item]):
         """The next ``iter()`` begins that epoch, or where it would begin anyway in that epoch. Without it they count up.
 
         It would begin within the epoch if a state was loaded, and begin there again if the loop then failed.
+
+        Raises:
+            InvalidRequest: no whole number.
         """
+        epoch = whole_number(epoch, "set_epoch: epoch is a whole number")
         if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
@@ -288,7 +302,7 @@ class BaseLoader(Generic[Item]):
 
         Raises:
             FailedPrecondition: the state is of another version. (A state of another dataset, seed, batch size, ... raises in ``iter()``.)
-            InvalidRequest: it is damaged.
+            InvalidRequest: it is none, or damaged.
         """
         self._progress = Progress.of(state)
 

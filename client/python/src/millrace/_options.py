@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import inspect
 import math
+import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -118,8 +120,9 @@ class Options:
     def __post_init__(self) -> None:
         for name in DataLoaderArguments.__annotations__:  # not kept: functions and generators may not go to another process
             object.__setattr__(self, name, DEFAULTS[name])
-        if isinstance(self.batch_size, bool) or not isinstance(self.batch_size, int):
-            raise InvalidRequest(f"loader: batch_size is a number of images, not {self.batch_size!r}")
+        object.__setattr__(self, "batch_size", whole_number(self.batch_size, "loader: batch_size is a number of images"))
+        if not isinstance(self.writable, bool):
+            raise InvalidRequest(f"loader: writable is True or False, not {self.writable!r}")
         if self.extensions is not None:
             names = (self.extensions,) if isinstance(self.extensions, str) else tuple(self.extensions)
             object.__setattr__(self, "extensions", names)
@@ -133,6 +136,22 @@ class Options:
 
 
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(Options)}
+
+
+def whole_number(value: Any, rule: str) -> int:
+    """An integer of Python's, of a number of Python's, NumPy's, ...
+
+    Args:
+        value: the argument.
+        rule: what it must be, for the message: ``"loader: batch_size is a number of images"``.
+
+    Raises:
+        InvalidRequest: a string, a fraction, a truth value, or what else is no whole number.
+    """
+    if not isinstance(value, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(value)
+    raise InvalidRequest(f"{rule}, not {value!r}")
 
 
 def called(cls: type[Any]) -> str:

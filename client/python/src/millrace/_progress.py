@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from millrace._position import for_rank
@@ -48,12 +49,14 @@ class Progress:
 
         Raises:
             FailedPrecondition: the state is of another version.
-            InvalidRequest: it is damaged.
+            InvalidRequest: it is none, or damaged.
         """
+        if not isinstance(state, Mapping):
+            raise InvalidRequest(f"loader: a state is what state_dict() gave, not {state!r}")
         if state.get("version") != _VERSION:
             raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_VERSION}")
         try:
-            position, epoch, batches = bytes.fromhex(state["position"]), int(state["epoch"]), int(state["batches"])
+            position, epoch, batches = bytes.fromhex(state["position"]), index(state["epoch"]), index(state["batches"])
         except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
         for_rank(position, 0)

@@ -113,6 +113,8 @@ class Client:
         recipe = recipe or Recipe()
         if batch < 1:
             raise InvalidRequest(f"session: batch must be at least 1, is {batch}")
+        if not isinstance(writable, bool):
+            raise InvalidRequest(f"session: writable is True or False, not {writable!r}")
         room = slot_bytes or recipe.slot_bytes(batch)
         if room is None:
             raise InvalidRequest(
