@@ -5,6 +5,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include "client/src/health_answer.h"
 #include "client/src/turned_away.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
@@ -101,8 +102,7 @@ Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& r
   return reply;
 }
 
-// grpc.health.v1.Health/Check for the whole server: the request is empty bytes, the answer a message whose field 1 is
-// the state.
+// grpc.health.v1.Health/Check for the whole server: the request is empty bytes.
 Result<std::chrono::nanoseconds> DaemonChannel::check_health(Deadline deadline) const {
   const auto began = std::chrono::steady_clock::now();
   grpc::ClientContext context;
@@ -118,8 +118,7 @@ Result<std::chrono::nanoseconds> DaemonChannel::check_health(Deadline deadline) 
   bool ok = false;
   queue.Next(&tag, &ok);  // the context's deadline bounds it
   if (!status.ok()) return call_error(status, context, address_);
-  grpc::Slice bytes;
-  if (!reply.TrySingleSlice(&bytes).ok() || bytes.size() != 2 || bytes.begin()[0] != 0x08 || bytes.begin()[1] != 1)
+  if (!says_serving(reply))
     return turned_down(address_, "millraced is stopping: it finishes what is under way and takes nothing new");
   return std::chrono::nanoseconds(std::chrono::steady_clock::now() - began);
 }
