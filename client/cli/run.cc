@@ -64,6 +64,7 @@ class Run {
   Result<Dataset> list(Session& session);
   Result<void> run_counted(Client& client, Session& session, const Dataset& dataset, const RunPosition& from);
   Result<void> run_epoch(Session& session, const Dataset& dataset, const RunPosition& from);
+  Result<void> take_batches(Epoch& epoch, std::uint64_t number);
   Result<std::optional<Batch>> next(Epoch& epoch);
   Result<void> save(const RunPosition& position, bool now);
   void show(std::uint64_t epoch);
@@ -168,18 +169,29 @@ Result<void> Run::run_epoch(Session& session, const Dataset& dataset, const RunP
   const std::uint64_t left = shape.samples - std::min(shape.samples, shape.first_batch * options_.batch);
   expected_ =
       report_.images() + report_.bad() + (order.batches != 0 ? std::min(left, order.batches * options_.batch) : left);
+  const auto taken = take_batches(epoch, from.epoch);
+  progress_.clear();
+  if (!taken) {
+    const auto saved = save({from.epoch, epoch.position()}, true);
+    if (!saved && saved.error().message != taken.error().message) cli::report(saved.error());
+    return taken;
+  }
+  stopped_ = !options_.position.empty() && order.batches != 0 && shape.batches - shape.first_batch > order.batches;
+  const bool to_be_continued = stopped_ || interrupted();
+  return save(to_be_continued ? RunPosition{from.epoch, epoch.position()} : RunPosition{from.epoch + 1, {}}, true);
+}
+
+// Until the epoch ends or fails, or somebody interrupts.
+Result<void> Run::take_batches(Epoch& epoch, std::uint64_t number) {
   while (!interrupted()) {
     MILLRACE_TRY(const std::optional<Batch> batch, next(epoch));
     if (!batch) break;
     report_.add(*batch, progress_);
     if (batch->failure) return *batch->failure;
-    show(from.epoch);
-    MILLRACE_TRY_VOID(save({from.epoch, epoch.position()}, false));
+    show(number);
+    MILLRACE_TRY_VOID(save({number, epoch.position()}, false));
   }
-  progress_.clear();
-  stopped_ = !options_.position.empty() && order.batches != 0 && shape.batches - shape.first_batch > order.batches;
-  const bool to_be_continued = stopped_ || interrupted();
-  return save(to_be_continued ? RunPosition{from.epoch, epoch.position()} : RunPosition{from.epoch + 1, {}}, true);
+  return {};
 }
 
 // As Epoch::next, but looks up now and then: for Ctrl-C, and to keep the bar moving. nullopt when interrupted, too.

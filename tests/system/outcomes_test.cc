@@ -1,7 +1,9 @@
 // What commands come to: exit codes, what is said of bad samples, and where a run goes on.
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <filesystem>
 
+#include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/system/command.h"
@@ -94,6 +96,63 @@ TEST_CASE("a limited run leaves the epochs behind its own to the next", "[system
 
   // The second run ends the first epoch, which is then behind no limit, and begins the second.
   REQUIRE(images == std::vector<int>{8, 12, 4, 0});
+}
+
+TEST_CASE("a run that a batch ended goes on behind the last good one", "[system]") {
+  const Pictures pictures(14);
+  write_file(pictures.folder / "zz.jpg", std::string("no picture"));  // of the fourth batch of four
+  const TempFolder elsewhere;
+  const std::string position = elsewhere / "position";
+
+  const Ran failed = pictures.run({"--on-error", "fail", "--position", position, "--json"});
+  const Ran rest = pictures.run({"--on-error", "skip", "--position", position, "--json"});
+
+  CAPTURE(failed.errors, rest.errors);
+  REQUIRE(failed.status == 1);
+  REQUIRE(parsed(failed.output).get<int>("images") == 12);
+  REQUIRE(rest.status == 0);
+  REQUIRE(parsed(rest.output).get<int>("images") == 2);
+}
+
+TEST_CASE("a run whose daemon was killed goes on where it was: what is left, and no more", "[system]") {
+  const Pictures pictures(60);
+  const TempFolder elsewhere;
+  Daemon daemon({.roots = {pictures.folder.path()}, .fake = "delay_us=50000"});
+  const std::vector<std::string> words{"run",
+                                       "--socket",
+                                       daemon.socket(),
+                                       "--dataset",
+                                       pictures.folder.path(),
+                                       "--size",
+                                       "32",
+                                       "--batch",
+                                       "4",
+                                       "--slots",
+                                       "1",
+                                       "--position",
+                                       elsewhere / "position",
+                                       "--json"};
+  std::vector<std::string> slow{bin_folder() + "/millrace"};
+  slow.insert(slow.end(), words.begin(), words.end());
+  slow.insert(slow.end(), {"--backend", "fake"});
+
+  const Process killed = Process::spawn({.argv = slow});
+  // With one slot, the second batch begins when the run has given back the first.
+  REQUIRE(eventually([&] { return daemon.metric("millrace_samples_total") > 4; }));
+  daemon.kill(SIGKILL);
+  const auto status = killed.wait();
+  daemon.wait();
+  daemon.start();
+  std::vector<std::string> fast{"millrace"};
+  fast.insert(fast.end(), words.begin(), words.end());
+  const Ran rest = run(fast);
+
+  CAPTURE(killed.errors(), rest.errors);
+  REQUIRE(status == 3);
+  REQUIRE(rest.status == 0);
+  const int before = parsed(killed.output()).get<int>("images");
+  REQUIRE(before >= 4);
+  REQUIRE(before + parsed(rest.output).get<int>("images") == 60);
 }
 
 TEST_CASE("a file in a folder's place is named as such: status 1, not 3", "[system]") {
