@@ -14,7 +14,8 @@ struct RunPosition {
   std::string token;  // empty: from the epoch's start
 };
 
-Result<RunPosition> read_position(const std::string& path);  // no such file: the beginning
+// No such file: the beginning. Refuses at once what is no regular file, or too large for one of ours.
+Result<RunPosition> read_position(const std::string& path);
 Result<void> write_position(const std::string& path, const RunPosition& position);
 
 }  // namespace millrace::cli

@@ -1,5 +1,6 @@
 // What the command line is made of: JSON, progress lines, pictures, the contact sheet, recipes from options.
 #include <spng.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -288,6 +289,18 @@ TEST_CASE("a file that is no position file is refused", "[cli]") {
     REQUIRE_FALSE(read_position(path));
     REQUIRE(read_position(path).error().code == millrace::Code::kInvalid);
   }
+}
+
+TEST_CASE("what a position cannot lie in is refused at once", "[cli]") {
+  const Folder folder;
+  REQUIRE(::mkfifo((folder.path + "/fifo").c_str(), 0600) == 0);
+  std::ofstream(folder.path + "/large") << "millrace-position 1 7\n" << std::string(64 << 10, 'x');
+  const auto refusal = [](const std::string& path) { return read_position(path).error().message; };
+
+  REQUIRE_THAT(refusal(folder.path), Catch::EndsWith("is a folder"));
+  REQUIRE_THAT(refusal(folder.path + "/fifo"), Catch::Contains("/fifo is no regular file"));
+  REQUIRE_THAT(refusal("/dev/zero"), Catch::Contains("/dev/zero is no regular file"));
+  REQUIRE_THAT(refusal(folder.path + "/large"), Catch::Contains("too large"));
 }
 
 namespace {
