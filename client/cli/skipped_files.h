@@ -10,6 +10,7 @@
 namespace millrace::cli {
 
 // "13 files are no samples: 10 .txt (a/README.txt, ...), 2 .bmp (a/1.bmp, ...; not decoded: convert them), 1 more".
+// Four kinds at the most, long names cut short.
 // REQUIRES: `files` is at least 1.
 std::string describe_skipped(std::uint64_t files, const std::vector<SkippedFiles>& groups);
 

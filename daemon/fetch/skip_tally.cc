@@ -1,6 +1,7 @@
 #include "daemon/fetch/skip_tally.h"
 
 #include <algorithm>
+#include <span>
 
 #include "proto/base/printable.h"
 
@@ -8,6 +9,8 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kLongestExtension = 16;
+constexpr std::size_t kKindsShown = 4;             // in a message
+constexpr std::size_t kLongestExampleShown = 100;  // bytes
 
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -20,7 +23,7 @@ std::string kind_of(const SkippedFiles& group) {
 
 std::string examples_of(const SkippedFiles& group) {
   if (group.examples.empty()) return {};
-  std::string text = " (" + printable(group.examples.front());
+  std::string text = " (" + printable(group.examples.front(), kLongestExampleShown);
   if (group.files > 1) text += ", ...";
   if (group.reason == SkipReason::kUndecoded) text += "; not decoded: convert them";
   return text + ")";
@@ -78,10 +81,13 @@ Skipped SkipTally::told() const {
 
 std::string to_text(const Skipped& skipped) {
   std::string text;
-  for (const SkippedFiles& group : skipped.groups) {
+  const std::size_t shown = std::min(skipped.groups.size(), kKindsShown);
+  for (const SkippedFiles& group : std::span(skipped.groups).first(shown)) {
     text += (text.empty() ? "; skipped: " : ", ") + std::to_string(group.files) + " " + kind_of(group);
     text += examples_of(group);
   }
+  const std::size_t further = skipped.groups.size() - shown;
+  if (further > 0) text += ", and " + std::to_string(further) + (further == 1 ? " more kind" : " more kinds");
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "proto/base/printable.h"
 
-#include <cstddef>
+#include <algorithm>
+#include <limits>
 
 namespace millrace {
 namespace {
@@ -43,19 +44,24 @@ std::size_t printable_length(std::string_view text) {
 }  // namespace
 
 std::string printable(std::string_view text_untrusted) {
+  return printable(text_untrusted, std::numeric_limits<std::size_t>::max());
+}
+
+std::string printable(std::string_view text_untrusted, std::size_t most) {
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string text;
-  text.reserve(text_untrusted.size());
+  text.reserve(std::min(text_untrusted.size(), most));
   while (!text_untrusted.empty()) {
-    std::size_t length = printable_length(text_untrusted);
+    const std::size_t length = printable_length(text_untrusted);
+    const std::size_t added = length > 0 ? length : 4;
+    if (added > most - text.size()) return text + "...";
     if (length > 0) {
       text += text_untrusted.substr(0, length);
     } else {
       const auto byte = static_cast<Byte>(text_untrusted.front());
       text += {'\\', 'x', kHex[byte >> 4U], kHex[byte & 15U]};
-      length = 1;
     }
-    text_untrusted.remove_prefix(length);
+    text_untrusted.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return text;
 }

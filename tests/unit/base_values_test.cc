@@ -105,5 +105,15 @@ TEST_CASE("text from outside cannot forge lines or steer a terminal", "[base]") 
   REQUIRE(printable("").empty());
 }
 
+TEST_CASE("printable text is cut between characters, never within one", "[base]") {
+  REQUIRE(printable("abc", 3) == "abc");
+  REQUIRE(printable("abcd", 3) == "abc...");
+  REQUIRE(printable("a\u4e2d", 3) == "a...");
+  REQUIRE(printable("a\xff", 4) == "a...");
+  REQUIRE(printable("a\xff", 5) == "a\\xff");
+  REQUIRE(printable("a", 0) == "...");
+  REQUIRE(printable("", 0).empty());
+}
+
 }  // namespace
 }  // namespace millrace

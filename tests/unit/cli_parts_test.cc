@@ -164,6 +164,20 @@ TEST_CASE("skipped files are told in one line, and what is not told is counted",
   REQUIRE(describe_skipped(1, {}) == "1 file is no sample: 1 more");
 }
 
+TEST_CASE("however a folder looks, the line about its skipped files is short", "[cli]") {
+  std::vector<SkippedFiles> groups;
+  for (int i = 0; i < 16; ++i)
+    groups.push_back({.extension = std::string(16, '\x1b'), .files = 2, .examples = {std::string(1024, '\xff')}});
+
+  const std::string line = describe_skipped(40, groups);
+
+  REQUIRE(line.size() < 1'000);
+  REQUIRE_THAT(line, Catch::EndsWith(", and 12 more kinds (24 files), 8 more"));
+  REQUIRE_THAT(line, Catch::Contains("\\xff..., ...)"));
+  groups.resize(5);
+  REQUIRE_THAT(describe_skipped(10, groups), Catch::EndsWith(", and 1 more kind (2 files)"));
+}
+
 TEST_CASE("normalisation is undone", "[cli]") {
   const Recipe recipe = Recipe{}.normalised(DType::kFloat32);
   const float stored[] = {(100 / 255.0F - 0.485F) / 0.229F, (150 / 255.0F - 0.456F) / 0.224F,

@@ -359,6 +359,16 @@ TEST_CASE("what is told of skipped files is bounded, and all are counted", "[fet
   REQUIRE(told.groups[0].examples == Strings{"a/0.0", "a/1.0", "a/2.0"});
 }
 
+TEST_CASE("however a folder looks, the text about its skipped files is short", "[fetch]") {
+  SkipTally tally;
+  for (int i = 0; i < 1'000; ++i) tally.not_asked(std::string(1'000, '\xff') + "." + std::to_string(i));
+
+  const std::string text = to_text(tally.told());
+
+  REQUIRE(text.size() < 1'000);
+  REQUIRE_THAT(text, Catch::Contains("\\xff...)") && Catch::EndsWith(", and 12 more kinds"));
+}
+
 TEST_CASE("a long path is counted and is no example", "[fetch]") {
   SkipTally tally;
   tally.not_asked(std::string(2'000, 'a') + "/1.txt");
