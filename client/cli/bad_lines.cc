@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <string_view>
 #include <vector>
 
 #include "proto/base/printable.h"
@@ -12,9 +13,14 @@ namespace {
 
 constexpr std::size_t kReasonsSummed = 10;
 
-std::string without_figures(const std::string& message) {
+// Less what is of one file alone: the bytes that it begins with.
+std::string_view reason_of(std::string_view message) {
+  return message.substr(0, message.find("; it begins with"));
+}
+
+std::string without_figures(std::string_view reason) {
   std::string text;
-  for (const char c : message) {
+  for (const char c : reason) {
     const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
     if (!digit) text += c;
     if (digit && (text.empty() || text.back() != '#')) text += '#';
@@ -26,10 +32,11 @@ std::string without_figures(const std::string& message) {
 
 void BadLines::add(const SampleError& sample, Progress& progress) {
   const std::string& message = sample.error.message;
-  const auto known = reasons_.find(without_figures(message));
+  const std::string key = without_figures(reason_of(message));
+  const auto known = reasons_.find(key);
   if (known == reasons_.end() && reasons_.size() >= kReasonsMost) return void(++beyond_);
-  Reason& reason = known != reasons_.end() ? known->second : reasons_[without_figures(message)];
-  if (reason.text.empty()) reason.text = message;
+  Reason& reason = known != reasons_.end() ? known->second : reasons_[key];
+  if (reason.text.empty()) reason.text = reason_of(message);
   if (shown_ >= kShownMost || reason.shown >= kShownOfAReason) return void(++reason.hidden);
   ++shown_;
   ++reason.shown;

@@ -21,10 +21,10 @@ class BadLines {
   static constexpr std::size_t kReasonsMost = 1000;
 
   struct Reason {
-    std::string text;  // as it was first
+    std::string text;  // as it was first, less the bytes
     std::uint64_t shown = 0, hidden = 0;
   };
-  // By the message without its figures: sizes and offsets do not make another reason.
+  // By the message without its figures and the file's first bytes: they do not make another reason.
   std::map<std::string, Reason> reasons_;
   std::uint64_t shown_ = 0;
   std::uint64_t beyond_ = 0;  // of reasons that there is no room for

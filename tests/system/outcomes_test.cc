@@ -68,6 +68,19 @@ TEST_CASE("bad samples of one reason are shown twenty times and then counted", "
   REQUIRE_THAT(ran.output, Catch::Contains("80 images") && Catch::Contains("60 bad"));
 }
 
+TEST_CASE("files that begin with other bytes are bad for the same reason", "[system]") {
+  const Pictures pictures(80);
+  for (int i = 0; i < 30; ++i)
+    write_file(pictures.folder / "bad_" + std::to_string(100 + i) + ".jpg",
+               std::string{static_cast<char>(0xA0 + i), static_cast<char>(0x6A + i)});
+
+  const Ran ran = pictures.run({"--on-error", "zero"});
+
+  CAPTURE(ran.errors);
+  REQUIRE(lines_with(ran.errors, "millrace: bad sample: ") == 20);
+  REQUIRE(lines_with(ran.errors, "millrace: ... and 10 more with the same reason: not an image") == 1);
+}
+
 TEST_CASE("--limit with --position: the next run goes on behind it, and the last says that all is done", "[system]") {
   const Pictures pictures(12);
   const TempFolder elsewhere;
