@@ -216,7 +216,7 @@ void add_preview(CLI::App& app, Chosen& chosen) {
   add_recipe_options(*command, options->recipe);
   add_connection_options(*command, options->connection);
   command->footer(
-      "Left the original with the part that the transform takes, right what it made of it (normalisation undone).\n"
+      "Left the original with the part that the transform takes, right what it made of it (normalisation undone).\n\n"
       "Examples:\n"
       "  millrace preview /data/train -o sheet.png\n"
       "  millrace preview /data/train/cat/1.jpg -o cat.png\n"

@@ -314,9 +314,10 @@ void add_run(CLI::App& app, Chosen& chosen) {
   add_order_options(*command, *options);
   add_connection_options(*command, options->connection);
   command->footer(
-      "Bad samples go to stderr with path and reason, the first 20 of a reason in full. They do not change the exit\n"
-      "code unless --on-error is fail, or is left out and a batch has no good sample or more than one sample in 20 is\n"
-      "bad after at least 1,000 (a wrong folder or a disk that is not mounted looks like that), or no image is left.\n"
+      "Bad samples go to stderr with path and reason: the first 20 of a reason in full, at most 100 in all, the others "
+      "as a count. They do not change the exit code unless --on-error is fail, or is left out and a batch has no good "
+      "sample or more than one sample in 20 is bad after at least 1,000 (a wrong folder or a disk that is not mounted "
+      "looks like that), or no image is left.\n\n"
       "Examples:\n"
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"

@@ -1,5 +1,7 @@
 // Command lines that make no sense: each is refused with 2 and one line that says what to write instead.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cctype>
 
 #include "tests/support/temp_folder.h"
 #include "tests/system/command.h"
@@ -105,16 +107,22 @@ TEST_CASE("what is misspelled is named, with what is most like it", "[system]") 
   require_refused({"millraced", "--config", "/nope"}, "/nope");
 }
 
-TEST_CASE("help fits 80 columns, but for examples", "[system]") {
+TEST_CASE("help fits 80 columns, but for examples, and fills them", "[system]") {
   for (const Words& command : {Words{"run"}, Words{"preview"}, Words{"index"}, Words{"index", "build"}, Words{"stats"},
                                Words{"devices"}, Words{"doctor"}, Words{"ping"}, Words{}}) {
     Words argv{"millrace"};
     argv.insert(argv.end(), command.begin(), command.end());
     argv.push_back("--help");
-    std::istringstream lines(run(argv).output);
-    for (std::string line; std::getline(lines, line);) {
-      CAPTURE(command, line);
+    const std::string help = run(argv).output;
+    if (command != Words{"index", "build"}) REQUIRE_THAT(help, Catch::Contains("\nExamples:\n"));  // of a footer
+    std::istringstream lines(help);
+    std::string before;
+    for (std::string line; std::getline(lines, line); before = line) {
+      CAPTURE(command, before, line);
       REQUIRE((line.size() <= 80 || line.starts_with("  millrace")));
+      const bool goes_on = !before.empty() && !line.empty() && std::islower(line.front()) != 0;
+      if (goes_on)
+        REQUIRE(before.size() + 1 + std::min(line.find(' '), line.size()) > 80);  // its first word had no room above
     }
   }
 }
