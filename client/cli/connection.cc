@@ -19,8 +19,9 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
       ->needs(own)
       ->check(whole_number(1, 1024));
   command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
-      ->needs(own);
-  socket->excludes(own);
+      ->needs(own)
+      ->check(not_empty());
+  socket->excludes(own)->check(not_empty());
   socket->group("Daemon");
   own->group("Daemon");
   command.get_option("--lanes")->group("Daemon");

@@ -175,7 +175,7 @@ int run(Options& options, Task task, const char* title) {
 void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, const char* help) {
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = parent.add_subcommand(name, help);
-  command->add_option("dataset", options->dataset, "the folder")->required();
+  command->add_option("dataset", options->dataset, "the folder")->required()->check(not_empty());
   command
       ->add_option(
           "--extension", options->extensions,
@@ -184,8 +184,10 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
       ->transform(file_ending());
   command->add_flag("--json", options->json, "print one JSON object at the end");
   add_connection_options(*command, options->connection);
-  command->callback(
-      [options, task, name, &chosen] { chosen = [options, task, name] { return run(*options, task, name); }; });
+  command->callback([options, task, name, &chosen] {
+    require_agree(options->extensions);
+    chosen = [options, task, name] { return run(*options, task, name); };
+  });
 }
 
 }  // namespace

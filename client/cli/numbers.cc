@@ -68,6 +68,10 @@ CLI::Validator positive_size() {
       "SIZE");
 }
 
+CLI::Validator not_empty() {
+  return CLI::Validator([](std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "");
+}
+
 CLI::Validator file_ending() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
@@ -83,6 +87,14 @@ CLI::Validator file_ending() {
         return "";
       },
       "");
+}
+
+void require_agree(const std::vector<std::string>& endings) {
+  const bool every = std::find(endings.begin(), endings.end(), "*") != endings.end();
+  for (const std::string& ending : endings) {
+    if (every && ending != "*")
+      throw CLI::ValidationError("--extension", "'*' is every file already: leave out either it or " + ending);
+  }
 }
 
 }  // namespace millrace::cli

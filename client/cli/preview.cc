@@ -200,11 +200,15 @@ int preview(Options& options) {
 void add_preview(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = app.add_subcommand("preview", "Make a contact sheet of what a transform does to some images.");
-  command->add_option("folder", options->folder, "where the images are; or one image, which is sample 0")->required();
+  command->add_option("folder", options->folder, "where the images are; or one image, which is sample 0")
+      ->required()
+      ->check(not_empty());
   command->add_option("-n,--count", options->count, "how many, spread evenly over the folder")
       ->check(whole_number(1, 400))
       ->capture_default_str();
-  command->add_option("-o,--output", options->output, "the PNG file to write")->capture_default_str();
+  command->add_option("-o,--output", options->output, "the PNG file to write")
+      ->check(not_empty())
+      ->capture_default_str();
   command->add_option("--seed", options->seed, "of the crops and flips")->check(whole_number(0))->capture_default_str();
   command->add_option("--epoch", options->epoch, "whose crops and flips, from 0")
       ->check(whole_number(0))

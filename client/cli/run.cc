@@ -96,11 +96,7 @@ Result<void> Run::run(Client& client) {
     if (at.epoch >= options_.epochs) return say_done(), Result<void>();
   }
   const Recipe recipe = recipe_of(options_.recipe);
-  const auto slot_bytes = slot_bytes_of(options_, recipe);
-  if (!slot_bytes)
-    return Error{Code::kInvalid,
-                 "--recipe " + options_.recipe.preset + " leaves the size open: say --slot-bytes, room for one batch"};
-  MILLRACE_TRY(Session session, open(client, recipe, *slot_bytes));
+  MILLRACE_TRY(Session session, open(client, recipe, *slot_bytes_of(options_, recipe)));  // see require_whole()
   MILLRACE_TRY(const Dataset dataset, list(session));
   if (dataset.samples() == 0) return Error{Code::kNotFound, options_.dataset + ": no files in it"};
   began_ = Clock::now();
@@ -276,7 +272,21 @@ void add_order_options(CLI::App& command, Options& options) {
       ->group("Order");
   command
       .add_option("--position", options.position, "keep the position in this file, and resume from it if it is there")
+      ->check(not_empty())
       ->group("Order");
+}
+
+// What only all options together show. Throws CLI::ValidationError.
+void require_whole(const CLI::App& command, const Options& options) {
+  require_fits(command, options.recipe);
+  require_agree(options.extensions);
+  if (!slot_bytes_of(options, recipe_of(options.recipe)))
+    throw CLI::ValidationError(
+        "--slot-bytes", "--recipe " + options.recipe.preset + " leaves the size open: say how large a batch may be");
+  if (options.order.rank >= options.order.world_size)
+    throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
+                                             std::to_string(options.order.world_size) + ", is " +
+                                             std::to_string(options.order.rank));
 }
 
 }  // namespace
@@ -284,7 +294,9 @@ void add_order_options(CLI::App& command, Options& options) {
 void add_run(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = app.add_subcommand("run", "Send a folder of images through a transform and say how it went.");
-  command->add_option("--dataset", options->dataset, "the folder; folders in it are the classes")->required();
+  command->add_option("--dataset", options->dataset, "the folder; folders in it are the classes")
+      ->required()
+      ->check(not_empty());
   command
       ->add_option("--on-error", options->on_error,
                    "what becomes of a bad sample: skip, zero, substitute, or fail the run (default: substitute with "
@@ -309,7 +321,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->add_option("--slot-bytes", options->slot_bytes,
                    "room for one batch (default: computed where the transform fixes the size)")
       ->transform(positive_size());
-  command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)");
+  command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)")
+      ->check(not_empty());
   add_recipe_options(*command, options->recipe);
   add_order_options(*command, *options);
   add_connection_options(*command, options->connection);
@@ -323,11 +336,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"
       "  millrace run --dataset /data/train --shuffle --position run.pos    Ctrl-C, and again: goes on where it was");
   command->callback([options, command, &chosen] {
-    require_fits(*command, options->recipe);
-    if (options->order.rank >= options->order.world_size)
-      throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
-                                               std::to_string(options->order.world_size) + ", is " +
-                                               std::to_string(options->order.rank));
+    require_whole(*command, *options);
     chosen = [options] { return run(*options); };
   });
 }

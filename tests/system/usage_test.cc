@@ -82,6 +82,7 @@ TEST_CASE("options that the recipe does not have are refused, the others are not
     for (const Words& option : options) {
       Words argv{"millrace", "run", "--socket", folder / "nobody", "--dataset", folder.path(), "--recipe", recipe};
       argv.insert(argv.end(), option.begin(), option.end());
+      if (recipe == "none") argv.insert(argv.end(), {"--slot-bytes", "1MiB"});
       const Ran ran = run(argv);
       CAPTURE(recipe, option, ran.errors);
       REQUIRE(ran.status == (misplaced(recipe, option.front()) ? 2 : 3));  // 3: there is no daemon
@@ -94,6 +95,28 @@ TEST_CASE("options that the recipe does not have are refused, the others are not
   require_refused({"millrace", "preview", folder.path(), "--recipe", "none"}, "--recipe: none has nothing to look at");
   require_refused({"millrace", "run", "--dataset", folder.path(), "--lanes", "2"}, "--private");
   require_refused({"millrace", "run", "--dataset", folder.path(), "--root", "/"}, "--private");
+}
+
+TEST_CASE("what says nothing, lacks something or contradicts itself is refused by the option's name", "[system]") {
+  const TempFolder folder;
+  const auto refused = [&](Words words, const std::string& says) {
+    Words argv{"millrace", "run", "--dataset", folder.path()};
+    argv.insert(argv.end(), words.begin(), words.end());
+    require_refused(argv, says);
+  };
+
+  refused({"--position", ""}, "--position: must not be empty");
+  refused({"--socket", ""}, "--socket: must not be empty");
+  refused({"--backend", ""}, "--backend: must not be empty");
+  refused({"--private", "--root", ""}, "--root: must not be empty");
+  require_refused({"millrace", "run", "--dataset", ""}, "--dataset: must not be empty");
+  require_refused({"millrace", "ping", "--socket", ""}, "--socket: must not be empty");
+  require_refused({"millrace", "index", "stat", ""}, "dataset: must not be empty");
+  require_refused({"millrace", "preview", folder.path(), "-o", ""}, "--output: must not be empty");
+  refused({"--recipe", "none"}, "--slot-bytes: --recipe none leaves the size open");
+  refused({"--extension", "jpg", "--extension", "*"}, "--extension: '*' is every file already");
+  require_refused({"millrace", "index", "stat", folder.path(), "--extension", "*", "--extension", "png"},
+                  "--extension: '*' is every file already");
 }
 
 TEST_CASE("what is misspelled is named, with what is most like it", "[system]") {
