@@ -84,19 +84,20 @@ Result<void> Listing::go_on() {
     Frame& frame = frames_.back();
     prefix_.resize(frame.prefix);
     if (frame.next == frame.entries.size()) {
+      if (frames_.size() <= 2) settle();
       frames_.pop_back();
       continue;
     }
     const Entry entry = std::move(frame.entries[frame.next++]);
     const std::int32_t label = frames_.size() == 1 ? entry.label : frame.label;
     if (entry.is_folder()) return open_folder(entry, label);
-    add_file(entry, label);
+    add_file(frame, entry, label);
   }
   return {};
 }
 
 Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
-  const std::string relative = prefix_ + entry.name.substr(0, entry.name.size() - 1);
+  const std::string relative = prefix_ + std::string(entry.bare());
   if (frames_.size() == kDeepest)
     return Error{Code::kInvalid,
                  "folder \"" + printable(relative) + "\" is more than " + std::to_string(kDeepest) + " folders deep"};
@@ -121,7 +122,7 @@ Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
 }
 
 Result<UniqueFd> Listing::open_entry(const Entry& entry) {
-  const std::string name = entry.name.substr(0, entry.name.size() - 1);
+  const std::string name(entry.bare());
   const Caller& caller = *request_.caller;
   if (entry.link) return roots_.open_folder(root_ + "/" + prefix_ + name, caller);
   const UniqueFd found(openat(frames_.back().fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -152,7 +153,7 @@ Result<void> Listing::read_entries(Frame& frame) {
     frame.entries.push_back(*std::move(entry));
   }
   if (errno != 0) return io_error("reading a folder", errno);
-  std::sort(frame.entries.begin(), frame.entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  std::sort(frame.entries.begin(), frame.entries.end());
   return {};
 }
 
@@ -203,11 +204,37 @@ void Listing::count_file() {
   if (files_ % kProgressStep == 0 && request_.progress) request_.progress(files_);
 }
 
-void Listing::add_file(const Entry& entry, std::int32_t label) {
+void Listing::add_file(const Frame& frame, const Entry& entry, std::int32_t label) {
   const std::string path = prefix_ + entry.name;
+  if (frame.next == 1) runs_.push_back(Run{entries_.size(), 0, prefix_.size()});
+  ++runs_.back().files;
   entries_.push_back(Dataset::Entry{paths_.size(), static_cast<std::uint32_t>(path.size()), label});
   paths_ += path;
-  fingerprint_ = fingerprint_with(fingerprint_, path);
+}
+
+// Puts a class in order: its folders were found one inside the other, and are sorted by their paths as a whole.
+void Listing::settle() {
+  if (runs_.empty()) return;
+  const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(runs_.front().first);
+  const auto earlier = [this](const Run& a, const Run& b) { return folder_of(a) < folder_of(b); };
+  if (!std::is_sorted(runs_.begin(), runs_.end(), earlier)) {
+    const std::vector<Dataset::Entry> found(first, entries_.end());
+    const std::size_t before = runs_.front().first;
+    std::sort(runs_.begin(), runs_.end(), earlier);
+    auto to = first;
+    for (const Run& run : runs_)
+      to = std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(run.first - before), run.files, to);
+  }
+  for (auto entry = first; entry != entries_.end(); ++entry)
+    fingerprint_ =
+        fingerprint_with(fingerprint_, std::string_view(paths_).substr(entry->path_offset, entry->path_bytes));
+  runs_.clear();
+}
+
+// Without the slash at its end, which would come after a '-'.
+std::string_view Listing::folder_of(const Run& run) const {
+  const std::size_t bytes = run.folder_bytes == 0 ? 0 : run.folder_bytes - 1;
+  return std::string_view(paths_).substr(entries_[run.first].path_offset, bytes);
 }
 
 void Listing::skip_unclassified(Frame& top) {
@@ -220,15 +247,12 @@ void Listing::skip_unclassified(Frame& top) {
   files_ -= std::erase_if(top.entries, loose);
 }
 
+// They are in order already.
 void Listing::name_classes(Frame& top) {
-  for (const Entry& entry : top.entries) {
-    if (entry.is_folder()) classes_.push_back(entry.name.substr(0, entry.name.size() - 1));
-  }
-  std::sort(classes_.begin(), classes_.end());
   for (Entry& entry : top.entries) {
     if (!entry.is_folder()) continue;
-    const auto own = std::lower_bound(classes_.begin(), classes_.end(), entry.name.substr(0, entry.name.size() - 1));
-    entry.label = static_cast<std::int32_t>(own - classes_.begin());
+    entry.label = static_cast<std::int32_t>(classes_.size());
+    classes_.emplace_back(entry.bare());
   }
 }
 

@@ -1,8 +1,8 @@
 // Lists a folder tree with a caller's rights, a folder at a time, so that several listings can take turns on one
 // thread.
 //
-// Samples come in byte order of their relative paths, classes are the folders directly beneath the top in byte order of
-// their names. Hidden names (leading dot) are left out; symbolic links are followed, but for folders that hold
+// Samples come in the order of model/dataset.h, classes are the folders directly beneath the top in byte order of their
+// names. Hidden names (leading dot) are left out; symbolic links are followed, but for folders that hold
 // themselves. Files that were not chosen are counted. A link that leads nowhere the caller may go is listed as a file
 // if its extension is asked for, so that reading it reports it; else it may be a folder of samples, and the listing
 // fails.
@@ -41,18 +41,27 @@ class Listing {
   // `roots` outlives it.
   Listing(const Roots& roots, Request request);
 
-  // Lists one more folder; an outcome once there is none left or something is wrong: kDenied naming the folder,
-  // relative to the top, kNotFound (no samples; says what was skipped), kExhausted (more than max_files), kUnavailable
-  // (the daemon lacks descriptors or memory), kCancelled. What is wrong with the folder begins with its path.
-  // REQUIRES: no outcome yet.
+  // Lists one more folder, and puts a class that ends there in order; an outcome once there is none left or something
+  // is wrong: kDenied naming the folder, relative to the top, kNotFound (no samples; says what was skipped), kExhausted
+  // (more than max_files), kUnavailable (the daemon lacks descriptors or memory), kCancelled. What is wrong with the
+  // folder begins with its path. REQUIRES: no outcome yet.
   std::optional<Outcome> step();
 
  private:
   struct Entry {
-    std::string name;  // of a folder: with a slash at the end, which makes the order of names the order of paths
+    std::string name;  // of a folder: with a slash at the end
     bool link = false;
     std::int32_t label = -1;
     bool is_folder() const { return name.back() == '/'; }
+    std::string_view bare() const { return std::string_view(name).substr(0, name.size() - (is_folder() ? 1 : 0)); }
+    // Files before folders, so that a folder's files lie side by side in entries_.
+    bool operator<(const Entry& other) const {
+      return is_folder() != other.is_folder() ? other.is_folder() : bare() < other.bare();
+    }
+  };
+  struct Run {  // the files of one folder
+    std::size_t first, files;
+    std::size_t folder_bytes;  // of their paths, with a slash at the end; 0: the top
   };
   struct Frame {
     UniqueFd fd;
@@ -74,7 +83,9 @@ class Listing {
   Result<std::optional<Entry>> classify_link(const std::string& name);
   Result<void> check_room() const;
   void count_file();
-  void add_file(const Entry& entry, std::int32_t label);
+  void add_file(const Frame& frame, const Entry& entry, std::int32_t label);
+  void settle();
+  std::string_view folder_of(const Run& run) const;
   void name_classes(Frame& top);
   void skip_unclassified(Frame& top);
   bool wanted(std::string_view name) const;
@@ -89,6 +100,7 @@ class Listing {
   std::uint64_t files_ = 0, folders_ = 0;
   std::string paths_;
   std::vector<Dataset::Entry> entries_;
+  std::vector<Run> runs_;  // of the class that is being listed, as they were found
   std::vector<std::string> classes_;
   SkipTally skipped_;
   std::uint64_t fingerprint_;

@@ -1,5 +1,9 @@
-// A listed folder tree: samples in byte order of their relative paths, classes in byte order of their names. Immutable
-// once listed.
+// A listed folder tree: samples in the order of torchvision's ImageFolder, classes in byte order of their names.
+// Immutable once listed.
+//
+// The order of samples: by class folder, then by the path of the folder that holds the file, then by the file's name,
+// each compared byte for byte. So "a-b/1" comes after "a/1" although '-' is less than '/', "c/z" before "c/a/0", and
+// "c/a-b/1" before "c/a/d/2". Files that are in no class folder come first.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +24,8 @@ class Dataset {
     std::int32_t label;  // position in classes, or -1
   };
 
-  // REQUIRES: entries sorted by path. `root`: absolute, without a trailing slash. `fingerprint`: of the paths in order.
+  // REQUIRES: entries in the order of samples. `root`: absolute, without a trailing slash. `fingerprint`: of the paths
+  // in order.
   Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,
           std::uint64_t fingerprint, Skipped skipped = {})
       : root_(std::move(root)),

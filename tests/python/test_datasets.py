@@ -10,7 +10,7 @@ import millrace
 import millrace.numpy
 import pytest
 
-from pictures import png
+from pictures import check_pixels, png
 
 # What torchvision 0.2x takes for a picture (torchvision.datasets.folder.IMG_EXTENSIONS), and what of it the daemon decodes.
 IMAGE_FOLDER = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}
@@ -48,6 +48,24 @@ def test_samples_and_labels_are_those_of_image_folder(session: millrace.Session,
     assert list(dataset.classes) == classes
     assert [int(label) for batch in dataset.epoch() for label in batch.labels] == [label for _, label in theirs]
     assert len(dataset) == len(theirs) == 4
+
+
+def test_samples_are_numbered_as_by_image_folder(session: millrace.Session, folder: Path) -> None:
+    top = folder.parent / "numbered"
+    nested = ("z", "a/z", "a-b/1", "a-b/d/3", "a/b/0", "a/b-c/1", "a/b/d/2")
+    for place in (*(f"cat/{name}" for name in nested), "dog/1", "dog/a b/1", "dog-puppy/1", "dog (old)/a/1"):
+        path = top / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    _, samples = image_folder(top)
+    for number, (name, _) in enumerate(samples):
+        Path(name).write_bytes(png(number))
+    seen = []
+    for batch in session.dataset(top).epoch():
+        check_pixels(batch)  # of the number that the daemon gives
+        seen += [(int(number), int(label)) for number, label in zip(batch.ids, batch.labels, strict=True)]
+    assert seen == [(number, label) for number, (_, label) in enumerate(samples)]
+    assert len(seen) == 11
 
 
 def test_skipped_files_are_named_once(session: millrace.Session, untidy: Path) -> None:
@@ -96,7 +114,7 @@ def test_every_file_and_unclassified_ones_where_they_are_asked_for(session: mill
     assert len(session.dataset(untidy, "*")) == 8
     assert len(session.dataset(untidy, ("*",), unclassified=True)) == 10
     loose = session.dataset(untidy, "png", unclassified=True)
-    assert [int(label) for batch in loose.epoch() for label in batch.labels] == [0, 0, 1, 1, -1]
+    assert [int(label) for batch in loose.epoch() for label in batch.labels] == [-1, 0, 0, 1, 1]
 
 
 def test_extensions_that_are_none(session: millrace.Session, folder: Path) -> None:

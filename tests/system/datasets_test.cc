@@ -77,7 +77,7 @@ TEST_CASE("every file, and files beside class folders, are samples where they ar
   REQUIRE(every.samples() == 12);
   REQUIRE(every.skipped_files() == 0);
   REQUIRE(loose.samples() == 9);
-  REQUIRE(labels_of(mill.session, loose).back() == -1);
+  REQUIRE(labels_of(mill.session, loose).front() == -1);
 }
 
 // What the command says on stderr.

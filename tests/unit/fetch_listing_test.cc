@@ -72,16 +72,40 @@ std::vector<std::int64_t> labels_of(const Dataset& dataset) {
   return labels;
 }
 
-TEST_CASE("samples come in byte order of their paths, classes in byte order of their names", "[fetch]") {
+TEST_CASE("samples come by class, folder and name, classes in byte order of their names", "[fetch]") {
   const Tree tree({"cat/2.jpg", "cat/10.jpg", "cat-wild/1.jpg", "cat.jpg", "Dog/a/b.jpg", "Dog/a.jpg", "Dog/a-b.jpg"});
 
   const auto dataset = tree.list();
 
   REQUIRE(paths_of(*dataset) ==
-          Strings{"Dog/a-b.jpg", "Dog/a.jpg", "Dog/a/b.jpg", "cat-wild/1.jpg", "cat.jpg", "cat/10.jpg", "cat/2.jpg"});
+          Strings{"cat.jpg", "Dog/a-b.jpg", "Dog/a.jpg", "Dog/a/b.jpg", "cat/10.jpg", "cat/2.jpg", "cat-wild/1.jpg"});
   REQUIRE(dataset->classes() == Strings{"Dog", "cat", "cat-wild"});
-  REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{0, 0, 0, 2, -1, 1, 1});
+  REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{-1, 0, 0, 0, 1, 1, 2});
   REQUIRE(dataset->root() == tree.top);
+}
+
+TEST_CASE("folders in a class are sorted by their whole paths, as ImageFolder does it", "[fetch]") {
+  const Strings expected{"cat/z.jpg",       "cat/a/z.jpg",      "cat/a/\xFF.jpg",  "cat/a-b/1.jpg",
+                         "cat/a-b/d/3.jpg", "cat/a/b/0.jpg",    "cat/a/b-c/1.jpg", "cat/a/b/d/2.jpg",
+                         "dog/2.jpg",       "dog/a b/1.jpg",    "dog/a/b/1.jpg",   "dog (old)/a/b/1.jpg",
+                         "dog-puppy/1.jpg", "dog-puppy/a/0.jpg"};
+  const Tree tree({expected.rbegin(), expected.rend()});
+  const Strings classes{"cat", "dog", "dog (old)", "dog-puppy"};
+  std::uint64_t fingerprint = kFingerprintSeed;
+  for (const std::string& path : expected) fingerprint = fingerprint_with(fingerprint, path);
+
+  const auto dataset = tree.list();
+
+  REQUIRE(paths_of(*dataset) == expected);
+  REQUIRE(dataset->classes() == classes);
+  REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 3, 3});
+  REQUIRE(dataset->fingerprint() == fingerprint);
+}
+
+TEST_CASE("files at the top come before nested folders of the first class", "[fetch]") {
+  const Tree tree({"a/b-c/1.jpg", "a/b/c/0.jpg", "a/b/1.jpg", "!/1.jpg", "z.jpg", "b.jpg"});
+
+  REQUIRE(paths_of(*tree.list()) == Strings{"b.jpg", "z.jpg", "!/1.jpg", "a/b/1.jpg", "a/b-c/1.jpg", "a/b/c/0.jpg"});
 }
 
 TEST_CASE("without folders there are no classes", "[fetch]") {
@@ -126,7 +150,7 @@ TEST_CASE("links are followed, and folders that hold themselves end", "[fetch]")
 
   const auto dataset = tree.list();
 
-  REQUIRE(paths_of(*dataset) == Strings{"a/1.jpg", "b/deep/2.jpg", "c.jpg"});
+  REQUIRE(paths_of(*dataset) == Strings{"c.jpg", "a/1.jpg", "b/deep/2.jpg"});
   REQUIRE(dataset->classes() == Strings{"a", "b"});
 }
 
@@ -249,7 +273,7 @@ TEST_CASE("files beside class folders are left out where that is asked for, and 
   REQUIRE(pictures->skipped().groups[1].examples == Strings{"loose.jpg"});
   REQUIRE(paths_of(*every) == Strings{"a/1.jpg", "a/deep/2.jpg"});
   REQUIRE(every->skipped().groups.at(0).examples == Strings{"labels.csv", "loose.jpg"});
-  REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"a/1.jpg", "a/deep/2.jpg", "loose.jpg"});
+  REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"loose.jpg", "a/1.jpg", "a/deep/2.jpg"});
   REQUIRE(paths_of(*skipping(flat, {"jpg"})) == Strings{"1.jpg", "2.jpg"});
 }
 

@@ -53,6 +53,8 @@ struct SkippedFiles {
 };
 
 // An opened folder tree; the daemon forgets it when this is destroyed (epochs under way go on). Immutable; move-only.
+// Samples are numbered as torchvision's ImageFolder does it: by class folder, then by the path of the folder that holds
+// the file, then by the file's name, each in byte order; files in no class folder come first.
 class MILLRACE_API Dataset {
  public:
   Dataset(Dataset&&) noexcept;

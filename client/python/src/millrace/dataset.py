@@ -17,7 +17,8 @@ class Dataset:
     """An opened folder tree. The daemon forgets it when this is collected or closed; epochs under way go on.
 
     Folders directly beneath it are the classes, in byte order of their names; without folders every label is -1. Samples are numbered
-    in byte order of their relative paths. ``len()`` is their number. What else the tree holds is in ``skipped``. Immutable.
+    as ``ImageFolder`` does it: by class folder, then by the path of the folder that holds the file, then by the file's name, each in byte
+    order; files in no class folder come first. ``len()`` is their number. What else the tree holds is in ``skipped``. Immutable.
     """
 
     def __init__(self, session: Session, path: str, opened: Any) -> None:
