@@ -73,6 +73,41 @@ def test_samples_and_labels_are_the_objects(make: Any, folder: Path) -> None:
     assert len(loader.dataset) == 60
 
 
+def test_samples_are_in_the_objects_order(make: Any, own: Path, daemon: millrace.PrivateDaemon) -> None:
+    files = ["cat/1", "dog/1", "dog-puppy/1", "dog (old)/1", *(f"cat/{name}" for name in ("a/z", "a/b/0", "a/b-c/1", "a/b/d/2"))]
+    shutil.rmtree(own)
+    for n, name in enumerate(files):
+        path = own / f"{name}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(png(n))
+    dataset = ImageFolder(str(own), NORMALISED)
+    paths = [path for path, _ in dataset.samples]
+
+    loader = make(dataset, batch_size=3)
+    found = [
+        (int(n), image.clone(), int(label))
+        for images, labels in loader
+        for n, image, label in zip(loader.batch.ids, images, labels, strict=True)
+    ]
+
+    assert dataset.classes == ["cat", "dog", "dog (old)", "dog-puppy"]
+    assert paths.index(str(own / "cat/a/z.png")) < paths.index(str(own / "cat/a/b-c/1.png")) < paths.index(str(own / "cat/a/b/d/2.png"))
+    assert [n for n, _, _ in found] == list(range(len(files)))
+    assert [label for _, _, label in found] == dataset.targets
+    for n, image, _ in found:
+        torch.testing.assert_close(image, dataset[n][0], atol=1e-5, rtol=0)
+
+
+def test_samples_in_another_order_are_refused(make: Any, own: Path) -> None:
+    (own / "ant-hill").mkdir()
+    (own / "ant-hill" / "1.png").write_bytes(png(1))
+    for edit in (list.reverse, list.sort):
+        dataset = ImageFolder(str(own))
+        edit(dataset.samples)
+        with pytest.raises(millrace.InvalidRequest, match=r"in an order of their own: .* comes after .*sort them like that, make a folder"):
+            len(make(dataset, OWN_SIZE))
+
+
 def test_the_objects_transform_is_the_loaders(make: Any, own: Path, daemon: millrace.PrivateDaemon) -> None:
     dataset = ImageFolder(str(own), NORMALISED)
     expected = torch.stack([image for image, _ in dataset])

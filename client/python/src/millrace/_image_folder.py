@@ -1,7 +1,7 @@
 """What a loader's ``dataset`` names: a folder, which the daemon lists itself, or torchvision's ``ImageFolder``.
 
 The daemon knows folders, not dataset objects, and nothing of an object's is dropped. So an ``ImageFolder`` is taken if its samples are
-the files that the daemon finds, and each class folder has one label; what the object would do beyond that is an error.
+the files that the daemon finds, in its order, and each class folder has one label; what the object would do beyond that is an error.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ class ImageFolder(Folder):
         """As of a plain folder; without ``extensions`` those of its samples.
 
         Raises:
-            InvalidRequest: its samples are not the files that the daemon finds, a folder's samples have several labels, or some are
-                named as pictures that the daemon does not decode.
+            InvalidRequest: its samples are not the files that the daemon finds, or not in its order, a folder's samples have
+                several labels, or some are named as pictures that the daemon does not decode.
         """
         if self._dataset.transform is not self.transform:
             raise InvalidRequest("loader: the ImageFolder was given another transform after the loader was made; make the loader anew")
@@ -146,9 +146,11 @@ class ImageFolder(Folder):
         """The samples, one by one.
 
         Raises:
-            InvalidRequest: one lies elsewhere, one is there twice, or one folder has several labels.
+            InvalidRequest: one lies elsewhere, one is there twice, one folder has several labels, or they are in another order than the
+                daemon's.
         """
         seen, prefix = _Seen(), os.path.join(self.path, "")
+        before, before_path, stray = (b"", b"", b""), "", ""
         for given, target in self._dataset.samples:
             path = os.fsdecode(given)
             if not path.startswith(prefix) or "/." in path or "//" in path:
@@ -168,10 +170,20 @@ class ImageFolder(Folder):
                 )
             seen.paths.add(path)
             seen.endings.add(os.path.splitext(file)[1].lstrip(".").lower())
+            place = _place(name, file)
+            if place < before and not stray:
+                stray = f"{path_text(path)} comes after {path_text(before_path)}"
+            before, before_path = place, path
         if not len(seen.paths) == len(self._dataset.samples) == len(self._dataset):
             raise InvalidRequest(
                 f"loader: the ImageFolder has {len(self._dataset)} items and {len(self._dataset.samples)} samples, of {len(seen.paths)} "
                 f"different files; the daemon reads each file of a folder once an epoch: {_LINKS}"
+            )
+        if stray:
+            raise InvalidRequest(
+                f"loader: the samples of the ImageFolder are in an order of their own: {stray}. The daemon numbers a folder's files as "
+                "ImageFolder does, by class folder, then folder, then file name, each in byte order, so batch.ids, and without shuffle the "
+                f"order, would be of other samples: sort them like that, {_LINKS}"
             )
         return seen
 
@@ -232,6 +244,12 @@ def _check_formats(paths: Iterable[str]) -> None:
         "give the folder's path as dataset, of which they are left out with a warning; if what is in them is JPEG, PNG or WebP, name the "
         "samples' extensions in extensions="
     )
+
+
+def _place(name: str, file: str) -> tuple[bytes, bytes, bytes]:
+    """Where the daemon has a file of the class folder ``name``: what it sorts files by."""
+    folder, _, own = file.rpartition("/")
+    return os.fsencode(name), os.fsencode(folder), os.fsencode(own)
 
 
 def _check_class(dataset: Any, base: type[Any]) -> None:
