@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string_view>
+#include <tuple>
 
 #include "client/cli/connection.h"
 #include "client/cli/contact_sheet.h"
@@ -36,6 +38,16 @@ struct PickedFile {
       0;  // its position in the sorted folder: the dataset's sample id, so that crops are those of an epoch
 };
 
+// The order of a dataset's samples: by class folder, folder and name.
+bool earlier(std::string_view a, std::string_view b) {
+  const auto key = [](std::string_view path) {
+    const std::size_t name = path.rfind('/') + 1;  // 0: in no folder
+    const std::string_view folder = path.substr(0, name == 0 ? 0 : name - 1);
+    return std::tuple(folder.substr(0, folder.find('/')), folder, path.substr(name));
+  };
+  return key(a) < key(b);
+}
+
 // `count` files of the folder, spread evenly over it.
 Result<std::vector<PickedFile>> choose(const fs::path& folder, std::uint32_t count) {
   std::error_code error;
@@ -46,7 +58,7 @@ Result<std::vector<PickedFile>> choose(const fs::path& folder, std::uint32_t cou
   }
   if (error) return errno_error("reading " + folder.string(), error.value());
   if (files.empty()) return Error{Code::kNotFound, folder.string() + ": no files in it"};
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end(), earlier);
   const std::uint64_t chosen = std::min<std::uint64_t>(count, files.size());
   std::vector<PickedFile> samples;
   for (std::uint64_t i = 0; i < chosen; ++i) {
