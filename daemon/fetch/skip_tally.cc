@@ -73,8 +73,11 @@ void SkipTally::count(SkipReason reason, std::string extension, std::string_view
 Skipped SkipTally::told() const {
   Skipped told{.files = files_};
   for (const auto& [key, group] : groups_) told.groups.push_back(group);
+  const auto weight = [](const SkippedFiles& group) {  // first what somebody may miss
+    return std::pair(group.reason != SkipReason::kNotAsked, group.files);
+  };
   std::stable_sort(told.groups.begin(), told.groups.end(),
-                   [](const SkippedFiles& a, const SkippedFiles& b) { return a.files > b.files; });
+                   [&](const SkippedFiles& a, const SkippedFiles& b) { return weight(a) > weight(b); });
   if (told.groups.size() > kMostTold) told.groups.resize(kMostTold);
   return told;
 }

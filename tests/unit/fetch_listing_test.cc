@@ -246,14 +246,14 @@ TEST_CASE("files that were not asked for are counted by their extension, with ex
   REQUIRE(paths_of(*dataset) == Strings{"a/1.jpg", "b/2.JPG"});
   REQUIRE(skipped.files == 7);
   REQUIRE(skipped.groups.size() == 3);
-  REQUIRE(skipped.groups[0].reason == SkipReason::kNotAsked);
-  REQUIRE(skipped.groups[0].extension == "txt");
-  REQUIRE(skipped.groups[0].files == 4);
-  REQUIRE(skipped.groups[0].examples == Strings{"a/README.txt", "b/x.TXT", "b/y.txt"});
-  REQUIRE(skipped.groups[1].extension.empty());
-  REQUIRE(skipped.groups[1].examples == Strings{"a/4.longer_than_any_extension", "b/LICENSE"});
-  REQUIRE(skipped.groups[2].reason == SkipReason::kUndecoded);
-  REQUIRE(skipped.groups[2].examples == Strings{"a/3.bmp"});
+  REQUIRE(skipped.groups[0].reason == SkipReason::kUndecoded);  // what somebody may miss comes first
+  REQUIRE(skipped.groups[0].examples == Strings{"a/3.bmp"});
+  REQUIRE(skipped.groups[1].reason == SkipReason::kNotAsked);
+  REQUIRE(skipped.groups[1].extension == "txt");
+  REQUIRE(skipped.groups[1].files == 4);
+  REQUIRE(skipped.groups[1].examples == Strings{"a/README.txt", "b/x.TXT", "b/y.txt"});
+  REQUIRE(skipped.groups[2].extension.empty());
+  REQUIRE(skipped.groups[2].examples == Strings{"a/4.longer_than_any_extension", "b/LICENSE"});
 }
 
 TEST_CASE("files beside class folders are left out where that is asked for, and only there", "[fetch]") {
@@ -269,8 +269,8 @@ TEST_CASE("files beside class folders are left out where that is asked for, and 
 
   REQUIRE(paths_of(*pictures) == Strings{"a/1.jpg", "a/deep/2.jpg"});
   REQUIRE(pictures->skipped().files == 2);
-  REQUIRE(pictures->skipped().groups[1].reason == SkipReason::kUnclassified);
-  REQUIRE(pictures->skipped().groups[1].examples == Strings{"loose.jpg"});
+  REQUIRE(pictures->skipped().groups[0].reason == SkipReason::kUnclassified);
+  REQUIRE(pictures->skipped().groups[0].examples == Strings{"loose.jpg"});
   REQUIRE(paths_of(*every) == Strings{"a/1.jpg", "a/deep/2.jpg"});
   REQUIRE(every->skipped().groups.at(0).examples == Strings{"labels.csv", "loose.jpg"});
   REQUIRE(paths_of(*tree.list({"jpg"})) == Strings{"loose.jpg", "a/1.jpg", "a/deep/2.jpg"});
@@ -286,7 +286,7 @@ TEST_CASE("a folder of which everything is left out says what that is", "[fetch]
 
   REQUIRE(
       outcome.error().message.ends_with("; skipped: 2 .bmp (a/1.bmp, ...; not decoded: convert them), "
-                                        "1 .txt (notes.txt), 1 beside the class folders (b.jpg)"));
+                                        "1 beside the class folders (b.jpg), 1 .txt (notes.txt)"));
 }
 
 TEST_CASE("a path that is no folder is an error", "[fetch]") {
