@@ -135,6 +135,7 @@ def test_calls_that_gave_up_leave_no_slot_behind(client: millrace.Client, made: 
         assert processor(made[:1], timeout=PATIENCE).pixel_values.shape == (1, 3, 224, 224)
 
 
+@needs_room
 def test_a_call_that_bad_images_ended_leaves_the_ring_as_it_was(client: millrace.Client, made: list[Path]) -> None:
     encoded = [path.read_bytes() for path in made if path.suffix == ".png"] * 4
     failures = []

@@ -19,7 +19,7 @@ from millrace.samples import Sample, Source
 from millrace.session import PATIENCE, Session
 
 _INLINE_MOST = 1 << 20
-_FIRST_GUESS = 8 << 20  # bytes of a batch whose size nobody knows yet
+_FIRST_GUESS = 6 << 20  # bytes of a batch whose size nobody knows yet; four of them fit a container's /dev/shm of 64 MiB
 _RING_LEAST = 16 << 20
 _CONNECTING = 5.0  # seconds at most, as long as the call's deadline is later
 _OPENING = 30.0
