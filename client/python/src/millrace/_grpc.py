@@ -1,8 +1,9 @@
-"""gRPC, as the rest of the package imports it: told to say on stderr what is an error, and no more.
+"""gRPC, as the rest of the package imports it: told to leave fork() alone.
 
-A process that is connected has threads in gRPC, and so gRPC would write a line for each fork(), of every worker of a DataLoader: that it
-leaves out handlers which this package does without (see _fork.py). The one setting for that is read when gRPC is loaded, and is set here
-only for as long as that takes. Whoever has set GRPC_VERBOSITY, or has loaded gRPC before, keeps what they have.
+Left to itself it stops its threads before a fork and starts new ones afterwards, in the child too, on sockets that are the parent's; that
+takes milliseconds in every worker of a DataLoader and can hang either process. This package needs none of it: a child never touches what
+it has inherited (_fork.py). The one setting for that is read when gRPC is loaded, and is set here only for as long as that takes. Whoever
+has set GRPC_ENABLE_FORK_SUPPORT, or has loaded gRPC before, keeps what they have.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import os
 import sys
 
-_SETTING = "GRPC_VERBOSITY"
+_SETTING = "GRPC_ENABLE_FORK_SUPPORT"
 
 if _SETTING in os.environ or "grpc" in sys.modules:
     import grpc
 else:
-    os.environ[_SETTING] = "ERROR"
+    os.environ[_SETTING] = "0"
     try:
         import grpc
     finally:
