@@ -21,8 +21,6 @@ class BadImages:
 
     def note(self, batch: Batch) -> None:
         """Counts the batch's bad images, and warns of the files among them that it has not warned of."""
-        if not batch.bad:
-            return
         self.count += batch.bad
         if len(self._told) > _TOLD_MOST:
             return

@@ -124,7 +124,8 @@ class BaseLoader(Generic[Item]):
                     continue
                 if batch is None:
                     break
-                self._bad.note(batch)
+                if batch.bad:
+                    self._bad.note(batch)
                 progress.position = batch.position
                 progress.batches += 1
                 item, batch.prepared = batch.prepared, None

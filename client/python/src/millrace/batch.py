@@ -26,7 +26,7 @@ class Batch:
     Thread-safe for reading.
     """
 
-    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "id", "position", "prepared", "recipe")
+    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "bad", "id", "position", "prepared", "recipe")
 
     def __init__(self, completed: Any, held: Held | None, recipe: Recipe) -> None:
         """Made by the session from a ``millrace.v1.Completed``; ``held`` is None when no image is left."""
@@ -41,6 +41,8 @@ class Batch:
         self._errors: tuple[SampleError, ...] | None = None
         self.id: int = completed.batch_id
         """What ``Session.submit`` returned, or the batch's number in its epoch."""
+        self.bad: int = completed.bad  # here, in the session's thread: the first access costs a loop that has waited 10 us
+        """How many images did not come out as asked, listed in ``errors`` or not."""
         self.position: bytes = completed.position
         """Of an epoch: goes on after this batch (``Session.epoch(position=...)``), in any process, after any restart."""
 
@@ -165,11 +167,6 @@ class Batch:
         if self._errors is None:
             self._errors = sample_errors(self._completed.errors)
         return self._errors
-
-    @property
-    def bad(self) -> int:
-        """How many images did not come out as asked, listed in ``errors`` or not."""
-        return max(int(self._completed.bad), len(self._completed.errors))  # older daemons only list them
 
     def release(self) -> bool:
         """Gives the slot back. Idempotent, never waits.

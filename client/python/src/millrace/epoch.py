@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from millrace import _full_slots
-from millrace._inbox import EpochShape, EpochState, Pending
+from millrace._inbox import PENDING, EpochShape, EpochState, Pending
 from millrace.batch import Batch
 from millrace.errors import Error
 
@@ -59,10 +58,15 @@ class Epoch:
         """
         if self._session._forked:
             self._session._check_fork()
-        with contextlib.suppress(IndexError):
-            return self._took(self._state.batches.popleft())  # the usual case: it is there
-        patience = self.timeout if timeout is None else timeout
-        return self._took(self._session._wait(self._take_next, patience, "epoch", self._grace))
+        arrived: Batch | Error | Pending
+        try:
+            arrived = self._state.batches.popleft()  # the usual case: it is there
+        except IndexError:
+            arrived = PENDING
+        if isinstance(arrived, Pending):
+            patience = self.timeout if timeout is None else timeout
+            return self._took(self._session._wait(self._take_next, patience, "epoch", self._grace))
+        return self._took(arrived)
 
     def _take_shape(self) -> EpochShape | Error | Pending:
         return self._session._inbox.take_epoch_shape(self._state)
