@@ -133,7 +133,12 @@ def text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-_URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
+_URL = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://|data:[a-z]+/[A-Za-z0-9.+-]+[;,]")
+
+
+def is_url(path: AnyPath) -> bool:
+    """Whether it names no file of this host but something to fetch, or is the content itself (``data:``)."""
+    return _URL.match(os.fsencode(path)) is not None
 
 
 def path_bytes(path: AnyPath) -> bytes:
@@ -142,12 +147,11 @@ def path_bytes(path: AnyPath) -> bytes:
     Raises:
         InvalidRequest: it is a URL.
     """
-    given = os.fsencode(path)
-    if _URL.match(given):
+    if is_url(path):
         raise InvalidRequest(
             f"{path_text(path)} is a URL, and the daemon reads none: give a path beneath one of its roots, or send the file's bytes"
         )
-    return os.path.abspath(given)
+    return os.path.abspath(os.fsencode(path))
 
 
 def path_text(path: AnyPath) -> str:

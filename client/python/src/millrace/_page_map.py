@@ -16,7 +16,7 @@ import struct
 import numpy as np
 
 Range = tuple[int, int]
-"""First address, and the one behind the last."""
+"""Of addresses: the first, and one past the last."""
 
 _PATH = "/proc/self/pagemap"
 

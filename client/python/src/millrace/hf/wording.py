@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from millrace._messages import path_text
+from millrace._messages import is_url, path_text
 from millrace.errors import (
     Cancelled,
     DaemonUnavailable,
@@ -33,7 +33,7 @@ def check_images(images: Sequence[Any], names: Sequence[str]) -> None:
                 f"{name}: must be a file's bytes or its path; is a {type(image).__module__}.{type(image).__qualname__}. "
                 "Give the encoded file (JPEG, PNG, WebP), not its pixels"
             )
-        if isinstance(image, str) and re.match(r"(https?|ftp|file|s3|gs)://|data:", image, re.IGNORECASE):
+        if isinstance(image, str) and is_url(image):
             scheme = path_text(image[:40])
             raise InvalidRequest(f"{name}: is a URL ({scheme}), not a path; fetch it, and give the file's bytes")
 
