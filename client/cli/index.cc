@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/extension_option.h"
 #include "client/cli/folder.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
@@ -176,12 +177,7 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
   auto options = std::make_shared<Options>();  // shared with the callbacks that CLI11 copies
   CLI::App* command = parent.add_subcommand(name, help);
   command->add_option("dataset", options->dataset, "the folder")->required()->check(not_empty());
-  command
-      ->add_option(
-          "--extension", options->extensions,
-          "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
-          "png, webp)")
-      ->transform(file_ending());
+  add_extension_option(*command, options->extensions);
   command->add_flag("--json", options->json, "print one JSON object at the end");
   add_connection_options(*command, options->connection);
   command->callback([options, task, name, &chosen] {

@@ -1,12 +1,9 @@
-// Checks of what options take: numbers in their range, never wrapped, names, and endings of file names. Values,
-// immutable.
+// Checks of what options take: numbers in their range, never wrapped, and names. Values, immutable.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <vector>
 
 namespace millrace::cli {
 
@@ -21,12 +18,5 @@ CLI::Validator positive_size();
 
 // A name or a path.
 CLI::Validator not_empty();
-
-// ".JPEG", "JPG" and "jpg" alike become what the daemon compares with: lower case, without the dot. "*" stays: every
-// file.
-CLI::Validator file_ending();
-
-// For a command's callback. Throws CLI::ValidationError when "*" is among `endings` of --extension and not alone.
-void require_agree(const std::vector<std::string>& endings);
 
 }  // namespace millrace::cli

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "client/cli/connection.h"
+#include "client/cli/extension_option.h"
 #include "client/cli/folder.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
@@ -307,12 +308,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember(kFidelity).description(""))
       ->type_name("exact|fast")
       ->capture_default_str();
-  command
-      ->add_option(
-          "--extension", options->extensions,
-          "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
-          "png, webp)")
-      ->transform(file_ending());
+  add_extension_option(*command, options->extensions);
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
       ->check(whole_number(1, 256))
