@@ -8,15 +8,6 @@
 
 namespace millrace {
 inline namespace client {
-namespace {
-
-// Older daemons only list them.
-template <class Ended>
-std::uint64_t bad_in(const Ended& batch) {
-  return std::max(static_cast<std::uint64_t>(batch.bad()), static_cast<std::uint64_t>(batch.errors_size()));
-}
-
-}  // namespace
 
 void Inbox::deliver(v1::ServerMessage& message) {
   switch (message.message_case()) {
@@ -63,7 +54,7 @@ void Inbox::deliver(v1::ServerMessage& message) {
 void Inbox::deliver(v1::Completed& completed) {
   Batch batch{.id = completed.batch_id(),
               .errors = from_message(completed.errors()),
-              .bad = bad_in(completed),
+              .bad = completed.bad(),
               .position = std::move(*completed.mutable_position())};
   if (completed.has_handle()) {
     auto view = view_of(completed.handle(), holding_, wire_);
@@ -82,7 +73,7 @@ void Inbox::deliver(v1::Failed& failed) {
     case v1::Failed::kBatchId: {
       Batch batch{.id = failed.batch_id(),
                   .errors = from_message(failed.errors()),
-                  .bad = bad_in(failed),
+                  .bad = failed.bad(),
                   .failure = std::move(error)};
       return deliver_batch(failed.epoch_stream_id(), batch);
     }

@@ -113,8 +113,9 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
       return checked.error().within("extensions[" + std::to_string(i) + "]");
     parsed.choice.extensions.push_back(request.extensions(i));
   }
-  if (request.pictures() && request.extensions().empty())
-    parsed.choice.extensions.assign(kPictureExtensions.begin(), kPictureExtensions.end());
+  if (request.pictures() && !request.extensions().empty())
+    return field_error("pictures", "must not be set together with extensions: they say which files are samples");
+  if (request.pictures()) parsed.choice.extensions.assign(kPictureExtensions.begin(), kPictureExtensions.end());
   if (request.skip_unclassified()) parsed.choice.unclassified = Unclassified::kSkipped;
   return parsed;
 }

@@ -230,7 +230,8 @@ TEST_CASE("an epoch counts the bad images of the batches that came, listed or no
   Fixture fixture;
   Epoch epoch = fixture.begin();
   v1::ServerMessage listed = fixture.epoch_batch(0, 0), many = fixture.epoch_batch(1, 1), failed;
-  listed.mutable_completed()->add_errors();  // as a daemon that does not count
+  listed.mutable_completed()->add_errors();
+  listed.mutable_completed()->set_bad(1);
   many.mutable_completed()->add_errors();
   many.mutable_completed()->set_bad(3'000);
   failed.mutable_failed()->set_batch_id(2);

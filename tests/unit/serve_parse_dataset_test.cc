@@ -212,8 +212,12 @@ TEST_CASE("pictures are what the daemon decodes, unless extensions say which", "
   open.set_skip_unclassified(true);
   CHECK(choice().extensions == std::vector<std::string>{"jpg", "jpeg", "png", "webp"});
   CHECK(choice().unclassified == Unclassified::kSkipped);
+  open.set_pictures(false);
   open.add_extensions("tif");
   CHECK(choice().extensions == std::vector<std::string>{"tif"});
+  open.set_pictures(true);
+  check_refused(tables.parse(message), "pictures: must not be set together with extensions", Code::kInvalid,
+                DatasetId{1});
 }
 
 TEST_CASE("a dataset's id is free again when it was closed and its listing has ended", "[serve]") {
