@@ -16,7 +16,7 @@ struct IndexKey {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
 
-  // The number that an index carries to say whose it is (kernels/cpu/jpeg/seek_index.h).
+  // The number that an index carries to say whose it is (kernels/jpeg/seek_index.h).
   std::uint64_t owner() const { return low ^ high; }
   friend bool operator==(const IndexKey&, const IndexKey&) = default;
 };

@@ -15,7 +15,7 @@
 
 namespace millrace {
 
-// An index's bytes (kernels/cpu/jpeg/seek_index.h). Shared: a lane may decode by it while it is forgotten.
+// An index's bytes (kernels/jpeg/seek_index.h). Shared: a lane may decode by it while it is forgotten.
 using SharedIndex = std::shared_ptr<const std::vector<std::uint8_t>>;
 
 class MemoryTier {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/axis_weights.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
+#include "kernels/tensor/axis_weights.h"
 
 namespace millrace::kernels {
 

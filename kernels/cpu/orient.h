@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 
 namespace millrace::kernels {
 

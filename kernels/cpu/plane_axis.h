@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/axis_table.h"
-#include "kernels/cpu/axis_weights.h"
 #include "kernels/cpu/store.h"
-#include "kernels/cpu/target.h"
+#include "kernels/tensor/axis_weights.h"
 
 namespace millrace::kernels {
 

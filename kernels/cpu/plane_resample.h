@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 #include "kernels/cpu/plane_axis.h"
 #include "kernels/cpu/plane_kernels.h"
 #include "kernels/cpu/resample.h"

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/axis_weights.h"
 #include "kernels/cpu/resample.h"
+#include "kernels/tensor/axis_weights.h"
 
 namespace millrace::kernels::reference {
 namespace {

@@ -18,7 +18,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 
 namespace millrace::kernels {
 

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/axis_table.h"
-#include "kernels/cpu/target.h"
 
 namespace millrace::kernels {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cpu/element.h"
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
+#include "kernels/tensor/element.h"
 
 namespace millrace::kernels {
 

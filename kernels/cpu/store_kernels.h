@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/store.h"
-#include "kernels/cpu/target.h"
 
 namespace millrace::kernels {
 

@@ -11,9 +11,9 @@
 #include <map>
 #include <vector>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/axis_table.h"
 #include "kernels/cpu/resample.h"
-#include "kernels/cpu/target.h"
 
 namespace millrace::kernels {
 

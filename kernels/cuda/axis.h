@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cpu/axis_weights.h"
 #include "kernels/cuda/host_device.h"
+#include "kernels/tensor/axis_weights.h"
 
 namespace millrace::kernels::cuda {
 

@@ -1,8 +1,8 @@
 // Huffman tables of a file into those of the kernels. Thread-safe: plain functions.
 #pragma once
 
-#include "kernels/cpu/jpeg/header.h"
 #include "kernels/cuda/decode_table.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::cuda {
 

@@ -17,11 +17,11 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cuda/batch.h"
 #include "kernels/cuda/reconstruct_args.h"
 #include "kernels/cuda/table_cache.h"
+#include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::cuda {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/jpeg/restart_intervals.h"
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/restart_intervals.h"
+#include "kernels/jpeg/unstuff.h"
 
 namespace millrace::kernels::cuda {
 namespace {

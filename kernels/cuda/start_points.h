@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/cpu/jpeg/seek_decoder.h"
-#include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cuda/batch.h"
+#include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::cuda {
 

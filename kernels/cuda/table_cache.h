@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/cpu/jpeg/header.h"
 #include "kernels/cuda/decode_table.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/axis_weights.h"
+#include "kernels/tensor/axis_weights.h"
 
 namespace millrace::kernels::cuda {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 
 namespace millrace {
 

@@ -1,7 +1,7 @@
 // Whether our reader of JPEG headers and libjpeg-turbo's see the same picture. A plain function.
 #pragma once
 
-#include "kernels/cpu/jpeg/header.h"
+#include "kernels/jpeg/header.h"
 #include "tests/support/jpeg_coefficients.h"
 
 namespace millrace {

@@ -10,7 +10,7 @@
 #include "daemon/backend/cpu/calibration_file.h"
 #include "daemon/backend/cpu/calibration_picture.h"
 #include "daemon/backend/cpu/cpu_backend.h"
-#include "kernels/cpu/jpeg/header.h"
+#include "kernels/jpeg/header.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 

@@ -5,10 +5,10 @@
 #include <stdexcept>
 
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cuda/build_table.h"
 #include "kernels/cuda/plan.h"
 #include "kernels/cuda/tokenise_host.h"
+#include "kernels/jpeg/seek_index.h"
 #include "tests/support/block_collector.h"
 
 namespace millrace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/jpeg/header.h"
 #include "kernels/cuda/tokenise_args.h"
+#include "kernels/jpeg/header.h"
 #include "tests/support/random_jpeg.h"
 
 namespace millrace {

@@ -1,7 +1,7 @@
 // Our JPEG decoder between pages that may not be touched: the file before or behind one, and what it writes, too.
 #include <algorithm>
 
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 #include "tests/support/block_collector.h"
 #include "tests/support/guarded_bytes.h"
 #include "tests/support/random_jpeg.h"

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/entropy_lanes.h"
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 

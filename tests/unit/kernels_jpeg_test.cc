@@ -5,7 +5,7 @@
 #include <random>
 
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 #include "tests/support/rounds.h"
 #include "tests/support/test_images.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/axis_weights.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/tensor/axis_weights.h"
 
 using namespace millrace::kernels;
 

@@ -12,7 +12,7 @@
 
 #include "daemon/backend/cpu/repair.h"
 #include "daemon/backend/cpu/topology.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
 
 namespace millrace {
 namespace {

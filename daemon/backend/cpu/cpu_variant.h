@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/jpeg/decoder.h"
-#include "kernels/cpu/target.h"
 
 namespace millrace {
 

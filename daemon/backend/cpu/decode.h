@@ -14,7 +14,7 @@
 
 #include "daemon/backend/cpu/pixel_buffer.h"
 #include "daemon/cache/index_use.h"
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 

@@ -10,7 +10,7 @@
 #include <jerror.h>
 
 #include "kernels/cpu/convert.h"
-#include "kernels/cpu/jpeg/restart_intervals.h"
+#include "kernels/jpeg/restart_intervals.h"
 
 namespace millrace {
 namespace {

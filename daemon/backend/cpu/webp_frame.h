@@ -3,7 +3,7 @@
 // where the demultiplexer keeps a record of each. Pure function, thread-safe.
 #pragma once
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "kernels/cpu/jpeg/assembler.h"
-#include "kernels/cpu/jpeg/header.h"
 #include "kernels/cpu/jpeg/huffman.h"
 #include "kernels/cpu/jpeg/restart_decoder.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/jpeg/seek_recorder.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

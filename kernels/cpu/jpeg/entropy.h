@@ -11,8 +11,8 @@
 #include <cstring>
 #include <span>
 
+#include "kernels/base/target.h"
 #include "kernels/cpu/jpeg/huffman.h"
-#include "kernels/cpu/target.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/cpu/jpeg/header.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/jpeg/header.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -11,10 +11,10 @@
 #include <array>
 
 #include "kernels/cpu/jpeg/aligned.h"
-#include "kernels/cpu/jpeg/restart_intervals.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/jpeg/segments.h"
+#include "kernels/jpeg/restart_intervals.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

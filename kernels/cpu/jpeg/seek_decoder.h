@@ -8,8 +8,8 @@
 
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/scan.h"
-#include "kernels/cpu/jpeg/seek_index.h"
 #include "kernels/cpu/jpeg/segments.h"
+#include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/jpeg/seek_index.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
+#include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -48,7 +48,7 @@ compile() {
   fi
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
-  sources=(kernels/cpu/*.cc kernels/cpu/jpeg/*.cc kernels/cuda/*.cc kernels/cuda/*.cu kernels/cuda/bench/*.cc kernels/cuda/bench/*.cu)
+  sources=(kernels/base/*.cc kernels/jpeg/*.cc kernels/tensor/*.cc kernels/cpu/*.cc kernels/cpu/jpeg/*.cc kernels/cuda/*.cc kernels/cuda/*.cu kernels/cuda/bench/*.cc kernels/cuda/bench/*.cu)
   say "compiling ${#sources[@]} files with $nvcc"
   # shellcheck disable=SC2016  # the inner shell expands it
   printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I SOURCE bash -c '"${@:3}" -c "$2" -o "$1/${2//\//_}.o"' _ "$build" SOURCE "$nvcc" "${flags[@]}" ||

@@ -1,4 +1,4 @@
-#include "kernels/cpu/jpeg/seek_index.h"
+#include "kernels/jpeg/seek_index.h"
 
 #include <algorithm>
 #include <cstring>

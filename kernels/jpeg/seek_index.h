@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cpu/jpeg/header.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

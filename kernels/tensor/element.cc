@@ -1,4 +1,4 @@
-#include "kernels/cpu/element.h"
+#include "kernels/tensor/element.h"
 
 #include <bit>
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cpu/image_view.h"
+#include "kernels/base/image_view.h"
 
 namespace millrace::kernels::jpeg {
 

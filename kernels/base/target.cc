@@ -1,4 +1,4 @@
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
 
 namespace millrace::kernels {
 

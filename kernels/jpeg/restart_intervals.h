@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "kernels/cpu/jpeg/header.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

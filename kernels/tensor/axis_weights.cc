@@ -1,4 +1,4 @@
-#include "kernels/cpu/axis_weights.h"
+#include "kernels/tensor/axis_weights.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
-#include "kernels/cpu/jpeg/restart_intervals.h"
+#include "kernels/jpeg/restart_intervals.h"
 
-#include "kernels/cpu/jpeg/unstuff.h"
+#include "kernels/jpeg/unstuff.h"
 
 namespace millrace::kernels::jpeg {
 namespace {

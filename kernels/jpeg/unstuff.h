@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/jpeg/header.h"
-#include "kernels/cpu/target.h"
+#include "kernels/base/target.h"
+#include "kernels/jpeg/header.h"
 
 namespace millrace::kernels::jpeg {
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/jpeg/header.h"
+#include "kernels/jpeg/header.h"
 
 #include <algorithm>
 #include <cstring>
