@@ -25,6 +25,10 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
+constexpr Box whole(Size size) {
+  return {0, 0, size.width, size.height};
+}
+
 struct U8View {
   const std::uint8_t* data = nullptr;
   int width = 0;

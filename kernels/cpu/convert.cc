@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/store.h"
+#include "kernels/tensor/store_spec.h"
 
 namespace millrace::kernels {
 namespace {

@@ -21,7 +21,7 @@ void grey_alpha_to_grey(const std::uint8_t* grey_alpha, int count, std::uint8_t*
 // convert("RGB") of L.
 void grey_to_rgb(const std::uint8_t* grey, int count, std::uint8_t* rgb);
 
-// convert("L") of RGB: see luma() in store.h.
+// convert("L") of RGB: see luma() in kernels/tensor/store_spec.h.
 void rgb_to_grey(const std::uint8_t* rgb, int count, std::uint8_t* grey);
 
 // 16-bit samples in the processor's byte order to 8 bits.

@@ -11,8 +11,8 @@
 
 #include "kernels/base/target.h"
 #include "kernels/cpu/axis_table.h"
-#include "kernels/cpu/store.h"
 #include "kernels/tensor/axis_weights.h"
+#include "kernels/tensor/store_spec.h"
 
 namespace millrace::kernels {
 

@@ -1,9 +1,7 @@
 #include "kernels/cpu/store.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <vector>
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/plane_kernels.h"
@@ -13,30 +11,6 @@
 
 namespace millrace::kernels {
 namespace {
-
-// Which of R, G, B tensor channel `c` holds.
-int colour_of(ChannelOrder order, int c) {
-  return order == ChannelOrder::kBgr ? 2 - c : c;
-}
-
-std::uint32_t element_bits(const StoreSpec& spec, int colour, int pixel) {
-  if (spec.dtype == DType::kUint8) return static_cast<std::uint32_t>(pixel);
-  float value = static_cast<float>(pixel);
-  if (spec.normalise || spec.range == ValueRange::kUnit) value = value / 255.0F;
-  if (spec.normalise) value = (value - spec.normalise->mean[colour]) / spec.normalise->std[colour];
-  if (spec.dtype == DType::kFloat16) return to_float16(value);
-  if (spec.dtype == DType::kBfloat16) return to_bfloat16(value);
-  return std::bit_cast<std::uint32_t>(value);
-}
-
-StorePlane make_plane(const StoreSpec& spec, int colour) {
-  StorePlane plane;
-  for (int x = 0; x < 256; ++x) {
-    plane.values[x] = element_bits(spec, colour, x);
-    for (int b = 0; b < 4; ++b) plane.planes[b][x] = static_cast<std::uint8_t>(plane.values[x] >> (8 * b));
-  }
-  return plane;
-}
 
 // `count` pixels from the right end, for pictures that are flipped without being split.
 template <int kChannels>
@@ -54,13 +28,6 @@ void widen_pixels(const StoreTable& table, const std::uint8_t* in, int count, El
 }
 
 }  // namespace
-
-StoreTable::StoreTable(const StoreSpec& spec) : spec_(spec) {
-  for (int c = 0; c < channels(); ++c) {
-    planes_[c] = make_plane(spec, colour_of(spec.channels, c));
-    if (std::memcmp(&planes_[c], &planes_[0], sizeof(StorePlane)) != 0) planes_are_equal_ = false;
-  }
-}
 
 ImageStore::ImageStore(const StoreTable& table, std::span<std::byte> tensor, Size size, int source_channels, Flip flip,
                        Workspace& workspace)
@@ -213,53 +180,5 @@ void ImageStore::scatter(int y, int channel, const std::byte* row) {
     }
   }
 }
-
-namespace reference {
-namespace {
-
-// Where element (channel, frame, y, x) of an image is, counted in elements.
-std::size_t place_in_patches(const Patches& patches, Size size, int channels, int channel, int frame, int y, int x) {
-  const int across = size.width / patches.width;
-  const int column = x / patches.width, row = y / patches.height;
-  const int group = row / patches.merge * (across / patches.merge) + column / patches.merge;
-  const int in_group = row % patches.merge * patches.merge + column % patches.merge;
-  const std::size_t patch = static_cast<std::size_t>(group) * patches.merge * patches.merge + in_group;
-  const std::size_t plane = (patch * channels + channel) * patches.temporal + frame;
-  return (plane * patches.height + y % patches.height) * patches.width + x % patches.width;
-}
-
-std::vector<std::size_t> places(const StoreSpec& spec, Size size, int channels, int channel, int y, int x) {
-  const std::size_t width = size.width, height = size.height;
-  if (!spec.patches && spec.layout == Layout::kNchw) return {(channel * height + y) * width + x};
-  if (!spec.patches) return {(y * width + x) * channels + channel};
-  std::vector<std::size_t> found;
-  for (int frame = 0; frame < spec.patches->temporal; ++frame)
-    found.push_back(place_in_patches(*spec.patches, size, channels, channel, frame, y, x));
-  return found;
-}
-
-}  // namespace
-
-void store(const StoreSpec& spec, const U8View& picture, Flip flip, std::span<std::byte> tensor) {
-  const std::size_t element = bytes_of(spec.dtype);
-  const int channels = channel_count(spec.channels);
-  for (int y = 0; y < picture.height; ++y) {
-    for (int x = 0; x < picture.width; ++x) {
-      const std::uint8_t* pixel =
-          picture.row(y) + (flip == Flip::kHorizontal ? picture.width - 1 - x : x) * picture.channels;
-      for (int c = 0; c < channels; ++c) {
-        const int colour = colour_of(spec.channels, c);
-        const bool to_grey = channels == 1 && picture.channels == 3;
-        const int value = to_grey ? luma(pixel[0], pixel[1], pixel[2]) : pixel[picture.channels == 1 ? 0 : colour];
-        const std::uint32_t bits = element_bits(spec, colour, value);
-        for (const std::size_t at : places(spec, picture.size(), channels, c, y, x)) {
-          for (std::size_t b = 0; b < element; ++b) tensor[at * element + b] = static_cast<std::byte>(bits >> (8 * b));
-        }
-      }
-    }
-  }
-}
-
-}  // namespace reference
 
 }  // namespace millrace::kernels

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/base/target.h"
-#include "kernels/cpu/store.h"
+#include "kernels/tensor/store_table.h"
 
 namespace millrace::kernels {
 

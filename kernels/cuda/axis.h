@@ -1,6 +1,6 @@
 // Which samples of a crop's side make each output sample along it, and with what weight: bit-equal to axis_weights()
-// of kernels/cpu, in the same order of operations, for the filters that need no sine. The others, and kNearest, whose
-// positions depend on each other, come as tables from the host.
+// of kernels/tensor, in the same order of operations, for the filters that need no sine. The others, and kNearest,
+// whose positions depend on each other, come as tables from the host.
 #pragma once
 
 #include <cmath>

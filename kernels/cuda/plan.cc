@@ -6,6 +6,7 @@
 #include "kernels/cuda/tile_plan.h"
 #include "kernels/cuda/tokenise_args.h"
 #include "kernels/cuda/weight_table.h"
+#include "kernels/tensor/store_table.h"
 
 namespace millrace::kernels::cuda {
 namespace {

@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/cpu/store.h"
 #include "kernels/cuda/batch.h"
 #include "kernels/cuda/reconstruct_args.h"
 #include "kernels/cuda/table_cache.h"

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/resample.h"
-#include "kernels/cpu/store.h"
 #include "kernels/cuda/batch.h"
+#include "kernels/tensor/resample_spec.h"
+#include "kernels/tensor/store_spec.h"
 
 namespace millrace::kernels::cuda {
 

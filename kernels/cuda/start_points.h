@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cuda/batch.h"
+#include "kernels/jpeg/mcu_window.h"
 #include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::cuda {

@@ -1,7 +1,7 @@
-// The markers of a JPEG file up to its first scan's data, for the kind of file that this decoder is for: 8-bit baseline
-// or extended sequential Huffman coding, one scan, grey or YCbCr with the chroma at full or half size.
+// The markers of a JPEG file up to its first scan's data, for the kind of file that our decoders are for: 8-bit
+// baseline or extended sequential Huffman coding, one scan, grey or YCbCr with the chroma at full or half size.
 //
-// The bytes are hostile. Whatever is odd about them is refused, damaged or not: another decoder then finds out which.
+// The bytes are hostile. Whatever is odd about them is refused, damaged or not: libjpeg-turbo then finds out which.
 // So a header that is read here is one that libjpeg-turbo reads without a warning, and sees as the same picture.
 // Values; thread-safe: plain functions.
 #pragma once
@@ -54,7 +54,7 @@ struct Header {
 // How much less chroma than luma a reader provides for: half as much across and down, or also a quarter across (4:1:1).
 enum class Chroma : std::uint8_t { kHalf, kQuarter };
 
-// nullopt: not for this decoder. Costs the header's bytes only. Every table that a component names is there.
+// nullopt: not for our decoders. Costs the header's bytes only. Every table that a component names is there.
 std::optional<Header> read_header(FileBytes file_untrusted, Chroma least = Chroma::kHalf);
 
 }  // namespace millrace::kernels::jpeg

@@ -2,8 +2,8 @@
 // starts at any of these places. Positions count the file's bytes as they are, stuffing included, so that only the
 // parts that a crop needs have to be unstuffed.
 //
-// An index covers the image's first MCUs, perhaps not all, and can grow. It is bytes, made by SeekRecorder, whose
-// format ../README.md gives as a grammar.
+// An index covers the image's first MCUs, perhaps not all, and can grow. It is bytes, whose format README.md gives as
+// a grammar; who decodes an image makes it (SeekRecorder of kernels/cpu).
 //
 // It carries a digest of the scan that it was made from, and of its Huffman tables, since a file can change without any
 // sign of it (a store through a shared mapping leaves its times alone), and what an index skips decides the DC levels

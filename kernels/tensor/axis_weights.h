@@ -1,12 +1,12 @@
 // Which source samples make each output sample along one side, and with what weight: Pillow's definition, before any
-// packing for a processor. Internal to kernels/cpu. Value.
+// packing for a processor. Values; thread-safe: plain functions.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <vector>
 
-#include "kernels/cpu/resample.h"
+#include "kernels/tensor/resample_spec.h"
 
 namespace millrace::kernels {
 

@@ -9,6 +9,7 @@
 
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "kernels/cpu/resample.h"
+#include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/cuda/bench/checksum_file.h"
 #include "kernels/cuda/bench/image_files.h"

@@ -10,6 +10,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/tensor/reference.h"
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
+#include "kernels/tensor/reference.h"
 
 namespace millrace {
 namespace {

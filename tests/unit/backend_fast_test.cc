@@ -12,6 +12,7 @@
 #include "daemon/fetch/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "kernels/cpu/store.h"
+#include "kernels/tensor/reference.h"
 #include "tests/support/level_difference.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"

@@ -17,10 +17,6 @@ DecodeRequest request_for(const Bytes8& jpeg, kernels::Size size, const kernels:
   return {jpeg, size, box, Clock::now() + std::chrono::minutes(5)};
 }
 
-kernels::Box whole(kernels::Size size) {
-  return {0, 0, size.width, size.height};
-}
-
 kernels::Box random_box(std::mt19937& random, kernels::Size size) {
   const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
   const int left = below(size.width), top = below(size.height);

@@ -7,6 +7,7 @@
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tile_plan.h"
 #include "kernels/cuda/weight_table.h"
+#include "kernels/tensor/reference.h"
 #include "tests/unit/jpeg_rig.h"
 
 namespace millrace {
@@ -133,7 +134,7 @@ std::vector<std::byte> TokenBatch::tensor(std::size_t image) const {
 std::vector<std::byte> reference_tensor(std::span<const std::byte> file, kernels::Size image,
                                         const cuda::BatchRecipe& recipe, const TensorCut& cut) {
   PixelBuffer buffer;
-  const auto decoded = decode_jpeg(request_for(file, image, millrace::whole(image)), buffer);
+  const auto decoded = decode_jpeg(request_for(file, image, whole(image)), buffer);
   REQUIRE(decoded);
   const kernels::U8View crop = decoded->crop(cut.crop);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(recipe.size.width * recipe.size.height * crop.channels));

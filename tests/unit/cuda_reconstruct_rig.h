@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/plan.h"
+#include "kernels/tensor/store_table.h"
 #include "tests/support/jpeg_coefficients.h"
 
 namespace millrace {

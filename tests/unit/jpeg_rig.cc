@@ -20,10 +20,6 @@ int below(std::mt19937& random, int bound) {
   return static_cast<int>(random() % static_cast<unsigned>(bound));
 }
 
-kernels::Box whole(kernels::Size size) {
-  return {0, 0, size.width, size.height};
-}
-
 kernels::Box random_box(std::mt19937& random, kernels::Size size) {
   const int left = below(random, size.width), top = below(random, size.height);
   return {left, top, 1 + below(random, size.width - left), 1 + below(random, size.height - top)};

@@ -17,7 +17,6 @@ namespace millrace {
 using File = std::vector<std::byte>;
 
 int below(std::mt19937& random, int bound);
-kernels::Box whole(kernels::Size size);
 kernels::Box random_box(std::mt19937& random, kernels::Size size);
 
 DecodeRequest request_for(ByteView file, kernels::Size size, const kernels::Box& box);

@@ -179,7 +179,7 @@ TEST_CASE("with seek indexes the tensors are the same", "[cuda][batch]") {
       const auto header = kernels::jpeg::read_header(file_bytes(files.back()));
       std::vector<std::uint8_t> pixels(static_cast<std::size_t>(header->size.width) * header->size.height * 3);
       indexes.push_back({.owner = 3});
-      REQUIRE(decoder.decode(*header, millrace::whole(header->size),
+      REQUIRE(decoder.decode(*header, whole(header->size),
                              {pixels.data(), header->size.width, header->size.height, 3, header->size.width * 3},
                              std::chrono::steady_clock::time_point::max(),
                              &indexes.back()) == kernels::jpeg::Outcome::kDecoded);

@@ -230,7 +230,7 @@ TEST_CASE("an impossible code or run spoils its own block and those behind it, a
           REQUIRE_FALSE(decode_blocks(*decoder, file, at + 1));
           REQUIRE_FALSE(decode_blocks(*decoder, file));
         }
-        check_all(file, {stream.width, stream.height}, whole({stream.width, stream.height}));
+        check_all(file, {stream.width, stream.height}, kernels::whole({stream.width, stream.height}));
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "kernels/cpu/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/tensor/reference.h"
 #include "tests/support/skip.h"
 
 using namespace millrace::kernels;

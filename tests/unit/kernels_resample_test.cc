@@ -8,6 +8,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/workspace.h"
 #include "kernels/tensor/axis_weights.h"
+#include "kernels/tensor/reference.h"
 
 using namespace millrace::kernels;
 

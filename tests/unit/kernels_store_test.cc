@@ -9,6 +9,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/tensor/reference.h"
 
 using namespace millrace::kernels;
 

@@ -9,17 +9,10 @@
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/cpu/jpeg/segments.h"
+#include "kernels/jpeg/mcu_window.h"
 #include "kernels/jpeg/seek_index.h"
 
 namespace millrace::kernels::jpeg {
-
-// MCU columns or rows, from `begin` up to, not including, `end`.
-struct McuRange {
-  int begin = 0, end = 0;
-};
-struct McuWindow {
-  McuRange lines, columns;
-};
 
 // Thread-bound(the lane that owns it).
 class SeekDecoder {

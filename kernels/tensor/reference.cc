@@ -1,10 +1,11 @@
-// The slow, obviously right forms. They share the filter kernels (filter_value) with the fast path and nothing else.
+#include "kernels/tensor/reference.h"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/resample.h"
 #include "kernels/tensor/axis_weights.h"
+#include "kernels/tensor/store_table.h"
 
 namespace millrace::kernels::reference {
 namespace {
@@ -119,6 +120,51 @@ void resample(const ResampleSpec& spec, const U8View& source, const MutableU8Vie
   const U8View window = U8View(whole.view).crop(spec.window);
   for (int y = 0; y < window.height; ++y)
     std::memcpy(out.row(y), window.row(y), static_cast<std::size_t>(window.width) * window.channels);
+}
+
+namespace {
+
+// Where element (channel, frame, y, x) of an image is, counted in elements.
+std::size_t place_in_patches(const Patches& patches, Size size, int channels, int channel, int frame, int y, int x) {
+  const int across = size.width / patches.width;
+  const int column = x / patches.width, row = y / patches.height;
+  const int group = row / patches.merge * (across / patches.merge) + column / patches.merge;
+  const int in_group = row % patches.merge * patches.merge + column % patches.merge;
+  const std::size_t patch = static_cast<std::size_t>(group) * patches.merge * patches.merge + in_group;
+  const std::size_t plane = (patch * channels + channel) * patches.temporal + frame;
+  return (plane * patches.height + y % patches.height) * patches.width + x % patches.width;
+}
+
+std::vector<std::size_t> places(const StoreSpec& spec, Size size, int channels, int channel, int y, int x) {
+  const std::size_t width = size.width, height = size.height;
+  if (!spec.patches && spec.layout == Layout::kNchw) return {(channel * height + y) * width + x};
+  if (!spec.patches) return {(y * width + x) * channels + channel};
+  std::vector<std::size_t> found;
+  for (int frame = 0; frame < spec.patches->temporal; ++frame)
+    found.push_back(place_in_patches(*spec.patches, size, channels, channel, frame, y, x));
+  return found;
+}
+
+}  // namespace
+
+void store(const StoreSpec& spec, const U8View& picture, Flip flip, std::span<std::byte> tensor) {
+  const std::size_t element = bytes_of(spec.dtype);
+  const int channels = channel_count(spec.channels);
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      const std::uint8_t* pixel =
+          picture.row(y) + (flip == Flip::kHorizontal ? picture.width - 1 - x : x) * picture.channels;
+      for (int c = 0; c < channels; ++c) {
+        const int colour = colour_of(spec.channels, c);
+        const bool to_grey = channels == 1 && picture.channels == 3;
+        const int value = to_grey ? luma(pixel[0], pixel[1], pixel[2]) : pixel[picture.channels == 1 ? 0 : colour];
+        const std::uint32_t bits = element_bits(spec, colour, value);
+        for (const std::size_t at : places(spec, picture.size(), channels, c, y, x)) {
+          for (std::size_t b = 0; b < element; ++b) tensor[at * element + b] = static_cast<std::byte>(bits >> (8 * b));
+        }
+      }
+    }
+  }
 }
 
 }  // namespace millrace::kernels::reference
