@@ -44,7 +44,8 @@ usage: $me COMMAND [ARGUMENTS]
                     there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets what cmake --install installs: the daemon, the command line and
-                    libmillrace. With P = cuda the CUDA kernels are compiled too, and without targets nothing else
+                    libmillrace. With P = cuda the CUDA kernels and their benchmark (tests/bench/cuda) can be compiled too, and without
+                    targets nothing else is
   deps [--dry-run] [--cuda] [build|test|check|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set, all but peers'.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found

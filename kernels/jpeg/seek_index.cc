@@ -41,7 +41,7 @@ SeekPlace next_place(const SeekPlace& before, std::uint64_t word) {
   return place;
 }
 
-// Without xxHash, as kernels/cuda/bench is compiled where nothing is installed, indexes are good in the process that
+// Without xxHash, as tests/bench/cuda is compiled where nothing is installed, indexes are good in the process that
 // made them only.
 std::uint64_t hash(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
 #if defined(MILLRACE_WITHOUT_XXHASH)

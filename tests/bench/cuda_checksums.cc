@@ -1,4 +1,4 @@
-// Writes the file of checksums that kernels/cuda/bench compares GPUs with: every image of a folder, every recipe, crops
+// Writes the file of checksums that tests/bench/cuda compares GPUs with: every image of a folder, every recipe, crops
 // drawn from a fixed seed, decoded by libjpeg-turbo and finished by the CPU's kernels.
 //
 //   millrace_cuda_checksums FOLDER FILE
@@ -11,8 +11,8 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
-#include "kernels/cuda/bench/checksum_file.h"
-#include "kernels/cuda/bench/image_files.h"
+#include "tests/bench/cuda/checksum_file.h"
+#include "tests/bench/cuda/image_files.h"
 
 namespace millrace {
 namespace {

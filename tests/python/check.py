@@ -19,7 +19,7 @@ PEERS = TOP / "tests" / "bench" / "peers"
 SKIPS = TOP / "tests" / "support" / "skips.py"
 FOLDERS = [
     str(PACKAGE),
-    *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "kernels/cuda/bench")),
+    *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "tests/bench/cuda")),
     str(PEERS),
     str(SKIPS),
 ]

@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "kernels/cuda/bench/checksum_file.h"
-#include "kernels/cuda/bench/image_files.h"
+#include "tests/bench/cuda/checksum_file.h"
+#include "tests/bench/cuda/image_files.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <span>
 
-#include "kernels/cuda/bench/gpu_memory.h"
 #include "kernels/cuda/launch.h"
+#include "tests/bench/cuda/gpu_memory.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -1,11 +1,11 @@
-#include "kernels/cuda/bench/check.h"
+#include "tests/bench/cuda/check.h"
 
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string_view>
 
-#include "kernels/cuda/bench/batch_runner.h"
+#include "tests/bench/cuda/batch_runner.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cuda/bench/figures.h"
+#include "tests/bench/cuda/figures.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/image_files.h"
+#include "tests/bench/cuda/image_files.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/nvjpeg_library.h"
+#include "tests/bench/cuda/nvjpeg_library.h"
 
 #include <dlfcn.h>
 

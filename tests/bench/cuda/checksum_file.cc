@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/checksum_file.h"
+#include "tests/bench/cuda/checksum_file.h"
 
 #include <algorithm>
 #include <charconv>

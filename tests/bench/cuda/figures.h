@@ -2,9 +2,9 @@
 // step. Each prints its lines: name, value, unit, conditions.
 #pragma once
 
-#include "kernels/cuda/bench/image_pool.h"
-#include "kernels/cuda/bench/recipes.h"
 #include "kernels/cuda/launch.h"
+#include "tests/bench/cuda/image_pool.h"
+#include "tests/bench/cuda/recipes.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/figures.h"
+#include "tests/bench/cuda/figures.h"
 
 #include <sys/resource.h>
 
@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <thread>
 
-#include "kernels/cuda/bench/batch_runner.h"
-#include "kernels/cuda/bench/train_requests.h"
+#include "tests/bench/cuda/batch_runner.h"
+#include "tests/bench/cuda/train_requests.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/bench/batch_runner.h"
-#include "kernels/cuda/bench/figures.h"
-#include "kernels/cuda/bench/train_requests.h"
+#include "tests/bench/cuda/batch_runner.h"
+#include "tests/bench/cuda/figures.h"
+#include "tests/bench/cuda/train_requests.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

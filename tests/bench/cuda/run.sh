@@ -8,7 +8,7 @@ build=$top/build/cuda-bench
 
 usage() {
   cat <<TEXT
-usage: kernels/cuda/bench/run.sh [--compile-only] [--no-sanitizer] [DATA] [BENCH OPTIONS]
+usage: tests/bench/cuda/run.sh [--compile-only] [--no-sanitizer] [DATA] [BENCH OPTIONS]
 
   DATA  a folder of JPEG files, or one that has photos/ (default: \$MILLRACE_TEST_DATA, or ../shared/data beside the checkout)
 
@@ -42,13 +42,13 @@ compile() {
   nvcc=$(find_nvcc) || die "no nvcc: install a CUDA toolkit, or config/setup.sh deps --cuda"
   flags=(-std=c++20 -O3 -DNDEBUG -DMILLRACE_WITHOUT_XXHASH -lineinfo -fmad=false "-I$top" -Xcompiler=-ffp-contract=off)
   if has_gpu; then flags+=(-arch=native); else flags+=(-arch=sm_90); fi
-  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" -newer "$build/bench" -name '*.[hc]*' -print -quit)" ] &&
+  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top/tests/bench/cuda" -newer "$build/bench" -name '*.[hc]*' -print -quit)" ] &&
     [ "$(cat "$build/flags")" = "$nvcc ${flags[*]}" ]; then
     return 0
   fi
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
-  sources=(kernels/base/*.cc kernels/jpeg/*.cc kernels/tensor/*.cc kernels/cpu/*.cc kernels/cpu/jpeg/*.cc kernels/cuda/*.cc kernels/cuda/*.cu kernels/cuda/bench/*.cc kernels/cuda/bench/*.cu)
+  sources=(kernels/base/*.cc kernels/jpeg/*.cc kernels/tensor/*.cc kernels/cpu/*.cc kernels/cpu/jpeg/*.cc kernels/cuda/*.cc kernels/cuda/*.cu tests/bench/cuda/*.cc tests/bench/cuda/*.cu)
   say "compiling ${#sources[@]} files with $nvcc"
   # shellcheck disable=SC2016  # the inner shell expands it
   printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I SOURCE bash -c '"${@:3}" -c "$2" -o "$1/${2//\//_}.o"' _ "$build" SOURCE "$nvcc" "${flags[@]}" ||
@@ -73,7 +73,7 @@ sanitize() {
 
 beside_dali() {
   local status=0
-  "${DALI_PYTHON:-python3}" "$top/kernels/cuda/bench/dali_peer.py" "$photos" || status=$?
+  "${DALI_PYTHON:-python3}" "$top/tests/bench/cuda/dali_peer.py" "$photos" || status=$?
   [ $status != 77 ] || say "DALI is not installed: not compared"
 }
 

@@ -1,9 +1,9 @@
 // Tensors of the GPU beside those of a checksum file.
 #pragma once
 
-#include "kernels/cuda/bench/checksum_file.h"
-#include "kernels/cuda/bench/image_files.h"
 #include "kernels/cuda/launch.h"
+#include "tests/bench/cuda/checksum_file.h"
+#include "tests/bench/cuda/image_files.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/bench/gpu_memory.h"
-#include "kernels/cuda/bench/image_files.h"
 #include "kernels/cuda/plan.h"
+#include "tests/bench/cuda/gpu_memory.h"
+#include "tests/bench/cuda/image_files.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/batch_runner.h"
+#include "tests/bench/cuda/batch_runner.h"
 
 #include <numeric>
 

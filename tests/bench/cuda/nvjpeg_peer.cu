@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/nvjpeg_peer.h"
+#include "tests/bench/cuda/nvjpeg_peer.h"
 
 #include <cuda_fp16.h>
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/bench/gpu_memory.h"
+#include "tests/bench/cuda/gpu_memory.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

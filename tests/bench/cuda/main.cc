@@ -11,9 +11,9 @@
 #include <fstream>
 #include <string_view>
 
-#include "kernels/cuda/bench/check.h"
-#include "kernels/cuda/bench/figures.h"
-#include "kernels/cuda/bench/nvjpeg_peer.h"
+#include "tests/bench/cuda/check.h"
+#include "tests/bench/cuda/figures.h"
+#include "tests/bench/cuda/nvjpeg_peer.h"
 
 namespace millrace::kernels::cuda::bench {
 namespace {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/bench/recipes.h"
+#include "tests/bench/cuda/recipes.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/bench/image_pool.h"
+#include "tests/bench/cuda/image_pool.h"
 
 #include <chrono>
 #include <cstring>

@@ -2,8 +2,8 @@
 // normalisation by a kernel of a few lines.
 #pragma once
 
-#include "kernels/cuda/bench/figures.h"
-#include "kernels/cuda/bench/nvjpeg_library.h"
+#include "tests/bench/cuda/figures.h"
+#include "tests/bench/cuda/nvjpeg_library.h"
 
 namespace millrace::kernels::cuda::bench {
 
