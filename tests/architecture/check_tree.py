@@ -22,7 +22,11 @@ MAY_INCLUDE = {
     "proto/shm": set(),
     "proto/rpc": set(),
     "client": {"proto/rpc", "proto/shm"},
-    "kernels": set(),
+    "kernels/base": set(),
+    "kernels/jpeg": {"kernels/base"},
+    "kernels/tensor": {"kernels/base"},
+    "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
+    "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
     "hls": set(),
     "daemon/model": set(),
     "daemon/device": set(),
@@ -30,9 +34,11 @@ MAY_INCLUDE = {
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
     "daemon/fetch": {"daemon/model", "daemon/observe"},
-    "daemon/cache": {"daemon/model", "daemon/observe", "kernels"},
+    "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/observe"},
-    "daemon/backend": {"daemon/model", "daemon/device", "daemon/observe", "kernels", "daemon/cache"},
+    "daemon/backend": {
+        "daemon/model", "daemon/device", "daemon/observe", "daemon/cache", "kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu",
+    },
     "daemon/slots": {"daemon/model", "daemon/observe", "proto/shm"},
     "daemon/publish": {"proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots"},
     "daemon/serve": {
@@ -45,8 +51,8 @@ MAY_INCLUDE = {
     "tests": {"*"},
 }  # fmt: skip
 
-# Modules that use nothing of ours but themselves, not even proto/base.
-APART = {"kernels", "hls"}
+# Modules that do without proto/base: of ours they use themselves and what their rows name.
+APART = {"kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}
@@ -95,13 +101,18 @@ def module_of(path):
     return None
 
 
+def file_of_include(target, paths):
+    """The path that a quoted include names; None when it names nothing in the tree."""
+    public = "client/include/" + target
+    return public if public in paths else target if target in paths else None
+
+
 def module_of_include(target, paths):
     """The module that a quoted include names; None when it names nothing in the tree."""
     if target.startswith("millrace/v1/"):
         return "proto/rpc"  # generated
-    if "client/include/" + target in paths:
-        return "client"
-    return module_of(target) if target in paths else None
+    path = file_of_include(target, paths)
+    return path and module_of(path)
 
 
 def include_violations(path, text, paths):
@@ -131,6 +142,27 @@ def may_include(module, other):
         return module not in APART
     allowed = MAY_INCLUDE[module]
     return "*" in allowed or other in allowed
+
+
+def circle_violations(tree):
+    """Product files that include themselves by way of others, each circle once: #pragma once hides them until a name is missing."""
+    paths, walked = set(tree), set()
+    includes = {
+        path: [file_of_include(target, paths) for bracket, target in INCLUDE.findall(text) if bracket == '"']
+        for path, text in tree.items()
+        if path.endswith(CODE) and not path.startswith("tests/")
+    }
+
+    def walk(path, trail):
+        if path in trail:
+            yield f"{path}: includes itself: {' -> '.join([*trail[trail.index(path) :], path])}"
+        elif path not in walked:
+            for other in includes.get(path, ()):
+                yield from walk(other, [*trail, path])
+            walked.add(path)
+
+    for path in sorted(includes):
+        yield from walk(path, [])
 
 
 def device_header_violations(path, target):
@@ -197,7 +229,7 @@ def violations(tree):
             found += example_violations(path, text, tree)
         if path.startswith("client/include/"):
             found += public_header_violations(path, text)
-    return found
+    return found + list(circle_violations(tree))
 
 
 def listed_by_git(root):

@@ -20,7 +20,10 @@ GOOD = {
     "daemon/serve/grpc.cc": '#include "millrace/v1/session.grpc.pb.h"\n',
     "daemon/pipeline/pipeline.cc": '#include "daemon/fetch/fetcher.h"\n',
     "daemon/main.cc": '#include "daemon/fetch/files/reader.h"\n',
-    "kernels/cpu/resample.h": ONCE + "#include <immintrin.h>\n",
+    "kernels/jpeg/header.h": ONCE,
+    "kernels/tensor/spec.h": ONCE,
+    "kernels/cpu/resample.h": ONCE + '#include <immintrin.h>\n#include "kernels/jpeg/header.h"\n#include "kernels/tensor/spec.h"\n',
+    "kernels/cuda/plan.h": ONCE + '#include "kernels/jpeg/header.h"\n#include "kernels/tensor/spec.h"\n',
     "client/include/millrace/client.h": ONCE + "#include <string>\n",
     "client/src/client.cc": '#include "millrace/client.h"\n#include <grpcpp/grpcpp.h>\n',
     "tests/unit/fetch_test.cc": '#include "daemon/fetch/fetcher.h"\n',
@@ -50,8 +53,34 @@ class CheckTree(unittest.TestCase):
     def test_the_daemon_may_not_include_the_client(self):
         self.assert_one("daemon/serve/x.cc", '#include "millrace/client.h"\n', "daemon/serve may not include client")
 
-    def test_kernels_use_nothing_of_ours(self):
-        self.assert_one("kernels/cpu/x.cc", '#include "proto/base/result.h"\n', "kernels may not include proto/base")
+    def test_kernels_use_nothing_of_ours_but_kernels(self):
+        for room in ("base", "jpeg", "tensor", "cpu", "cuda"):
+            self.assert_one(f"kernels/{room}/x.cc", '#include "proto/base/result.h"\n', f"kernels/{room} may not include proto/base")
+
+    def test_kernels_for_one_device_know_none_for_another(self):
+        self.assert_one("kernels/cuda/x.cc", '#include "kernels/cpu/resample.h"\n', "kernels/cuda may not include kernels/cpu")
+        self.assert_one("kernels/cpu/x.cc", '#include "kernels/cuda/plan.h"\n', "kernels/cpu may not include kernels/cuda")
+
+    def test_what_kernels_share_knows_none_of_them_nor_each_other(self):
+        for room, other in (("jpeg", "cpu/resample.h"), ("tensor", "cpu/resample.h"), ("jpeg", "tensor/spec.h"), ("tensor", "jpeg/header.h")):
+            self.assert_one(f"kernels/{room}/x.cc", f'#include "kernels/{other}"\n', f"kernels/{room} may not include kernels/")
+
+    def test_a_file_lies_in_a_room_of_the_kernels(self):
+        self.assert_one("kernels/x.h", ONCE, "kernels/x.h", "no module")
+
+    def test_no_product_file_includes_itself(self):
+        self.assert_one("daemon/model/x.h", ONCE + '#include "daemon/model/x.h"\n', "daemon/model/x.h -> daemon/model/x.h")
+
+    def test_product_files_include_each_other_in_no_circle(self):
+        for folder, spelled in (("kernels/cpu", "kernels/cpu"), ("client/include/millrace", "millrace")):
+            ring = {f"{folder}/{name}.h": ONCE + f'#include "{spelled}/{other}.h"\n' for name, other in ("ab", "bc", "ca")}
+
+            found = check_tree.violations({**GOOD, **ring, f"{folder}/d.h": ONCE + f'#include "{spelled}/b.h"\n'})
+
+            self.assertEqual(found, [f"{folder}/a.h: includes itself: " + " -> ".join(f"{folder}/{name}.h" for name in "abca")])
+
+    def test_what_two_files_include_is_no_circle(self):
+        self.assertEqual(broken("kernels/cpu/x.cc", '#include "kernels/cpu/resample.h"\n#include "kernels/jpeg/header.h"\n'), [])
 
     def test_only_who_speaks_grpc_sees_generated_code(self):
         self.assert_one("daemon/pipeline/x.cc", '#include "millrace/v1/batch.pb.h"\n', "may not include proto/rpc")
