@@ -2,13 +2,11 @@
 #pragma once
 
 #include "kernels/cuda/decode_table.h"
-#include "kernels/jpeg/header.h"
+#include "kernels/jpeg/canonical_code.h"
 
 namespace millrace::kernels::cuda {
 
-// false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, DC sizes above 15); `table`
-// means nothing then.
-bool build_ac_table(const jpeg::HuffmanSpec& spec, DecodeTable& table);
-bool build_dc_table(const jpeg::HuffmanSpec& spec, DecodeTable& table);
+// false: jpeg::make_code() refuses the table; `table` means nothing then.
+bool build_table(const jpeg::HuffmanSpec& spec, jpeg::TableKind kind, DecodeTable& table);
 
 }  // namespace millrace::kernels::cuda

@@ -171,8 +171,8 @@ void Planner::divide_memory(ImageJob& job) {
 std::string_view Planner::add_tables(const jpeg::Header& header, ImageJob& job) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
     const jpeg::Component& component = header.component[i];
-    const auto dc = tables_.slot_of(TableKind::kDc, *header.dc[component.dc]);
-    const auto ac = tables_.slot_of(TableKind::kAc, *header.ac[component.ac]);
+    const auto dc = tables_.slot_of(jpeg::TableKind::kDc, *header.dc[component.dc]);
+    const auto ac = tables_.slot_of(jpeg::TableKind::kAc, *header.ac[component.ac]);
     if (!dc || !ac) return "a Huffman table that libjpeg-turbo refuses, or too many in a batch";
     const auto quant = quant_of(*header.quant[component.quant]);
     if (!quant) return "too many quantisation tables in a batch";

@@ -11,12 +11,6 @@ namespace {
 using jpeg::McuWindow;
 using jpeg::SeekPlace;
 
-constexpr int kRst0 = 0xD0;
-
-bool is_restart(int code) {
-  return code >= kRst0 && code < kRst0 + 8;
-}
-
 // Whether one of the MCUs first .. end - 1 lies in the window.
 bool meets(const McuWindow& window, int columns, std::int64_t first, std::int64_t end) {
   const auto clipped_first = std::max(first, std::int64_t{window.lines.begin} * columns);
@@ -52,7 +46,7 @@ Segment between(const SeekPlace& begin, const SeekPlace& end) {
 bool has_end(jpeg::FileBytes scan_untrusted) {
   for (jpeg::FileBytes left = scan_untrusted;;) {
     const jpeg::MarkerPlace marker = jpeg::find_marker(left, best_target());
-    if (!is_restart(marker.code)) return jpeg::ends_image(marker.code);
+    if (!jpeg::is_restart(marker.code)) return jpeg::ends_image(marker.code);
     left = left.subspan(marker.at + 2);
   }
 }
@@ -79,7 +73,7 @@ bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid
     const jpeg::MarkerPlace marker = jpeg::find_marker(scan_untrusted.subspan(byte), best_target());
     const std::int64_t mcus = std::min(interval, grid.mcus() - mcu);
     const bool is_last = mcu + mcus >= end;
-    if (!is_last && marker.code != kRst0 + restart % 8) return false;
+    if (!is_last && marker.code != jpeg::restart_before(restart + 1)) return false;
     if (meets(window, grid.columns, mcu, mcu + mcus))
       segments.push_back({.first_bit = static_cast<std::uint32_t>(8 * byte),
                           .end_bit = static_cast<std::uint32_t>(8 * (byte + marker.at)),

@@ -16,16 +16,14 @@ void TableCache::begin_batch() {
   runs_.clear();
 }
 
-std::optional<std::uint32_t> TableCache::slot_of(TableKind kind, const jpeg::HuffmanSpec& spec_untrusted) {
+std::optional<std::uint32_t> TableCache::slot_of(jpeg::TableKind kind, const jpeg::HuffmanSpec& spec_untrusted) {
   const Key key{spec_untrusted, kind};
   if (const auto found = slot_by_key_.find(key); found != slot_by_key_.end()) {
     slots_[found->second].used = batch_;
     return found->second;
   }
   DecodeTable table;
-  const bool built =
-      kind == TableKind::kDc ? build_dc_table(spec_untrusted, table) : build_ac_table(spec_untrusted, table);
-  if (!built) return std::nullopt;
+  if (!build_table(spec_untrusted, kind, table)) return std::nullopt;
   const std::optional<std::uint32_t> slot = take_slot();
   if (!slot) return std::nullopt;
   slots_[*slot] = {&slot_by_key_.emplace(key, *slot).first->first, batch_};

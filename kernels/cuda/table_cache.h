@@ -13,11 +13,9 @@
 #include <vector>
 
 #include "kernels/cuda/decode_table.h"
-#include "kernels/jpeg/header.h"
+#include "kernels/jpeg/canonical_code.h"
 
 namespace millrace::kernels::cuda {
-
-enum class TableKind : std::uint8_t { kDc, kAc };
 
 // New tables one behind the other: `count` of them, from `first` on, belong into the slots from `slot` on.
 struct TableRun {
@@ -32,7 +30,7 @@ class TableCache {
 
   // Where the table is, once the batch's new tables are there. nullopt: libjpeg-turbo would refuse it, or the batch
   // uses every slot.
-  std::optional<std::uint32_t> slot_of(TableKind kind, const jpeg::HuffmanSpec& spec_untrusted);
+  std::optional<std::uint32_t> slot_of(jpeg::TableKind kind, const jpeg::HuffmanSpec& spec_untrusted);
 
   // Of this batch.
   const std::vector<DecodeTable>& new_tables() const { return new_tables_; }
@@ -43,7 +41,7 @@ class TableCache {
  private:
   struct Key {
     jpeg::HuffmanSpec spec;
-    TableKind kind;
+    jpeg::TableKind kind;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {

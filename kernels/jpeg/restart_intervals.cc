@@ -13,6 +13,14 @@ bool ends_image(int code) {
   return code == kEoi;
 }
 
+bool is_restart(int code) {
+  return code >= kRst0 && code < kRst0 + 8;
+}
+
+int restart_before(std::int64_t number) {
+  return kRst0 + static_cast<int>((number - 1) % 8);
+}
+
 bool RestartIntervals::skip_to(std::int64_t number) {
   while (number_ < number) {
     const MarkerPlace marker = find_marker(left_, target_);
@@ -30,7 +38,7 @@ std::optional<std::size_t> RestartIntervals::take(std::uint8_t* out) {
 // Behind the marker of the interval at hand. The one that ends the image stays.
 bool RestartIntervals::pass(std::size_t at, int code) {
   const bool last = ++number_ == count_;
-  if (last ? !ends_image(code) : code != kRst0 + (number_ - 1) % 8) return false;
+  if (last ? !ends_image(code) : code != restart_before(number_)) return false;
   left_ = left_.subspan(last ? at : at + 2);
   return true;
 }

@@ -17,6 +17,10 @@ namespace millrace::kernels::jpeg {
 // the byte behind the 0xFF; -1: there is no marker.
 bool ends_image(int code);
 
+// RST0 to RST7; and which of them stands before interval `number` (not 0), or would.
+bool is_restart(int code);
+int restart_before(std::int64_t number);
+
 // A walk through a scan. Thread-bound(its owner).
 class RestartIntervals {
  public:

@@ -55,8 +55,10 @@ std::optional<std::vector<DecodeTable>> tables_of(const Header& header) {
   std::vector<DecodeTable> tables(8);
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
     const auto& component = header.component[i];
-    if (!build_dc_table(*header.dc[component.dc], tables[component.dc])) return std::nullopt;
-    if (!build_ac_table(*header.ac[component.ac], tables[std::size_t{4} + component.ac])) return std::nullopt;
+    if (!build_table(*header.dc[component.dc], kernels::jpeg::TableKind::kDc, tables[component.dc]))
+      return std::nullopt;
+    if (!build_table(*header.ac[component.ac], kernels::jpeg::TableKind::kAc, tables[std::size_t{4} + component.ac]))
+      return std::nullopt;
   }
   return tables;
 }

@@ -57,8 +57,8 @@ void check_tables(const TableMemory& memory, const ImageJob& job, const File& fi
   const auto header = read_header(file_bytes(file));
   for (std::size_t i = 0; i < job.components; ++i) {
     DecodeTable dc{}, ac{};
-    REQUIRE(build_dc_table(*header->dc[header->component[i].dc], dc));
-    REQUIRE(build_ac_table(*header->ac[header->component[i].ac], ac));
+    REQUIRE(build_table(*header->dc[header->component[i].dc], kernels::jpeg::TableKind::kDc, dc));
+    REQUIRE(build_table(*header->ac[header->component[i].ac], kernels::jpeg::TableKind::kAc, ac));
     REQUIRE(memory.has(job.component[i].dc_table, dc));
     REQUIRE(memory.has(job.component[i].ac_table, ac));
   }

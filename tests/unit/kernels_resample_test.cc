@@ -7,7 +7,6 @@
 
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/workspace.h"
-#include "kernels/tensor/axis_weights.h"
 #include "kernels/tensor/reference.h"
 
 using namespace millrace::kernels;
@@ -140,21 +139,6 @@ TEST_CASE("steep shrinking, with hundreds of taps, resamples as the definition s
   }
 }
 
-TEST_CASE("rows come first exactly where the height loses more than twice as many pixels", "[kernels][resample]") {
-  const auto rows_first = [](Size source, Size target, PassOrder order = PassOrder::kAsPillow13) {
-    return filters_rows_first({3, source, target, whole(target), Filter::kBilinear, order});
-  };
-
-  REQUIRE(rows_first({300, 400}, {224, 224}));
-  REQUIRE_FALSE(rows_first({300, 400}, {224, 224}, PassOrder::kColumnsFirst));
-  REQUIRE_FALSE(rows_first({31, 61}, {14, 27}));
-  REQUIRE(rows_first({31, 62}, {14, 27}));
-  REQUIRE(rows_first({69, 5}, {81, 2}));
-  REQUIRE_FALSE(rows_first({10, 50}, {100, 50}));
-  REQUIRE_FALSE(rows_first({10, 50}, {100, 60}));
-  REQUIRE_FALSE(rows_first({100, 300}, {100, 60}));
-}
-
 TEST_CASE("a crop of a larger picture is resampled as if nothing were around it", "[kernels][resample]") {
   std::mt19937 random(4);
   Picture large({120, 90}, 3);
@@ -225,33 +209,6 @@ TEST_CASE("a flat picture stays flat whatever the filter", "[kernels][resample]"
   }
 }
 
-TEST_CASE("weights sum to one and fit the packed forms of every target", "[kernels][resample]") {
-  std::mt19937 random(7);
-  for (int round = 0; round < 3000; ++round) {
-    const int in = random_side(random, 700);
-    const int out = random_side(random, 700);
-    const AxisSpec spec{Axis::kRows, 1, in, out, 0, out, kFilters[random() % 6]};
-
-    const AxisWeights weights = axis_weights(spec);
-
-    for (int i = 0; i < out; ++i) {
-      std::int64_t sum = 0;
-      for (int t = 0; t < weights.taps; ++t) {
-        const std::int32_t weight = weights.weight[static_cast<std::size_t>(i) * weights.taps + t];
-        if (std::abs(weight) >= 3 << (kPrecisionBits - 1))
-          FAIL("a weight of " << weight << " for " << in << " -> " << out);
-        sum += weight;
-      }
-      if (std::abs(sum - (1 << kPrecisionBits)) > weights.taps)
-        FAIL("weights sum to " << sum << " for " << in << " -> " << out);
-      if (weights.start[i] < 0 || weights.start[i] + weights.taps > in)
-        FAIL("taps leave the picture for " << in << " -> " << out);
-      if (i > 0 && weights.start[i] < weights.start[i - 1]) FAIL("starts fall for " << in << " -> " << out);
-    }
-  }
-  SUCCEED();
-}
-
 TEST_CASE("the workspace drops the oldest tables when they outgrow their budget", "[kernels][resample]") {
   std::mt19937 random(8);
   Workspace workspace(best_target(), 64 << 10);
@@ -268,22 +225,4 @@ TEST_CASE("the workspace drops the oldest tables when they outgrow their budget"
 
   REQUIRE(most > 2);
   REQUIRE(most < 150);
-}
-
-TEST_CASE("specs that make no sense are recognised", "[kernels][resample]") {
-  const ResampleSpec good{3, {10, 10}, {5, 5}, {1, 1, 4, 4}, Filter::kBox};
-  const auto with = [&](auto change) {
-    ResampleSpec spec = good;
-    change(spec);
-    return is_valid(spec);
-  };
-
-  REQUIRE(is_valid(good));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.channels = 2; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.source.width = 0; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.target.height = kMaxSide + 1; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.window.left = 2; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.window.top = -1; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.window.width = 0; }));
-  REQUIRE_FALSE(with([](ResampleSpec& spec) { spec.window = {1, 1, 2147483647, 4}; }));
 }

@@ -1,8 +1,5 @@
-#include <bit>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <random>
 #include <vector>
 
@@ -63,22 +60,6 @@ float float_at(const std::vector<std::byte>& tensor, std::size_t index) {
   float value;
   std::memcpy(&value, tensor.data() + index * sizeof value, sizeof value);
   return value;
-}
-
-// The float16 closest to `value`, found by trying all of them; the even one of two equally close.
-std::uint16_t nearest_float16(double value) {
-  const auto decode = [](int bits) {
-    const int exponent = (bits >> 10) & 31;
-    const double fraction = bits & 1023;
-    return exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
-  };
-  int best = 0;
-  for (int bits = 0; bits <= 0x7C00; ++bits) {
-    const double distance = std::fabs(decode(bits) - std::fabs(value));
-    const double best_distance = std::fabs(decode(best) - std::fabs(value));
-    if (distance < best_distance || (distance == best_distance && bits % 2 == 0)) best = bits;
-  }
-  return static_cast<std::uint16_t>(best | (std::signbit(value) ? 0x8000 : 0));
 }
 
 }  // namespace
@@ -206,44 +187,6 @@ TEST_CASE("layouts, orders and flips put known pixels where they belong", "[kern
   REQUIRE(bytes(Layout::kNhwc, ChannelOrder::kBgr, Flip::kHorizontal) ==
           std::vector<int>{6, 5, 4, 3, 2, 1, 12, 11, 10, 9, 8, 7});
   REQUIRE(bytes(Layout::kNchw, ChannelOrder::kGrey, Flip::kHorizontal) == std::vector<int>{5, 2, 11, 8});
-}
-
-TEST_CASE("grey is Pillow's luma", "[kernels][store]") {
-  REQUIRE(luma(255, 255, 255) == 255);
-  REQUIRE(luma(255, 0, 0) == 76);
-  REQUIRE(luma(0, 255, 0) == 150);
-  REQUIRE(luma(0, 0, 255) == 29);
-  REQUIRE(luma(0, 0, 0) == 0);
-}
-
-TEST_CASE("float16 rounds to the nearest of all float16 values, ties to even", "[kernels][store]") {
-  std::mt19937 random(2);
-  const auto check = [](float value) {
-    INFO(value);
-    REQUIRE(to_float16(value) == nearest_float16(value));
-  };
-
-  for (const float value : {0.0F, -0.0F, 1.0F, -2.5F, 65504.0F, 0x1p-14F, 0x1p-24F, 0x1p-25F, 0x1.8p-25F, 0x1p-26F,
-                            0x1.ffcp-15F, 0x1.ffep-15F, 1.0F + 0x1p-11F, 1.0F + 0x3p-11F, 0x1.ffdffep15F, 1e-30F}) {
-    check(value);
-  }
-  for (int i = 0; i < 300; ++i)
-    check(std::ldexp(static_cast<float>(random()) / 0x1p32F - 0.5F, static_cast<int>(random() % 36) - 22));
-  REQUIRE(to_float16(65519.996F) == 0x7BFF);
-  REQUIRE(to_float16(65520.0F) == 0x7C00);
-  REQUIRE(to_float16(-std::numeric_limits<float>::infinity()) == 0xFC00);
-  REQUIRE((to_float16(std::numeric_limits<float>::quiet_NaN()) & 0x7FFF) > 0x7C00);
-}
-
-TEST_CASE("bfloat16 rounds to the nearest, ties to even", "[kernels][store]") {
-  REQUIRE(to_bfloat16(1.0F) == 0x3F80);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F808000U)) == 0x3F80);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F818000U)) == 0x3F82);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0x3F808001U)) == 0x3F81);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0xBF80FFFFU)) == 0xBF81);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0x7F7FFFFFU)) == 0x7F80);
-  REQUIRE(to_bfloat16(std::bit_cast<float>(0x00000001U)) == 0);
-  REQUIRE((to_bfloat16(std::bit_cast<float>(0x7F800001U)) & 0x7FFF) > 0x7F80);
 }
 
 TEST_CASE("a resampled picture goes row by row into its tensor", "[kernels][store]") {

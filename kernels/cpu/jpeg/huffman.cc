@@ -13,28 +13,8 @@ constexpr int kAdvanceAt = 8, kOffsetAt = 16, kEndAt = 24, kFirstAt = 32, kCheck
 constexpr int kShiftAt = 8, kLongerAt = 48;
 constexpr int kMostShift = 63;
 
-constexpr int kMostCodeBits = 16;
-
 std::uint64_t byte_of(std::uint64_t entry, int at) {
   return entry >> at & 255;
-}
-
-// T.81 annex C, with the checks of libjpeg's jpeg_make_d_derived_tbl().
-bool make_code(const HuffmanSpec& spec, CanonicalCode& result) {
-  std::uint32_t code = 0;
-  std::int32_t symbols = 0;
-  for (int length = 1; length <= 16; ++length) {
-    const auto at = static_cast<std::size_t>(length - 1);
-    result.offset[at + 1] = symbols - static_cast<std::int32_t>(code);
-    code += spec.counts[at];
-    symbols += spec.counts[at];
-    if (spec.counts[at] != 0 && code >= 1U << length) return false;
-    result.limit[at] = code << (16 - length);
-    code <<= 1;
-  }
-  result.offset[0] = 0;
-  result.symbols = spec.symbols;
-  return true;
 }
 
 // Run of 16 zeros, run and value, or end of block (which all other symbols without a value are for libjpeg).
@@ -165,15 +145,14 @@ void add_pairs(Entries& entries) {
 }  // namespace
 
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table) {
-  if (!make_code(spec, table.code)) return false;
+  if (!make_code(spec, TableKind::kAc, table.code)) return false;
   add_symbols(spec, table, ac_entry, [](int symbol) { return symbol & 15; });
   add_pairs(table.entries);
   return true;
 }
 
 bool build_dc(const HuffmanSpec& spec, HuffmanTable& table) {
-  if (!make_code(spec, table.code)) return false;
-  if (std::any_of(spec.symbols.begin(), spec.symbols.end(), [](int size) { return size > 15; })) return false;
+  if (!make_code(spec, TableKind::kDc, table.code)) return false;
   add_symbols(
       spec, table, [](int) { return dc_entry(); }, [](int symbol) { return symbol; });
   return true;

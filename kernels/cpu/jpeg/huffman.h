@@ -5,20 +5,12 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/jpeg/header.h"
+#include "kernels/jpeg/canonical_code.h"
 
 namespace millrace::kernels::jpeg {
 
 inline constexpr int kIndexBits = 10;      // index of a table
 inline constexpr int kMostEntryBits = 18;  // that an entry may consume: three of them fit into one refill
-
-// The canonical codes, for what the packed entries leave out. A code of `length` bits is below limit[length - 1] when
-// both are aligned to 16 bits; symbol = symbols[offset[length] + code].
-struct CanonicalCode {
-  std::array<std::uint32_t, 16> limit;
-  std::array<std::int32_t, 17> offset;
-  std::array<std::uint8_t, 256> symbols;
-};
 
 // A look-up's result, 8 bytes from the low one. Positions are bytes of a block, 2 a coefficient.
 //   0  bits consumed
@@ -56,7 +48,7 @@ struct HuffmanTable {
   static constexpr std::uint8_t kBehindDc = 1;
   alignas(64) std::array<std::uint64_t, 1 << kIndexBits> entries;
   std::array<LongCode, kMostLongCodes> longer;
-  CanonicalCode code;
+  CanonicalCode code;  // for what the entries leave out
 };
 
 // Where a table's entries are, or a gate.
@@ -86,7 +78,7 @@ inline bool is_gate(TableAddress address) {
   return address % alignof(HuffmanTable) != 0;
 }
 
-// false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, DC sizes above 15).
+// false: make_code() refuses the table, which means nothing then.
 bool build_ac(const HuffmanSpec& spec, HuffmanTable& table);
 bool build_dc(const HuffmanSpec& spec, HuffmanTable& table);
 
