@@ -3,12 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(MILLRACE_WITHOUT_XXHASH)
-#elif defined(__x86_64__)
-#include <xxh_x86dispatch.h>  // XXH3 with the processor's widest vectors
-#else
-#include <xxhash.h>
-#endif
+#include "kernels/jpeg/index_hash.h"
 
 namespace millrace::kernels::jpeg {
 namespace {
@@ -41,22 +36,6 @@ SeekPlace next_place(const SeekPlace& before, std::uint64_t word) {
   return place;
 }
 
-// Without xxHash, as tests/bench/cuda is compiled where nothing is installed, indexes are good in the process that
-// made them only.
-std::uint64_t hash(std::span<const std::uint8_t> bytes, std::uint64_t seed) {
-#if defined(MILLRACE_WITHOUT_XXHASH)
-  std::uint64_t sum = seed ^ 0xcbf29ce484222325;  // FNV-1a, by words
-  for (; !bytes.empty(); bytes = bytes.subspan(std::min(sizeof sum, bytes.size()))) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), std::min(sizeof word, bytes.size()));
-    sum = (sum ^ word) * 0x100000001b3;
-  }
-  return sum;
-#else
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
-#endif
-}
-
 }  // namespace
 
 SeekGrid seek_grid(const Header& header) {
@@ -68,16 +47,16 @@ SeekGrid seek_grid(const Header& header) {
 }
 
 std::uint64_t seek_format::checksum(IndexBytes bytes, std::uint64_t owner) {
-  return hash(bytes.subspan(sizeof(std::uint64_t)), owner);
+  return index_hash(bytes.subspan(sizeof(std::uint64_t)), owner);
 }
 
 std::uint64_t seek_format::digest(const Header& header, std::size_t data_bytes, std::uint64_t owner) {
   std::uint64_t sum = ~owner;
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
     for (const auto* const table : {&header.dc[header.component[i].dc], &header.ac[header.component[i].ac]})
-      sum = hash((*table)->symbols, hash((*table)->counts, sum));
+      sum = index_hash((*table)->symbols, index_hash((*table)->counts, sum));
   }
-  return hash(header.scan.first(data_bytes + kMarkerBytes), sum);
+  return index_hash(header.scan.first(data_bytes + kMarkerBytes), sum);
 }
 
 bool SeekIndex::read(IndexBytes bytes_untrusted, const Header& header, std::uint64_t owner) {
