@@ -14,22 +14,11 @@ enum class CmykInk : std::uint8_t { kNormal, kInverted };
 // convert("RGB") of CMYK: each colour is (255 - ink) * (255 - black) / 255, rounded.
 void cmyk_to_rgb(const std::uint8_t* cmyk, int count, CmykInk ink, std::uint8_t* rgb);
 
-// convert("RGB") of RGBA and convert("L") of LA: the alpha channel is dropped, not blended.
-void rgba_to_rgb(const std::uint8_t* rgba, int count, std::uint8_t* rgb);
-void grey_alpha_to_grey(const std::uint8_t* grey_alpha, int count, std::uint8_t* grey);
-
-// convert("RGB") of L.
-void grey_to_rgb(const std::uint8_t* grey, int count, std::uint8_t* rgb);
-
 // convert("L") of RGB: see luma() in kernels/tensor/store_spec.h.
 void rgb_to_grey(const std::uint8_t* rgb, int count, std::uint8_t* grey);
 
-// 16-bit samples in the processor's byte order to 8 bits.
-//   high_bytes: the upper byte. What Pillow does with 16-bit RGB, RGBA and grey-alpha PNG files, which it opens as
-//   8-bit pictures. clipped_to_bytes: min(x, 255). What Pillow's convert("L" or "RGB") does with its mode I;16, which
-//   is what it makes of 16-bit grey PNG files; nearly every such photograph turns white. A decoder that wants useful
-//   pictures takes high_bytes for grey too, and says so.
-void high_bytes(const std::uint16_t* samples, int count, std::uint8_t* out);
+// 16-bit samples in the processor's byte order to 8 bits: min(x, 255). What Pillow's convert("L" or "RGB") does with
+// its mode I;16, which is what it makes of 16-bit grey PNG files; nearly every such photograph turns white.
 void clipped_to_bytes(const std::uint16_t* samples, int count, std::uint8_t* out);
 
 }  // namespace millrace::kernels

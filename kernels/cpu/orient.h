@@ -41,13 +41,6 @@ constexpr Size oriented(Size stored, Orientation orientation) {
 // oriented(stored, orientation).
 Box stored_box(const Box& box, Size stored, Orientation orientation);
 
-// The orientation that undoes `orientation`.
-constexpr Orientation inverse(Orientation orientation) {
-  if (orientation == Orientation::kRotate90) return Orientation::kRotate270;
-  if (orientation == Orientation::kRotate270) return Orientation::kRotate90;
-  return orientation;
-}
-
 // Turns `stored` into `out`. REQUIRES: 1, 3 or 4 channels on both sides; out.size() == oriented(stored.size(),
 // orientation); no overlap.
 void orient(const U8View& stored, Orientation orientation, const MutableU8View& out);

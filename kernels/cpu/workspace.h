@@ -40,8 +40,6 @@ class Workspace {
   std::uint8_t* pixel_row(std::size_t bytes);
   std::vector<const std::uint8_t*>& quads() { return quads_; }
 
-  std::size_t cached_tables() const { return tables_.size(); }
-
  private:
   struct Cached {
     AxisTable table;

@@ -6,8 +6,9 @@
 
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cuda/build_table.h"
+#include "kernels/cuda/host_block.h"
 #include "kernels/cuda/plan.h"
-#include "kernels/cuda/tokenise_host.h"
+#include "kernels/cuda/tokenise.h"
 #include "kernels/jpeg/seek_index.h"
 #include "tests/support/block_collector.h"
 
@@ -139,7 +140,8 @@ std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const Tokenise
                           .next_image = &next_image,
                           .scratch = reinterpret_cast<unsigned char*>(scratch.data()),
                           .shape = run.shape};
-  tokenise_on_host(args, kBlocks, run.threads, run.seed);
+  run_grid({.blocks = kBlocks, .threads = run.threads, .seed = run.seed},
+           [&](HostBlock& block) { tokenise(block, args); });
   if (result.status != Status::kDone) return result;
   for (const BlockEntry& entry : entries) result.blocks.push_back(expand(entry, tokens));
   return result;
