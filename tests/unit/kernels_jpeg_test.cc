@@ -94,10 +94,12 @@ TEST_CASE("whatever code an entry leaves out is found behind it, and those that 
     REQUIRE(build_ac(spec, *table));
     for (int bits = 0; bits < 1 << 16; ++bits) {
       const std::uint64_t entry = table->entries[static_cast<std::size_t>(bits >> (16 - kIndexBits))];
-      if ((entry >> 40 & 255) != HuffmanTable::kLeave) continue;
-      const int behind = bits & ((1 << (16 - kIndexBits)) - 1), further = 63 - static_cast<int>(entry >> 8 & 63);
+      if (field_of(entry, EntryField::kReach) != HuffmanTable::kLeave) continue;
+      const int behind = bits & ((1 << (16 - kIndexBits)) - 1),
+                further = 63 - static_cast<int>(field_of(entry, EntryField::kShift));
       if (further > 16 - kIndexBits) FAIL("more bits than codes have");
-      const std::size_t at = (entry >> 48) + static_cast<std::size_t>(behind >> (16 - kIndexBits - further));
+      const std::size_t at =
+          field_of(entry, EntryField::kLonger) + static_cast<std::size_t>(behind >> (16 - kIndexBits - further));
       const LongCode found = table->longer.at(at), expected = find_plainly(spec, bits);
       wrong += found.length != expected.length || found.symbol != expected.symbol;
       longest += found.length == 16;

@@ -21,30 +21,30 @@ inline __attribute__((always_inline)) const EntryBytes& entries_at(TableAddress 
 
 // Fields of an entry. The address is left to each load: a compiler would add it up before, which takes a cycle of the
 // few that a look-up waits for the one before it.
-template <int kAt>
+template <EntryField kField>
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t entry_byte(TableAddress table,
                                                                                     std::uint64_t index) {
   std::uint64_t value;
   asm("movzbl %c[at](%[table], %[index], 8), %k[value]"
       : [value] "=r"(value)
-      : [table] "r"(table), [index] "r"(index), [at] "i"(kAt), "m"(entries_at(table)));
+      : [table] "r"(table), [index] "r"(index), [at] "i"(static_cast<int>(kField)), "m"(entries_at(table)));
   return value;
 }
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t entry_first(TableAddress table,
                                                                                      std::uint64_t index) {
   std::uint64_t value;
-  asm("movsbl 4(%[table], %[index], 8), %k[value]"
+  asm("movsbl %c[at](%[table], %[index], 8), %k[value]"
       : [value] "=r"(value)
-      : [table] "r"(table), [index] "r"(index), "m"(entries_at(table)));
+      : [table] "r"(table), [index] "r"(index), [at] "i"(static_cast<int>(EntryField::kFirst)), "m"(entries_at(table)));
   return value;
 }
 // In the low 16 bits.
 MILLRACE_JPEG_TARGET inline __attribute__((always_inline)) std::uint64_t add_rest(std::uint64_t value,
                                                                                   TableAddress table,
                                                                                   std::uint64_t index) {
-  asm("addw 6(%[table], %[index], 8), %w[value]"
+  asm("addw %c[at](%[table], %[index], 8), %w[value]"
       : [value] "+r"(value)
-      : [table] "r"(table), [index] "r"(index), "m"(entries_at(table))
+      : [table] "r"(table), [index] "r"(index), [at] "i"(static_cast<int>(EntryField::kRest)), "m"(entries_at(table))
       : "cc");
   return value;
 }

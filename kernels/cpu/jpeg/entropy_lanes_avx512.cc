@@ -19,9 +19,10 @@ MILLRACE_LANES_INLINE Vec set64(std::int64_t value) {
   return _mm512_set1_epi64(value);
 }
 
-// Byte kByte of each 64-bit lane, alone, as byte kTo.
-template <int kByte, int kTo = 0>
+// A field of a byte of each 64-bit lane, alone, as byte kTo.
+template <EntryField kField, int kTo = 0>
 MILLRACE_LANES_INLINE Vec byte_of(Vec entries) {
+  constexpr int kByte = static_cast<int>(kField);
   constexpr std::int64_t kOthers = ~(std::int64_t{0xFF} << 8 * kTo);
   constexpr std::int64_t kLow = kOthers | std::int64_t{kByte} << 8 * kTo;
   constexpr std::int64_t kHigh = kOthers | std::int64_t{8 + kByte} << 8 * kTo;
@@ -71,15 +72,17 @@ MILLRACE_LANES_INLINE __mmask8 look_up(Group& group, const Vec (&words)[2]) {
   const Vec at =
       _mm512_add_epi64(_mm512_srli_epi64(group.state, kStateBits), _mm512_srli_epi64(group.bits, 64 - kIndexBits));
   const Vec entry = _mm512_i64gather_epi64(at, nullptr, 8);
-  const Vec reached = _mm512_add_epi64(_mm512_and_si512(group.last, set64(kBlockBytes - 1)), byte_of<5>(entry));
+  const Vec reached =
+      _mm512_add_epi64(_mm512_and_si512(group.last, set64(kBlockBytes - 1)), byte_of<EntryField::kReach>(entry));
   const __mmask8 busy = _mm512_cmplt_epu64_mask(group.last, group.stop);
   const __mmask8 good = _mm512_mask_cmplt_epu64_mask(busy, reached, set64(kBlockBytes));
 
-  const Vec length = byte_of<0>(entry), end = byte_of<3>(entry);
+  const Vec length = byte_of<EntryField::kBits>(entry), end = byte_of<EntryField::kEnd>(entry);
   const Vec consumed = _mm512_srlv_epi64(group.bits, _mm512_sub_epi64(set64(64), length));
-  const Vec second = _mm512_slli_epi64(_mm512_add_epi64(consumed, _mm512_srli_epi64(entry, 48)), 48);
-  const Vec first = _mm512_srai_epi16(byte_of<4, 1>(entry), 8);
-  const Vec advance = byte_of<1>(entry), offset = byte_of<2>(entry);
+  const Vec second =
+      _mm512_slli_epi64(_mm512_add_epi64(consumed, _mm512_srli_epi64(entry, shift_of(EntryField::kRest))), 48);
+  const Vec first = _mm512_srai_epi16(byte_of<EntryField::kFirst, 1>(entry), 8);
+  const Vec advance = byte_of<EntryField::kAdvance>(entry), offset = byte_of<EntryField::kOffset>(entry);
   const Vec distance = _mm512_slli_epi64(_mm512_sub_epi64(advance, offset), 3);
   const Vec values = _mm512_or_si512(first, _mm512_srlv_epi64(second, _mm512_sub_epi64(set64(64), distance)));
   // Up to three coefficients behind the last one are zeroed, which they are anyway.

@@ -38,13 +38,13 @@ MILLRACE_JPEG_INLINE void turn(Cursor& cursor) {
 // What an entry stands for, without the turn to the next table. Its bits set in the position: not 0 where one follows.
 MILLRACE_JPEG_INLINE std::uint64_t apply(Cursor& cursor, std::uint64_t index) {
   const TableAddress table = cursor.table;
-  store(cursor.last + 1 + entry_byte<2>(table, index), entry_first(table, index));
-  const std::uint64_t length = entry_byte<0>(table, index);
+  store(cursor.last + 1 + entry_byte<EntryField::kOffset>(table, index), entry_first(table, index));
+  const std::uint64_t length = entry_byte<EntryField::kBits>(table, index);
   // The consumed bits, and above them bits that do not count.
   const std::uint64_t value = add_rest(cursor.bits >> (-length & 63), table, index);
   consume(cursor, length);
-  const std::uint64_t end = entry_byte<3>(table, index);
-  cursor.last = (cursor.last + entry_byte<1>(table, index)) | end;
+  const std::uint64_t end = entry_byte<EntryField::kEnd>(table, index);
+  cursor.last = (cursor.last + entry_byte<EntryField::kAdvance>(table, index)) | end;
   store(cursor.last - 1, value);
   return end;
 }
@@ -52,12 +52,12 @@ MILLRACE_JPEG_INLINE std::uint64_t apply(Cursor& cursor, std::uint64_t index) {
 // One table entry, of one or two symbols. False: nothing done, the rare way has to.
 MILLRACE_JPEG_INLINE bool look_up(Cursor& cursor) {
   const std::uint64_t index = cursor.bits >> (64 - kIndexBits);
-  const std::uint64_t reached = cursor.last % kBlockBytes + entry_byte<5>(cursor.table, index);
+  const std::uint64_t reached = cursor.last % kBlockBytes + entry_byte<EntryField::kReach>(cursor.table, index);
   if (__builtin_expect(reached < kBlockBytes, 1)) {
     switch_if(apply(cursor, index), cursor);
     return true;
   }
-  if (reached > kBlockBytes || entry_byte<3>(cursor.table, index) != 0) return false;
+  if (reached > kBlockBytes || entry_byte<EntryField::kEnd>(cursor.table, index) != 0) return false;
   apply(cursor, index);  // fills the block, which has no EOB then
   turn(cursor);
   return true;
@@ -84,15 +84,15 @@ MILLRACE_JPEG_TARGET __attribute__((noinline)) Code find_code(const CanonicalCod
 
 // By an entry that leaves.
 MILLRACE_JPEG_INLINE Code long_code(const HuffmanTable& table, std::uint64_t entry, std::uint64_t bits) {
-  const std::uint64_t further = bits << kIndexBits >> 1 >> (entry >> 8 & 63);
-  const LongCode code = table.longer[(entry >> 48) + further];
+  const std::uint64_t further = bits << kIndexBits >> 1 >> (field_of(entry, EntryField::kShift) & 63);
+  const LongCode code = table.longer[field_of(entry, EntryField::kLonger) + further];
   return {code.length, code.symbol};
 }
 
 // REQUIRES: 31 valid bits.
 MILLRACE_JPEG_INLINE Symbol take_symbol(Cursor& cursor, std::uint64_t entry, std::uintptr_t place,
                                         std::uintptr_t& bad) {
-  const bool leaves = (entry >> 40 & 255) == HuffmanTable::kLeave;
+  const bool leaves = field_of(entry, EntryField::kReach) == HuffmanTable::kLeave;
   const HuffmanTable& table = table_at(cursor.table);
   Code code = __builtin_expect(leaves, 1) ? long_code(table, entry, cursor.bits) : find_code(table.code, cursor.bits);
   if (__builtin_expect(code.length == 0, 0)) {

@@ -11,15 +11,15 @@ namespace {
 
 // Fields of an entry.
 static_assert(std::endian::native == std::endian::little);
-template <int kAt>
+template <EntryField kField>
 inline std::uint64_t entry_byte(TableAddress table, std::uint64_t index) {
-  return reinterpret_cast<const std::uint8_t*>(table + kAt)[sizeof(std::uint64_t) * index];
+  return reinterpret_cast<const std::uint8_t*>(table + static_cast<int>(kField))[sizeof(std::uint64_t) * index];
 }
 inline std::uint64_t entry_first(TableAddress table, std::uint64_t index) {
-  return static_cast<std::uint64_t>(static_cast<std::int8_t>(entry_byte<4>(table, index)));
+  return static_cast<std::uint64_t>(static_cast<std::int8_t>(entry_byte<EntryField::kFirst>(table, index)));
 }
 inline std::uint64_t add_rest(std::uint64_t value, TableAddress table, std::uint64_t index) {
-  return value + (table_at(table).entries[index] >> 48);
+  return value + field_of(table_at(table).entries[index], EntryField::kRest);
 }
 
 inline __attribute__((always_inline)) void switch_if(std::uint64_t end, Cursor& cursor) {

@@ -7,25 +7,18 @@ namespace {
 
 using Entries = std::array<std::uint64_t, 1 << kIndexBits>;
 
-// Where an entry's fields are; huffman.h says what they are.
-constexpr int kAdvanceAt = 8, kOffsetAt = 16, kEndAt = 24, kFirstAt = 32, kCheckAt = 40, kRestAt = 48;
-// And of one that leaves.
-constexpr int kShiftAt = 8, kLongerAt = 48;
 constexpr int kMostShift = 63;
-
-std::uint64_t byte_of(std::uint64_t entry, int at) {
-  return entry >> at & 255;
-}
 
 // Run of 16 zeros, run and value, or end of block (which all other symbols without a value are for libjpeg).
 std::uint64_t ac_entry(int symbol) {
-  if ((symbol & 15) == 0 && symbol != 0xF0) return std::uint64_t{HuffmanTable::kEndOfBlock} << kEndAt;
+  if ((symbol & 15) == 0 && symbol != 0xF0) return in_field(EntryField::kEnd, HuffmanTable::kEndOfBlock);
   const auto advance = static_cast<std::uint64_t>(2 * ((symbol >> 4) + 1));
-  return advance << kAdvanceAt | (advance - 2) << kOffsetAt | (advance + 1) << kCheckAt;
+  return in_field(EntryField::kAdvance, advance) | in_field(EntryField::kOffset, advance - 2) |
+         in_field(EntryField::kReach, advance + 1);
 }
 
 std::uint64_t dc_entry() {
-  return std::uint64_t{2} << kAdvanceAt | std::uint64_t{HuffmanTable::kBehindDc} << kEndAt;
+  return in_field(EntryField::kAdvance, 2) | in_field(EntryField::kEnd, HuffmanTable::kBehindDc);
 }
 
 // An entry needs the value's sign bit; of its other bits the index may lack some.
@@ -36,8 +29,8 @@ bool fits_index(int length, int size) {
 // All indices that begin with `code`.
 void add_symbol(Entries& entries, int code, int length, int size, std::uint64_t entry) {
   const auto with_rest = [&](int rest) {
-    return entry | static_cast<std::uint64_t>(length + size) |
-           std::uint64_t{static_cast<std::uint16_t>(rest)} << kRestAt;
+    return entry | in_field(EntryField::kBits, static_cast<std::uint64_t>(length + size)) |
+           in_field(EntryField::kRest, static_cast<std::uint16_t>(rest));
   };
   const int rest = -(code << size), negative = 1 - (1 << size);
   const int count = 1 << (kIndexBits - length), half = count / 2;
@@ -47,8 +40,9 @@ void add_symbol(Entries& entries, int code, int length, int size, std::uint64_t 
 }
 
 std::uint64_t leave(int further_bits, std::size_t longer) {
-  return std::uint64_t{HuffmanTable::kLeave} << kCheckAt |
-         static_cast<std::uint64_t>(kMostShift - further_bits) << kShiftAt | std::uint64_t{longer} << kLongerAt;
+  return in_field(EntryField::kReach, HuffmanTable::kLeave) |
+         in_field(EntryField::kShift, static_cast<std::uint64_t>(kMostShift - further_bits)) |
+         in_field(EntryField::kLonger, longer);
 }
 
 // Fills what entries leave out. Codes come by rising length, so those with the same first bits come one after the
@@ -114,12 +108,15 @@ void add_symbols(const HuffmanSpec& spec, HuffmanTable& table, EntryOf entry_of,
 
 // `first`, all of whose bits are `bits`, and the symbol behind it.
 std::uint64_t pair(std::uint64_t first, std::uint64_t bits, std::uint64_t second) {
-  const std::uint64_t length = byte_of(first, 0), advance = byte_of(first, kAdvanceAt);
-  const bool ends = byte_of(second, kEndAt) != 0;
-  const std::uint64_t sum = second + length + (ends ? std::uint64_t{1} << kCheckAt : advance << kAdvanceAt) +
-                            (advance << kCheckAt) - ((bits << byte_of(second, 0)) << kRestAt);
-  const std::uint64_t value = ((first >> kRestAt) + bits) & 255;
-  return (sum & ~(std::uint64_t{255} << kOffsetAt)) | (first & std::uint64_t{255} << kOffsetAt) | value << kFirstAt;
+  constexpr std::uint64_t kOffset = in_field(EntryField::kOffset, 255);
+  const std::uint64_t length = field_of(first, EntryField::kBits), advance = field_of(first, EntryField::kAdvance);
+  const bool ends = field_of(second, EntryField::kEnd) != 0;
+  const std::uint64_t sum = second + in_field(EntryField::kBits, length) +
+                            (ends ? in_field(EntryField::kReach, 1) : in_field(EntryField::kAdvance, advance)) +
+                            in_field(EntryField::kReach, advance) -
+                            in_field(EntryField::kRest, bits << field_of(second, EntryField::kBits));
+  const std::uint64_t value = (field_of(first, EntryField::kRest) + bits) & 255;
+  return (sum & ~kOffset) | (first & kOffset) | in_field(EntryField::kFirst, value);
 }
 
 // Two symbols an entry where the index holds the first one whole and of the second one the code and the sign, and where
@@ -128,15 +125,15 @@ void add_pairs(Entries& entries) {
   constexpr std::uint64_t kFurthest = 6;
   const Entries singles = entries;
   for (std::size_t i = 0, count = 1; i < singles.size(); i += count) {
-    const std::uint64_t first = singles[i], length = byte_of(first, 0);
+    const std::uint64_t first = singles[i], length = field_of(first, EntryField::kBits);
     count = length < kIndexBits ? std::size_t{1} << (kIndexBits - length) : 1;
     if (length == 0) count = 1;
-    if (length == 0 || length >= kIndexBits || byte_of(first, kEndAt) != 0) continue;
+    if (length == 0 || length >= kIndexBits || field_of(first, EntryField::kEnd) != 0) continue;
     const std::size_t unknown = (std::size_t{1} << length) - 1;
     for (std::size_t j = 0; j < count; ++j) {
-      const std::uint64_t second = singles[j << length], behind = byte_of(second, 0);
+      const std::uint64_t second = singles[j << length], behind = field_of(second, EntryField::kBits);
       const bool is_known = behind != 0 && second == singles[j << length | unknown];
-      if (is_known && length + behind <= kMostEntryBits && byte_of(second, kAdvanceAt) <= kFurthest)
+      if (is_known && length + behind <= kMostEntryBits && field_of(second, EntryField::kAdvance) <= kFurthest)
         entries[i + j] = pair(first, i >> (kIndexBits - length), second);
     }
   }

@@ -12,27 +12,38 @@ namespace millrace::kernels::jpeg {
 inline constexpr int kIndexBits = 10;      // index of a table
 inline constexpr int kMostEntryBits = 18;  // that an entry may consume: three of them fit into one refill
 
-// A look-up's result, 8 bytes from the low one. Positions are bytes of a block, 2 a coefficient.
-//   0  bits consumed
-//   1  added to the position
-//   2  offset of the first value
-//   3  bits set in the position of the last byte written: 127 with EOB, which ends the block; 1, which is set anyway,
-//      behind a DC coefficient; otherwise 0. Where it is not 0 the next look-up takes the other table
-//   4  first value (8 bits, signed) where there are two, at most 6 bytes apart; otherwise 0
-//   5  the entry applies as long as this plus the position of the last byte written stays below 128. At 128 the block
-//      is full: without EOB the entry applies, and the next look-up takes the other table. Beyond, the code is not in
-//      the table, or the run leaves the block
-//   6  last value - (all consumed bits that the index has, shifted to their place), mod 65536: the last value is this +
-//      the consumed bits, without a mask or a branch for the sign
-// With one symbol both values have one place, and the last is stored over the first. With EOB the last value is 0, at
-// the block's end.
+// The fields of a look-up's result, which are bytes of a number, from the low one; kRest is its upper two. Positions
+// are bytes of a block, 2 a coefficient. With one symbol both values have one place, and the last is stored over the
+// first. With EOB the last value is 0, at the block's end.
 //
-// Where the index does not hold a code and its value's sign bit, the entry leaves:
-//   0  0
-//   1  63 - how many further bits tell the codes apart that begin so, 6 at most
-//   5  255
-//   6  where the codes begin in `longer`, to be indexed by these bits
-// So such a symbol, in one of 90 look-ups, needs no search through the codes.
+// Where the index does not hold a code and its value's sign bit, the entry leaves: kBits is 0 and kReach kLeave. Such a
+// symbol, in one of 90 look-ups, needs no search through the codes.
+enum class EntryField : int {
+  kBits,     // consumed
+  kAdvance,  // added to the position
+  kOffset,   // of the first value
+  kEnd,      // bits set in the position of the last byte written: 127 with EOB, which ends the block; 1, which is set
+             // anyway, after a DC coefficient; otherwise 0. Where it is not 0 the next look-up takes the other table
+  kFirst,    // the first value (8 bits, signed) where there are two, at most 6 bytes apart; otherwise 0
+  kReach,    // the entry applies as long as this plus the position of the last byte written stays below 128. At 128 the
+             // block is full: without EOB the entry applies, and the next look-up takes the other table. Beyond, the
+             // code is not in the table, or the run leaves the block
+  kRest,     // the last value less all consumed bits that the index has, shifted to their place, modulo 65536: the last
+             // value is this plus the consumed bits, without a mask or a branch for the sign
+  // Of an entry that leaves:
+  kShift = kAdvance,  // 63 less how many further bits tell the codes apart that begin so, 6 at most
+  kLonger = kRest,    // where the codes begin in `longer`, to be indexed by these bits
+};
+
+constexpr int shift_of(EntryField field) {
+  return 8 * static_cast<int>(field);
+}
+constexpr std::uint64_t in_field(EntryField field, std::uint64_t value) {
+  return value << shift_of(field);
+}
+constexpr std::uint64_t field_of(std::uint64_t entry, EntryField field) {
+  return field == EntryField::kRest ? entry >> shift_of(field) : entry >> shift_of(field) & 255;
+}
 
 // Length 0: there is none.
 struct LongCode {
@@ -65,7 +76,7 @@ inline const HuffmanTable& table_at(TableAddress address) {
 
 // A gate stands before a block's DC table and consumes nothing: all of its look-ups go the rare way, which notes the
 // place and goes on with the table, or stops. So places in the data are found without a cost elsewhere. It is the
-// table's own address less four: look-ups take byte 1 for byte 5 then, which is 2 or more in all of a DC table's
+// table's own address less four: look-ups take kAdvance for kReach then, which is 2 or more in all of a DC table's
 // entries, and before a block that is as if the code were not in the table. So a gate takes no memory, and no room in a
 // cache: what it looks at is in the line that the table is looked up in next.
 inline constexpr TableAddress kGateBefore = 4;

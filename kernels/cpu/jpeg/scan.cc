@@ -260,11 +260,11 @@ bool ScanDecoder::step(Place& place) const {
     bool leaves = false;
     for (int i = 0; i < kLookUpsInWord && last < kBlockBytes - 1; ++i) {
       const std::uint64_t entry = entries[bits >> (64 - kIndexBits)];
-      leaves = last + (entry >> 40 & 255) >= kBlockBytes;
+      leaves = last + field_of(entry, EntryField::kReach) >= kBlockBytes;
       if (leaves) break;
-      bit += static_cast<std::int64_t>(entry & 255);
-      bits <<= entry & 63;
-      last = (last + (entry >> 8 & 255)) | (entry >> 24 & 255);
+      bit += static_cast<std::int64_t>(field_of(entry, EntryField::kBits));
+      bits <<= field_of(entry, EntryField::kBits) & 63;
+      last = (last + field_of(entry, EntryField::kAdvance)) | field_of(entry, EntryField::kEnd);
     }
     place.bit = bit;
     if (!leaves) continue;
@@ -280,8 +280,8 @@ bool ScanDecoder::step(Place& place) const {
 
 bool ScanDecoder::step_dc(Place& place) const {
   const std::uint64_t entry = place.block->dc->entries[peek(scan_.data, place.bit) >> (64 - kIndexBits)];
-  if ((entry >> 40 & 255) == HuffmanTable::kLeave) return step_symbol(place);
-  place.bit += static_cast<std::int64_t>(entry & 255);
+  if (field_of(entry, EntryField::kReach) == HuffmanTable::kLeave) return step_symbol(place);
+  place.bit += static_cast<std::int64_t>(field_of(entry, EntryField::kBits));
   place.coefficient = 1;
   return true;
 }
