@@ -2,8 +2,8 @@
 // asynchronously, because a GPU or an FPGA is, and the CPU's lanes then fit as well. daemon/doc/add_a_backend.md is the
 // guide for writers, tests/conformance the judge.
 //
-//   submit(job) ──▶ queued ──▶ running ──▶ done(results): exactly once for every accepted job, in any order, on a
-//   thread of the backend's
+//   try_submit(job) ──▶ queued ──▶ running ──▶ done(results)    exactly once for every accepted job, in any order,
+//                                                              on a thread of the backend's
 //
 // Thread-safe.
 #pragma once
@@ -38,9 +38,9 @@ struct SampleTask {
 
 struct SampleOutcome {
   std::uint32_t index = 0;
-  std::optional<Error>
-      error;  // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with
-              // the sample; kCancelled: stopped before it began; kDeadline: took longer than the limit
+  // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with the sample;
+  // kCancelled: stopped before it began; kDeadline: took longer than the limit.
+  std::optional<Error> error;
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
   std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
@@ -51,8 +51,8 @@ struct DecodeJob {
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
   std::shared_ptr<const StopFlag> stop;  // checked between samples
-  std::shared_ptr<const void>
-      keep_alive;  // what `out` points into. Shared: a session may be closed while lanes still write
+  // What `out` points into. Shared: a session may be closed while lanes still write.
+  std::shared_ptr<const void> keep_alive;
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.
   std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
 };

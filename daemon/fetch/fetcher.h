@@ -52,8 +52,8 @@ enum class WhenFull : std::uint8_t {
 
 struct FetchTask {
   std::vector<FetchItem> items;
-  std::shared_ptr<const void>
-      keep_alive;  // what `source` points into. Shared: the pipeline may drop a cancelled batch first
+  // What `source` points into. Shared: the pipeline may drop a cancelled batch first.
+  std::shared_ptr<const void> keep_alive;
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
   std::shared_ptr<const InputRing> ring;  // may be null
   std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled

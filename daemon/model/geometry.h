@@ -13,8 +13,10 @@ struct SampleOverrides {
   std::optional<Size> size;  // instead of what the recipe's resize would make of the crop
 };
 
-// source (oriented) ──crop──▶ crop.width x crop.height ──resize──▶ resized ──window──▶ window.width x window.height
-// ──flip──▶ output
+// From the source, once its orientation is applied; the sizes between the steps:
+//
+//   source ──crop──▶ crop's ──resize──▶ resized ──window──▶ window's ──flip──▶ output()
+//
 struct SampleGeometry {
   Box crop;      // in the oriented source
   Size resized;  // of the whole crop

@@ -53,8 +53,8 @@ struct BatchRun {
   Phase phase = Phase::kQueued;
   std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();  // shared with fetch threads and lanes
   std::optional<SlotLease> lease;
-  std::shared_ptr<Segment>
-      segment;  // shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session
+  // Shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session.
+  std::shared_ptr<Segment> segment;
   std::optional<boost::asio::steady_timer> deadline;
   std::optional<boost::asio::steady_timer> fetch_later;
 

@@ -51,8 +51,8 @@ class EpochRun {
   BadSampleGuard guard_;
   std::optional<SampleFailure> example_;  // of what the guard has found
   std::optional<Error> interrupted_;
-  std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>>
-      held_;  // finished before their turn; at most one a slot
+  // Finished before their turn; at most one a slot.
+  std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>> held_;
 };
 
 }  // namespace millrace

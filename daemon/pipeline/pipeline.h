@@ -1,9 +1,11 @@
 // Runs batches through the stages: a state machine over bounded queues. All state lives on the control thread; fetch
 // threads and lanes post their results to it. daemon/doc/life_of_a_batch.md follows one batch through here.
 //
-//   queued ──slot──▶ fetching ──▶ making ──▶ mending ──▶ sealed ──▶ completed
-//      └───────────────┴────────────┴── cancel, deadline, on_error fail, close ──▶ failed (the slot comes back when no
-//      lane writes to it)
+//   queued ──a slot is free──▶ running ──every sample is back──▶ mending ──seal──▶ ended: handed over just before
+//      └──────────────────────────┴─────────────────────────────────┴─fail()─▶ failing ──nobody writes──▶ ended
+//
+// fail(): a bad sample where on_error says so, cancel, deadline, the session closes, the daemon lacks what reading
+// takes. The client is told at once; the slot comes back when the last fetch task and the last lane have called back.
 //
 // Thread-bound(control): every call, and every call of a BatchSink, is made on the io_context's one thread.
 #pragma once

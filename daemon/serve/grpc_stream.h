@@ -4,7 +4,7 @@
 // it.
 //
 //   begun ──Attach──▶ attached ──client ends, finish(), abort()──▶ finishing ──last write is done──▶ finished
-//   ──OnDone──▶ deleted
+//     └─no Attach in time, refused, one too many, daemon stops─────────▲              finished ──OnDone──▶ deleted
 //
 // Owned by gRPC from its creation until OnDone, then by the posting that deletes it. Thread-bound(control), but for the
 // reactions (On...), which gRPC calls.

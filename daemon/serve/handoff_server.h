@@ -4,8 +4,8 @@
 //
 //   accepted ──Hello──▶ welcomed ──opening()──▶ opening ──send_segment()──▶ seated ──RingRequest──▶ seated
 //       │ 5 s            │ 10 s ◀─not_opened()─────┤                          │
-//       └────────────────┴─────────────────────────┴──────────────────────────┴── end of file, out of turn,
-//                                                                                 a descriptor ──▶ gone
+//       └────────────────┴─────────────────────────┴──────────────────────────┴─────────▶ gone
+//                                                         end of file, a message out of turn, a descriptor
 //
 // Whoever was welcomed and goes is reported once, from the event loop: Events::disconnected(). Nothing here blocks;
 // connections are bounded, in all and for each user.

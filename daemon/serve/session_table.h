@@ -1,9 +1,10 @@
 // All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in
 // the pipeline.
 //
-//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ Session, descriptor to the hand-off connection
-//   ─▶ `done` Stream: Attach(ticket) ─▶ attach()      end of the stream ─▶ detach() hand-off connection closes ─▶
-//   disconnected(): the session and everything that it holds goes
+//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ segment_made(): Session,
+//                            descriptor to the hand-off connection ─▶ `done`
+//   Stream: Attach(ticket) ─▶ attach()             end of the stream ─▶ detach()
+//   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
 //
 // Thread-bound(control).
 #pragma once

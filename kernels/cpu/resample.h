@@ -1,9 +1,12 @@
 // Antialiased resampling of 8-bit pictures as kernels/tensor/resample_spec.h defines it: bit-equal to Pillow's
 // Image.crop(box).resize(size, filter) on planes without alpha.
 //
-//   Workspace workspace;                                              // one a thread
-//   const ResamplePlan plan = workspace.plan({.channels = 3, .source = {520, 520}, .target = {224, 224}, .window =
-//   whole({224, 224})}); resample(plan, view.crop(box), workspace, [&](int y, const std::uint8_t* row) { ... });
+//   Workspace workspace;  // one a thread
+//   const ResamplePlan plan = workspace.plan({.channels = 3,
+//                                             .source = {520, 520},
+//                                             .target = {224, 224},
+//                                             .window = whole({224, 224})});
+//   resample(plan, view.crop(box), workspace, [&](int y, const std::uint8_t* row) { ... });
 //
 // Rows are handed over one after the other, so that each can be stored straight into a tensor: no resampled picture
 // exists in memory.

@@ -6,13 +6,11 @@
 
 namespace millrace {
 
-enum class ClientId : std::uint64_t {};   // one connection to the hand-off socket: a process
-enum class SessionId : std::uint64_t {};  // daemon-wide, never reused while the daemon lives
-enum class BatchId : std::uint64_t {
-};  // chosen by the client (submit) or counted by the daemon (epoch), unique in its session
-enum class DatasetId : std::uint64_t {};  // unique in its session
-enum class SampleId : std::uint64_t {
-};  // in a dataset: position in its sorted listing; in a request: what the client says
+enum class ClientId : std::uint64_t {};    // one connection to the hand-off socket: a process
+enum class SessionId : std::uint64_t {};   // daemon-wide, never reused while the daemon lives
+enum class BatchId : std::uint64_t {};     // unique in its session: chosen by the client, or counted in an epoch
+enum class DatasetId : std::uint64_t {};   // unique in its session
+enum class SampleId : std::uint64_t {};    // place in a dataset's sorted listing; in a request what the client says
 enum class SlotIndex : std::uint32_t {};   // in a session's segment
 enum class Generation : std::uint64_t {};  // of a slot: grows at every lease, so that an old handle is stale
 

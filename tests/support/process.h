@@ -22,8 +22,8 @@ namespace millrace {
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0]: a path, or a name looked up in $PATH
-  std::vector<std::pair<std::string, std::string>>
-      env;                    // beside this process's own, or instead of the same names there
+  // Beside this process's own, or instead of the same names there.
+  std::vector<std::pair<std::string, std::string>> env;
   std::optional<uid_t> user;  // run as this user and group of the same number, without others (needs root)
   std::string folder;         // working folder; empty: this process's
 };

@@ -185,8 +185,8 @@ TEST_CASE("preview writes a contact sheet with something on it", "[system]") {
   REQUIRE(sheet.height >= 300);
   REQUIRE(sheet.width * sheet.height < 64'000'000);
   std::sort(sheet.pixels.begin(), sheet.pixels.end());
-  REQUIRE(std::unique(sheet.pixels.begin(), sheet.pixels.end()) - sheet.pixels.begin() >
-          64);  // pictures, not a plain surface
+  const auto shades = std::unique(sheet.pixels.begin(), sheet.pixels.end()) - sheet.pixels.begin();
+  REQUIRE(shades > 64);  // pictures, not a plain surface
 }
 
 TEST_CASE("no daemon there: status 3, and how to start one", "[system]") {

@@ -23,8 +23,8 @@ struct Path {
   std::string path{};
 };
 struct Encoded {
-  std::span<const std::byte>
-      bytes;  // the file's bytes; copied by submit(). All of one batch at most 1 MiB: over that, InputRing
+  // The file's bytes; copied by submit(). All of one batch at most 1 MiB: over that, InputRing.
+  std::span<const std::byte> bytes;
 };
 struct DatasetSample {
   std::uint64_t dataset = 0;  // Dataset::id()
@@ -34,8 +34,8 @@ using Source = std::variant<Path, Encoded, RingRoom, DatasetSample>;
 
 struct Sample {
   Source source{};
-  std::optional<std::uint64_t>
-      id{};  // comes back and keys the random choices; else the dataset's sample id, or the position in the batch
+  // Comes back and keys the random choices; else the dataset's sample id, or the position in the batch.
+  std::optional<std::uint64_t> id{};
   std::optional<std::int64_t> label{};  // comes back; else the dataset's sample's own, or -1
   std::optional<Box> box{};             // instead of the recipe's crop
   std::optional<Size> size{};           // instead of what the recipe's resize would make of the crop

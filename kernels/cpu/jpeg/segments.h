@@ -32,9 +32,8 @@ class SegmentTables {
   std::size_t blocks_in_mcu_ = 0;
 };
 
-// Blocks as ScanDecoder gives them. Segments of whole MCUs, whose `first` is that of the circle that `tables` were
-// built of.. REQUIRES: lane_reach() initialised bytes from each
-// segment's beginning.
+// Blocks as ScanDecoder gives them. REQUIRES: segments of whole MCUs, whose `first` is that of the circle that `tables`
+// were built of; lane_reach() initialised bytes from each segment's beginning.
 void decode_segments(SegmentPath path, const EntropyKernels& kernels, const std::uint8_t* data,
                      const SegmentTables& tables, std::span<LaneSegment> segments);
 
