@@ -2,6 +2,7 @@
 // test's thread posts calls to the control thread and waits for results. Thread-bound(the test).
 #pragma once
 
+#include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -16,13 +17,14 @@
 #include "daemon/pipeline/pipeline.h"
 #include "proto/base/mutex.h"
 #include "proto/shm/segment_layout.h"
+#include "tests/support/eventually.h"
 
 namespace millrace {
 
 // Keeps every result, in order of arrival; the test waits for them.
 class CollectingSink : public BatchSink {
  public:
-  void ending() override {}
+  void ending() override { keep(endings_, std::chrono::steady_clock::now()); }
   void completed(const CompletedBatch& batch) override { keep(completed_, batch); }
   void failed(const FailedBatch& batch) override { keep(failed_, batch); }
   void epoch_started(EpochStreamId, std::uint64_t, std::uint64_t, std::uint64_t) override {}
@@ -30,6 +32,7 @@ class CollectingSink : public BatchSink {
   void epoch_given_up(EpochStreamId, const Error& error, const SampleFailure&) override { keep(epoch_errors_, error); }
   void epoch_ended(EpochStreamId stream) override { keep(ended_, stream); }
 
+  std::chrono::steady_clock::time_point wait_ending() { return wait(endings_); }
   CompletedBatch wait_completed() { return wait(completed_); }
   FailedBatch wait_failed() { return wait(failed_); }
   Error wait_epoch_error() { return wait(epoch_errors_); }
@@ -60,6 +63,7 @@ class CollectingSink : public BatchSink {
 
   Mutex mutex_;
   Condition arrived_;
+  std::deque<std::chrono::steady_clock::time_point> endings_;
   std::deque<CompletedBatch> completed_;
   std::deque<FailedBatch> failed_;
   std::deque<Error> epoch_errors_;
@@ -89,6 +93,32 @@ class MeddlingFetcher final : public Fetcher {
   std::function<void()> between_;
 };
 
+// Reads as another does, and counts its tasks.
+class CountingFetcher final : public Fetcher {
+ public:
+  explicit CountingFetcher(std::unique_ptr<Fetcher> real) : real_(std::move(real)) {}
+  bool try_fetch(FetchTask&& task) override {
+    const auto plainly = task.done;
+    task.done = [this, plainly](std::vector<Fetched> items) {
+      plainly(std::move(items));
+      ended_.fetch_add(1);
+    };
+    begun_.fetch_add(1);
+    if (real_->try_fetch(std::move(task))) return true;
+    task.done = plainly;
+    begun_.fetch_sub(1);
+    return false;
+  }
+  bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
+  std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
+  int begun() const { return begun_.load(); }
+  int ended() const { return ended_.load(); }  // and have told so
+
+ private:
+  std::atomic<int> begun_{0}, ended_{0};
+  std::unique_ptr<Fetcher> real_;
+};
+
 struct PipelineSetup {
   std::vector<std::string> roots;
   std::string fake;  // options of the fake backend, which is then there, by pin only
@@ -110,6 +140,9 @@ class PipelineFixture {
     fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
     if (setup_.after_first_fetch)
       fetcher_ = std::make_unique<MeddlingFetcher>(std::move(fetcher_), std::move(setup_.after_first_fetch));
+    auto counting = std::make_unique<CountingFetcher>(std::move(fetcher_));
+    counting_ = counting.get();
+    fetcher_ = std::move(counting);
     std::vector<Pipeline::NamedBackend> backends;
     if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
     for (const BackendRow& row : backend_table()) {
@@ -150,6 +183,16 @@ class PipelineFixture {
   }
   Result<void> release(const SealedTensor& tensor) {
     return on_control([&] { return pipeline_->release(kSession, raw(tensor.slot), raw(tensor.generation)); });
+  }
+  // Returns when nothing is read and nothing will be, until a backend is done with something or the test asks for more.
+  void wait_until_nothing_is_read() {
+    const bool so = eventually([&] {
+      const int begun = counting_->begun();
+      if (counting_->ended() != begun) return false;
+      on_control([] {});  // behind what those that ended have posted
+      return counting_->begun() == begun;
+    });
+    REQUIRE(so);
   }
   std::uint32_t free_slots() {
     return on_control([&] { return slots_->free_slots(); });
@@ -205,6 +248,7 @@ class PipelineFixture {
   boost::asio::io_context control_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
   std::unique_ptr<Fetcher> fetcher_;
+  CountingFetcher* counting_ = nullptr;  // it
   std::shared_ptr<Segment> segment_;
   CollectingSink sink_;
   std::unique_ptr<SlotPool> slots_;

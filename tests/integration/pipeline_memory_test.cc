@@ -1,6 +1,7 @@
 // The memory that all lanes together may take for large pictures.
 #include <catch2/catch.hpp>
 
+#include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
 #include "tests/support/eventually.h"
@@ -8,64 +9,6 @@
 
 namespace millrace {
 namespace {
-
-// Keeps every job until the test lets it go, and makes nothing. Thread-safe.
-class HoldingBackend final : public Backend {
- public:
-  static constexpr std::uint32_t kLarge = 1000;  // pixels a side: what is larger is a large picture
-
-  explicit HoldingBackend(HoldingBackend*& self) { self = this; }
-  BackendInfo info() const override {
-    return {.name = "test", .lanes = 4, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
-  }
-  bool lost() const override { return false; }
-  std::uint32_t depth() const override { return 8; }
-  bool try_submit(DecodeJob&& job) override {
-    MutexLock lock(mutex_);
-    if (jobs_.size() == depth()) return false;
-    jobs_.push_back(std::move(job));
-    return true;
-  }
-  bool try_repair(RepairJob&&) override { return false; }
-  void shutdown() override {
-    while (finish([](const DecodeJob&) { return true; }) > 0) {
-    }
-  }
-
-  std::size_t large() {
-    MutexLock lock(mutex_);
-    return static_cast<std::size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_large));
-  }
-  std::size_t finish_small() {
-    return finish([](const DecodeJob& job) { return !is_large(job); });
-  }
-  std::size_t finish_large() { return finish(is_large); }
-
- private:
-  static bool is_large(const DecodeJob& job) {
-    return std::any_of(job.tasks.begin(), job.tasks.end(),
-                       [](const SampleTask& task) { return task.image.info.stored.width > kLarge; });
-  }
-  template <class Wanted>
-  std::size_t finish(Wanted wanted) {
-    std::vector<DecodeJob> finished;
-    {
-      MutexLock lock(mutex_);
-      const auto first = std::stable_partition(jobs_.begin(), jobs_.end(), std::not_fn(wanted));
-      std::move(first, jobs_.end(), std::back_inserter(finished));
-      jobs_.erase(first, jobs_.end());
-    }
-    for (DecodeJob& job : finished) {
-      std::vector<SampleOutcome> outcomes;
-      for (const SampleTask& task : job.tasks) outcomes.push_back(SampleOutcome{.index = task.index});
-      job.done(std::move(job.tasks), std::move(outcomes));
-    }
-    return finished.size();
-  }
-
-  Mutex mutex_;
-  std::vector<DecodeJob> jobs_ MILLRACE_GUARDED_BY(mutex_);
-};
 
 // 0, 3, 6, ... are headers that claim 4000x4000 pixels, which take 48 MB; the others are small.
 constexpr std::uint32_t kFiles = 24, kLargeFiles = 8;
@@ -83,7 +26,9 @@ struct Setup {
   Setup() {
     write_every_third_large(folder);
     PipelineSetup setup{.roots = {folder.path()}, .decoding = 120_MiB};
-    setup.backend = std::make_unique<HoldingBackend>(backend);
+    auto holding = std::make_unique<HoldingBackend>(8);
+    backend = holding.get();
+    setup.backend = std::move(holding);
     fixture.emplace(std::move(setup));
   }
   std::int64_t charged() { return fixture->counters().stored(MetricId::decoding_in_use); }
