@@ -10,6 +10,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
+from millrace import _schema
 from millrace.tensor import VERSIONED
 
 from pictures import pixels_of, png
@@ -216,3 +217,29 @@ def test_a_failed_batch_leaves_no_cycle_that_keeps_its_callers_batches(session: 
         assert session.leased == 0
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("slot_now", ["holds another batch", "is free", "was never there"])
+def test_a_stale_handle_is_an_error_of_its_batch_and_shows_nobodys_pixels(
+    slot_now: str, client: millrace.Client, own_size: millrace.Recipe
+) -> None:
+    with client.session(own_size, batch=1, slots=1) as session:
+        first = one(session, 0)
+        told = _schema.ServerMessage(completed=first._completed)
+        told.completed.batch_id = 999
+        first.release()
+        eventually(lambda: free_slots(client, session) == 1, "the slot has come back")
+        if slot_now == "holds another batch":
+            first = one(session, 1)
+        if slot_now == "was never there":
+            told.completed.handle.slot = 1_000_000
+        session._inbox.expect_batch(999, own_size, [])
+
+        session._inbox.deliver(told)  # as if the daemon said it a second time, of another batch
+
+        with pytest.raises(millrace.StaleHandle, match=r"slot \d+ does not hold this batch"):
+            session.get(999)
+        if slot_now == "holds another batch":
+            np.testing.assert_array_equal(first.images.numpy()[0], pixels_of(1))
+            first.release()
+        np.testing.assert_array_equal(one(session, 2).images.numpy()[0], pixels_of(2))  # the session goes on
