@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from typing import Any
 import millrace
 import pytest
 
-from pictures import COUNT, make_folder, png
+from pictures import COUNT, png
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
 pytestmark = pytest.mark.torch
@@ -65,16 +64,6 @@ def test_training_that_is_killed_resumes_with_the_same_samples(
 
 def test_training_with_torchvisions_own_loader(folder: Path) -> None:
     finish(train(folder, "--loader", "torchvision", "--workers", "1", "--epochs", "1"))
-
-
-def test_splitting_a_flat_folder(tmp_path: Path) -> None:
-    (tmp_path / "flat").mkdir()
-    for path in sorted(make_folder(tmp_path, each=4).rglob("*.png")):
-        shutil.copy(path, tmp_path / "flat" / f"{path.parent.name}_{path.name}")
-    command = [sys.executable, str(EXAMPLES / "split_into_classes.py"), tmp_path / "flat", tmp_path / "split", "--classes", "3"]
-    subprocess.run(command, check=True, timeout=60)
-    assert [len(list(folder.iterdir())) for folder in sorted((tmp_path / "split").iterdir())] == [4, 4, 4]
-    assert {path.name.split("_")[0] for path in (tmp_path / "split" / "class_001").iterdir()} == {"bee"}
 
 
 def ask(url: str, body: bytes) -> tuple[int, Any]:
