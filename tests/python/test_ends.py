@@ -13,7 +13,8 @@ import millrace
 import pytest
 
 from pictures import png
-from test_faults import CONSUMER, EXITS, eventually, python
+from processes import python
+from test_faults import CONSUMER, EXITS, eventually
 
 DIED = "millrace_sessions_reclaimed_total"
 
@@ -49,7 +50,7 @@ def test_sessions_that_are_closed_or_collected_do_not_count_as_died(mine: millra
 def test_interpreter_exit_does_not_count_as_died(left: str, mine: millrace.PrivateDaemon, folder: Path) -> None:
     code = f"import sys, threading, millrace; from pictures import png; recipe = millrace.Recipe.train(24); {EXITS[left]}"
     with python(code, mine.address, str(folder)) as process:
-        process.communicate(timeout=30)
+        process.communicate()
     assert process.returncode == 0
     with millrace.connect(mine.address) as client:
         assert died(client, set()) == 0
@@ -61,7 +62,7 @@ def test_an_interrupt_is_a_clean_end_and_a_kill_is_none(by: signal.Signals, mine
         assert consumer.stdout is not None
         assert consumer.stdout.readline() == "begun\n"
         consumer.send_signal(by)
-        consumer.communicate(timeout=30)
+        consumer.communicate()
     with millrace.connect(mine.address) as client:
         assert died(client, set()) == (1 if by == signal.SIGKILL else 0)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,18 +16,7 @@ import numpy as np
 import pytest
 
 from pictures import COUNT, check_pixels, pixels_of, png
-
-TESTS = Path(__file__).parent
-
-
-def python(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
-    """A process that runs `code`, with our pictures module at hand."""
-    paths = filter(None, [str(TESTS), os.environ.get("PYTHONPATH")])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-X", "faulthandler", "-W", "error", "-c", code, *arguments]
-    return subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
-    )  # type: ignore[call-overload, no-any-return]
+from processes import python
 
 
 def eventually(condition: Callable[[], bool], what: str, within: float = 10) -> None:
@@ -135,7 +123,7 @@ def test_interrupt_ends_a_program_at_once(client: millrace.Client, folder: Path)
         assert consumer.stdout.readline() == "begun\n"
         time.sleep(0.1)
         consumer.send_signal(signal.SIGINT)
-        _, errors = consumer.communicate(timeout=20)
+        _, errors = consumer.communicate()
     assert consumer.returncode == -signal.SIGINT
     assert errors.strip().endswith("KeyboardInterrupt")
     assert "Exception ignored" not in errors
@@ -164,13 +152,13 @@ def test_interpreter_exit_with_things_left_open(left: str, client: millrace.Clie
     before = {s.id for s in client.statistics().sessions}
     code = f"import sys, threading, millrace; from pictures import png; recipe = millrace.Recipe.train(24); {EXITS[left]}"
     with python(code, client.path, str(folder)) as process:
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
     eventually(lambda: {s.id for s in client.statistics().sessions} <= before, "the daemon has dropped the session")
 
 
 FORKING = """
-import os, signal, sys, time
+import faulthandler, os, signal, sys, time
 import millrace
 from pictures import COUNT, png
 client = millrace.connect(sys.argv[1])
@@ -182,6 +170,7 @@ images = batch.images
 ring = session.ring(4096)
 child = os.fork()
 if child == 0:
+    faulthandler.register(signal.SIGALRM, chain=True)  # says where it hangs, and ends it
     signal.alarm(20)
     uses = [
         lambda: session.submit([png(0)]), session.get, lambda: next(epoch), lambda: batch.images, lambda: batch.labels, images.numpy,
@@ -211,12 +200,12 @@ session.close()
 
 def test_a_forked_child_is_told_and_the_parent_goes_on(client: millrace.Client, folder: Path) -> None:
     with python(FORKING, client.path, str(folder)) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
     assert process.returncode == 0, output + errors
 
 
 FORKING_FIRST = """
-import os, signal, sys
+import faulthandler, os, signal, sys
 import millrace
 from pictures import COUNT
 def count():
@@ -226,6 +215,7 @@ children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
+        faulthandler.register(signal.SIGALRM, chain=True)
         signal.alarm(20)
         sys.exit(0 if count() == COUNT else 9)
     children.append(child)
@@ -257,14 +247,14 @@ def test_a_connected_process_forks_without_a_word_and_its_children_have_one_thre
         monkeypatch.setenv("GRPC_ENABLE_FORK_SUPPORT", setting)
 
     with python(WORKERS, client.path) as parent:
-        output, errors = parent.communicate(timeout=60)
+        output, errors = parent.communicate()
 
     assert (parent.returncode, output, errors) == (0, f"1 {setting}\n", "")  # and the environment is as it was
 
 
 def test_children_of_a_parent_that_is_not_connected_connect(client: millrace.Client, folder: Path) -> None:
     with python(FORKING_FIRST, client.path, str(folder)) as process:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
     assert process.returncode == 0, output + errors
 
 
@@ -332,7 +322,7 @@ def test_four_processes_with_four_ranks(client: millrace.Client, folder: Path) -
     ranks = [python(RANK, client.path, str(folder), str(rank)) for rank in range(4)]
     seen: list[int] = []
     for process in ranks:
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
         assert (process.returncode, errors) == (0, "")
         seen += map(int, output.split())
     assert sorted(seen) == list(range(COUNT))
