@@ -6,22 +6,22 @@ import itertools
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import millrace
 import pytest
 
+from processes import python
+
 
 def gone(pid: int) -> bool:
     for _ in range(500):
         try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
             return True
-        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+        if state == "Z":
             return True  # its parent is gone, and nobody has collected it yet
         time.sleep(0.02)
     return False
@@ -87,10 +87,11 @@ print(pid)
 
 
 def test_one_that_nobody_keeps_lives_until_the_process_ends() -> None:
-    ended = subprocess.run([sys.executable, "-c", NOBODY_KEEPS_IT], capture_output=True, text=True, timeout=60)
+    with python(NOBODY_KEEPS_IT) as process:
+        output, errors = process.communicate()
 
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert gone(int(ended.stdout))
+    assert (process.returncode, errors) == (0, "")
+    assert gone(int(output))
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -164,25 +165,26 @@ def test_it_is_started_only_if_none_runs(monkeypatch: pytest.MonkeyPatch) -> Non
             assert another.pid != running.pid
 
 
+# It looks at its signals all the while. A read() that lasts until the end of the input may never see one that came just before it began.
 OWNER = """
-import millrace, sys
+import millrace, select, sys
 daemon = millrace.serve()
 print(daemon.pid, daemon.address, flush=True)
-sys.stdin.read()
+while not select.select([sys.stdin], [], [], 0.05)[0]:
+    pass
 """
 
 
 @pytest.mark.parametrize("end", ["exit", "kill", "interrupt"])
 def test_it_does_not_outlive_its_owner(end: str) -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as owner:
+    with python(OWNER) as owner:
         assert owner.stdout is not None
         assert owner.stdin is not None
-        pid, address = owner.stdout.readline().decode().split()
+        pid, address = owner.stdout.readline().split()
         if end == "exit":
             owner.stdin.close()
         else:
             owner.send_signal(signal.SIGKILL if end == "kill" else signal.SIGINT)
-        owner.wait(20)
     assert gone(int(pid))
     if end == "kill":
         millrace.serve().stop()  # sweeps what the killed one left
