@@ -160,6 +160,23 @@ TEST_CASE("a session that asked for a reply socket has all but Attached come by 
   CHECK_FALSE(read_reply(client.replies().get()));
 }
 
+TEST_CASE("a heads-up comes before the message of every batch", "[serve]") {
+  Front front;
+  RawClient client(front.socket(), shm::kWantsReplySocket);
+  client.open();
+  client.attach();
+
+  for (const std::uint64_t batch : {1, 2}) {
+    client.send(submit_message(batch, {"/a", "/b"}));
+    std::uint32_t length = ~0U;
+    REQUIRE(::recv(client.replies().get(), &length, sizeof length, MSG_WAITALL) == sizeof length);
+    CHECK(length == 0);
+    const auto completed = read_reply(client.replies().get());
+    REQUIRE(completed);
+    CHECK(completed->completed().batch_id() == batch);
+  }
+}
+
 TEST_CASE("a session that did not ask gets no second descriptor", "[serve]") {
   Front front;
   RawClient client(front.socket());
