@@ -47,7 +47,7 @@ class GrpcServer {
   // Health turns to NOT_SERVING; no new sessions or streams from here on.
   void stop_accepting();
 
-  // Ends every stream with UNAVAILABLE behind what was sent already; calls still there at `deadline` are cut off.
+  // Ends every stream with UNAVAILABLE, after what was sent already; calls still there at `deadline` are cut off.
   // `done` is called on the control thread when nothing of gRPC calls back any more: `control` must run until then.
   // Once.
   void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done);

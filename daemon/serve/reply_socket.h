@@ -36,7 +36,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   // Called once, from the event loop, when the client leaves too much unread; nothing is sent any more.
   void on_unread(std::function<void(const Error&)> report) { on_unread_ = std::move(report); }
 
-  // Closes behind what was sent. Idempotent.
+  // Closes after what was sent. Idempotent.
   void finish();
 
  private:

@@ -39,7 +39,7 @@ TEST_CASE("the fake backend names the option that it does not know", "[backend]"
   REQUIRE_FALSE(FakeBackend::create({.fake = "speed=3"}));
 }
 
-TEST_CASE("the fake backend fails every so-manieth sample", "[backend]") {
+TEST_CASE("the fake backend fails every n-th sample", "[backend]") {
   const std::unique_ptr<Backend> backend = fake_backend("fail_every=3");
   JobOnTheBench bench = std::move(small_jobs(1, 7)[0]);
   Collector collector;

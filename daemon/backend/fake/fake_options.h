@@ -12,7 +12,7 @@ namespace millrace {
 
 struct FakeOptions {
   std::chrono::microseconds delay{0};  // from submission to completion at the least; twice that for every second job
-  std::uint64_t fail_every = 0;        // every so-manieth sample fails; 0: none
+  std::uint64_t fail_every = 0;        // every n-th sample fails; 0: none
   std::uint64_t lose_after = 0;        // the device is lost once it has made so many samples; 0: never
   std::uint32_t depth = 4;
   bool instant = false;  // nothing is decoded, slot memory stays as it is: for measuring what is around the device
