@@ -34,10 +34,8 @@ def test_kill_of_the_daemon_at_random_points(folder: Path, own_size: millrace.Re
             kill = threading.Timer(dice.uniform(0, 0.15), os.kill, (daemon.pid, signal.SIGKILL))
             kill.start()
             kept: list[millrace.Batch] = []
-            began = time.monotonic()
             with pytest.raises(millrace.DaemonUnavailable, match="open a new session"):
                 read_for_ever(session, folder, kept)
-            assert time.monotonic() - began < 10
             kill.join()
             with pytest.raises(millrace.DaemonUnavailable):
                 session.submit([png(0)])
@@ -109,10 +107,8 @@ def test_interrupt_while_waiting(client: millrace.Client, own_size: millrace.Rec
         held = session.get(session.submit([png(0)]))
         number = session.submit([png(1)])
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            session.get(number)
-        assert time.monotonic() - began < 5
+            session.get(number)  # without it: as long as the only slot is held
         held.release()
         assert len(session.get(number)) == 1  # nothing is broken
 
