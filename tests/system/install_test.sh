@@ -24,6 +24,25 @@ grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/s
   fail "the unit does not start millraced with its settings"
 [ ! -e "$folder/alone/include" ] || fail "the daemon's component brings headers"
 
+# It serves with those settings, and the command line's component asks it.
+cmake --install "$build" --component client --prefix "$folder/client" > "$folder/install.log"
+mkdir "$folder/root"
+XDG_STATE_HOME=$folder "$folder/alone/bin/millraced" --config "$folder/alone/etc/millrace/millrace.toml" --socket "$folder/millrace.sock" \
+  --root "$folder/root" > "$folder/said" 2> "$folder/errors" &
+daemon=$!
+trap 'kill "$daemon" 2> /dev/null || true; rm -rf "$folder"' EXIT
+until grep -q "listening on $folder/millrace.sock" "$folder/said"; do
+  kill -0 "$daemon" 2> /dev/null || { cat "$folder/errors" >&2; fail "the installed daemon does not start"; }
+  sleep 0.05
+done
+[ "$(readlink "/proc/$daemon/exe")" = "$folder/alone/bin/millraced" ] || fail "another millraced was started"
+"$folder/client/bin/millrace" ping --count 1 --socket "$folder/millrace.sock" > "$folder/answer" ||
+  { cat "$folder/errors" >&2; fail "the installed daemon does not answer the installed command line"; }
+grep -q "(pid $daemon) is serving at unix:$folder/millrace.sock" "$folder/answer" || { cat "$folder/answer" >&2; fail "somebody else has answered"; }
+kill "$daemon"
+wait "$daemon" || fail "the installed daemon does not stop as asked"
+trap 'rm -rf "$folder"' EXIT
+
 # Everything, as the README says.
 cmake --install "$build" --prefix "$folder/usr" > "$folder/install.log"
 for program in millraced millrace; do
