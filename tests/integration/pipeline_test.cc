@@ -19,6 +19,7 @@ TEST_CASE("a batch of files comes out as one tensor with its records", "[pipelin
   REQUIRE(batch.failures.empty());
   REQUIRE(batch.tensor->shape == std::vector<std::uint64_t>{20, 32, 32, 3});
   REQUIRE(fixture.record(*batch.tensor, 7).id == 7);
+  REQUIRE(fixture.record(*batch.tensor, 7).label == 7);
   REQUIRE(fixture.record(*batch.tensor, 7).source_width == 47);
   REQUIRE(std::string(fixture.record(*batch.tensor, 7).backend) == "cpu");
   REQUIRE(fixture.release(*batch.tensor).has_value());
