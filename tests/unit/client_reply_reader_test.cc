@@ -138,15 +138,12 @@ TEST_CASE("another thread can end a wait", "[client]") {
     std::this_thread::sleep_for(20ms);
     daemon.reader->wake();
   });
-  const auto began = std::chrono::steady_clock::now();
 
-  const Result<bool> news = daemon.receive(60'000ms);
-  const auto took = std::chrono::steady_clock::now() - began;
+  const Result<bool> news = daemon.receive(3'600'000ms);  // longer than this test may take
   waker.join();
 
   REQUIRE(news);
   CHECK_FALSE(*news);
-  CHECK(took < 50s);
 }
 
 TEST_CASE("without a socket there is nothing to read", "[client]") {

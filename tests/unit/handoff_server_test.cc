@@ -104,7 +104,7 @@ TEST_CASE("a connection that closes before its Hello is nobody's loss", "[handof
   REQUIRE(rig.events().gone() == 0);
 }
 
-TEST_CASE("a client killed with kill -9 is reported within 100 ms, whatever it was doing", "[handoff]") {
+TEST_CASE("a client killed with kill -9 is reported, whatever it was doing", "[handoff]") {
   HandoffRig rig;
   std::array<int, 2> pipe{};
   REQUIRE(::pipe2(pipe.data(), O_CLOEXEC) == 0);
