@@ -40,18 +40,16 @@ struct Waiting {
   std::optional<Batch> held;
 };
 
-// What became of a call, and when.
+// What became of a call.
 struct Ended {
   Code code{};
   std::string message;
-  Clock::time_point when;
 };
 
 std::future<Ended> wait_for_next(Epoch& epoch) {
   return std::async(std::launch::async, [&epoch] {
     const auto batch = epoch.next(60s);
-    return batch ? Ended{Code{}, "a batch", Clock::now()}
-                 : Ended{batch.error().code, batch.error().message, Clock::now()};
+    return batch ? Ended{Code{}, "a batch"} : Ended{batch.error().code, batch.error().message};
   });
 }
 
@@ -61,13 +59,11 @@ TEST_CASE("when the daemon is killed a waiting client is told at once, and so is
   std::future<Ended> ended = wait_for_next(waiting.epoch);
   REQUIRE(ended.wait_for(100ms) == std::future_status::timeout);
 
-  const auto killed = Clock::now();
   mill.daemon.kill(SIGKILL);
   const Ended end = ended.get();
 
   REQUIRE(end.code == Code::kUnavailable);
   REQUIRE_FALSE(end.message.empty());
-  REQUIRE(end.when - killed < 10s);
   const auto later = waiting.session.submit({.samples = {{.source = Path{mill.paths[0]}}}});
   REQUIRE_FALSE(later);
   REQUIRE(later.error().code == Code::kUnavailable);
@@ -187,7 +183,7 @@ TEST_CASE("a daemon that drains opens no session and takes no batch", "[system]"
 }
 
 TEST_CASE("a second SIGTERM ends the daemon at once", "[system]") {
-  const Mill mill("delay_us=20000000");
+  const Mill mill("delay_us=60000000", "drain_seconds = 3600\n");
   Client client = mill.daemon.connect();
   Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
   need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
@@ -195,18 +191,16 @@ TEST_CASE("a second SIGTERM ends the daemon at once", "[system]") {
 
   mill.daemon.kill(SIGTERM);
   REQUIRE(eventually([&] { return !client.ping(); }));
-  const auto begin = Clock::now();
   mill.daemon.kill(SIGTERM);
 
-  REQUIRE(mill.daemon.wait(15s));
-  REQUIRE(Clock::now() - begin < 5s);
+  REQUIRE(mill.daemon.wait());  // by one alone it would end when the backend is done, or after an hour
   const auto batch = session.next(10s);
   REQUIRE_FALSE(batch);
   REQUIRE(batch.error().code == Code::kUnavailable);
 }
 
 TEST_CASE("draining ends after daemon.drain_seconds", "[system]") {
-  const Mill mill("delay_us=20000000", "drain_seconds = 1\n");
+  const Mill mill("delay_us=60000000", "drain_seconds = 1\n");
   Client client = mill.daemon.connect();
   Session session = need(client.open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
   need(session.submit({.samples = {{.source = Path{mill.paths[0]}}}, .backend = "fake"}));
@@ -215,9 +209,8 @@ TEST_CASE("draining ends after daemon.drain_seconds", "[system]") {
   const auto begin = Clock::now();
   mill.daemon.kill(SIGTERM);
 
-  REQUIRE(mill.daemon.wait(15s) == 0);
+  REQUIRE(mill.daemon.wait() == 0);  // which is sooner than the backend is done
   REQUIRE(Clock::now() - begin >= 1s);
-  REQUIRE(Clock::now() - begin < 15s);  // it does not wait for the backend
 }
 
 TEST_CASE("an idle daemon ends with 0, and views of its clients stay readable", "[system]") {
