@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The smallest run of all figures: `quick_test.py MILLRACE_BENCH MILLRACE_MAKE_PICTURES`. What the figures are nobody should quote."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from skips import skip
+
+SEGMENT = 900 << 20  # what handover.x10 takes of /dev/shm
+PICTURES = 48
+
+SERVICE = {"service.efficiency.1", "service.cpu.1", "daemon.rss", "daemon.rss.growth"}
+TWO_CORES = {"service.efficiency.2", "service.cpu.2", "daemon.scaling"}
+ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
+ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
+HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
+
+
+def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
+    command = [bench, "--quick", "--json", "--data", pictures, "--filter", group]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        sys.exit(f"{group}: status {ran.returncode}\n{ran.stdout}{ran.stderr}")
+    machine, *figures = [json.loads(line) for line in ran.stdout.splitlines()]
+    if machine["quick"] is not True:
+        sys.exit(f"{group}: the figures do not say that nobody should quote them: {machine}")
+    return {figure["name"]: figure["value"] for figure in figures}
+
+
+def main() -> None:
+    bench, make_pictures = sys.argv[1:]
+    wanted = SERVICE | ENGINE
+    groups = ["service", "daemon", "jpeg", "train"]
+    if len(os.sched_getaffinity(0)) > 1:
+        wanted |= TWO_CORES
+    if shutil.disk_usage("/dev/shm").free < SEGMENT:
+        skip("figures of the hand-over: /dev/shm has less than 900 MiB free")
+    else:
+        wanted |= HANDOVER
+        groups.append("handover")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([make_pictures, folder, str(PICTURES)], check=True)
+        found: dict[str, float] = {}
+        for group in groups:
+            found |= figures_of(bench, folder, group)
+    if missing := wanted - set(found):
+        sys.exit(f"figures that did not come: {sorted(missing)}; these did: {sorted(found)}")
+    if odd := {name: value for name, value in found.items() if not (math.isfinite(value) and value > 0)}:
+        sys.exit(f"figures that are none: {odd}")
+
+
+if __name__ == "__main__":
+    main()
