@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/fetch/byte_reader.h"
+#include "daemon/formats/byte_reader.h"
 
 namespace millrace {
 namespace {

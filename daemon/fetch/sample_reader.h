@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/fetch/input_ring.h"
-#include "daemon/fetch/probe.h"
 #include "daemon/fetch/roots.h"
+#include "daemon/formats/probe.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/model/decoding_memory.h"
+#include "daemon/formats/decoding_memory.h"
 #include "daemon/pipeline/state.h"
 
 namespace millrace {

@@ -29,11 +29,12 @@ MAY_INCLUDE = {
     "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
     "hls": set(),
     "daemon/model": set(),
+    "daemon/formats": {"daemon/model"},
     "daemon/device": set(),
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
-    "daemon/fetch": {"daemon/model", "daemon/observe"},
+    "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/observe"},
     "daemon/backend": {
@@ -45,7 +46,7 @@ MAY_INCLUDE = {
         "proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots", "daemon/publish", "daemon/pipeline", "daemon/settings",
     },
     "daemon/pipeline": {
-        "daemon/model", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",
+        "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",
     },
     "daemon/main.cc": {"*"},
     "tests": {"*"},

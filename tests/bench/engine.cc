@@ -21,7 +21,7 @@
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
 #include "daemon/cache/seek_cache.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/bench/transcode.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "daemon/backend/cpu/image_maker.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "proto/base/unique_fd.h"
 

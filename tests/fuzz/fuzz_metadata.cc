@@ -1,4 +1,4 @@
-// The small parsers of fetch by themselves: EXIF, XMP and the ACL attribute, each of which sees the same bytes.
+// Small parsers by themselves: EXIF and XMP (formats) and the ACL attribute (fetch), each of which sees the same bytes.
 #include <sys/stat.h>
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <span>
 
 #include "daemon/fetch/caller_rights.h"
-#include "daemon/fetch/orientation.h"
+#include "daemon/formats/orientation.h"
 #include "proto/base/result.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

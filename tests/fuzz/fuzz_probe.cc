@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace millrace;

@@ -17,7 +17,7 @@
 
 #include "daemon/backend/cpu/calibration.h"
 #include "daemon/backend/cpu/image_maker.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "daemon/backend/cpu/image_maker.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "daemon/backend/cpu/image_maker.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"

@@ -5,7 +5,7 @@
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/backend/cpu/jpeg_choice.h"
 #include "daemon/backend/cpu/jpeg_decoder.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/restart_damage.h"
 #include "tests/support/test_images.h"
 #include "tests/unit/jpeg_rig.h"

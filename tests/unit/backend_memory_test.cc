@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "daemon/backend/cpu/jpeg_decoder.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {

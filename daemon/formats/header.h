@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "daemon/fetch/byte_reader.h"
+#include "daemon/formats/byte_reader.h"
 #include "daemon/model/recipe.h"
 #include "proto/base/result.h"
 

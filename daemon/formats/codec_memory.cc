@@ -1,4 +1,4 @@
-#include "daemon/fetch/codec_memory.h"
+#include "daemon/formats/codec_memory.h"
 
 #include <algorithm>
 #include <optional>

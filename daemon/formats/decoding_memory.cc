@@ -1,4 +1,4 @@
-#include "daemon/model/decoding_memory.h"
+#include "daemon/formats/decoding_memory.h"
 
 #include <algorithm>
 

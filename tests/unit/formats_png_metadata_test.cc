@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/inflated_text.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/inflated_text.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/png_file.h"
 #include "tests/support/test_images.h"
 
@@ -62,7 +62,7 @@ int orientation(const std::vector<PngPart>& before, const std::vector<PngPart>& 
 
 }  // namespace
 
-TEST_CASE("XMP is read from every kind of PNG text, before the image data and behind", "[fetch]") {
+TEST_CASE("XMP is read from every kind of PNG text, before the image data and behind", "[formats]") {
   for (const auto kind : {text, compressed, international, compressed_international}) {
     REQUIRE(orientation({kind(kXmp, packet(6))}) == 6);
     REQUIRE(orientation({}, {kind(kXmp, packet(7))}) == 7);
@@ -70,14 +70,14 @@ TEST_CASE("XMP is read from every kind of PNG text, before the image data and be
   }
 }
 
-TEST_CASE("a raw EXIF profile is read from every kind of PNG text", "[fetch]") {
+TEST_CASE("a raw EXIF profile is read from every kind of PNG text", "[formats]") {
   for (const auto kind : {text, compressed, international, compressed_international}) {
     REQUIRE(orientation({kind(kRawExif, profile(exif(6)))}) == 6);
     REQUIRE(orientation({kind(kRawExif, profile("Exif\0\0"s + exif(5)))}) == 5);
   }
 }
 
-TEST_CASE("a PNG's EXIF goes before its raw profile, and both before XMP", "[fetch]") {
+TEST_CASE("a PNG's EXIF goes before its raw profile, and both before XMP", "[formats]") {
   const PngPart xmp = text(kXmp, packet(2)), raw = compressed(kRawExif, profile(exif(3))), chunk{"eXIf", exif(4)};
 
   REQUIRE(orientation({xmp, raw, chunk}) == 4);
@@ -88,14 +88,14 @@ TEST_CASE("a PNG's EXIF goes before its raw profile, and both before XMP", "[fet
   REQUIRE(orientation({xmp, {"eXIf", ""}}) == 2);
 }
 
-TEST_CASE("of several PNG texts of a kind the last one counts", "[fetch]") {
+TEST_CASE("of several PNG texts of a kind the last one counts", "[formats]") {
   REQUIRE(orientation({text(kXmp, packet(2)), compressed(kXmp, packet(3))}) == 3);
   REQUIRE(orientation({text(kXmp, packet(2)), text(kXmp, "no orientation")}) == 1);
   REQUIRE(orientation({international(kXmp, packet(2)), text(kXmp, "")}) == 2);
   REQUIRE(orientation({text(kRawExif, profile(exif(5)))}, {text(kRawExif, profile(exif(6)))}) == 6);
 }
 
-TEST_CASE("what follows the first frame of an animated PNG has no say in its orientation", "[fetch]") {
+TEST_CASE("what follows the first frame of an animated PNG has no say in its orientation", "[formats]") {
   const auto frame = [](unsigned number) {
     return PngPart{"fcTL", big_endian({number, 16, 8, 0, 0}) + std::string(6, 0)};
   };
@@ -107,7 +107,7 @@ TEST_CASE("what follows the first frame of an animated PNG has no say in its ori
   REQUIRE(orientation({one, frame(0)}, {frame(1), xmp}) == 6);
 }
 
-TEST_CASE("PNG texts that are damaged or do not end say nothing, and cost no more than their limit", "[fetch]") {
+TEST_CASE("PNG texts that are damaged or do not end say nothing, and cost no more than their limit", "[formats]") {
   const std::string bomb = packet(6) + std::string(InflatedText::kMost, ' ');
   const std::string most = packet(6) + std::string(InflatedText::kMost - packet(6).size(), ' ');
   std::string wrong_checksum = deflated(packet(6));
@@ -125,7 +125,7 @@ TEST_CASE("PNG texts that are damaged or do not end say nothing, and cost no mor
   REQUIRE(orientation({text(kRawExif, "\nexif")}) == 1);
 }
 
-TEST_CASE("hexadecimal digits may be in both cases, with white space between the bytes", "[fetch]") {
+TEST_CASE("hexadecimal digits may be in both cases, with white space between the bytes", "[formats]") {
   const auto bytes = [](std::string_view digits) {
     const Result<InflatedText> text_of = InflatedText::from_hex(std::as_bytes(std::span(digits.data(), digits.size())));
     REQUIRE(text_of);

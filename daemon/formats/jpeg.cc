@@ -5,8 +5,8 @@
 #include <new>
 #include <string>
 
-#include "daemon/fetch/header.h"
-#include "daemon/fetch/orientation.h"
+#include "daemon/formats/header.h"
+#include "daemon/formats/orientation.h"
 
 namespace millrace {
 namespace {

@@ -1,9 +1,9 @@
-#include "daemon/fetch/png_metadata.h"
+#include "daemon/formats/png_metadata.h"
 
 #include <optional>
 
-#include "daemon/fetch/inflated_text.h"
-#include "daemon/fetch/orientation.h"
+#include "daemon/formats/inflated_text.h"
+#include "daemon/formats/orientation.h"
 
 namespace millrace {
 namespace {

@@ -1,7 +1,7 @@
 // What decoding will take beside the pixels, from the bytes in front of the image data. Pure function, thread-safe.
 #pragma once
 
-#include "daemon/fetch/byte_reader.h"
+#include "daemon/formats/byte_reader.h"
 #include "daemon/model/encoded_image.h"
 
 namespace millrace {

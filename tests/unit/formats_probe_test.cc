@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/fetch/orientation.h"
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/orientation.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
@@ -65,7 +65,7 @@ std::string chunk(const std::string& type, const std::string& data) {
   return text + type + data + "\0\0\0\0"s;
 }
 
-TEST_CASE("format and size are read from the header of every format", "[fetch]") {
+TEST_CASE("format and size are read from the header of every format", "[formats]") {
   REQUIRE(probed(jpeg(61, 33)).format == ImageFormat::kJpeg);
   REQUIRE(probed(jpeg(61, 33)).stored == Size{61, 33});
   REQUIRE(probed(make_jpeg({.pixels = make_pixels(70, 20, 1, 1), .progressive = true})).stored == Size{70, 20});
@@ -77,7 +77,7 @@ TEST_CASE("format and size are read from the header of every format", "[fetch]")
   REQUIRE(probed(webp(20, 30, true, 6)).stored == Size{20, 30});
 }
 
-TEST_CASE("the orientation is read from every format, and ignored when asked to", "[fetch]") {
+TEST_CASE("the orientation is read from every format, and ignored when asked to", "[formats]") {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     for (const Encoded& image : {jpeg(16, 8, orientation), png(16, 8, orientation), webp(16, 8, false, orientation)}) {
       REQUIRE(probed(image, kYes).orientation == orientation);
@@ -87,13 +87,13 @@ TEST_CASE("the orientation is read from every format, and ignored when asked to"
   }
 }
 
-TEST_CASE("an orientation outside 1 ... 8 means none", "[fetch]") {
+TEST_CASE("an orientation outside 1 ... 8 means none", "[formats]") {
   REQUIRE(probed(jpeg(16, 8, 9)).orientation == 1);
   REQUIRE(probed(png(16, 8, 200)).orientation == 1);
   REQUIRE(probed(jpeg(16, 8)).orientation == 1);
 }
 
-TEST_CASE("XMP gives the orientation where EXIF does not", "[fetch]") {
+TEST_CASE("XMP gives the orientation where EXIF does not", "[formats]") {
   const std::string xmp = "http://ns.adobe.com/xap/1.0/\0<rdf:Description tiff:Orientation=\"8\"/>"s;
   const std::string itxt = "XML:com.adobe.xmp\0\0\0en\0\0<tiff:Orientation>3</tiff:Orientation>"s;
 
@@ -102,7 +102,7 @@ TEST_CASE("XMP gives the orientation where EXIF does not", "[fetch]") {
   REQUIRE(probed(inserted(png(16, 8), 33, chunk("iTXt", itxt))).orientation == 3);
 }
 
-TEST_CASE("a PNG's header may stand behind other chunks, and be longer than it should", "[fetch]") {
+TEST_CASE("a PNG's header may stand behind other chunks, and be longer than it should", "[formats]") {
   const Encoded image = png(16, 8);
   Encoded longer = inserted(image, 29, "more");
   longer[11] = std::byte{17};
@@ -111,7 +111,7 @@ TEST_CASE("a PNG's header may stand behind other chunks, and be longer than it s
   REQUIRE(probed(longer).stored == Size{16, 8});
 }
 
-TEST_CASE("a PNG's eXIf may follow the image data", "[fetch]") {
+TEST_CASE("a PNG's eXIf may follow the image data", "[formats]") {
   const Encoded exif = make_exif(5);
   const Encoded image = png(16, 8);
   const std::string data(reinterpret_cast<const char*>(exif.data()), exif.size());
@@ -119,14 +119,14 @@ TEST_CASE("a PNG's eXIf may follow the image data", "[fetch]") {
   REQUIRE(probed(inserted(image, image.size() - 12, chunk("eXIf", data))).orientation == 5);
 }
 
-TEST_CASE("fill bytes and junk between JPEG segments are passed over", "[fetch]") {
+TEST_CASE("fill bytes and junk between JPEG segments are passed over", "[formats]") {
   const Encoded plain = jpeg(16, 8, 6);
 
   REQUIRE(probed(inserted(plain, 2, "\xFF\xFF\xFF"sv)).orientation == 6);
   REQUIRE(probed(inserted(plain, 2, "\xFF\0junk\xFF\0junk"s)).stored == Size{16, 8});
 }
 
-TEST_CASE("EXIF is read in both byte orders, from numbers of several types", "[fetch]") {
+TEST_CASE("EXIF is read in both byte orders, from numbers of several types", "[formats]") {
   const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
 
   REQUIRE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"sv) == 6U);
@@ -136,7 +136,7 @@ TEST_CASE("EXIF is read in both byte orders, from numbers of several types", "[f
   REQUIRE_FALSE(orientation("II*\0\x08\0\0\0\x01\0\x12\x01\x63\0\x01\0\0\0\x06\0\0\0"sv).has_value());  // unknown type
 }
 
-TEST_CASE("EXIF that points outside itself, or goes on too long, has no orientation", "[fetch]") {
+TEST_CASE("EXIF that points outside itself, or goes on too long, has no orientation", "[formats]") {
   const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
 
   REQUIRE_FALSE(orientation("II*\0\xFF\xFF\xFF\xFF"sv).has_value());
@@ -149,14 +149,14 @@ TEST_CASE("EXIF that points outside itself, or goes on too long, has no orientat
   REQUIRE_FALSE(orientation("Exif\0\0"sv).has_value());
 }
 
-TEST_CASE("a big-endian TIFF block with BigTIFF's mark is read as TIFF, as in Pillow", "[fetch]") {
+TEST_CASE("a big-endian TIFF block with BigTIFF's mark is read as TIFF, as in Pillow", "[formats]") {
   const auto orientation = [](std::string_view exif) { return exif_orientation(bytes_of(exif)); };
 
   REQUIRE(orientation("MM\0+\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"sv) == 6U);
   REQUIRE(orientation("II+\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"sv) == 0U);
 }
 
-TEST_CASE("EXIF in several segments of a JPEG is one block, as in Pillow", "[fetch]") {
+TEST_CASE("EXIF in several segments of a JPEG is one block, as in Pillow", "[formats]") {
   const std::string exif = "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s;
   for (const std::size_t first : {0U, 1U, 8U, 9U, 20U, 21U}) {
     const std::string segments = app1("Exif\0\0"s + exif.substr(0, first)) + app1("other") +
@@ -168,7 +168,7 @@ TEST_CASE("EXIF in several segments of a JPEG is one block, as in Pillow", "[fet
   }
 }
 
-TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[fetch]") {
+TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[formats]") {
   const std::string part = "Exif\0\0"s + std::string(65'000, '\0');
   const std::string exif = "Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"s;
   std::string segments = app1(exif);
@@ -177,14 +177,14 @@ TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[fetch]")
   REQUIRE(probed(inserted(jpeg(16, 8), 2, segments)).orientation == 6);
 }
 
-TEST_CASE("what is no image is refused with its first bytes", "[fetch]") {
+TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
   REQUIRE(refused(bytes_of("<html>")) ==
           "not an image that this daemon knows (JPEG, PNG, WebP); it begins with 3c 68 74 6d");
   REQUIRE(refused(bytes_of("\xFF")) == "not an image that this daemon knows (JPEG, PNG, WebP); it begins with ff");
   REQUIRE(refused({}) == "an empty file");
 }
 
-TEST_CASE("a file cut off before its size is refused, and one cut off later is left to the decoder", "[fetch]") {
+TEST_CASE("a file cut off before its size is refused, and one cut off later is left to the decoder", "[formats]") {
   const std::vector<Encoded> images{jpeg(61, 33, 6), png(61, 33, 6), webp(61, 33, false, 6), webp(61, 33, true),
                                     webp(61, 33, false)};
   for (const Encoded& image : images) {
@@ -203,7 +203,7 @@ TEST_CASE("a file cut off before its size is refused, and one cut off later is l
   REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0"sv)) == "cut off: the file ends before the IHDR chunk");
 }
 
-TEST_CASE("a side of 0 is refused", "[fetch]") {
+TEST_CASE("a side of 0 is refused", "[formats]") {
   const auto frame = [](std::string_view size) {
     return bytes_of("\xFF\xD8\xFF\xC0\0\x0B\x08"s + std::string(size) + "\x01\x01\x11\0"s);
   };
@@ -215,7 +215,7 @@ TEST_CASE("a side of 0 is refused", "[fetch]") {
           "its header says 0x5 pixels: there is nothing to decode");
 }
 
-TEST_CASE("sizes over the limits are refused with the limit's name", "[fetch]") {
+TEST_CASE("sizes over the limits are refused with the limit's name", "[formats]") {
   const Encoded gigantic = bytes_of("\xFF\xD8\xFF\xC0\0\x0B\x08\xE6\x78\xE6\x78\x01\x01\x11\0"sv);
 
   REQUIRE(refused(gigantic, {.pixels = 1'000'000}) ==
@@ -225,7 +225,7 @@ TEST_CASE("sizes over the limits are refused with the limit's name", "[fetch]") 
   REQUIRE(refused(jpeg(10, 10), {.pixels = 99}).find("(limits.pixels)") != std::string::npos);
 }
 
-TEST_CASE("a broken beginning is refused with what is wrong", "[fetch]") {
+TEST_CASE("a broken beginning is refused with what is wrong", "[formats]") {
   REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xD9"sv)).find("marker ff d9") != std::string::npos);
   REQUIRE(refused(bytes_of("\xFF\xD8\xFF\xDA\0\x02"sv)).find("marker ff da") != std::string::npos);
   REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0Ctexttexttexttext1234"sv)).find("IHDR") != std::string::npos);

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include "daemon/fetch/probe.h"
-#include "daemon/model/decoding_memory.h"
+#include "daemon/formats/decoding_memory.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
@@ -18,7 +18,7 @@ SampleGeometry whole(Size size) {
 
 }  // namespace
 
-TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single scan none", "[fetch]") {
+TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single scan none", "[formats]") {
   const Pixels pixels = make_pixels(1000, 600, 3, 1);
 
   const auto sequential = make_jpeg({.pixels = pixels}),
@@ -31,7 +31,7 @@ TEST_CASE("a JPEG of several scans holds all its coefficients, one of a single s
   REQUIRE(beside_file(progressive) - beside_file(sequential) == 63ULL * 38 * 6 * 128);
 }
 
-TEST_CASE("what a decoder copies of a JPEG file counts, what stands behind the image too", "[fetch]") {
+TEST_CASE("what a decoder copies of a JPEG file counts, what stands behind the image too", "[formats]") {
   auto file = make_jpeg({.pixels = make_pixels(64, 64, 3, 1)});
   const Bytes before = probed(file).codec.needed;
 
@@ -40,7 +40,7 @@ TEST_CASE("what a decoder copies of a JPEG file counts, what stands behind the i
   REQUIRE(probed(file).codec.needed >= before + 40_MiB);
 }
 
-TEST_CASE("only a WebP that may be lossless takes memory for its whole picture", "[fetch]") {
+TEST_CASE("only a WebP that may be lossless takes memory for its whole picture", "[formats]") {
   const Pixels pixels = make_pixels(800, 600, 3, 1);
 
   const CodecMemory lossy = probed(make_webp({.pixels = pixels})).codec;
@@ -55,7 +55,7 @@ TEST_CASE("only a WebP that may be lossless takes memory for its whole picture",
   REQUIRE(lossless.at_most > lossless.needed);
 }
 
-TEST_CASE("what decoding takes grows with the crop, and doubles where it has to be turned", "[fetch]") {
+TEST_CASE("what decoding takes grows with the crop, and doubles where it has to be turned", "[formats]") {
   SourceInfo info = probed(make_png_header(5000, 4000));
   const Bytes all = decoding_memory(info, whole({5000, 4000})).needed;
   SampleGeometry half = whole({5000, 4000});

@@ -1,5 +1,5 @@
-#include "daemon/fetch/header.h"
-#include "daemon/fetch/png_metadata.h"
+#include "daemon/formats/header.h"
+#include "daemon/formats/png_metadata.h"
 
 namespace millrace {
 namespace {

@@ -1,5 +1,5 @@
-#include "daemon/fetch/header.h"
-#include "daemon/fetch/orientation.h"
+#include "daemon/formats/header.h"
+#include "daemon/formats/orientation.h"
 
 namespace millrace {
 namespace {

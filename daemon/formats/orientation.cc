@@ -1,6 +1,6 @@
-#include "daemon/fetch/orientation.h"
+#include "daemon/formats/orientation.h"
 
-#include "daemon/fetch/byte_reader.h"
+#include "daemon/formats/byte_reader.h"
 
 namespace millrace {
 namespace {

@@ -1,11 +1,11 @@
-#include "daemon/fetch/probe.h"
+#include "daemon/formats/probe.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
 
-#include "daemon/fetch/codec_memory.h"
-#include "daemon/fetch/header.h"
+#include "daemon/formats/codec_memory.h"
+#include "daemon/formats/header.h"
 
 namespace millrace {
 namespace {

@@ -1,4 +1,4 @@
-#include "daemon/fetch/inflated_text.h"
+#include "daemon/formats/inflated_text.h"
 
 #include <zlib.h>
 
