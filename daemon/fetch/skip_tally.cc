@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "daemon/formats/format_table.h"
 #include "proto/base/printable.h"
 
 namespace millrace {

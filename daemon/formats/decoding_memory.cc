@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/formats/format_table.h"
+
 namespace millrace {
 namespace {
 
@@ -9,9 +11,9 @@ constexpr std::uint64_t kMargin =
     16;  // rows beside a crop that decoders fill: one for others, what upsampling looks at
 constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3;  // a pixel
 
-// A pixel as the decoders hold it: CMYK rows have four bytes.
+// A pixel as the decoders hold it.
 std::uint64_t pixel_bytes(ImageFormat format) {
-  return format == ImageFormat::kJpeg ? 4 : 3;
+  return format_of(format).features.cmyk ? 4 : 3;
 }
 
 std::uint64_t side(std::int32_t value) {

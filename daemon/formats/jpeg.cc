@@ -1,11 +1,14 @@
+#include "daemon/formats/jpeg.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
-#include "daemon/formats/header.h"
+#include "daemon/formats/codec_memory.h"
 #include "daemon/formats/orientation.h"
 
 namespace millrace {
@@ -112,9 +115,67 @@ Error unexpected(std::uint8_t marker) {
   return Error{Code::kInvalid, text};
 }
 
+// --- memory ---
+
+struct Component {
+  std::uint64_t h, v;
+};
+
+// T.81 B.2.2.
+std::vector<Component> components_of(const ByteReader& bytes, std::size_t frame) {
+  std::vector<Component> components;
+  const std::uint8_t count = bytes.u8(frame + 7).value_or(0);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto sampling = bytes.u8(frame + 8 + 3 * i + 1);
+    if (!sampling) break;
+    components.push_back({std::max<std::uint64_t>(*sampling >> 4U, 1), std::max<std::uint64_t>(*sampling & 15U, 1)});
+  }
+  return components;
+}
+
+Bytes coefficients(const std::vector<Component>& components, Size size) {
+  constexpr std::uint64_t kBlockBytes = 128;
+  std::uint64_t most_h = 1, most_v = 1, blocks = 0;
+  for (const Component& component : components) {
+    most_h = std::max(most_h, component.h);
+    most_v = std::max(most_v, component.v);
+  }
+  const std::uint64_t across = divide_up(size.width, 8 * most_h), down = divide_up(size.height, 8 * most_v);  // MCUs
+  for (const Component& component : components) blocks += across * component.h * down * component.v;
+  return Bytes{blocks * kBlockBytes};
+}
+
+bool is_progressive(std::uint8_t frame) {
+  return (frame & 3U) == 2;
+}
+
+// Of all components, if the file keeps them until its last scan: progressive ones do, and those whose first scan has
+// not all components. Without image data nothing is kept: an error to every decoder.
+Bytes kept_coefficients(const ByteReader& bytes, Size size) {
+  std::size_t at = 2;
+  std::optional<Marker> frame;
+  while (const std::optional<Marker> marker = next_marker(bytes, at)) {
+    at = marker->end;
+    if (stands_alone(marker->code)) continue;
+    if (marker->code == kEoi) break;
+    if (marker->code == kSos) {
+      if (!frame) break;
+      const std::vector<Component> components = components_of(bytes, frame->end);
+      const bool several = is_progressive(frame->code) || bytes.u8(at + 2).value_or(0) < components.size();
+      return several ? coefficients(components, size) : Bytes{0};
+    }
+    if (is_frame(marker->code) && !frame) frame = marker;
+    at += std::max(bytes.big16(at).value_or(2), 2U);
+  }
+  return Bytes{0};
+}
+
 }  // namespace
 
-// Once the size is known, whatever is wrong further on is for the decoder to say.
+bool is_jpeg(const ByteReader& bytes_untrusted) {
+  return bytes_untrusted.holds(0, "\xFF\xD8\xFF"sv);
+}
+
 Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metadata) {
   ImageHeader header;
   App1 app1;
@@ -144,6 +205,13 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
   header.exif = app1.exif.orientation();
   header.xmp = app1.xmp;
   return header;
+}
+
+CodecMemory jpeg_codec_memory(Size size, ByteReader bytes_untrusted) {
+  const Bytes scan{2 * std::uint64_t{bytes_untrusted.size()}};  // without its stuffing; restart intervals once more
+  const Bytes rows{std::uint64_t{size.width} * 256};
+  const Bytes memory = kCodecFixed + rows + scan + kept_coefficients(bytes_untrusted, size);
+  return {memory, memory};
 }
 
 }  // namespace millrace

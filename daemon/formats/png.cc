@@ -1,8 +1,12 @@
-#include "daemon/formats/header.h"
+#include "daemon/formats/png.h"
+
+#include "daemon/formats/codec_memory.h"
 #include "daemon/formats/png_metadata.h"
 
 namespace millrace {
 namespace {
+
+using namespace std::string_view_literals;
 
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kChunkFrame = 12;  // length, type, checksum
@@ -25,6 +29,10 @@ Result<std::size_t> find_header(const ByteReader& bytes) {
 
 }  // namespace
 
+bool is_png(const ByteReader& bytes_untrusted) {
+  return bytes_untrusted.holds(0, "\x89PNG\r\n\x1A\n"sv);
+}
+
 Result<ImageHeader> read_png_header(ByteReader bytes_untrusted, Metadata metadata) {
   MILLRACE_TRY(const std::size_t data, find_header(bytes_untrusted));
   const auto width = bytes_untrusted.big32(data), height = bytes_untrusted.big32(data + 4);
@@ -32,6 +40,11 @@ Result<ImageHeader> read_png_header(ByteReader bytes_untrusted, Metadata metadat
   ImageHeader header{.size = {*width, *height}};
   if (metadata == Metadata::kRead) MILLRACE_TRY_VOID(read_png_metadata(bytes_untrusted, header));
   return header;
+}
+
+CodecMemory png_codec_memory(Size size, ByteReader) {
+  const Bytes memory = kCodecFixed + Bytes{std::uint64_t{size.width} * 32};
+  return {memory, memory};
 }
 
 }  // namespace millrace

@@ -6,7 +6,7 @@
 // as Pillow has it (MAX_TEXT_CHUNK); one that is longer, or does not inflate, says nothing here.
 #pragma once
 
-#include "daemon/formats/header.h"
+#include "daemon/formats/format.h"
 
 namespace millrace {
 

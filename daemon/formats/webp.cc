@@ -1,4 +1,9 @@
-#include "daemon/formats/header.h"
+#include "daemon/formats/webp.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "daemon/formats/codec_memory.h"
 #include "daemon/formats/orientation.h"
 
 namespace millrace {
@@ -52,7 +57,24 @@ void read_metadata(const ByteReader& bytes, std::uint8_t flags, ImageHeader& hea
   }
 }
 
+// --- memory ---
+
+// RFC 9649, 2.7: a lossy picture with neither alpha nor frames before it.
+bool is_plain_lossy(const ByteReader& bytes) {
+  std::size_t at = kFirstChunk;
+  while (const std::optional<std::uint32_t> length = bytes.little32(at + 4)) {
+    if (bytes.holds(at, "VP8 ")) return true;
+    if (bytes.holds(at, "VP8L") || bytes.holds(at, "ALPH") || bytes.holds(at, "ANMF")) return false;
+    at += kChunkHeader + std::size_t{*length} + (*length & 1U);
+  }
+  return false;
+}
+
 }  // namespace
+
+bool is_webp(const ByteReader& bytes_untrusted) {
+  return bytes_untrusted.holds(0, "RIFF"sv) && bytes_untrusted.holds(8, "WEBP"sv);
+}
 
 Result<ImageHeader> read_webp_header(ByteReader bytes_untrusted, Metadata metadata) {
   const ByteReader data(bytes_untrusted.part(kFirstChunk + kChunkHeader, bytes_untrusted.size()));
@@ -69,6 +91,16 @@ Result<ImageHeader> read_webp_header(ByteReader bytes_untrusted, Metadata metada
     return Error{Code::kInvalid, "a broken WebP: its first chunk is none of VP8, VP8L and VP8X"};
   }
   return header;
+}
+
+CodecMemory webp_codec_memory(Size size, ByteReader bytes_untrusted) {
+  const Bytes rows{std::uint64_t{size.width} * 256};
+  if (is_plain_lossy(bytes_untrusted)) return {kCodecFixed + rows, kCodecFixed + rows};
+  constexpr std::uint64_t kPixelBytes = 6, kGroupBytes = 20'600, kMostGroups = 65'536, kGroupBits = 20;
+  const Bytes needed = kCodecFixed + rows + Bytes{std::uint64_t{size.width} * size.height * kPixelBytes};
+  const std::uint64_t tiles = divide_up(size.width, 4) * divide_up(size.height, 4);
+  const std::uint64_t groups = std::min({kMostGroups, tiles, std::uint64_t{bytes_untrusted.size()} * 8 / kGroupBits});
+  return {needed, needed + Bytes{groups * kGroupBytes}};
 }
 
 }  // namespace millrace

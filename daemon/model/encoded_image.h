@@ -12,6 +12,7 @@
 
 namespace millrace {
 
+// What the daemon knows of each is a row of daemon/formats.
 enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
 
 // What a format's library takes to decode a picture, beside the pixels that it hands over. 0: not known.

@@ -1,19 +1,11 @@
 // Which files of a folder tree are a dataset's samples, and what is told of the others. Values.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace millrace {
-
-// What names of pictures end with, of the formats that the daemon decodes (ImageFormat).
-inline constexpr std::array<std::string_view, 4> kPictureExtensions{"jpg", "jpeg", "png", "webp"};
-// The same of common formats that it does not decode: somebody has to convert these.
-inline constexpr std::array<std::string_view, 14> kOtherPictureExtensions{
-    "avif", "bmp", "gif", "heic", "heif", "jp2", "jxl", "pbm", "pgm", "pnm", "ppm", "tga", "tif", "tiff"};
 
 enum class Unclassified : std::uint8_t { kListed, kSkipped };  // files beside class folders
 

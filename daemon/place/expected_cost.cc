@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "daemon/formats/format_table.h"
+
 namespace millrace {
 namespace {
 
@@ -20,15 +22,11 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   const std::uint64_t pixels = std::uint64_t{size.width} * size.height;
   const auto crop =
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
-  switch (image.info.format) {
-    case ImageFormat::kJpeg:
-      return 50'000 + image.bytes.size() * part_above_end(geometry.crop, size) / 1024 * 3 + crop * 3 / 2;
-    case ImageFormat::kPng:
-      return 190'000 + pixels * 38;
-    case ImageFormat::kWebp:
-      return 15'000 + image.bytes.size() * 42 + pixels * 4;
-  }
-  return 0;
+  const DecodingCost& cost = format_of(image.info.format).cost;
+  const bool to_crop_end = cost.part == DecodingCost::Part::kToCropEnd;
+  const std::uint64_t bytes =
+      to_crop_end ? image.bytes.size() * part_above_end(geometry.crop, size) / 1024 : image.bytes.size();
+  return cost.picture_ns + bytes * cost.byte_ns + (pixels * cost.pixel_ps + crop * cost.crop_pixel_ps) / 1000;
 }
 
 }  // namespace millrace

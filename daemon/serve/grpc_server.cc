@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
@@ -97,18 +98,6 @@ class SessionsService final : public SessionsOfBytes {
   const v1::Vocabulary vocabulary_ = own_vocabulary();
 };
 
-const char* format_name(ImageFormat format) {
-  switch (format) {
-    case ImageFormat::kJpeg:
-      return "jpeg";
-    case ImageFormat::kPng:
-      return "png";
-    case ImageFormat::kWebp:
-      return "webp";
-  }
-  return "";
-}
-
 class DevicesService final : public v1::Devices::CallbackService {
  public:
   DevicesService(boost::asio::io_context& control, const Pipeline& pipeline) : control_(control), pipeline_(pipeline) {}
@@ -124,7 +113,7 @@ class DevicesService final : public v1::Devices::CallbackService {
         device.set_detail(backends[i].detail);
         device.set_lanes(backends[i].lanes);
         device.set_state(pipeline_.backend_lost(i) ? v1::DEVICE_STATE_LOST : v1::DEVICE_STATE_READY);
-        for (const ImageFormat format : backends[i].formats) device.add_formats(format_name(format));
+        for (const ImageFormat format : backends[i].formats) device.add_formats(std::string(format_of(format).name));
         for (const auto& [name, value] : backends[i].properties) {
           v1::DeviceProperty& property = *device.add_properties();
           property.set_name(name);

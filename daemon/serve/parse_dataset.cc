@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "daemon/formats/format_table.h"
 #include "daemon/serve/field.h"
 #include "daemon/serve/parse_batch.h"
 #include "daemon/serve/parse_recipe.h"

@@ -36,14 +36,15 @@ MAY_INCLUDE = {
     "daemon/plan": {"daemon/model"},
     "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
-    "daemon/place": {"daemon/model", "daemon/observe"},
+    "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/backend": {
         "daemon/model", "daemon/device", "daemon/observe", "daemon/cache", "kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu",
     },
     "daemon/slots": {"daemon/model", "daemon/observe", "proto/shm"},
     "daemon/publish": {"proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots"},
     "daemon/serve": {
-        "proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots", "daemon/publish", "daemon/pipeline", "daemon/settings",
+        "proto/rpc", "proto/shm", "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/publish", "daemon/pipeline",
+        "daemon/settings",
     },
     "daemon/pipeline": {
         "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",

@@ -62,6 +62,17 @@ TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG or WebP as
   REQUIRE(cost(ImageFormat::kPng, top) == cost(ImageFormat::kPng, bottom));
 }
 
+TEST_CASE("what a sample is expected to cost is its format's price of bytes and pixels", "[place]") {
+  const SampleGeometry middle{.crop = {0, 100, 200, 150}, .resized = {}, .window = {}};  // ends at row 250 of 500
+  const auto cost = [&](ImageFormat format) {
+    return expected_cost(EncodedImage{EncodedBytes(100'000), SourceInfo{format, Size{400, 500}, 1}}, middle);
+  };
+
+  REQUIRE(cost(ImageFormat::kJpeg) == 50'000 + 50'000 * 3 + 200 * 150 * 3 / 2);
+  REQUIRE(cost(ImageFormat::kPng) == 190'000 + 400 * 500 * 38);
+  REQUIRE(cost(ImageFormat::kWebp) == 15'000 + 100'000 * 42 + 400 * 500 * 4);
+}
+
 TEST_CASE("the largest picture that a header can claim has a cost, too", "[place]") {
   const std::int32_t side = 65'535;
   const SampleGeometry whole{.crop = {0, 0, side, side}, .resized = {}, .window = {}};

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/backend/cpu/decoder_table.h"
 #include "daemon/backend/cpu/repair.h"
 #include "daemon/backend/cpu/topology.h"
 #include "kernels/base/target.h"
@@ -87,7 +88,7 @@ BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::sp
                    .device = processor_name(),
                    .detail = std::string(kernels::name_of(calibration.variant.target)),
                    .lanes = lanes,
-                   .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp},
+                   .formats = decoded_formats(),
                    .properties = {{"decoding", name_of(calibration.variant)},
                                   {"calibration", calibration.source},
                                   {"placement", describe(places)}}};

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "daemon/backend/cpu/decoder_table.h"
 #include "daemon/backend/cpu/fused_jpeg.h"
 #include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
-#include "daemon/backend/cpu/png_decoder.h"
 #include "daemon/backend/cpu/reduced_jpeg.h"
-#include "daemon/backend/cpu/webp_decoder.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 
@@ -109,18 +107,13 @@ kernels::jpeg::Decoder* decoder_for(ByteView bytes, ImageWorkspace& workspace) {
 Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace,
                                JpegTurn turn) {
   PixelBuffer& buffer = workspace.decoded();
-  switch (format) {
-    case ImageFormat::kJpeg: {
-      kernels::jpeg::Decoder* const ours =
-          turn == JpegTurn::kAny ? decoder_for(request.bytes_untrusted, workspace) : nullptr;
-      return ours != nullptr ? decode_jpeg(request, buffer, *ours) : decode_jpeg(request, buffer);
-    }
-    case ImageFormat::kPng:
-      return decode_png(request, buffer);
-    case ImageFormat::kWebp:
-      return decode_webp(request, buffer);
+  if (format == ImageFormat::kJpeg && turn == JpegTurn::kAny) {
+    if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace))
+      return decode_jpeg(request, buffer, *ours);
   }
-  return Error{Code::kUnsupported, "the CPU backend does not know this format"};
+  const FormatDecoder* const decoder = decoder_of(format);
+  if (decoder == nullptr) return Error{Code::kUnsupported, "the CPU backend does not know this format"};
+  return decoder->decode(request, buffer);
 }
 
 // The seek index of a JPEG file; nullopt: there is no cache.

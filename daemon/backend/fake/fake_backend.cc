@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/backend/cpu/decoder_table.h"
 #include "daemon/backend/cpu/repair.h"
 
 namespace millrace {
@@ -28,7 +29,7 @@ BackendInfo FakeBackend::info() const {
           .device = "made-up device",
           .detail = options_.instant ? "decodes nothing" : "",
           .lanes = 1,
-          .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
+          .formats = decoded_formats()};
 }
 
 bool FakeBackend::try_submit(DecodeJob&& job) {

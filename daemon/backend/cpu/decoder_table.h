@@ -1,0 +1,43 @@
+// The formats that the CPU decodes, and what decodes each to pixels. A format of daemon/formats without a row here is
+// another backend's, and not told in the CPU's BackendInfo. Immutable.
+//
+// Two ways around it are JPEG's alone, and image_maker.cc's affair: our own decoder goes before libjpeg-turbo
+// (jpeg_choice.h), and a picture need not come to be at all (fused_jpeg.h).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/png_decoder.h"
+#include "daemon/backend/cpu/webp_decoder.h"
+#include "daemon/model/encoded_image.h"
+
+namespace millrace {
+
+struct FormatDecoder {
+  ImageFormat format;
+  Result<kernels::U8View> (*decode)(const DecodeRequest& request, PixelBuffer& buffer);
+};
+
+inline constexpr std::array kDecoders{
+    FormatDecoder{ImageFormat::kJpeg, decode_jpeg},
+    FormatDecoder{ImageFormat::kPng, decode_png},
+    FormatDecoder{ImageFormat::kWebp, decode_webp},
+};
+
+// nullptr: none.
+constexpr const FormatDecoder* decoder_of(ImageFormat format) {
+  const auto* const row =
+      std::find_if(kDecoders.begin(), kDecoders.end(), [&](const FormatDecoder& d) { return d.format == format; });
+  return row == kDecoders.end() ? nullptr : row;
+}
+
+inline std::vector<ImageFormat> decoded_formats() {
+  std::vector<ImageFormat> formats;
+  for (const FormatDecoder& row : kDecoders) formats.push_back(row.format);
+  return formats;
+}
+
+}  // namespace millrace

@@ -1,0 +1,77 @@
+// What the daemon knows of one image format: a row of format_table.h, which the format's own file fills in (jpeg.h,
+// png.h, webp.h).
+//
+// Decoding is not here. Each backend decodes in its own way, on its own device; which formats it takes is its own
+// table's (backend/cpu/decoder_table.h), and is told in BackendInfo.formats.
+//
+// Values, and pure functions of the bytes: Immutable, thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "daemon/formats/byte_reader.h"
+#include "daemon/model/encoded_image.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+struct ImageHeader {
+  Size size;
+  std::optional<std::uint32_t> exif;  // orientation as it stands in the file, any number
+  std::optional<std::uint32_t> xmp;
+};
+
+enum class Metadata { kSkip, kRead };
+
+// What files of a format may have beside grey or RGB pixels of 8 bits, and what becomes of it. All of it is decoded.
+struct Features {
+  bool alpha = false;      // dropped
+  bool cmyk = false;       // made RGB; four bytes a pixel until then
+  bool deep = false;       // 16 bits a sample: made 8, as Pillow does
+  bool passes = false;     // progressive or interlaced: no row is complete before the last pass
+  bool animation = false;  // its first picture is the image
+  friend bool operator==(const Features&, const Features&) = default;
+};
+
+// What decoding costs a lane: nanoseconds of some processor. place/expected_cost.h adds it up, and says what it is good
+// for.
+struct DecodingCost {
+  enum class Part { kAll, kToCropEnd };  // of the file: kToCropEnd when decoding stops at the crop's last row
+
+  std::uint64_t picture_ns = 0;  // for any picture
+  std::uint64_t byte_ns = 0;     // for each byte of the file's part
+  Part part = Part::kAll;
+  std::uint64_t pixel_ps = 0;       // picoseconds for each pixel of the picture
+  std::uint64_t crop_pixel_ps = 0;  // for each pixel of the crop
+};
+
+struct Format {
+  ImageFormat format;
+  std::string_view name;                         // as Devices.List tells it: "jpeg"
+  std::string_view title;                        // in sentences for people: "JPEG"
+  std::span<const std::string_view> extensions;  // what names of its files end with: lower case, without the dot
+  Features features;
+  DecodingCost cost;
+
+  // Whether the bytes begin with the format's signature.
+  bool (*recognises)(const ByteReader& bytes_untrusted);
+
+  // Reads bytes that it recognises and fills in what it finds. Once the size is known, whatever is wrong further on is
+  // for the decoder to say. Errors: kInvalid; kExhausted, no memory for metadata that is in pieces or compressed.
+  Result<ImageHeader> (*read_header)(ByteReader bytes_untrusted, Metadata metadata);
+
+  // What decoding takes beside the pixels, from the bytes in front of the image data. Of an image whose header is good
+  // and says `size`. Never too little for the libraries that decode here.
+  CodecMemory (*codec_memory)(Size size, ByteReader bytes_untrusted);
+};
+
+// The error of a file that ends before its size is known; `what` is missing, "the frame header".
+inline Error cut_off(const char* what) {
+  return Error{Code::kInvalid, std::string("cut off: the file ends before ") + what};
+}
+
+}  // namespace millrace

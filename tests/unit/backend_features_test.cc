@@ -1,0 +1,125 @@
+// What the table of formats says that files may have (Features), the CPU takes: a file for each, and nothing said of
+// which there is none.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "daemon/backend/cpu/decoder_table.h"
+#include "daemon/formats/format_table.h"
+#include "daemon/formats/probe.h"
+#include "tests/support/png_file.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+using File = std::vector<std::byte>;
+
+constexpr std::uint32_t kSide = 24;
+
+struct Example {
+  ImageFormat format;
+  Features has;
+  File file;
+};
+
+Pixels pixels(std::uint32_t channels) {
+  return make_pixels(kSide, kSide, channels, 7);
+}
+
+// The picture itself is the first frame, and there is a second one.
+File animated_png() {
+  const auto frame = [](unsigned number) {
+    return big_endian({number, kSide, kSide, 0, 0}) + std::string("\0\x01\0\x0A\0\0", 6);
+  };
+  std::vector<PngPart> parts = parts_of(make_png({.pixels = pixels(3)}));
+  const std::string image = parts[1].data;
+  REQUIRE(parts[1].type == "IDAT");
+  parts.insert(parts.begin() + 1, {{"acTL", big_endian({2, 0})}, {"fcTL", frame(0)}});
+  parts.insert(parts.end() - 1, {{"fcTL", frame(1)}, {"fdAT", big_endian({2}) + image}});
+  return make_png_of(parts);
+}
+
+std::string little_endian(std::uint32_t number, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i & 255U);
+  return text;
+}
+
+std::string chunk(const std::string& type, const std::string& data) {
+  return type + little_endian(static_cast<std::uint32_t>(data.size()), 4) + data +
+         (data.size() % 2 == 1 ? std::string(1, '\0') : "");
+}
+
+// RFC 9649, 2.7.1: two frames as large as the canvas.
+File animated_webp() {
+  const File plain = make_webp({.pixels = pixels(3)});
+  const std::string image(reinterpret_cast<const char*>(plain.data()) + 12, plain.size() - 12);
+  const std::string canvas = little_endian(kSide - 1, 3) + little_endian(kSide - 1, 3);
+  const std::string frame =
+      chunk("ANMF", little_endian(0, 6) + canvas + little_endian(40, 3) + little_endian(0, 1) + image);
+  const std::string chunks =
+      "WEBP" + chunk("VP8X", little_endian(2, 4) + canvas) + chunk("ANIM", little_endian(0, 6)) + frame + frame;
+  const std::string text = chunk("RIFF", chunks);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+std::vector<Example> examples() {
+  return {
+      {ImageFormat::kJpeg, {.cmyk = true}, make_jpeg({.pixels = pixels(4)})},
+      {ImageFormat::kJpeg, {.passes = true}, make_jpeg({.pixels = pixels(3), .progressive = true})},
+      {ImageFormat::kPng, {.alpha = true}, make_png({.pixels = pixels(4)})},
+      {ImageFormat::kPng, {.deep = true}, make_png({.pixels = pixels(3), .bit_depth = 16})},
+      {ImageFormat::kPng, {.passes = true}, make_png({.pixels = pixels(3), .interlaced = true})},
+      {ImageFormat::kPng, {.animation = true}, animated_png()},
+      {ImageFormat::kWebp, {.alpha = true}, make_webp({.pixels = pixels(4)})},
+      {ImageFormat::kWebp, {.animation = true}, animated_webp()},
+  };
+}
+
+TEST_CASE("a file with any feature of its format is decoded, to one picture of three channels", "[backend]") {
+  for (const Example& example : examples()) {
+    CAPTURE(format_of(example.format).title, example.has.alpha, example.has.cmyk, example.has.deep, example.has.passes,
+            example.has.animation);
+    const Result<SourceInfo> info = probe_image(example.file, SampleLimits{}, UseOrientation::kYes);
+    REQUIRE(info.has_value());
+    PixelBuffer buffer;
+
+    const Result<kernels::U8View> decoded =
+        decoder_of(info->format)
+            ->decode({example.file, {kSide, kSide}, {0, 0, kSide, kSide}, Clock::now() + std::chrono::minutes(5)},
+                     buffer);
+
+    REQUIRE(info->format == example.format);
+    REQUIRE(decoded.has_value());
+    REQUIRE(decoded->width == kSide);
+    REQUIRE(decoded->height == kSide);
+    REQUIRE(decoded->channels == 3);
+  }
+}
+
+TEST_CASE("the table says of each format what there is an example of, no less and no more", "[backend]") {
+  for (const Format& format : kFormats) {
+    Features shown;
+    for (const Example& example : examples()) {
+      if (example.format != format.format) continue;
+      shown.alpha |= example.has.alpha;
+      shown.cmyk |= example.has.cmyk;
+      shown.deep |= example.has.deep;
+      shown.passes |= example.has.passes;
+      shown.animation |= example.has.animation;
+    }
+    CAPTURE(format.title);
+
+    REQUIRE(format.features == shown);
+  }
+}
+
+TEST_CASE("the CPU decodes every format of the table, and tells so", "[backend]") {
+  REQUIRE(decoded_formats().size() == kFormats.size());
+  for (const Format& format : kFormats) REQUIRE(decoder_of(format.format) != nullptr);
+}
+
+}  // namespace
+}  // namespace millrace
