@@ -48,9 +48,7 @@ std::optional<Bytes> slot_bytes_for(const Recipe& recipe, std::uint32_t samples)
   const std::uint64_t channels = recipe.channels == Channels::kGrey ? 1 : 3;
   const std::uint64_t frames = recipe.patches ? recipe.patches->temporal : 1;
   const Bytes pixels = dtype_bytes(recipe.dtype) * (std::uint64_t{size->width} * size->height * channels * frames);
-  // A packed tensor pads each image; one room fits both packings.
-  const Bytes tensor = align_up(pixels, shm::kRecordAlignment) * samples;
-  return tensor + Bytes{sizeof(shm::SampleRecord)} * samples + Bytes{shm::kRecordAlignment};
+  return shm::slot_bytes_of_images(pixels, samples);
 }
 
 }  // namespace client

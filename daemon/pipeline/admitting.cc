@@ -5,6 +5,7 @@
 #include "daemon/model/stopping.h"
 #include "daemon/pipeline/state.h"
 #include "daemon/plan/recipe_check.h"
+#include "proto/shm/segment_layout.h"
 
 namespace millrace {
 namespace {
@@ -18,7 +19,7 @@ Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limi
 // Of a packed batch, whose sizes nobody knows yet, the records alone.
 Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
   const bool packed = recipe.packing == Packing::kPacked;
-  const Bytes needed = slot_bytes_needed(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
+  const Bytes needed = shm::slot_bytes(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
   if (needed <= slots.slot_bytes()) return {};
   return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " +
                                      to_text_beside(needed, slots.slot_bytes()) + " and the session's slots have " +

@@ -7,6 +7,8 @@
 
 namespace millrace {
 
+static_assert(kPackedAlignment == shm::kImageAlignment);
+
 bool BatchRun::first_bad_is_known() {
   while (made_in_order < count() && samples[made_in_order].done && !samples[made_in_order].error) ++made_in_order;
   return made_in_order < count() && samples[made_in_order].done;
@@ -27,10 +29,6 @@ std::vector<SampleFailure> BatchRun::failures() const {
     if (samples[i].error) found.push_back(failure(i));
   }
   return found;
-}
-
-Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples) {
-  return align_up(tensor, shm::kRecordAlignment) + Bytes{sizeof(shm::SampleRecord)} * samples;
 }
 
 Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side) {
@@ -62,12 +60,12 @@ Overflow overflow(const BatchRun& batch) {
     sized.push_back(i);
     tensor += room_of(i);
   }
-  Overflow found{.samples = {}, .needed = slot_bytes_needed(tensor, batch.count())};
+  Overflow found{.samples = {}, .needed = shm::slot_bytes(tensor, batch.count())};
   std::sort(sized.begin(), sized.end(), [&](std::uint32_t a, std::uint32_t b) {
     const Bytes of_a = batch.samples[a].bytes, of_b = batch.samples[b].bytes;
     return of_a != of_b ? of_a < of_b : a < b;
   });
-  while (!sized.empty() && slot_bytes_needed(tensor, batch.count()) > Bytes{batch.lease->memory.size()}) {
+  while (!sized.empty() && shm::slot_bytes(tensor, batch.count()) > Bytes{batch.lease->memory.size()}) {
     tensor -= room_of(sized.back());
     found.samples.push_back(sized.back());
     sized.pop_back();

@@ -88,9 +88,6 @@ struct BatchRun {
   std::vector<SampleFailure> failures() const;  // of all samples, in order
 };
 
-// Room for the tensor and one record a sample behind it.
-Bytes slot_bytes_needed(Bytes tensor, std::uint32_t samples);
-
 // Gives a fetched sample its boxes and, for a one-size batch, its place in the slot. An error is the sample's.
 Result<void> lay_out_sample(BatchRun& batch, std::uint32_t index, const SourceInfo& source, std::uint32_t max_side);
 

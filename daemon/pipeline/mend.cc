@@ -172,10 +172,6 @@ Axes dense_strides(const Axes& shape, Bytes element) {
   return strides;
 }
 
-std::uint64_t records_offset(const BatchRun& batch) {
-  return batch.lease->offset + align_up(batch.tensor, shm::kRecordAlignment).count;
-}
-
 }  // namespace
 
 Result<std::vector<RepairStep>> mend(BatchRun& batch) {
@@ -201,7 +197,7 @@ Result<std::vector<RepairStep>> mend(BatchRun& batch) {
 }
 
 void write_records(const BatchRun& batch, std::span<const std::string> backends) {
-  std::byte* const base = batch.lease->memory.data() + align_up(batch.tensor, shm::kRecordAlignment).count;
+  std::byte* const base = batch.lease->memory.data() + shm::records_offset(batch.tensor).count;
   for (std::uint32_t i = 0; i < batch.order.size(); ++i)
     write_record(batch, i, backends, *reinterpret_cast<shm::SampleRecord*>(base + i * sizeof(shm::SampleRecord)));
 }
@@ -214,7 +210,7 @@ SealedTensor describe_tensor(const BatchRun& batch) {
                       .bytes = batch.tensor,
                       .shape = tensor_shape(batch),
                       .dtype = recipe.dtype,
-                      .records_offset = records_offset(batch),
+                      .records_offset = batch.lease->offset + shm::records_offset(batch.tensor).count,
                       .samples = static_cast<std::uint32_t>(batch.order.size())};
   tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
   return tensor;

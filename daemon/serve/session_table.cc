@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/shm/segment_layout.h"
+
 namespace millrace {
 namespace {
 
@@ -32,7 +34,7 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
               "this ticket has opened its session already; every session needs a hand-off connection of its own"});
   if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) return done(fits.error());
 
-  const Bytes size = segment_bytes(request.slots, request.slot_bytes);
+  const Bytes size = shm::segment_bytes(request.slots, request.slot_bytes);
   const auto unwanted = std::make_shared<StopFlag>();
   opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done), unwanted});
   handoff_->opening(client);

@@ -11,18 +11,13 @@
 #include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/shared_memory_object.hpp>
 #include <cerrno>
-#include <limits>
 #include <string>
 #include <utility>
-
-#include "proto/shm/segment_layout.h"
 
 namespace millrace {
 namespace {
 
 namespace ipc = boost::interprocess;
-
-constexpr std::uint64_t kUnaffordable = std::numeric_limits<std::uint64_t>::max();
 
 // "/millrace-" and 128 random bits: nobody can guess it, or have put something there before.
 Result<std::string> random_name() {
@@ -189,20 +184,6 @@ Segment::~Segment() {
   while (revoked_.load(std::memory_order_relaxed) && ::ftruncate(writable_.get(), 0) != 0 && errno == EINTR) {
   }
   budget_.refund(size_);
-}
-
-Bytes segment_bytes(std::uint32_t slots, Bytes slot_bytes) {
-  if (slot_bytes.count > kUnaffordable - shm::kPageBytes) return {kUnaffordable};
-  const std::uint64_t stride = align_up(slot_bytes, shm::kPageBytes).count;
-  std::uint64_t total = 0;
-  if (__builtin_mul_overflow(stride, std::uint64_t{slots}, &total)) return {kUnaffordable};
-  if (__builtin_add_overflow(total, slot_offset(slots, slot_bytes, 0), &total)) return {kUnaffordable};
-  return {total};
-}
-
-std::uint64_t slot_offset(std::uint32_t slots, Bytes slot_bytes, std::uint32_t slot) {
-  const Bytes headers{sizeof(shm::SegmentHeader) + std::uint64_t{slots} * sizeof(shm::SlotHeader)};
-  return align_up(headers, shm::kPageBytes).count + align_up(slot_bytes, shm::kPageBytes).count * slot;
 }
 
 }  // namespace millrace

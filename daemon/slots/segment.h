@@ -61,10 +61,4 @@ class Segment {
   std::atomic<bool> revoked_{false};
 };
 
-// The segment's size for a session, headers included; what no 64 bits can count is the largest number, which no budget
-// has.
-Bytes segment_bytes(std::uint32_t slots, Bytes slot_bytes);
-// Where slot `slot`'s data begins. REQUIRES: segment_bytes() is affordable.
-std::uint64_t slot_offset(std::uint32_t slots, Bytes slot_bytes, std::uint32_t slot);
-
 }  // namespace millrace

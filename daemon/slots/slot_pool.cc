@@ -23,14 +23,14 @@ std::uint64_t monotonic_ns() {  // steady_clock is CLOCK_MONOTONIC in libstdc++,
 SlotPool::SlotPool(std::shared_ptr<Segment> segment, SessionId session, std::uint32_t slots, Bytes slot_bytes,
                    Counters& counters)
     : segment_(std::move(segment)), counters_(counters), slot_bytes_(slot_bytes), slots_(slots) {
-  MILLRACE_CHECK(segment_->size() >= segment_bytes(slots, slot_bytes));
+  MILLRACE_CHECK(segment_->size() >= shm::segment_bytes(slots, slot_bytes));
   new (segment_->data()) shm::SegmentHeader{.magic = shm::kSegmentMagic,
                                             .version = shm::kSegmentVersion,
                                             .slots = slots,
                                             .segment_bytes = segment_->size().count,
                                             .slot_bytes = slot_bytes.count,
-                                            .slot_stride = align_up(slot_bytes, shm::kPageBytes).count,
-                                            .data_offset = slot_offset(slots, slot_bytes, 0),
+                                            .slot_stride = shm::slot_stride(slot_bytes).count,
+                                            .data_offset = shm::data_offset(slots).count,
                                             .session_id = raw(session),
                                             .reserved = 0};
   free_.reserve(slots);
@@ -74,7 +74,7 @@ std::optional<SlotLease> SlotPool::lease() {
   std::atomic_ref<std::uint64_t>(header(slot).generation).store(generation, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 
-  const std::uint64_t offset = slot_offset(slots(), slot_bytes_, slot);
+  const std::uint64_t offset = shm::slot_offset(slots(), slot_bytes_, slot);
   return SlotLease{SlotIndex{slot}, Generation{generation},
                    MutableByteView(segment_->data() + offset, slot_bytes_.count), offset};
 }

@@ -33,7 +33,7 @@ struct SlotLease {
 
 class SlotPool {
  public:
-  // `segment`: freshly created, of segment_bytes(slots, slot_bytes). Writes the headers.
+  // `segment`: freshly created, of shm::segment_bytes(slots, slot_bytes). Writes the headers.
   SlotPool(std::shared_ptr<Segment> segment, SessionId session, std::uint32_t slots, Bytes slot_bytes,
            Counters& counters);
   ~SlotPool();

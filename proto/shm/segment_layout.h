@@ -18,7 +18,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+
+#include "proto/base/bytes.h"
 
 namespace millrace::shm {
 
@@ -26,6 +29,7 @@ inline constexpr std::uint64_t kSegmentMagic = 0x31474553'4C4C494D;  // "MILLSEG
 inline constexpr std::uint32_t kSegmentVersion = 1;
 inline constexpr std::uint64_t kPageBytes = 4096;
 inline constexpr std::uint64_t kRecordAlignment = 64;
+inline constexpr std::uint64_t kImageAlignment = 64;  // of each image in a packed tensor
 
 struct SegmentHeader {
   std::uint64_t magic;    // kSegmentMagic
@@ -98,5 +102,56 @@ enum SampleFlags : std::uint8_t {
   kZeroed = 2,       // OnError zero: the pixels are zero bytes
   kSubstituted = 4,  // OnError substitute: another sample's pixels, id and label
 };
+
+// --- where things lie: computed here and nowhere else ---
+
+// Of a segment of `slots` slots of `slot_bytes` each, which is no larger than segment_bytes() can count:
+
+constexpr Bytes slot_stride(Bytes slot_bytes) {
+  return align_up(slot_bytes, kPageBytes);
+}
+
+// Of slot 0's data from the segment's start.
+constexpr Bytes data_offset(std::uint32_t slots) {
+  return align_up(Bytes{sizeof(SegmentHeader)} + Bytes{sizeof(SlotHeader)} * slots, kPageBytes);
+}
+
+constexpr std::uint64_t slot_offset(std::uint32_t slots, Bytes slot_bytes, std::uint32_t slot) {
+  return (data_offset(slots) + slot_stride(slot_bytes) * slot).count;
+}
+
+// The whole segment, headers included; what no 64 bits can count is the largest number, which no budget has.
+constexpr Bytes segment_bytes(std::uint32_t slots, Bytes slot_bytes) {
+  constexpr std::uint64_t kUncountable = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t room = kUncountable - data_offset(slots).count;
+  if (slot_bytes.count > kUncountable - kPageBytes) return {kUncountable};
+  const Bytes stride = slot_stride(slot_bytes);
+  if (slots != 0 && stride.count > room / slots) return {kUncountable};
+  return data_offset(slots) + stride * slots;
+}
+
+// Inside a slot, of a batch that memory could hold:
+
+// Of the first record from the slot's first byte.
+constexpr Bytes records_offset(Bytes tensor) {
+  return align_up(tensor, kRecordAlignment);
+}
+
+// What a slot needs for a tensor and its records.
+constexpr Bytes slot_bytes(Bytes tensor, std::uint32_t samples) {
+  return records_offset(tensor) + Bytes{sizeof(SampleRecord)} * samples;
+}
+
+// The same for `samples` images of `image` bytes at most, in either packing.
+constexpr Bytes slot_bytes_of_images(Bytes image, std::uint32_t samples) {
+  return slot_bytes(align_up(image, kImageAlignment) * samples, samples);
+}
+
+// The worked example of README.md.
+static_assert(slot_bytes(301'056_B, 2) == 301'312_B && records_offset(301'056_B) == 301'056_B);
+static_assert(slot_stride(301'312_B) == 303'104_B && data_offset(2) == 4096_B);
+static_assert(slot_offset(2, 301'312_B, 1) == 307'200 && segment_bytes(2, 301'312_B) == 610'304_B);
+static_assert(records_offset(0_B) == 0_B && records_offset(1_B) == 64_B && records_offset(64_B) == 64_B);
+static_assert(data_offset(63) == 4096_B && data_offset(64) == 8192_B);
 
 }  // namespace millrace::shm

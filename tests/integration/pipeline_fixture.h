@@ -232,7 +232,7 @@ class PipelineFixture {
 
  private:
   void open() {
-    segment_ = *Segment::create(segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    segment_ = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
     auto caller = std::make_shared<Caller>();
     caller->uid = ::geteuid();
     caller->gid = ::getegid();

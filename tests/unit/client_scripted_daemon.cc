@@ -73,16 +73,21 @@ void ScriptedDaemon::send(const v1::ServerMessage& message) {
 }
 
 void ScriptedDaemon::make_segment(std::uint32_t slots, std::uint64_t slot_bytes) {
-  const std::uint64_t stride = (slot_bytes + shm::kPageBytes - 1) / shm::kPageBytes * shm::kPageBytes;
-  const std::uint64_t data = shm::kPageBytes * (1 + (64 + slots * 64) / shm::kPageBytes);
-  const std::uint64_t size = data + stride * slots;
+  const std::uint64_t size = shm::segment_bytes(slots, {slot_bytes}).count;
   segment_fd_.reset(::memfd_create("scripted", MFD_CLOEXEC));
   MILLRACE_CHECK(::ftruncate(segment_fd_.get(), static_cast<off_t>(size)) == 0);
   void* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, segment_fd_.get(), 0);
   MILLRACE_CHECK(at != MAP_FAILED);
   segment_ = {static_cast<std::byte*>(at), size};
-  const shm::SegmentHeader header{
-      shm::kSegmentMagic, options_.segment_version, slots, size, slot_bytes, stride, data, 42, 0};
+  const shm::SegmentHeader header{shm::kSegmentMagic,
+                                  options_.segment_version,
+                                  slots,
+                                  size,
+                                  slot_bytes,
+                                  shm::slot_stride({slot_bytes}).count,
+                                  shm::data_offset(slots).count,
+                                  42,
+                                  0};
   std::memcpy(at, &header, sizeof header);
 }
 
@@ -92,7 +97,7 @@ v1::ServerMessage ScriptedDaemon::seal(std::uint64_t batch, std::uint32_t slot, 
   std::memcpy(&header, segment_.data(), sizeof header);
   const std::uint64_t offset = header.data_offset + slot * header.slot_stride;
   const std::uint64_t bytes = samples * image_bytes;
-  const std::uint64_t records = (offset + bytes + 63) / 64 * 64;
+  const std::uint64_t records = offset + shm::records_offset({bytes}).count;
   for (std::uint32_t i = 0; i < samples; ++i) {
     std::memset(segment_.data() + offset + i * image_bytes, static_cast<int>(i), image_bytes);
     shm::SampleRecord record{};

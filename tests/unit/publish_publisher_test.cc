@@ -23,7 +23,7 @@ struct Slots {
 
   Counters counters;
   SegmentBudget budget{1_MiB};
-  SlotPool pool{*Segment::create(segment_bytes(2, kSlotBytes), budget), SessionId{1}, 2, kSlotBytes, counters};
+  SlotPool pool{*Segment::create(shm::segment_bytes(2, kSlotBytes), budget), SessionId{1}, 2, kSlotBytes, counters};
 
   CompletedBatch sealed_batch() {
     const SlotLease lease = *pool.lease();

@@ -2,6 +2,7 @@
 // proto/shm/README.md.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,7 +58,7 @@ struct Example {
 
   SegmentBudget budget{1_MiB};
   Counters counters;
-  std::shared_ptr<Segment> segment = *Segment::create(segment_bytes(2, 5'000_B), budget);
+  std::shared_ptr<Segment> segment = *Segment::create(shm::segment_bytes(2, 5'000_B), budget);
   SlotPool pool{segment, SessionId{9}, 2, 5'000_B, counters};
   SlotLease lease;
 };
@@ -90,6 +91,32 @@ TEST_CASE("a slot begins with the tensor's first pixel, and its records follow a
   REQUIRE(example.at(4208, 16) == "08 00 00 00 10 00 00 00 40 01 00 00 f0 00 00 00");  // crop 8, 16, 320 x 240
   REQUIRE(example.at(4240, 16) == "00 00 01 06 63 70 75 00 00 00 00 00 00 00 00 00");  // fine, flipped, EXIF 6, "cpu"
   REQUIRE(example.at(4256, 4) == "03 00 00 00");                                       // index 3
+}
+
+TEST_CASE("the sizes of a segment count headers and whole pages, and never wrap round", "[shm]") {
+  REQUIRE(shm::slot_offset(4, 100_B, 0) == 4096);
+  REQUIRE(shm::slot_offset(4, 100_B, 3) == 4096 + 3 * 4096);
+  REQUIRE(shm::segment_bytes(4, 100_B) == Bytes{4096 + 4 * 4096});
+  REQUIRE(shm::slot_offset(64, 4097_B, 1) == 8192 + 8192);  // 64 B + 64 x 64 B of headers are more than a page
+
+  REQUIRE(shm::segment_bytes(256, Bytes{std::numeric_limits<std::uint64_t>::max()}) ==
+          Bytes{std::numeric_limits<std::uint64_t>::max()});
+  REQUIRE(shm::segment_bytes(256, Bytes{std::uint64_t{1} << 60}) == Bytes{std::numeric_limits<std::uint64_t>::max()});
+  REQUIRE(shm::segment_bytes(2, Bytes{std::uint64_t{1} << 63}) == Bytes{std::numeric_limits<std::uint64_t>::max()});
+}
+
+TEST_CASE("records lie at the next multiple of 64 after the tensor, one a sample", "[shm]") {
+  REQUIRE(shm::records_offset(12_B) == 64_B);
+  REQUIRE(shm::records_offset(64_B) == 64_B);
+  REQUIRE(shm::records_offset(65_B) == 128_B);
+  REQUIRE(shm::slot_bytes(65_B, 3) == Bytes{128 + 3 * 128});
+  REQUIRE(shm::slot_bytes(0_B, 3) == Bytes{3 * 128});
+}
+
+TEST_CASE("room for images is room for a packed tensor of them, and for one without gaps", "[shm]") {
+  REQUIRE(shm::slot_bytes_of_images(65_B, 3) == shm::slot_bytes(Bytes{3 * 128}, 3));
+  REQUIRE(shm::slot_bytes_of_images(65_B, 3) > shm::slot_bytes(Bytes{3 * 65}, 3));
+  REQUIRE(shm::slot_bytes_of_images(64_B, 3) == shm::slot_bytes(Bytes{3 * 64}, 3));
 }
 
 }  // namespace

@@ -128,16 +128,5 @@ TEST_CASE("a segment larger than /dev/shm is refused before anything is taken, a
   REQUIRE(names_of_ours() == before);
 }
 
-TEST_CASE("the sizes of a segment count headers and whole pages, and never wrap round", "[slots]") {
-  REQUIRE(slot_offset(4, 100_B, 0) == 4096);
-  REQUIRE(slot_offset(4, 100_B, 3) == 4096 + 3 * 4096);
-  REQUIRE(segment_bytes(4, 100_B) == Bytes{4096 + 4 * 4096});
-  REQUIRE(slot_offset(64, 4097_B, 1) == 8192 + 8192);  // 64 B + 64 x 64 B of headers are more than a page
-
-  REQUIRE(segment_bytes(256, Bytes{std::numeric_limits<std::uint64_t>::max()}) ==
-          Bytes{std::numeric_limits<std::uint64_t>::max()});
-  REQUIRE(segment_bytes(256, Bytes{std::uint64_t{1} << 60}) == Bytes{std::numeric_limits<std::uint64_t>::max()});
-}
-
 }  // namespace
 }  // namespace millrace

@@ -12,7 +12,7 @@ namespace {
 
 struct Rig {
   explicit Rig(std::uint32_t slots = 2, Bytes slot_bytes = 10'000_B)
-      : segment(*Segment::create(segment_bytes(slots, slot_bytes), budget)),
+      : segment(*Segment::create(shm::segment_bytes(slots, slot_bytes), budget)),
         pool(std::make_unique<SlotPool>(segment, SessionId{7}, slots, slot_bytes, counters)) {}
 
   template <class T>
@@ -58,7 +58,7 @@ TEST_CASE("a lease is the slot's own page-aligned memory", "[slots]") {
   REQUIRE(lease);
   REQUIRE(lease->memory.size() == 5'000);
   REQUIRE(lease->memory.data() == rig.segment->data() + lease->offset);
-  REQUIRE(lease->offset == slot_offset(3, 5'000_B, raw(lease->slot)));
+  REQUIRE(lease->offset == shm::slot_offset(3, 5'000_B, raw(lease->slot)));
   REQUIRE(reinterpret_cast<std::uintptr_t>(lease->memory.data()) % 4096 == 0);
 }
 

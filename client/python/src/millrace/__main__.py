@@ -12,6 +12,7 @@ from pathlib import Path
 
 import millrace
 from millrace import _sheet
+from millrace._layout import slot_bytes_of_images
 from millrace._messages import path_text
 
 _PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
@@ -65,7 +66,8 @@ def _connected(socket: str | None, folder: Path) -> Iterator[millrace.Client]:
 def _pictures(client: millrace.Client, paths: list[Path], side: int) -> list[_sheet.Picture | None]:
     recipe = millrace.Recipe.thumbnail(side)
     pictures: list[_sheet.Picture | None] = [None] * len(paths)
-    with client.session(recipe, batch=_PART, slots=2, slot_bytes=_PART * (side * side * 3 + 192), name="contact sheet") as session:
+    room = slot_bytes_of_images(side * side * 3, _PART)
+    with client.session(recipe, batch=_PART, slots=2, slot_bytes=room, name="contact sheet") as session:
         parts = [range(first, min(first + _PART, len(paths))) for first in range(0, len(paths), _PART)]
         numbers = [session.submit([paths[n].resolve() for n in part], on_error="skip") for part in parts]
         for part, number in zip(parts, numbers, strict=True):

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from millrace._full_slots import FullSlots
+from millrace._layout import RECORD
 from millrace._lease import Held, LeaseEnd, Outgoing
 from millrace._messages import failure
-from millrace._segment import RECORD, Segment
+from millrace._segment import Segment
 from millrace.batch import Batch
 from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound
 from millrace.recipe import Recipe

@@ -1,4 +1,4 @@
-"""The session's shared memory. Its layout is drawn in proto/shm/segment_layout.h.
+"""The session's shared memory. Its layout: _layout.py.
 
 All of it is mapped once, shared and read-only: for the headers, and for page-locking. A session whose batches may be written to has a
 copy-on-write mapping of each slot besides, in which they are read (_copy_on_write.py).
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import struct
 import threading
 from typing import Any
 
@@ -18,45 +17,8 @@ import numpy as np
 from millrace import _fork
 from millrace._copy_on_write import SharedWindow, Window
 from millrace._handoff import HandoffConnection
+from millrace._layout import SEALED, SEGMENT_HEADER, SEGMENT_MAGIC, SEGMENT_VERSION, SLOT_HEADER
 from millrace.errors import FailedPrecondition, InternalError, ResourceExhausted
-
-_MAGIC = 0x31474553_4C4C494D  # "MILLSEG1"
-_VERSION = 1
-_HEADER = struct.Struct("<QIIQQQQQQ")
-_SLOT_HEADER = struct.Struct("<IIQ")
-_SLOT_HEADER_BYTES = 64
-_SEALED = 2
-
-RECORD = np.dtype(
-    [
-        ("id", "<u8"),
-        ("label", "<i8"),
-        ("pixels_offset", "<u8"),
-        ("pixels_bytes", "<u8"),
-        ("width", "<u4"),
-        ("height", "<u4"),
-        ("source_width", "<u4"),
-        ("source_height", "<u4"),
-        ("crop_left", "<i4"),
-        ("crop_top", "<i4"),
-        ("crop_width", "<i4"),
-        ("crop_height", "<i4"),
-        ("fetch_us", "<u4"),
-        ("queue_us", "<u4"),
-        ("decode_us", "<u4"),
-        ("transform_us", "<u4"),
-        ("status", "<u2"),
-        ("flags", "u1"),
-        ("orientation", "u1"),
-        ("backend", "S12"),
-        ("index", "<u4"),
-        ("reserved", "<u4", (7,)),
-    ]
-)
-"""``SampleRecord``: what happened to one image. Offsets count from the segment's start; times are microseconds."""
-
-FLIPPED, ZEROED, SUBSTITUTED = 1, 2, 4
-"""Bits of a record's ``flags``."""
 
 
 class Segment:
@@ -79,7 +41,7 @@ class Segment:
         self._lock = threading.Lock()
         fd, size = connection.receive_segment(deadline)
         try:
-            if os.fstat(fd).st_size != size or size < _HEADER.size:
+            if os.fstat(fd).st_size != size or size < SEGMENT_HEADER.size:
                 raise InternalError(f"the session's segment has {os.fstat(fd).st_size} bytes, the daemon speaks of {size}")
             flags = mmap.MAP_SHARED | (0 if writable else getattr(mmap, "MAP_POPULATE", 0))
             self._map = mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ)
@@ -98,14 +60,14 @@ class Segment:
         _fork.register(self)
 
     def _read_header(self, size: int) -> None:
-        header = _HEADER.unpack_from(self._map)
+        header = SEGMENT_HEADER.unpack_from(self._map)
         magic, version, self.slots, _, self.slot_bytes, self._stride, self._data_offset, self.session_id, _ = header
-        if magic != _MAGIC or version != _VERSION:
+        if magic != SEGMENT_MAGIC or version != SEGMENT_VERSION:
             raise FailedPrecondition(
-                f"the daemon's shared memory has layout version {version}, this package reads version {_VERSION}; "
+                f"the daemon's shared memory has layout version {version}, this package reads version {SEGMENT_VERSION}; "
                 "install the Python package and millraced of the same version"
             )
-        headers_end = _HEADER.size + self.slots * _SLOT_HEADER_BYTES
+        headers_end = SEGMENT_HEADER.size + self.slots * SLOT_HEADER.size
         if self.slots < 1 or headers_end > self._data_offset or self._data_offset + self.slots * self._stride > size:
             raise InternalError("the segment's header contradicts itself; please report it with the daemon's version")
 
@@ -158,8 +120,8 @@ class Segment:
         """Whether the slot is sealed and of that generation right now."""
         if slot >= self.slots:
             return False
-        state, _, found = _SLOT_HEADER.unpack_from(self._map, _HEADER.size + slot * _SLOT_HEADER_BYTES)
-        return bool(state == _SEALED and found == generation)
+        state, _, found = SLOT_HEADER.unpack_from(self._map, SEGMENT_HEADER.size + slot * SLOT_HEADER.size)
+        return bool(state == SEALED and found == generation)
 
     def request_ring(self, size: int, deadline: float) -> int:
         """As ``HandoffConnection.request_ring``. Thread-safe."""

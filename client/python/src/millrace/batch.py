@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._layout import FLIPPED, RECORD
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
-from millrace._segment import FLIPPED, RECORD
 from millrace.errors import InternalError, SampleError, SampleFailed
 from millrace.recipe import DTYPE_BYTES, DType, Recipe
 from millrace.tensor import Tensor

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
+from millrace._layout import slot_bytes_of_images
 from millrace.errors import InvalidRequest
 
 Layout = Literal["NCHW", "NHWC"]
@@ -29,9 +30,6 @@ Priority = Literal["low", "normal", "high"]
 ShardTail = Literal["pad", "drop", "uneven"]
 
 DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
-
-RECORD_BYTES = 128
-ALIGNMENT = 64
 
 
 class Size(NamedTuple):
@@ -255,7 +253,7 @@ class Recipe:
             return None
         elements = size.width * size.height * (1 if self.channels == "grey" else 3)
         pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
-        return (-(-pixels // ALIGNMENT) * ALIGNMENT + RECORD_BYTES) * samples + ALIGNMENT
+        return slot_bytes_of_images(pixels, samples)
 
 
 _CHOICES = {

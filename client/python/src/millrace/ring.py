@@ -17,7 +17,7 @@ from bisect import insort
 
 from millrace.errors import InvalidRequest, ResourceExhausted
 
-_ALIGNMENT = 64
+RING_ALIGNMENT = 64
 
 
 def whole_pages(size: int) -> int:
@@ -28,7 +28,7 @@ def whole_pages(size: int) -> int:
 
 
 def _granted(length: int) -> int:
-    return -(-length // _ALIGNMENT) * _ALIGNMENT
+    return -(-length // RING_ALIGNMENT) * RING_ALIGNMENT
 
 
 class _RoomEnd(weakref.ref["RingRoom"]):

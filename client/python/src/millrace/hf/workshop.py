@@ -9,12 +9,13 @@ from contextlib import nullcontext, suppress
 
 from millrace import _fork
 from millrace._handoff import left
+from millrace._layout import slot_bytes_of_images
 from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.errors import DeadlineExceeded, ResourceExhausted
 from millrace.hf.turns import Turns
-from millrace.recipe import ALIGNMENT, RECORD_BYTES, Priority, Recipe
-from millrace.ring import Ring, RingRoom
+from millrace.recipe import Priority, Recipe
+from millrace.ring import RING_ALIGNMENT, Ring, RingRoom
 from millrace.samples import Sample, Source
 from millrace.session import PATIENCE, Session
 
@@ -55,7 +56,7 @@ class Workshop:
             ResourceExhausted: it does not fit a slot of the given size, or the daemon's budget.
             DeadlineExceeded: it did not come in time.
         """
-        most = len(samples) * (most_bytes + RECORD_BYTES + ALIGNMENT) + ALIGNMENT
+        most = slot_bytes_of_images(most_bytes, len(samples))
         room, ring_bytes = min(most, _FIRST_GUESS), _ring_bytes_of(samples)
         alone = False
         while True:
@@ -194,4 +195,4 @@ def _ring_bytes_of(samples: Sequence[Sample | Source]) -> int:
     inline = sum(len(source) for source in map(_source_of, samples) if isinstance(source, (bytes, bytearray, memoryview)))
     if inline <= _INLINE_MOST:
         return 0
-    return sum(len(source) + ALIGNMENT for source in encoded.values())
+    return sum(len(source) + RING_ALIGNMENT for source in encoded.values())
