@@ -12,8 +12,6 @@
 namespace millrace {
 inline namespace client {
 
-v1::Recipe to_message(const Recipe& recipe);
-
 // `session_recipe`: for a request that brings none.
 v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const Recipe& session_recipe);
 v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, const EpochOptions& options,
@@ -25,7 +23,6 @@ Result<v1::OpenDataset> to_message(std::uint64_t dataset_id, const std::string& 
 // kInvalid, if `path` is a URL: those are not read.
 Result<void> check_no_url(std::string_view path);
 
-DType from_message(v1::DType dtype);
 std::vector<SkippedFiles> from_message(const google::protobuf::RepeatedPtrField<v1::SkippedFiles>& skipped);
 std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors);
 

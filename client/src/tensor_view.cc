@@ -1,9 +1,9 @@
 #include <cstring>
 #include <limits>
 
-#include "client/src/messages.h"
 #include "client/src/tensor_state.h"
 #include "millrace/tensor.h"
+#include "proto/rpc/recipe_message.h"
 #include "proto/shm/segment_layout.h"
 
 namespace millrace {
@@ -50,13 +50,18 @@ Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr
   state->generation = handle.generation();
   state->shape.assign(handle.shape().begin(), handle.shape().end());
   state->strides.assign(handle.strides().begin(), handle.strides().end());
-  state->dtype = from_message(handle.dtype());
   state->tensor = holding->range(handle.offset(), handle.bytes());
   state->records = holding->range(handle.records_offset(), std::uint64_t{handle.samples()} * sizeof(shm::SampleRecord));
   state->sealed_at = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(handle.sealed_at_ns()));
   if (!holding->holds(state->slot, state->generation))
     return Error{Code::kPrecondition,
                  "a stale handle: slot " + std::to_string(state->slot) + " does not hold this batch any more"};
+  const Result<DType> dtype = millrace::from_message("dtype", handle.dtype());
+  if (!dtype)
+    return Error{Code::kUnsupported,
+                 "the batch has elements of a type that this library does not know; install the library and millraced "
+                 "of the same version"};
+  state->dtype = *dtype;
   if (handle.segment() != 0 || state->tensor.size() != handle.bytes() ||
       state->records.size() != handle.samples() * sizeof(shm::SampleRecord) ||
       !fits(state->shape, state->strides, state->dtype, handle.bytes()))

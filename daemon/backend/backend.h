@@ -19,10 +19,11 @@
 
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
-#include "daemon/model/recipe.h"
 #include "daemon/model/stop_flag.h"
+#include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
+#include "proto/base/recipe.h"
 #include "proto/base/result.h"
 
 namespace millrace {

@@ -11,9 +11,10 @@
 
 #include "daemon/model/dataset.h"
 #include "daemon/model/geometry.h"
-#include "daemon/model/recipe.h"
+#include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
+#include "proto/base/recipe.h"
 
 namespace millrace {
 
@@ -39,6 +40,8 @@ struct SampleRequest {
   SampleSource source;
   SampleOverrides overrides;
 };
+
+enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError; see pipeline/bad_sample_guard.h
 
 struct BatchRequest {
   BatchId id{};

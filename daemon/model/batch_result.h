@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "daemon/model/epoch.h"
-#include "daemon/model/recipe.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
 #include "proto/base/ids.h"
+#include "proto/base/recipe.h"
 
 namespace millrace {
 

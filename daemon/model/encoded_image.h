@@ -7,8 +7,8 @@
 
 #include "daemon/model/encoded_pool.h"
 #include "daemon/model/file_identity.h"
-#include "daemon/model/recipe.h"
 #include "proto/base/bytes.h"
+#include "proto/base/recipe.h"
 
 namespace millrace {
 

@@ -5,15 +5,16 @@
 #include <memory>
 #include <string>
 
+#include "daemon/model/batch_request.h"
 #include "daemon/model/dataset.h"
-#include "daemon/model/recipe.h"
+#include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
+#include "proto/base/recipe.h"
 
 namespace millrace {
 
 enum class EpochStreamId : std::uint64_t {};
 
-enum class ShardTail : std::uint8_t { kPad, kDrop, kUneven };
 enum class Shuffle : std::uint8_t { kNo, kYes };
 enum class LastBatch : std::uint8_t { kKeep, kDrop };
 

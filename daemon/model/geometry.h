@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "daemon/model/recipe.h"
+#include "proto/base/recipe.h"
 
 namespace millrace {
 

@@ -13,7 +13,7 @@ namespace {
 Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limits) {
   MILLRACE_TRY_VOID(check_recipe(recipe, limits.sample.side));
   if (recipe.packing == Packing::kPacked) return std::optional<Size>{};
-  return fixed_output_size(recipe);
+  return fixed_size(recipe);
 }
 
 // Of a packed batch, whose sizes nobody knows yet, the records alone.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "daemon/model/recipe.h"
+#include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
 
 namespace millrace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/model/encoded_image.h"
-#include "daemon/model/recipe.h"
+#include "proto/base/recipe.h"
 #include "proto/base/result.h"
 
 namespace millrace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/plan/resized_size.h"
+#include "proto/base/resized_size.h"
 
 namespace millrace {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
-#include "daemon/model/recipe.h"
 #include "daemon/plan/random.h"
+#include "proto/base/recipe.h"
 #include "proto/base/result.h"
 
 namespace millrace {

@@ -5,8 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/plan/resized_size.h"
-
 namespace millrace {
 namespace {
 
@@ -114,27 +112,9 @@ struct CheckResize {
   }
 };
 
-struct FixedCrop {
-  std::optional<Size> operator()(WholeImage) const { return std::nullopt; }
-  std::optional<Size> operator()(const RandomResizedCrop&) const { return std::nullopt; }
-  std::optional<Size> operator()(const GridCell&) const { return std::nullopt; }
-  std::optional<Size> operator()(const CentreCrop& crop) const { return crop.size; }
-  std::optional<Size> operator()(const BoxCrop& crop) const {
-    return Size{static_cast<std::uint32_t>(crop.box.width), static_cast<std::uint32_t>(crop.box.height)};
-  }
-};
-
-// Before the centre crop. Nothing where the resize would refuse the crop, which each sample then says.
-std::optional<Size> fixed_resized_size(const Recipe& recipe) {
-  if (const auto* exact = std::get_if<ExactSize>(&recipe.resize)) return exact->size;
-  const std::optional<Size> crop = std::visit(FixedCrop{}, recipe.crop);
-  if (!crop || !check_resizable(recipe.resize, *crop)) return std::nullopt;
-  return resized_size(recipe.resize, *crop);
-}
-
 // What the sides of every output are known to be multiples of.
 std::optional<Size> known_multiples(const Recipe& recipe) {
-  if (const std::optional<Size> fixed = fixed_output_size(recipe)) return fixed;
+  if (const std::optional<Size> fixed = fixed_size(recipe)) return fixed;
   if (const auto* smart = std::get_if<SmartResize>(&recipe.resize)) return Size{smart->factor, smart->factor};
   if (const auto* grid = std::get_if<TileGrid>(&recipe.resize)) return grid->tile;
   return std::nullopt;
@@ -167,7 +147,7 @@ Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
                                       std::to_string(resized->height) + " pixels that crop and resize leave");
     }
   }
-  if (recipe.packing == Packing::kOneSize && !fixed_output_size(recipe)) {
+  if (recipe.packing == Packing::kOneSize && !fixed_size(recipe)) {
     return wrong(
         "packing",
         "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop or a crop of fixed size, "
@@ -201,13 +181,8 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
   return check_sizes(recipe, max_side);
 }
 
-std::optional<Size> fixed_output_size(const Recipe& recipe) {
-  if (recipe.centre_crop) return recipe.centre_crop;
-  return fixed_resized_size(recipe);
-}
-
 Bytes one_size_tensor_bytes(const Recipe& recipe, std::uint32_t samples) {
-  return image_bytes(recipe, *fixed_output_size(recipe)) * samples;
+  return image_bytes(recipe, *fixed_size(recipe)) * samples;
 }
 
 }  // namespace millrace

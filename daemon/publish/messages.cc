@@ -1,36 +1,12 @@
 #include "daemon/publish/messages.h"
 
 #include "proto/base/printable.h"
+#include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/position_token.h"
+#include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 namespace {
-
-v1::DType to_proto(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return v1::DTYPE_UINT8;
-    case DType::kFloat16:
-      return v1::DTYPE_FLOAT16;
-    case DType::kBfloat16:
-      return v1::DTYPE_BFLOAT16;
-    case DType::kFloat32:
-      return v1::DTYPE_FLOAT32;
-  }
-  return v1::DTYPE_UNSPECIFIED;
-}
-
-v1::ShardTail to_proto(ShardTail tail) {
-  switch (tail) {
-    case ShardTail::kPad:
-      return v1::SHARD_TAIL_PAD;
-    case ShardTail::kDrop:
-      return v1::SHARD_TAIL_DROP;
-    case ShardTail::kUneven:
-      return v1::SHARD_TAIL_UNEVEN;
-  }
-  return v1::SHARD_TAIL_UNSPECIFIED;
-}
 
 void write_handle(const SealedTensor& tensor, v1::TensorHandle& handle) {
   handle.set_slot(raw(tensor.slot));
@@ -39,7 +15,7 @@ void write_handle(const SealedTensor& tensor, v1::TensorHandle& handle) {
   handle.set_bytes(tensor.bytes.count);
   handle.mutable_shape()->Add(tensor.shape.begin(), tensor.shape.end());
   handle.mutable_strides()->Add(tensor.strides.begin(), tensor.strides.end());
-  handle.set_dtype(to_proto(tensor.dtype));
+  handle.set_dtype(to_message(tensor.dtype));
   handle.set_records_offset(tensor.records_offset);
   handle.set_samples(tensor.samples);
   handle.set_sealed_at_ns(tensor.sealed_at_ns);
@@ -144,7 +120,7 @@ std::string position_token(const EpochMark& mark) {
   position.set_batch_size(mark.order.batch_size);
   position.set_rank(mark.order.rank);
   position.set_world_size(mark.order.world_size);
-  position.set_shard_tail(static_cast<std::uint32_t>(to_proto(mark.order.tail)));
+  position.set_shard_tail(static_cast<std::uint32_t>(to_message(mark.order.tail)));
   position.set_next_batch(mark.next_batch);
   return encode_position(std::move(position));
 }

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/serve/field.h"
+#include "proto/rpc/field.h"
 
 namespace millrace {
 

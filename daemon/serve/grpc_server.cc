@@ -14,7 +14,6 @@
 #include "daemon/model/stopping.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
-#include "daemon/serve/known.h"
 #include "daemon/serve/parse_message.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/sleep_breaker.h"
@@ -22,6 +21,7 @@
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/printable.h"
+#include "proto/rpc/known.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/vocabulary.h"
 

@@ -3,15 +3,18 @@
 
 #include <algorithm>
 
-#include "daemon/serve/field.h"
-#include "daemon/serve/parse_recipe.h"
 #include "proto/base/printable.h"
+#include "proto/rpc/batch_choices_message.h"
+#include "proto/rpc/field.h"
+#include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 namespace {
 
 constexpr std::size_t kMaxBackendName = 32;
 constexpr std::size_t kShown = 128;  // of a path that is none
+// The largest side that any check of a sample lets through; keeps sums of sides within 32 bits.
+constexpr std::uint32_t kMaxSide = 1U << 24U;
 
 Result<RingSource> parse_ring(const v1::RingSpan& span) {
   if (has_unknown_fields(span)) return unknown_field(span);
@@ -50,6 +53,23 @@ Result<SampleSource> parse_source(v1::Sample& sample, const Limits& limits, cons
       break;
   }
   return field_error("source", "must be set: path, encoded, ring or dataset");
+}
+
+Result<Box> parse_box(const v1::Box& message) {
+  MILLRACE_TRY(const Box box, from_message(message));
+  constexpr auto kMost = static_cast<std::int32_t>(kMaxSide);
+  MILLRACE_TRY_VOID(check_range("left", box.left, 0, kMost));
+  MILLRACE_TRY_VOID(check_range("top", box.top, 0, kMost));
+  MILLRACE_TRY_VOID(check_range("width", box.width, 1, kMost));
+  MILLRACE_TRY_VOID(check_range("height", box.height, 1, kMost));
+  return box;
+}
+
+Result<Size> parse_size(const v1::Size& message) {
+  MILLRACE_TRY(const Size size, from_message(message));
+  MILLRACE_TRY_VOID(check_range("width", size.width, 1U, kMaxSide));
+  MILLRACE_TRY_VOID(check_range("height", size.height, 1U, kMaxSide));
+  return size;
 }
 
 // An id that the client did not choose is the dataset's, else the position; a label the dataset's, else -1.
@@ -120,11 +140,11 @@ Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, con
   MILLRACE_TRY_VOID(check_inline_bytes(request, limits));
 
   BatchRequest batch{.id = BatchId{request.batch_id()}, .seed = request.seed(), .epoch = request.epoch()};
-  MILLRACE_TRY_IN("recipe", Recipe recipe, parse_recipe(request.recipe()));
+  MILLRACE_TRY_IN("recipe", Recipe recipe, from_message(request.recipe()));
   batch.recipe = std::make_shared<const Recipe>(recipe);
-  MILLRACE_TRY(batch.on_error, parse_on_error(request.on_error()));
-  MILLRACE_TRY(batch.fidelity, parse_fidelity(request.fidelity()));
-  MILLRACE_TRY(batch.priority, parse_priority(request.priority()));
+  MILLRACE_TRY(batch.on_error, from_message("on_error", request.on_error()));
+  MILLRACE_TRY(batch.fidelity, from_message("fidelity", request.fidelity()));
+  MILLRACE_TRY(batch.priority, from_message("priority", request.priority()));
   MILLRACE_TRY_VOID(check_backend(request.backend()));
   batch.backend = request.backend();
   if (request.deadline_ms() > 0) batch.deadline = now + std::chrono::milliseconds(request.deadline_ms());

@@ -4,21 +4,17 @@
 #include <algorithm>
 
 #include "daemon/formats/format_table.h"
-#include "daemon/serve/field.h"
 #include "daemon/serve/parse_batch.h"
-#include "daemon/serve/parse_recipe.h"
+#include "proto/rpc/batch_choices_message.h"
+#include "proto/rpc/field.h"
 #include "proto/rpc/position_token.h"
+#include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 namespace {
 
 constexpr int kMaxExtensions = 64;
 constexpr std::size_t kMaxExtensionBytes = 16;
-
-Result<ShardTail> parse_shard_tail(int value) {
-  return parse_enum("shard_tail", value,
-                    std::array{ShardTail::kPad, ShardTail::kPad, ShardTail::kDrop, ShardTail::kUneven});
-}
 
 Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset& dataset, const Limits& limits) {
   MILLRACE_TRY_VOID(check_range("batch_size", request.batch_size(), 1U, limits.batch.samples));
@@ -35,7 +31,7 @@ Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset&
                        .batch_size = request.batch_size(),
                        .rank = request.rank(),
                        .world_size = world_size};
-  MILLRACE_TRY(order.tail, parse_shard_tail(request.shard_tail()));
+  MILLRACE_TRY(order.tail, from_message("shard_tail", request.shard_tail()));
   return order;
 }
 
@@ -58,7 +54,7 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
   if (has_unknown_fields(then)) return inside("position", unknown_field(then));
   if (then.fingerprint() != dataset.fingerprint()) return other_dataset();
   MILLRACE_TRY_IN("position", const ShardTail tail,
-                  parse_shard_tail(static_cast<int>(std::min(then.shard_tail(), 1'000U))));
+                  from_message("shard_tail", static_cast<v1::ShardTail>(std::min(then.shard_tail(), 1'000U))));
   struct Field {
     std::string_view name;
     std::uint64_t then, now;
@@ -71,7 +67,7 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
       {"batch_size", then.batch_size(), order.batch_size},
       {"rank", then.rank(), order.rank},
       {"world_size", then.world_size(), order.world_size},
-      {"shard_tail", static_cast<std::uint64_t>(tail) + 1, static_cast<std::uint64_t>(order.tail) + 1},
+      {"shard_tail", static_cast<std::uint64_t>(to_message(tail)), static_cast<std::uint64_t>(to_message(order.tail))},
   };
   for (const Field& field : fields) {
     if (field.then != field.now) return other_epoch(field.name, field.then, field.now);
@@ -82,7 +78,7 @@ Result<std::uint64_t> parse_position(std::string_view token, const EpochOrderSpe
 // Unless the client chooses: what keeps every batch that has a good sample, in its full size where the order is random
 // anyway. The guard then says when that is too much.
 Result<void> choose_on_error(const v1::StartEpoch& request, EpochRequest& epoch) {
-  MILLRACE_TRY(epoch.on_error, parse_on_error(request.on_error()));
+  MILLRACE_TRY(epoch.on_error, from_message("on_error", request.on_error()));
   if (request.on_error() != v1::ON_ERROR_UNSPECIFIED) return {};
   epoch.on_error = request.shuffle() ? OnError::kSubstitute : OnError::kSkip;
   epoch.guard = Guard::kOn;
@@ -127,12 +123,12 @@ Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limi
   if (request.stream_id() == 0) return field_error("stream_id", "must be at least 1, is 0");
   EpochRequest epoch{.id = EpochStreamId{request.stream_id()}, .batches = request.first_batches()};
   MILLRACE_TRY(epoch.dataset, datasets.find(DatasetId{request.dataset_id()}));
-  MILLRACE_TRY_IN("recipe", const Recipe recipe, parse_recipe(request.recipe()));
+  MILLRACE_TRY_IN("recipe", const Recipe recipe, from_message(request.recipe()));
   epoch.recipe = std::make_shared<const Recipe>(recipe);
   MILLRACE_TRY(epoch.order, parse_order(request, *epoch.dataset, limits));
   MILLRACE_TRY_VOID(choose_on_error(request, epoch));
-  MILLRACE_TRY(epoch.fidelity, parse_fidelity(request.fidelity()));
-  MILLRACE_TRY(epoch.priority, parse_priority(request.priority()));
+  MILLRACE_TRY(epoch.fidelity, from_message("fidelity", request.fidelity()));
+  MILLRACE_TRY(epoch.priority, from_message("priority", request.priority()));
   MILLRACE_TRY_VOID(check_backend(request.backend()));
   epoch.backend = request.backend();
   if (!request.position().empty()) {

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "daemon/serve/field.h"
 #include "daemon/serve/parse_batch.h"
 #include "daemon/serve/parse_dataset.h"
 #include "proto/base/printable.h"
+#include "proto/rpc/field.h"
 
 namespace millrace {
 namespace {

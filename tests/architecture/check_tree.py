@@ -65,6 +65,13 @@ DEVICE_HEADERS = {
     r"(xrt|xclbin|experimental/xrt)[\w/]*(\.h)?": ("daemon/device/", "daemon/backend/fpga/", "hls/", "tests/"),
 }
 
+# Types that are defined in this folder and nowhere else, however convenient a second one may be. Kernels and hls, which use nothing of ours, have their own.
+SHARED_TYPES = "proto/base/"
+# Who may name the messages that a recipe is made of (but SPOKEN_BY_MANY): what they mean is said in one place. Their schema: RECIPE_SCHEMA.
+MAY_READ_RECIPES = ("proto/rpc/", "tests/")
+RECIPE_SCHEMA = "proto/rpc/millrace/v1/recipe.proto"
+SPOKEN_BY_MANY = {"Box", "Size"}
+
 # What public headers of the client may include in angle brackets: the standard library.
 STANDARD_HEADERS = set("""
 algorithm any array atomic barrier bit bitset charconv chrono cmath compare complex concepts condition_variable coroutine cstdarg cstddef cstdint
@@ -78,6 +85,11 @@ tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarra
 LEFT_OVERS = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"]) + r")\b")
 VAGUE_NAMES = re.compile(r"^\s*(?:class|struct)\s+(?:\w+\s+)*?(\w*(?:Manager|Helper|Utils?|Handler))\b(?=[^;]*$)", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
+
+# At the beginning of a line: not within another type.
+TYPE_DEFINED = re.compile(r"^(?:enum class|struct|class)\s+(?:\[\[\w+\]\]\s+|[A-Z_]+\([^)]*\)\s+|MILLRACE_API\s+)*(\w+)\b[^;{]*\{", re.M)
+MESSAGE_DEFINED = re.compile(r"^(?:message|enum) (\w+) \{", re.M)
+MESSAGE_NAMED = re.compile(r"\bv1::(\w+)\b")
 
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
@@ -181,6 +193,29 @@ def public_header_violations(path, text):
             yield f'{path}: includes "{target}": a public header includes only millrace/ and proto/base/, which are installed with it'
 
 
+def second_definitions(tree):
+    """Types of SHARED_TYPES that another file defines, too."""
+    shared = {}
+    for path in sorted(tree):
+        if path.startswith(SHARED_TYPES) and path.endswith(".h"):
+            shared.update((name, path) for name in TYPE_DEFINED.findall(tree[path]))
+    for path in sorted(tree):
+        if not path.endswith(CODE) or path.startswith(SHARED_TYPES) or module_of(path) in APART:
+            continue
+        for name in TYPE_DEFINED.findall(tree[path]):
+            if name in shared:
+                yield f"{path}: defines {name}, which {shared[name]} defines for everyone"
+
+
+def recipe_violations(tree):
+    """Who reads a recipe's messages and has no business to."""
+    names = set(MESSAGE_DEFINED.findall(tree.get(RECIPE_SCHEMA, ""))) - SPOKEN_BY_MANY
+    for path in sorted(tree):
+        if path.endswith(CODE) and not path.startswith(MAY_READ_RECIPES):
+            for name in sorted(names & set(MESSAGE_NAMED.findall(tree[path]))):
+                yield f"{path}: names v1::{name}: recipes are read and written in proto/rpc/recipe_message alone"
+
+
 def is_source(path):
     return path.endswith(SOURCES)
 
@@ -219,6 +254,8 @@ def example_violations(path, text, tree):
 def violations(tree):
     """Every violation in `tree`, a mapping from path to text, as one line each."""
     found = [f"{top}: not one of the agreed entries at the top" for top in sorted({p.split("/")[0] for p in tree} - TOP_LEVEL)]
+    found += second_definitions(tree)
+    found += recipe_violations(tree)
     paths = set(tree)
     for path in sorted(tree):
         text = tree[path]

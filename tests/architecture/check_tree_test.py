@@ -148,6 +148,24 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check_tree.violations({**GOOD, **example, "README.md": "```cpp\nint main() {}\n```\n"}), [])
         self.assert_one("README.md", "```cpp\nint mian() {}\n```\n", "int mian() {}")
 
+    def test_a_type_that_library_and_daemon_share_is_defined_once(self):
+        shared = {"proto/base/recipe.h": ONCE + "enum class DType : int { kUint8 };\nstruct Recipe {\n  struct Part {};\n};\n"}
+        own = {"daemon/model/x.h": ONCE + "struct Part {\n};\nstruct Recipe;\n", "kernels/cpu/x.h": ONCE + "struct Recipe {\n};\n"}
+        self.assertEqual(check_tree.violations({**GOOD, **shared, **own}), [])
+        for text in ("struct Recipe {\n};\n", "enum class DType { kUint8 };\n", "class MILLRACE_API Recipe final : Base {\n};\n"):
+            found = check_tree.violations({**GOOD, **shared, "client/include/millrace/x.h": ONCE + text})
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("which proto/base/recipe.h defines for everyone", found[0])
+
+    def test_a_recipe_is_read_in_one_place(self):
+        schema = {check_tree.RECIPE_SCHEMA: "message Size {\n}\nmessage Crop {\n}\nenum Filter {\n}\n"}
+        reading = {"proto/rpc/recipe_message.cc": "v1::Crop x;\n", "daemon/serve/x.cc": "v1::Size x;\nv1::Submit y;\n"}
+        self.assertEqual(check_tree.violations({**GOOD, **schema, **reading}), [])
+        for text in ("v1::Crop x;\n", "v1::Filter x;\n"):
+            found = check_tree.violations({**GOOD, **schema, "daemon/serve/x.cc": text})
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("daemon/serve/x.cc: names v1::", found[0])
+
     def test_every_allowed_module_has_a_row(self):
         named = set().union(*check_tree.MAY_INCLUDE.values()) - {"*"}
         self.assertEqual(named - set(check_tree.MAY_INCLUDE), set())

@@ -8,7 +8,7 @@
 
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
-#include "daemon/model/recipe.h"
+#include "proto/base/recipe.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "daemon/plan/recipe_check.h"
 #include "daemon/serve/parse_message.h"
 
 using namespace millrace;
@@ -21,11 +22,20 @@ const DatasetTable& datasets() {
   return *kTable;
 }
 
+// Any recipe that a message can hold may be asked for its size, and judged; one that passes has a size or is packed.
+void check(const Recipe& recipe, const Limits& limits) {
+  const std::optional<Size> size = fixed_size(recipe);
+  if (!check_recipe(recipe, limits.sample.side)) return;
+  MILLRACE_CHECK(size || recipe.packing == Packing::kPacked);
+  MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
+}
+
 // What the rest of the daemon relies on.
 void check(const ClientRequest& request, const Limits& limits) {
   if (const auto* batch = std::get_if<BatchRequest>(&request)) {
     MILLRACE_CHECK(!batch->samples.empty() && batch->samples.size() <= limits.batch.samples);
     MILLRACE_CHECK(batch->recipe != nullptr);
+    check(*batch->recipe, limits);
     for (const SampleRequest& sample : batch->samples) {
       const auto* listed = std::get_if<DatasetSource>(&sample.source);
       MILLRACE_CHECK(listed == nullptr || raw(listed->sample) < listed->dataset->samples());
@@ -36,6 +46,7 @@ void check(const ClientRequest& request, const Limits& limits) {
   }
   if (const auto* epoch = std::get_if<EpochRequest>(&request)) {
     MILLRACE_CHECK(epoch->dataset != nullptr && epoch->recipe != nullptr);
+    check(*epoch->recipe, limits);
     MILLRACE_CHECK(epoch->order.batch_size > 0 && epoch->order.rank < epoch->order.world_size);
   }
 }

@@ -24,7 +24,7 @@
 #include "client/cli/skipped_files.h"
 #include "client/cli/to_pixels.h"
 
-using namespace millrace::client;
+using namespace millrace;
 using namespace millrace::cli;
 namespace fs = std::filesystem;
 

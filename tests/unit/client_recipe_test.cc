@@ -2,10 +2,9 @@
 
 #include "client/src/messages.h"
 #include "millrace/recipe.h"
+#include "proto/rpc/recipe_message.h"
 
-using namespace millrace::client;
-using millrace::Bytes;
-namespace v1 = millrace::v1;
+using namespace millrace;
 
 TEST_CASE("the training recipe is a random resized crop, flipped every other time", "[client]") {
   const v1::Recipe message = to_message(Recipe::train(224));
@@ -27,34 +26,6 @@ TEST_CASE("the evaluation recipe is shorter side, then centre crop, and does not
   REQUIRE(message.normalise().mean_size() == 3);
   REQUIRE(message.normalise().std(2) == 0.225F);
   REQUIRE(message.dtype() == v1::DTYPE_FLOAT16);
-}
-
-TEST_CASE("every way to crop and to resize has its message", "[client]") {
-  REQUIRE(to_message(Recipe{.crop = CentreCrop{{3, 4}}}).crop().centre().height() == 4);
-  REQUIRE(to_message(Recipe{.crop = BoxCrop{{1, 2, 3, 4}}}).crop().box().top() == 2);
-  REQUIRE(to_message(Recipe{.resize = LongerSide{77}, .filter = Filter::kLanczos}).resize().longer_side() == 77);
-  REQUIRE(to_message(Recipe{.resize = LongerSide{77}, .filter = Filter::kLanczos}).resize().filter() ==
-          v1::FILTER_LANCZOS);
-  REQUIRE(to_message(Recipe{.crop = GridCell{2, 3, 1, 2}}).crop().cell().row() == 2);
-  REQUIRE(to_message(Recipe{.resize = SmartResize{32, 5, 6}}).resize().smart().max_pixels() == 6);
-  REQUIRE(to_message(Recipe{.resize = TileGrid{{448, 336}, 2, 9}}).resize().tile_grid().tile().height() == 336);
-  REQUIRE(to_message(Recipe{.resize = TileGrid{{448, 336}, 2, 9}}).resize().tile_grid().max_tiles() == 9);
-  REQUIRE(to_message(Recipe{.resize = BoundedSides{3, 4}}).resize().bounded().longest() == 4);
-  REQUIRE(to_message(Recipe{.filter = Filter::kBicubic}).resize().filter() == v1::FILTER_BICUBIC);
-  REQUIRE_FALSE(to_message(Recipe{}).has_crop());
-  REQUIRE_FALSE(to_message(Recipe{}).has_resize());
-}
-
-TEST_CASE("patches and the rounding of the centre have their messages", "[client]") {
-  const v1::Recipe message =
-      to_message(Recipe{.patches = Patches{{14, 7}, 2, 3}, .centre_rounding = CentreRounding::kDown});
-
-  REQUIRE(message.patches().width() == 14);
-  REQUIRE(message.patches().height() == 7);
-  REQUIRE(message.patches().merge() == 2);
-  REQUIRE(message.patches().temporal() == 3);
-  REQUIRE(message.centre_rounding() == v1::CENTRE_ROUNDING_DOWN);
-  REQUIRE_FALSE(to_message(Recipe{}).has_patches());
 }
 
 TEST_CASE("a submitted sample keeps its source, id, label and box", "[client]") {
@@ -105,13 +76,7 @@ TEST_CASE("a slot has room for the batch's pixels and records", "[client]") {
   REQUIRE(room->count <= 64ULL * 3 * 224 * 224 * 4 + 64 * 192 + 64);
   REQUIRE(slot_bytes_for({.resize = ExactSize{{28, 28}}, .patches = Patches{{14, 14}, 2, 4}}, 1)->count >=
           3 * 28 * 28 * 4);
+  REQUIRE(slot_bytes_for({.crop = CentreCrop{{100, 50}}, .resize = ShorterSide{20}}, 1)->count >= 3 * 40 * 20);
   REQUIRE_FALSE(slot_bytes_for(Recipe::thumbnail(320), 64));
   REQUIRE_FALSE(slot_bytes_for(Recipe{.resize = ShorterSide{256}}, 64));
-}
-
-TEST_CASE("the size of the output is known where the recipe fixes it", "[client]") {
-  REQUIRE(fixed_size(Recipe::evaluate(256, 224)) == Size{224, 224});
-  REQUIRE(fixed_size(Recipe{.crop = CentreCrop{{5, 6}}}) == Size{5, 6});
-  REQUIRE(fixed_size(Recipe{.crop = BoxCrop{{0, 0, 7, 8}}}) == Size{7, 8});
-  REQUIRE(fixed_size(Recipe{}) == std::nullopt);
 }

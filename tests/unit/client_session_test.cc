@@ -182,6 +182,21 @@ TEST_CASE("a handle that does not lie in the segment is an error", "[client]") {
   REQUIRE(batch->tensor.empty());
 }
 
+TEST_CASE("elements of a type that the library does not know are an error", "[client]") {
+  ScriptedDaemon daemon;
+  Session session = open(daemon);
+  const auto ticket = submit_one(session, daemon);
+  auto message = daemon.seal(ticket.batch, 0, 5, 1, 10);
+  message.mutable_completed()->mutable_handle()->set_dtype(static_cast<v1::DType>(77));
+
+  daemon.send(message);
+  const auto batch = session.next(5s);
+
+  REQUIRE(batch);
+  REQUIRE(batch->failure->code == Code::kUnsupported);
+  REQUIRE(batch->tensor.empty());
+}
+
 TEST_CASE("a failed batch carries its reason and its bad samples", "[client]") {
   ScriptedDaemon daemon;
   Session session = open(daemon);

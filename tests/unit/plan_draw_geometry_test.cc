@@ -221,5 +221,24 @@ TEST_CASE("an image that would be resized beyond the limit is refused", "[plan]"
   refused({}, source_of(0, 10));
 }
 
+TEST_CASE("every image of a recipe that fixes the size comes out in that size", "[plan]") {
+  const Crop crops[] = {CentreCrop{{100, 50}}, BoxCrop{{3, 5, 61, 90}}};
+  const Resize resizes[] = {KeepSize{},         ShorterSide{20},        LongerSide{20},     ExactSize{{7, 9}},
+                            SmartResize{4, 16}, TileGrid{{8, 6}, 2, 4}, BoundedSides{8, 80}};
+  const Size images[] = {{100, 95}, {101, 2'000}, {640, 480}, {4'000, 95}};
+
+  for (const Crop& crop : crops) {
+    for (const Resize& resize : resizes) {
+      const Recipe recipe{.crop = crop, .resize = resize};
+      const std::optional<Size> fixed = fixed_size(recipe);
+      REQUIRE(fixed);
+      for (const Size image : images) {
+        INFO(crop.index() << " " << resize.index() << " " << image.width << "x" << image.height);
+        CHECK(drawn(recipe, source_of(image.width, image.height)).output() == *fixed);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace millrace

@@ -1,13 +1,18 @@
 #include <catch2/catch.hpp>
+#include <functional>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "daemon/plan/recipe_check.h"
+#include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 namespace {
 
 constexpr std::uint32_t kMaxSide = 65'535;
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
+const float kInfinity = std::numeric_limits<float>::infinity();
 
 Recipe packed(Recipe recipe) {
   recipe.packing = Packing::kPacked;
@@ -132,13 +137,134 @@ TEST_CASE("a resize that is always over the limit is refused", "[plan]") {
   REQUIRE(field_refused({.crop = BoxCrop{{0, 0, 1, 1'000}}, .resize = ShorterSide{100}}) == "recipe.resize");
 }
 
-TEST_CASE("the output size is known where the recipe alone decides it", "[plan]") {
-  REQUIRE(fixed_output_size({.resize = ExactSize{{32, 48}}}) == Size{32, 48});
-  REQUIRE(fixed_output_size({.resize = ShorterSide{256}, .centre_crop = Size{224, 200}}) == Size{224, 200});
-  REQUIRE(fixed_output_size({.crop = CentreCrop{{100, 50}}}) == Size{100, 50});
-  REQUIRE(fixed_output_size({.crop = BoxCrop{{5, 5, 100, 50}}, .resize = ShorterSide{20}}) == Size{40, 20});
-  REQUIRE_FALSE(fixed_output_size({}).has_value());
-  REQUIRE_FALSE(fixed_output_size({.resize = LongerSide{20}}).has_value());
+// What a message can say: a field spoilt, and what the refusal begins with.
+struct Nonsense {
+  std::string text;
+  std::function<void(v1::Recipe&)> spoil;
+};
+
+const std::vector<Nonsense>& nonsense() {
+  static const std::vector<Nonsense> kTable{
+      {"recipe.crop.centre.width: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_crop()->mutable_centre()->set_height(1); }},
+      {"recipe.crop.centre.height: must be between 1 and 65535 (limits.side), is 4294967295",
+       [](auto& r) {
+         r.mutable_crop()->mutable_centre()->set_width(1);
+         r.mutable_crop()->mutable_centre()->set_height(~0U);
+       }},
+      {"recipe.crop.random_resized.min_scale: must be more than 0 and at most 1, is nan",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(kNaN); }},
+      {"recipe.crop.random_resized.min_scale: must be more than 0",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(-1); }},
+      {"recipe.crop.random_resized.min_scale: 0.9 is over max_scale, 0.5",
+       [](auto& r) {
+         r.mutable_crop()->mutable_random_resized()->set_min_scale(0.9F);
+         r.mutable_crop()->mutable_random_resized()->set_max_scale(0.5F);
+       }},
+      {"recipe.crop.random_resized.max_scale: must be more than 0 and at most 1, is 1.5",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_scale(1.5F); }},
+      {"recipe.crop.random_resized.min_ratio: 9 is over max_ratio, 1.33333",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_ratio(9); }},
+      {"recipe.crop.random_resized.max_ratio: must be more than 0 and at most 1e+06, is inf",
+       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_ratio(kInfinity); }},
+      {"recipe.crop.box.width: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_crop()->mutable_box()->set_height(4); }},
+      {"recipe.resize.shorter_side: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_resize()->set_shorter_side(0); }},
+      {"recipe.resize.longer_side: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_resize()->set_longer_side(0); }},
+      {"recipe.resize.exact.height: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) {
+         r.mutable_resize()->mutable_exact()->set_width(1);
+         r.mutable_resize()->mutable_exact()->set_height(0);
+       }},
+      {"recipe.crop.cell.columns: must be between 1 and 65535, is 0",
+       [](auto& r) { r.mutable_crop()->mutable_cell(); }},
+      {"recipe.crop.cell.row: must be between 0 and 2, is 4294967295",
+       [](auto& r) {
+         r.mutable_crop()->mutable_cell()->set_columns(1);
+         r.mutable_crop()->mutable_cell()->set_rows(3);
+         r.mutable_crop()->mutable_cell()->set_row(~0U);
+       }},
+      {"recipe.resize.smart.factor: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_resize()->mutable_smart(); }},
+      {"recipe.resize.smart.factor: must be between 1 and 65535 (limits.side), is 4294967295",
+       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(~0U); }},
+      {"recipe.resize.smart.min_pixels: must be between 1 and 4294836225, is 0",
+       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(28); }},
+      {"recipe.resize.smart.max_pixels: must be between 1 and 4294836225, is 18446744073709551615",
+       [](auto& r) {
+         r.mutable_resize()->mutable_smart()->set_factor(28);
+         r.mutable_resize()->mutable_smart()->set_min_pixels(1);
+         r.mutable_resize()->mutable_smart()->set_max_pixels(~0ULL);
+       }},
+      {"recipe.resize.tile_grid.tile.width: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_resize()->mutable_tile_grid(); }},
+      {"recipe.resize.tile_grid.max_tiles: must be between 1 and 256, is 4294967295",
+       [](auto& r) {
+         auto& grid = *r.mutable_resize()->mutable_tile_grid();
+         grid.mutable_tile()->set_width(448);
+         grid.mutable_tile()->set_height(448);
+         grid.set_min_tiles(1);
+         grid.set_max_tiles(~0U);
+       }},
+      {"recipe.resize.bounded.shortest: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_resize()->mutable_bounded(); }},
+      {"recipe.resize.bounded.longest: must be between 378 and 65535, is 0",
+       [](auto& r) { r.mutable_resize()->mutable_bounded()->set_shortest(378); }},
+      {"recipe.centre_crop.width: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_centre_crop(); }},
+      {"recipe.flip_probability: must be between 0 and 1, is nan", [](auto& r) { r.set_flip_probability(kNaN); }},
+      {"recipe.flip_probability: must be between 0 and 1, is 1.5", [](auto& r) { r.set_flip_probability(1.5F); }},
+      {"recipe.flip_probability: must be between 0 and 1, is -0.5", [](auto& r) { r.set_flip_probability(-0.5F); }},
+      {"recipe.normalise.std[0]: must be finite and not 0, is 0",
+       [](auto& r) {
+         r.mutable_normalise()->add_mean(1);
+         r.mutable_normalise()->add_std(0);
+       }},
+      {"recipe.normalise.mean[0]: must be finite",
+       [](auto& r) {
+         r.mutable_normalise()->add_mean(kNaN);
+         r.mutable_normalise()->add_std(1);
+       }},
+      {"recipe.patches.width: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) { r.mutable_patches()->set_height(14); }},
+      {"recipe.patches.height: must be between 1 and 65535 (limits.side), is 4294967295",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(~0U);
+       }},
+      {"recipe.patches.merge: must be between 1 and 64, is 4294967295",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(14);
+         r.mutable_patches()->set_merge(~0U);
+       }},
+      {"recipe.patches.temporal: must be between 1 and 16, is 17",
+       [](auto& r) {
+         r.mutable_patches()->set_width(14);
+         r.mutable_patches()->set_height(14);
+         r.mutable_patches()->set_temporal(17);
+       }},
+  };
+  return kTable;
+}
+
+TEST_CASE("a message that makes no sense is a recipe that is refused with the name of its field", "[plan]") {
+  for (const Nonsense& row : nonsense()) {
+    v1::Recipe message;
+    message.set_packing(v1::PACKING_PACKED);
+    message.set_dtype(v1::DTYPE_FLOAT32);
+    row.spoil(message);
+    const Result<Recipe> recipe = from_message(message);
+    REQUIRE(recipe);
+
+    const Result<void> checked = check_recipe(*recipe, kMaxSide);
+
+    REQUIRE_FALSE(checked);
+    CHECK(checked.error().code == Code::kInvalid);
+    CHECK_THAT(checked.error().message, Catch::StartsWith(row.text));
+  }
 }
 
 TEST_CASE("a tensor's bytes count samples, pixels, channels and elements", "[plan]") {

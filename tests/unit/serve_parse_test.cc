@@ -1,11 +1,10 @@
 // What clients send, checked field by field: every error names its field as the proto spells it.
 #include <catch2/catch.hpp>
 #include <functional>
-#include <limits>
 #include <string>
 #include <vector>
 
-#include "daemon/serve/parse_recipe.h"
+#include "proto/rpc/recipe_message.h"
 #include "tests/unit/serve_parse_fixture.h"
 
 using namespace millrace;
@@ -18,9 +17,6 @@ struct BadField {
   Code code = Code::kInvalid;
 };
 
-const float kNan = std::numeric_limits<float>::quiet_NaN();
-const float kInfinity = std::numeric_limits<float>::infinity();
-
 // A recipe field spoilt; Submit and StartEpoch name it alike.
 struct BadRecipe {
   std::string text;
@@ -29,74 +25,8 @@ struct BadRecipe {
 
 const std::vector<BadRecipe>& bad_recipes() {
   static const std::vector<BadRecipe> kTable{
-      {"recipe.crop.centre.width: must be at least 1, is 0",
-       [](auto& r) { r.mutable_crop()->mutable_centre()->set_height(1); }},
-      {"recipe.crop.centre.height: must be at most",
-       [](auto& r) {
-         r.mutable_crop()->mutable_centre()->set_width(1);
-         r.mutable_crop()->mutable_centre()->set_height(~0U);
-       }},
-      {"recipe.crop.random_resized.min_scale: must be a finite number",
-       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(kNan); }},
-      {"recipe.crop.random_resized.min_scale: must be more than 0",
-       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_scale(-1); }},
-      {"recipe.crop.random_resized.min_scale: must not be over max_scale",
-       [](auto& r) {
-         r.mutable_crop()->mutable_random_resized()->set_min_scale(0.9F);
-         r.mutable_crop()->mutable_random_resized()->set_max_scale(0.5F);
-       }},
-      {"recipe.crop.random_resized.max_scale: must be at most 1",
-       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_scale(1.5F); }},
-      {"recipe.crop.random_resized.min_ratio: must not be over max_ratio",
-       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_min_ratio(9); }},
-      {"recipe.crop.random_resized.max_ratio: must be a finite number, is inf",
-       [](auto& r) { r.mutable_crop()->mutable_random_resized()->set_max_ratio(kInfinity); }},
-      {"recipe.crop.box.width: must be at least 1, is 0",
-       [](auto& r) { r.mutable_crop()->mutable_box()->set_height(4); }},
-      {"recipe.resize.shorter_side: must be at least 1", [](auto& r) { r.mutable_resize()->set_shorter_side(0); }},
-      {"recipe.resize.longer_side: must be at least 1", [](auto& r) { r.mutable_resize()->set_longer_side(0); }},
-      {"recipe.resize.exact.height: must be at least 1",
-       [](auto& r) {
-         r.mutable_resize()->mutable_exact()->set_width(1);
-         r.mutable_resize()->mutable_exact()->set_height(0);
-       }},
-      {"recipe.crop.cell.columns: must be at least 1, is 0", [](auto& r) { r.mutable_crop()->mutable_cell(); }},
-      {"recipe.crop.cell.row: must be at most 2, is 4294967295",
-       [](auto& r) {
-         r.mutable_crop()->mutable_cell()->set_columns(1);
-         r.mutable_crop()->mutable_cell()->set_rows(3);
-         r.mutable_crop()->mutable_cell()->set_row(~0U);
-       }},
-      {"recipe.resize.smart.factor: must be at least 1, is 0", [](auto& r) { r.mutable_resize()->mutable_smart(); }},
-      {"recipe.resize.smart.factor: must be at most",
-       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(~0U); }},
-      {"recipe.resize.smart.min_pixels: must be at least 1",
-       [](auto& r) { r.mutable_resize()->mutable_smart()->set_factor(28); }},
-      {"recipe.resize.smart.max_pixels: must be at most 281474976710656, is 18446744073709551615",
-       [](auto& r) {
-         r.mutable_resize()->mutable_smart()->set_factor(28);
-         r.mutable_resize()->mutable_smart()->set_min_pixels(1);
-         r.mutable_resize()->mutable_smart()->set_max_pixels(~0ULL);
-       }},
-      {"recipe.resize.tile_grid.tile.width: must be at least 1",
-       [](auto& r) { r.mutable_resize()->mutable_tile_grid(); }},
-      {"recipe.resize.tile_grid.max_tiles: must be at most 256, is 4294967295",
-       [](auto& r) {
-         auto& grid = *r.mutable_resize()->mutable_tile_grid();
-         grid.mutable_tile()->set_width(448);
-         grid.mutable_tile()->set_height(448);
-         grid.set_min_tiles(1);
-         grid.set_max_tiles(~0U);
-       }},
-      {"recipe.resize.bounded.shortest: must be at least 1", [](auto& r) { r.mutable_resize()->mutable_bounded(); }},
-      {"recipe.resize.bounded.longest: must be at least 378, is 0",
-       [](auto& r) { r.mutable_resize()->mutable_bounded()->set_shortest(378); }},
       {"recipe.resize.filter: 7 is not a value",
        [](auto& r) { r.mutable_resize()->set_filter(static_cast<v1::Filter>(7)); }},
-      {"recipe.centre_crop.width: must be at least 1", [](auto& r) { r.mutable_centre_crop(); }},
-      {"recipe.flip_probability: must be a finite number", [](auto& r) { r.set_flip_probability(kNan); }},
-      {"recipe.flip_probability: must be between 0 and 1, is 1.5", [](auto& r) { r.set_flip_probability(1.5F); }},
-      {"recipe.flip_probability: must be between 0 and 1, is -0.5", [](auto& r) { r.set_flip_probability(-0.5F); }},
       {"recipe.normalise.mean: must have 1 or 3 values, has 0", [](auto& r) { r.mutable_normalise(); }},
       {"recipe.normalise.mean: must have 1 or 3 values, has 2",
        [](auto& r) {
@@ -105,38 +35,10 @@ const std::vector<BadRecipe>& bad_recipes() {
        }},
       {"recipe.normalise.std: must have as many values as mean (1), has 0",
        [](auto& r) { r.mutable_normalise()->add_mean(1); }},
-      {"recipe.normalise.std[0]: must not be 0",
-       [](auto& r) {
-         r.mutable_normalise()->add_mean(1);
-         r.mutable_normalise()->add_std(0);
-       }},
-      {"recipe.normalise.mean[0]: must be a finite number",
-       [](auto& r) {
-         r.mutable_normalise()->add_mean(kNan);
-         r.mutable_normalise()->add_std(1);
-       }},
       {"recipe.range: -1 is not a value", [](auto& r) { r.set_range(static_cast<v1::ValueRange>(-1)); }},
       {"recipe.dtype: 5 is not a value", [](auto& r) { r.set_dtype(static_cast<v1::DType>(5)); }},
       {"recipe.layout: 3 is not a value", [](auto& r) { r.set_layout(static_cast<v1::Layout>(3)); }},
       {"recipe.channels: 4 is not a value", [](auto& r) { r.set_channels(static_cast<v1::Channels>(4)); }},
-      {"recipe.patches.width: must be at least 1, is 0", [](auto& r) { r.mutable_patches()->set_height(14); }},
-      {"recipe.patches.height: must be at most",
-       [](auto& r) {
-         r.mutable_patches()->set_width(14);
-         r.mutable_patches()->set_height(~0U);
-       }},
-      {"recipe.patches.merge: must be at most 64, is 4294967295",
-       [](auto& r) {
-         r.mutable_patches()->set_width(14);
-         r.mutable_patches()->set_height(14);
-         r.mutable_patches()->set_merge(~0U);
-       }},
-      {"recipe.patches.temporal: must be at most 16, is 17",
-       [](auto& r) {
-         r.mutable_patches()->set_width(14);
-         r.mutable_patches()->set_height(14);
-         r.mutable_patches()->set_temporal(17);
-       }},
       {"recipe.centre_rounding: 3 is not a value",
        [](auto& r) { r.set_centre_rounding(static_cast<v1::CentreRounding>(3)); }},
       {"recipe.packing: 3 is not a value", [](auto& r) { r.set_packing(static_cast<v1::Packing>(3)); }},
@@ -221,96 +123,16 @@ TEST_CASE("a submit becomes a batch request, with ids and labels where the proto
   CHECK(batch.priority == Priority::kHigh);
 }
 
-TEST_CASE("an empty recipe means what the proto's defaults say", "[serve]") {
-  const Result<Recipe> recipe = parse_recipe(v1::Recipe());
+TEST_CASE("a submit's and an epoch's recipe arrives", "[serve]") {
+  const Tables tables;
+  const Recipe recipe = Recipe::evaluate(256, 224).normalised(DType::kBfloat16);
+  v1::ClientMessage submit = good_submit();
+  v1::ClientMessage epoch = good_epoch();
+  *submit.mutable_submit()->mutable_recipe() = to_message(recipe);
+  *epoch.mutable_start_epoch()->mutable_recipe() = to_message(recipe);
 
-  REQUIRE(recipe);
-  CHECK(std::holds_alternative<WholeImage>(recipe->crop));
-  CHECK(std::holds_alternative<KeepSize>(recipe->resize));
-  CHECK(recipe->filter == Filter::kBilinear);
-  CHECK(recipe->dtype == DType::kUint8);
-  CHECK(recipe->layout == Layout::kNchw);
-  CHECK(recipe->channels == Channels::kRgb);
-  CHECK(recipe->range == ValueRange::kUnit);
-  CHECK(recipe->packing == Packing::kOneSize);
-  CHECK_FALSE(recipe->normalise);
-  CHECK_FALSE(recipe->patches);
-  CHECK(recipe->centre_rounding == CentreRounding::kHalfToEven);
-}
-
-TEST_CASE("sizes computed from the image, cells and patches arrive in every field", "[serve]") {
-  v1::Recipe recipe;
-  v1::GridCell& cell = *recipe.mutable_crop()->mutable_cell();
-  cell.set_columns(3);
-  cell.set_rows(4);
-  cell.set_column(2);
-  cell.set_row(1);
-  recipe.mutable_resize()->mutable_smart()->set_factor(28);
-  recipe.mutable_resize()->mutable_smart()->set_min_pixels(3136);
-  recipe.mutable_resize()->mutable_smart()->set_max_pixels(1'003'520);
-  recipe.mutable_patches()->set_width(14);
-  recipe.mutable_patches()->set_height(7);
-  recipe.set_centre_rounding(v1::CENTRE_ROUNDING_DOWN);
-  v1::Recipe tiles;
-  tiles.mutable_resize()->mutable_tile_grid()->mutable_tile()->set_width(448);
-  tiles.mutable_resize()->mutable_tile_grid()->mutable_tile()->set_height(336);
-  tiles.mutable_resize()->mutable_tile_grid()->set_min_tiles(2);
-  tiles.mutable_resize()->mutable_tile_grid()->set_max_tiles(12);
-  v1::Recipe bounded;
-  bounded.mutable_resize()->mutable_bounded()->set_shortest(378);
-  bounded.mutable_resize()->mutable_bounded()->set_longest(980);
-
-  const Result<Recipe> parsed = parse_recipe(recipe);
-
-  REQUIRE(parsed);
-  CHECK(std::get<GridCell>(parsed->crop).columns == 3);
-  CHECK(std::get<GridCell>(parsed->crop).row == 1);
-  CHECK(std::get<SmartResize>(parsed->resize).factor == 28);
-  CHECK(std::get<SmartResize>(parsed->resize).min_pixels == 3136);
-  CHECK(std::get<SmartResize>(parsed->resize).max_pixels == 1'003'520);
-  CHECK(parsed->patches->size == Size{14, 7});
-  CHECK(parsed->patches->merge == 1);
-  CHECK(parsed->patches->temporal == 1);
-  CHECK(parsed->centre_rounding == CentreRounding::kDown);
-  CHECK(std::get<TileGrid>(parse_recipe(tiles)->resize).tile == Size{448, 336});
-  CHECK(std::get<TileGrid>(parse_recipe(tiles)->resize).max_tiles == 12);
-  CHECK(std::get<BoundedSides>(parse_recipe(bounded)->resize).longest == 980);
-}
-
-TEST_CASE("a full recipe arrives in every field", "[serve]") {
-  v1::Recipe recipe;
-  recipe.set_ignore_orientation(true);
-  recipe.mutable_crop()->mutable_random_resized()->set_max_ratio(2);
-  recipe.mutable_resize()->set_shorter_side(256);
-  recipe.mutable_resize()->set_filter(v1::FILTER_LANCZOS);
-  recipe.mutable_centre_crop()->set_width(224);
-  recipe.mutable_centre_crop()->set_height(225);
-  recipe.set_flip_probability(0.5F);
-  recipe.mutable_normalise()->add_mean(0.5F);
-  recipe.mutable_normalise()->add_std(0.25F);
-  recipe.set_range(v1::VALUE_RANGE_RAW);
-  recipe.set_dtype(v1::DTYPE_BFLOAT16);
-  recipe.set_layout(v1::LAYOUT_NHWC);
-  recipe.set_channels(v1::CHANNELS_GREY);
-  recipe.set_packing(v1::PACKING_PACKED);
-
-  const Result<Recipe> parsed = parse_recipe(recipe);
-
-  REQUIRE(parsed);
-  CHECK(parsed->ignore_orientation);
-  CHECK(std::get<RandomResizedCrop>(parsed->crop).min_scale == 0.08F);
-  CHECK(std::get<RandomResizedCrop>(parsed->crop).max_ratio == 2);
-  CHECK(std::get<ShorterSide>(parsed->resize).pixels == 256);
-  CHECK(parsed->filter == Filter::kLanczos);
-  CHECK(parsed->centre_crop == Size{224, 225});
-  CHECK(parsed->flip_probability == 0.5F);
-  CHECK(parsed->normalise->mean == std::array{0.5F, 0.5F, 0.5F});
-  CHECK(parsed->normalise->std == std::array{0.25F, 0.25F, 0.25F});
-  CHECK(parsed->range == ValueRange::kRaw);
-  CHECK(parsed->dtype == DType::kBfloat16);
-  CHECK(parsed->layout == Layout::kNhwc);
-  CHECK(parsed->channels == Channels::kGrey);
-  CHECK(parsed->packing == Packing::kPacked);
+  CHECK(*std::get<BatchRequest>(tables.parse(submit)).recipe == recipe);
+  CHECK(*std::get<EpochRequest>(tables.parse(epoch)).recipe == recipe);
 }
 
 TEST_CASE("a path that is not UTF-8 survives the wire byte for byte", "[serve]") {

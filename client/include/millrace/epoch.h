@@ -83,9 +83,6 @@ class MILLRACE_API Dataset {
   std::vector<SkippedFiles> skipped_;
 };
 
-// What becomes of samples that do not divide by the world size.
-enum class ShardTail : std::uint8_t { kPad, kDrop, kUneven };
-
 struct EpochOptions {
   std::uint32_t batch = 0;         // samples; 0: SessionOptions::batch
   std::optional<Recipe> recipe{};  // instead of the session's

@@ -1,4 +1,4 @@
-#include "daemon/plan/resized_size.h"
+#include "proto/base/resized_size.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ std::uint32_t to_side(double pixels) {
 
 // nearbyint() rounds halves to even, as Python's round().
 Size smart_size(const SmartResize& smart, Size size) {
-  const double factor = smart.factor, width = size.width, height = size.height;
+  const double factor = std::max(1U, smart.factor), width = size.width, height = size.height;
   double w = std::nearbyint(width / factor) * factor;
   double h = std::nearbyint(height / factor) * factor;
   const auto most = static_cast<double>(smart.max_pixels), least = static_cast<double>(smart.min_pixels);
@@ -53,9 +53,10 @@ struct Grid {
 template <class Visit>
 void each_grid(const TileGrid& limits, Size size, Visit visit) {
   const double ratio = static_cast<double>(size.width) / size.height;
-  for (std::uint32_t columns = 1; columns <= limits.max_tiles; ++columns) {
+  const std::uint32_t most = std::min(limits.max_tiles, TileGrid::kMostTiles);
+  for (std::uint32_t columns = 1; columns <= most; ++columns) {
     const std::uint32_t fewest = std::max(1U, (limits.min_tiles + columns - 1) / columns);
-    for (std::uint32_t rows = fewest; columns * rows <= limits.max_tiles; ++rows)
+    for (std::uint32_t rows = fewest; columns * rows <= most; ++rows)
       visit(Grid{columns, rows, std::fabs(ratio - static_cast<double>(columns) / rows)});
   }
 }
@@ -73,8 +74,9 @@ Size tiled_size(const TileGrid& limits, Size size) {
                                                : !is_small(*best) && grid.rank() < best->rank());
     if (wins) best = grid;
   });
-  return {to_side(static_cast<double>(limits.tile.width) * best->columns),
-          to_side(static_cast<double>(limits.tile.height) * best->rows)};
+  const Grid grid = best.value_or(Grid{});
+  return {to_side(static_cast<double>(limits.tile.width) * grid.columns),
+          to_side(static_cast<double>(limits.tile.height) * grid.rows)};
 }
 
 Size bounded_size(const BoundedSides& sides, Size size) {

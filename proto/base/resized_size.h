@@ -5,7 +5,7 @@
 // a bit. Pure functions, thread-safe.
 #pragma once
 
-#include "daemon/model/recipe.h"
+#include "proto/base/recipe.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -14,7 +14,8 @@ namespace millrace {
 Result<void> check_resizable(const Resize& resize, Size size);
 
 // The size after `resize` of an image of `size`, each side at least 1. A side that does not fit into 32 bits comes out
-// as the largest number, which is over every limit. REQUIRES: both sides of `size` at least 1; check_resizable().
+// as the largest number, which is over every limit. Of a resize that daemon/plan/recipe_check refuses it is any size.
+// REQUIRES: both sides of `size` at least 1; check_resizable().
 Size resized_size(const Resize& resize, Size size);
 
 }  // namespace millrace

@@ -3,16 +3,14 @@
 // something is wrong. Pure functions, thread-safe.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "daemon/serve/known.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
+#include "proto/rpc/known.h"
 
 namespace millrace {
 
@@ -37,14 +35,6 @@ Result<void> check_range(std::string_view field, Number value, Number least, Num
   if (value > most)
     return field_error(field, "must be at most " + std::to_string(most) + ", is " + std::to_string(value));
   return {};
-}
-
-// `values[i]`: what the proto's value i means; values[0] is UNSPECIFIED's meaning.
-template <class Value, std::size_t n>
-Result<Value> parse_enum(std::string_view field, int value_untrusted, const std::array<Value, n>& values) {
-  if (value_untrusted < 0 || static_cast<std::size_t>(value_untrusted) >= n)
-    return unknown_value(field, value_untrusted, n - 1);
-  return values[static_cast<std::size_t>(value_untrusted)];
 }
 
 }  // namespace millrace

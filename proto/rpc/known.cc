@@ -1,4 +1,4 @@
-#include "daemon/serve/known.h"
+#include "proto/rpc/known.h"
 
 #include <string>
 

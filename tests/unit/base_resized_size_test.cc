@@ -1,7 +1,7 @@
 // The sizes that a resize makes, beside what the image processors of transformers 5.23 (its "PIL" ones) make of them.
 #include <catch2/catch.hpp>
 
-#include "daemon/plan/resized_size.h"
+#include "proto/base/resized_size.h"
 
 namespace millrace {
 namespace {
@@ -24,7 +24,7 @@ void check_rows(const Row<Kind> (&rows)[n]) {
   }
 }
 
-TEST_CASE("a smart resize makes the sides that Qwen2-VL's smart_resize() makes", "[plan]") {
+TEST_CASE("a smart resize makes the sides that Qwen2-VL's smart_resize() makes", "[base]") {
   const Row<SmartResize> rows[] = {
       {{28, 3136, 1003520}, {1, 1}, {56, 56}},
       {{28, 3136, 1003520}, {1, 200}, {28, 812}},
@@ -61,7 +61,7 @@ TEST_CASE("a smart resize makes the sides that Qwen2-VL's smart_resize() makes",
   check_rows(rows);
 }
 
-TEST_CASE("a smart resize refuses what is over 200 times as long as wide, as transformers does", "[plan]") {
+TEST_CASE("a smart resize refuses what is over 200 times as long as wide, as transformers does", "[base]") {
   const Resize smart = SmartResize{28, 3136, 1003520};
 
   REQUIRE(check_resizable(smart, {2, 400}).has_value());
@@ -70,7 +70,7 @@ TEST_CASE("a smart resize refuses what is over 200 times as long as wide, as tra
   REQUIRE(check_resizable(ExactSize{{8, 8}}, {401, 2}).has_value());
 }
 
-TEST_CASE("a smart resize never makes a side smaller than its factor, nor one that overflows", "[plan]") {
+TEST_CASE("a smart resize never makes a side smaller than its factor, nor one that overflows", "[base]") {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;
 
   REQUIRE(resized_size(SmartResize{100, 1, 1}, {5, 5}) == Size{100, 100});
@@ -78,7 +78,7 @@ TEST_CASE("a smart resize never makes a side smaller than its factor, nor one th
   REQUIRE(resized_size(SmartResize{1, kMost, kMost}, {1, 200}).height >= 1U << 24U);
 }
 
-TEST_CASE("a tile grid is the one that GOT-OCR2's and InternVL's tiling chooses", "[plan]") {
+TEST_CASE("a tile grid is the one that GOT-OCR2's and InternVL's tiling chooses", "[base]") {
   const Row<TileGrid> rows[] = {
       {{{448, 448}, 1, 12}, {1, 1}, {448, 448}},         {{{448, 448}, 1, 12}, {1, 200}, {448, 5376}},
       {{{448, 448}, 1, 12}, {224, 224}, {448, 448}},     {{{448, 448}, 1, 12}, {333, 500}, {896, 1344}},
@@ -101,7 +101,7 @@ TEST_CASE("a tile grid is the one that GOT-OCR2's and InternVL's tiling chooses"
   check_rows(rows);
 }
 
-TEST_CASE("bounded sides are those of Idefics2's resize", "[plan]") {
+TEST_CASE("bounded sides are those of Idefics2's resize", "[base]") {
   const Row<BoundedSides> rows[] = {
       {{378, 980}, {1, 1}, {378, 378}},
       {{378, 980}, {1, 200}, {378, 378}},

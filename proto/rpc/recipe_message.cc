@@ -1,0 +1,319 @@
+// Every message in this file is untrusted.
+#include "proto/rpc/recipe_message.h"
+
+#include <algorithm>
+#include <string>
+
+#include "proto/rpc/enum_meaning.h"
+#include "proto/rpc/field.h"
+
+namespace millrace {
+namespace {
+
+using millrace::from_message;
+using millrace::to_message;
+
+constexpr Meaning<v1::DType, DType> kDTypes[] = {{v1::DTYPE_UNSPECIFIED, DType::kUint8},
+                                                 {v1::DTYPE_UINT8, DType::kUint8},
+                                                 {v1::DTYPE_FLOAT16, DType::kFloat16},
+                                                 {v1::DTYPE_BFLOAT16, DType::kBfloat16},
+                                                 {v1::DTYPE_FLOAT32, DType::kFloat32}};
+constexpr Meaning<v1::Layout, Layout> kLayouts[] = {
+    {v1::LAYOUT_UNSPECIFIED, Layout::kNchw}, {v1::LAYOUT_NCHW, Layout::kNchw}, {v1::LAYOUT_NHWC, Layout::kNhwc}};
+constexpr Meaning<v1::Channels, Channels> kChannels[] = {{v1::CHANNELS_UNSPECIFIED, Channels::kRgb},
+                                                         {v1::CHANNELS_RGB, Channels::kRgb},
+                                                         {v1::CHANNELS_BGR, Channels::kBgr},
+                                                         {v1::CHANNELS_GREY, Channels::kGrey}};
+constexpr Meaning<v1::Filter, Filter> kFilters[] = {{v1::FILTER_UNSPECIFIED, Filter::kBilinear},
+                                                    {v1::FILTER_NEAREST, Filter::kNearest},
+                                                    {v1::FILTER_BOX, Filter::kBox},
+                                                    {v1::FILTER_BILINEAR, Filter::kBilinear},
+                                                    {v1::FILTER_HAMMING, Filter::kHamming},
+                                                    {v1::FILTER_BICUBIC, Filter::kBicubic},
+                                                    {v1::FILTER_LANCZOS, Filter::kLanczos}};
+constexpr Meaning<v1::ValueRange, ValueRange> kRanges[] = {{v1::VALUE_RANGE_UNSPECIFIED, ValueRange::kUnit},
+                                                           {v1::VALUE_RANGE_UNIT, ValueRange::kUnit},
+                                                           {v1::VALUE_RANGE_RAW, ValueRange::kRaw}};
+constexpr Meaning<v1::Packing, Packing> kPackings[] = {{v1::PACKING_UNSPECIFIED, Packing::kOneSize},
+                                                       {v1::PACKING_ONE_SIZE, Packing::kOneSize},
+                                                       {v1::PACKING_PACKED, Packing::kPacked}};
+constexpr Meaning<v1::CentreRounding, CentreRounding> kRoundings[] = {
+    {v1::CENTRE_ROUNDING_UNSPECIFIED, CentreRounding::kHalfToEven},
+    {v1::CENTRE_ROUNDING_HALF_TO_EVEN, CentreRounding::kHalfToEven},
+    {v1::CENTRE_ROUNDING_DOWN, CentreRounding::kDown}};
+v1::RandomResizedCrop to_message(const RandomResizedCrop& crop) {
+  v1::RandomResizedCrop out;
+  out.set_min_scale(crop.min_scale);
+  out.set_max_scale(crop.max_scale);
+  out.set_min_ratio(crop.min_ratio);
+  out.set_max_ratio(crop.max_ratio);
+  return out;
+}
+
+// 0 means torchvision's default.
+Result<RandomResizedCrop> from_message(const v1::RandomResizedCrop& crop) {
+  if (has_unknown_fields(crop)) return unknown_field(crop);
+  const auto value_or = [](float value, float otherwise) { return value == 0 ? otherwise : value; };
+  const RandomResizedCrop defaults;
+  return RandomResizedCrop{.min_scale = value_or(crop.min_scale(), defaults.min_scale),
+                           .max_scale = value_or(crop.max_scale(), defaults.max_scale),
+                           .min_ratio = value_or(crop.min_ratio(), defaults.min_ratio),
+                           .max_ratio = value_or(crop.max_ratio(), defaults.max_ratio)};
+}
+
+v1::GridCell to_message(const GridCell& cell) {
+  v1::GridCell out;
+  out.set_columns(cell.columns);
+  out.set_rows(cell.rows);
+  out.set_column(cell.column);
+  out.set_row(cell.row);
+  return out;
+}
+
+Result<GridCell> from_message(const v1::GridCell& cell) {
+  if (has_unknown_fields(cell)) return unknown_field(cell);
+  return GridCell{.columns = cell.columns(), .rows = cell.rows(), .column = cell.column(), .row = cell.row()};
+}
+
+struct FillCrop {
+  v1::Crop& out;
+  void operator()(WholeImage) const {}
+  void operator()(const CentreCrop& crop) const { *out.mutable_centre() = to_message(crop.size); }
+  void operator()(const RandomResizedCrop& crop) const { *out.mutable_random_resized() = to_message(crop); }
+  void operator()(const BoxCrop& crop) const { *out.mutable_box() = to_message(crop.box); }
+  void operator()(const GridCell& cell) const { *out.mutable_cell() = to_message(cell); }
+};
+
+Result<Crop> from_message(const v1::Crop& crop) {
+  if (has_unknown_fields(crop)) return unknown_field(crop);
+  switch (crop.kind_case()) {
+    case v1::Crop::kCentre: {
+      MILLRACE_TRY_IN("centre", const Size size, from_message(crop.centre()));
+      return Crop{CentreCrop{size}};
+    }
+    case v1::Crop::kRandomResized: {
+      MILLRACE_TRY_IN("random_resized", const RandomResizedCrop random, from_message(crop.random_resized()));
+      return Crop{random};
+    }
+    case v1::Crop::kBox: {
+      MILLRACE_TRY_IN("box", const Box box, from_message(crop.box()));
+      return Crop{BoxCrop{box}};
+    }
+    case v1::Crop::kCell: {
+      MILLRACE_TRY_IN("cell", const GridCell cell, from_message(crop.cell()));
+      return Crop{cell};
+    }
+    case v1::Crop::KIND_NOT_SET:
+      break;
+  }
+  return Crop{WholeImage{}};
+}
+
+v1::SmartResize to_message(const SmartResize& smart) {
+  v1::SmartResize out;
+  out.set_factor(smart.factor);
+  out.set_min_pixels(smart.min_pixels);
+  out.set_max_pixels(smart.max_pixels);
+  return out;
+}
+
+Result<SmartResize> from_message(const v1::SmartResize& smart) {
+  if (has_unknown_fields(smart)) return unknown_field(smart);
+  return SmartResize{.factor = smart.factor(), .min_pixels = smart.min_pixels(), .max_pixels = smart.max_pixels()};
+}
+
+v1::TileGrid to_message(const TileGrid& grid) {
+  v1::TileGrid out;
+  *out.mutable_tile() = to_message(grid.tile);
+  out.set_min_tiles(grid.min_tiles);
+  out.set_max_tiles(grid.max_tiles);
+  return out;
+}
+
+Result<TileGrid> from_message(const v1::TileGrid& grid) {
+  if (has_unknown_fields(grid)) return unknown_field(grid);
+  MILLRACE_TRY_IN("tile", const Size tile, from_message(grid.tile()));
+  return TileGrid{.tile = tile, .min_tiles = grid.min_tiles(), .max_tiles = grid.max_tiles()};
+}
+
+v1::BoundedSides to_message(const BoundedSides& sides) {
+  v1::BoundedSides out;
+  out.set_shortest(sides.shortest);
+  out.set_longest(sides.longest);
+  return out;
+}
+
+Result<BoundedSides> from_message(const v1::BoundedSides& sides) {
+  if (has_unknown_fields(sides)) return unknown_field(sides);
+  return BoundedSides{.shortest = sides.shortest(), .longest = sides.longest()};
+}
+
+struct FillResize {
+  v1::Resize& out;
+  void operator()(KeepSize) const {}
+  void operator()(const ShorterSide& side) const { out.set_shorter_side(side.pixels); }
+  void operator()(const LongerSide& side) const { out.set_longer_side(side.pixels); }
+  void operator()(const ExactSize& exact) const { *out.mutable_exact() = to_message(exact.size); }
+  void operator()(const SmartResize& smart) const { *out.mutable_smart() = to_message(smart); }
+  void operator()(const TileGrid& grid) const { *out.mutable_tile_grid() = to_message(grid); }
+  void operator()(const BoundedSides& sides) const { *out.mutable_bounded() = to_message(sides); }
+};
+
+Result<Resize> from_message(const v1::Resize& resize) {
+  if (has_unknown_fields(resize)) return unknown_field(resize);
+  switch (resize.kind_case()) {
+    case v1::Resize::kShorterSide:
+      return Resize{ShorterSide{resize.shorter_side()}};
+    case v1::Resize::kLongerSide:
+      return Resize{LongerSide{resize.longer_side()}};
+    case v1::Resize::kExact: {
+      MILLRACE_TRY_IN("exact", const Size size, from_message(resize.exact()));
+      return Resize{ExactSize{size}};
+    }
+    case v1::Resize::kSmart: {
+      MILLRACE_TRY_IN("smart", const SmartResize smart, from_message(resize.smart()));
+      return Resize{smart};
+    }
+    case v1::Resize::kTileGrid: {
+      MILLRACE_TRY_IN("tile_grid", const TileGrid grid, from_message(resize.tile_grid()));
+      return Resize{grid};
+    }
+    case v1::Resize::kBounded: {
+      MILLRACE_TRY_IN("bounded", const BoundedSides sides, from_message(resize.bounded()));
+      return Resize{sides};
+    }
+    case v1::Resize::KIND_NOT_SET:
+      break;
+  }
+  return Resize{KeepSize{}};
+}
+
+v1::Normalise to_message(const Normalise& normalise) {
+  v1::Normalise out;
+  out.mutable_mean()->Add(normalise.mean.begin(), normalise.mean.end());
+  out.mutable_std()->Add(normalise.std.begin(), normalise.std.end());
+  return out;
+}
+
+// One value stands for every channel.
+Result<Normalise> from_message(const v1::Normalise& normalise) {
+  if (has_unknown_fields(normalise)) return unknown_field(normalise);
+  const int n = normalise.mean_size();
+  if (n != 1 && n != 3) return field_error("mean", "must have 1 or 3 values, has " + std::to_string(n));
+  if (normalise.std_size() != n)
+    return field_error("std", "must have as many values as mean (" + std::to_string(n) + "), has " +
+                                  std::to_string(normalise.std_size()));
+  Normalise parsed;
+  for (int channel = 0; channel < 3; ++channel) {
+    const int i = n == 1 ? 0 : channel;
+    parsed.mean[static_cast<std::size_t>(channel)] = normalise.mean(i);
+    parsed.std[static_cast<std::size_t>(channel)] = normalise.std(i);
+  }
+  return parsed;
+}
+
+v1::Patches to_message(const Patches& patches) {
+  v1::Patches out;
+  out.set_width(patches.size.width);
+  out.set_height(patches.size.height);
+  out.set_merge(patches.merge);
+  out.set_temporal(patches.temporal);
+  return out;
+}
+
+// 0 means 1 for merge and temporal.
+Result<Patches> from_message(const v1::Patches& patches) {
+  if (has_unknown_fields(patches)) return unknown_field(patches);
+  return Patches{.size = {patches.width(), patches.height()},
+                 .merge = std::max(1U, patches.merge()),
+                 .temporal = std::max(1U, patches.temporal())};
+}
+
+// Of from_message(): the fields that each stand for themselves.
+Result<void> read_choices(const v1::Recipe& recipe, Recipe& parsed) {
+  MILLRACE_TRY(parsed.range, meaning_of("range", kRanges, recipe.range()));
+  MILLRACE_TRY(parsed.dtype, from_message("dtype", recipe.dtype()));
+  MILLRACE_TRY(parsed.layout, meaning_of("layout", kLayouts, recipe.layout()));
+  MILLRACE_TRY(parsed.channels, meaning_of("channels", kChannels, recipe.channels()));
+  MILLRACE_TRY(parsed.packing, meaning_of("packing", kPackings, recipe.packing()));
+  MILLRACE_TRY(parsed.centre_rounding, meaning_of("centre_rounding", kRoundings, recipe.centre_rounding()));
+  return {};
+}
+
+}  // namespace
+
+v1::Recipe to_message(const Recipe& recipe) {
+  v1::Recipe out;
+  out.set_ignore_orientation(recipe.ignore_orientation);
+  if (!std::holds_alternative<WholeImage>(recipe.crop)) std::visit(FillCrop{*out.mutable_crop()}, recipe.crop);
+  // A sample that brings its own size is made with the filter, too.
+  if (!std::holds_alternative<KeepSize>(recipe.resize) || recipe.filter != Filter::kBilinear) {
+    std::visit(FillResize{*out.mutable_resize()}, recipe.resize);
+    out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
+  }
+  if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
+  out.set_flip_probability(recipe.flip_probability);
+  if (recipe.normalise) *out.mutable_normalise() = to_message(*recipe.normalise);
+  out.set_range(message_of(kRanges, recipe.range));
+  out.set_dtype(to_message(recipe.dtype));
+  out.set_layout(message_of(kLayouts, recipe.layout));
+  out.set_channels(message_of(kChannels, recipe.channels));
+  out.set_packing(message_of(kPackings, recipe.packing));
+  if (recipe.patches) *out.mutable_patches() = to_message(*recipe.patches);
+  out.set_centre_rounding(message_of(kRoundings, recipe.centre_rounding));
+  return out;
+}
+
+Result<Recipe> from_message(const v1::Recipe& recipe) {
+  if (has_unknown_fields(recipe)) return unknown_field(recipe);
+  Recipe parsed{.ignore_orientation = recipe.ignore_orientation(), .flip_probability = recipe.flip_probability()};
+  MILLRACE_TRY_IN("crop", parsed.crop, from_message(recipe.crop()));
+  MILLRACE_TRY_IN("resize", parsed.resize, from_message(recipe.resize()));
+  MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, recipe.resize().filter()));
+  if (recipe.has_centre_crop()) {
+    MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(recipe.centre_crop()));
+  }
+  if (recipe.has_normalise()) {
+    MILLRACE_TRY_IN("normalise", parsed.normalise, from_message(recipe.normalise()));
+  }
+  MILLRACE_TRY_VOID(read_choices(recipe, parsed));
+  if (recipe.has_patches()) {
+    MILLRACE_TRY_IN("patches", parsed.patches, from_message(recipe.patches()));
+  }
+  return parsed;
+}
+
+v1::Size to_message(Size size) {
+  v1::Size out;
+  out.set_width(size.width);
+  out.set_height(size.height);
+  return out;
+}
+
+Result<Size> from_message(const v1::Size& size) {
+  if (has_unknown_fields(size)) return unknown_field(size);
+  return Size{.width = size.width(), .height = size.height()};
+}
+
+v1::Box to_message(const Box& box) {
+  v1::Box out;
+  out.set_left(box.left);
+  out.set_top(box.top);
+  out.set_width(box.width);
+  out.set_height(box.height);
+  return out;
+}
+
+Result<Box> from_message(const v1::Box& box) {
+  if (has_unknown_fields(box)) return unknown_field(box);
+  return Box{.left = box.left(), .top = box.top(), .width = box.width(), .height = box.height()};
+}
+
+v1::DType to_message(DType dtype) {
+  return message_of(kDTypes, dtype);
+}
+Result<DType> from_message(std::string_view field, v1::DType dtype) {
+  return meaning_of(field, kDTypes, dtype);
+}
+
+}  // namespace millrace
