@@ -318,6 +318,22 @@ def test_slot_bytes_agree_with_what_the_daemon_needs(client: millrace.Client) ->
         client.session(millrace.Recipe.thumbnail(64))
 
 
+@pytest.mark.parametrize(
+    "crop",
+    [millrace.CentreCrop(millrace.Size(10, 7)), millrace.BoxCrop(millrace.Box(1, 0, 5, 7)), millrace.CentreCrop(millrace.Size(6, 6))],
+)
+@pytest.mark.parametrize("resize", [None, millrace.ShorterSide(9), millrace.LongerSide(9), millrace.LongerSide(1)])
+def test_a_crop_of_fixed_size_has_a_fixed_size_after_a_resize(
+    client: millrace.Client, crop: millrace.Crop, resize: millrace.Resize | None
+) -> None:
+    recipe = millrace.Recipe(crop=crop, resize=resize)
+    size = recipe.fixed_size
+    assert size is not None
+    with client.session(recipe, batch=2, slots=1) as session:
+        batch = session.get(session.submit([png(0), png(1)]))
+        assert batch.images.shape == (2, 3, size.height, size.width)
+
+
 def test_a_whole_folder_batch_by_batch(session: millrace.Session, folder: Path) -> None:
     seen = []
     for first in range(0, COUNT, 15):

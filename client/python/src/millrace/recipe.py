@@ -235,16 +235,18 @@ class Recipe:
 
     @property
     def fixed_size(self) -> Size | None:
-        """The one size of every image that the recipe makes; None where it depends on the image."""
+        """The one size of every image that the recipe makes; None where it depends on the image.
+
+        Crops of fixed size before a SmartResize, TileGrid or BoundedSides give one size, too, but only the daemon computes it: None.
+        """
         if self.centre_crop is not None:
             return self.centre_crop
         if isinstance(self.resize, ExactSize):
             return self.resize.size
-        if self.resize is None and isinstance(self.crop, CentreCrop):
-            return self.crop.size
-        if self.resize is None and isinstance(self.crop, BoxCrop):
-            return Size(self.crop.box.width, self.crop.box.height)
-        return None
+        crop = _size_of_crop(self.crop)
+        if crop is None or self.resize is None:
+            return crop
+        return _resized_side(self.resize, crop) if isinstance(self.resize, ShorterSide | LongerSide) else None
 
     def slot_bytes(self, samples: int) -> int | None:
         """Bytes of a slot that holds ``samples`` images and their records; None where it depends on the images."""
@@ -254,6 +256,25 @@ class Recipe:
         elements = size.width * size.height * (1 if self.channels == "grey" else 3)
         pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
         return slot_bytes_of_images(pixels, samples)
+
+
+def _size_of_crop(crop: Crop | None) -> Size | None:
+    """Where every image's is the same and has pixels."""
+    if isinstance(crop, CentreCrop):
+        size = crop.size
+    elif isinstance(crop, BoxCrop):
+        size = Size(crop.box.width, crop.box.height)
+    else:
+        return None
+    return size if min(size) >= 1 else None
+
+
+def _resized_side(resize: ShorterSide | LongerSide, crop: Size) -> Size:
+    """As the daemon: the other side truncated, at least 1."""
+    is_width = (crop.width <= crop.height) == isinstance(resize, ShorterSide)
+    if is_width:
+        return Size(resize.pixels, max(1, resize.pixels * crop.height // crop.width))
+    return Size(max(1, resize.pixels * crop.width // crop.height), resize.pixels)
 
 
 _CHOICES = {
