@@ -89,7 +89,12 @@ struct CheckResize {
 
   Result<void> operator()(KeepSize) const { return {}; }
   Result<void> operator()(const ShorterSide& side) const {
-    return check_side("resize.shorter_side", side.pixels, max_side);
+    MILLRACE_TRY_VOID(check_side("resize.shorter_side", side.pixels, max_side));
+    if (!side.longest) return {};
+    MILLRACE_TRY_VOID(check_side("resize.longest", *side.longest, max_side));
+    if (*side.longest > side.pixels) return {};
+    return wrong("resize.longest", "must be more than resize.shorter_side (" + std::to_string(side.pixels) + "), is " +
+                                       std::to_string(*side.longest) + "; resize.longer_side alone bounds both sides");
   }
   Result<void> operator()(const LongerSide& side) const {
     return check_side("resize.longer_side", side.pixels, max_side);

@@ -79,6 +79,7 @@ struct KeepSize {
 };
 struct ShorterSide {
   std::uint32_t pixels = 0;
+  std::optional<std::uint32_t> longest{};  // of the longer side, over `pixels`; the shorter one shrinks with it
   friend bool operator==(const ShorterSide&, const ShorterSide&) = default;
 };
 struct LongerSide {

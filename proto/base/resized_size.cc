@@ -89,15 +89,21 @@ Size bounded_size(const BoundedSides& sides, Size size) {
   return {std::max(bounded.width, sides.shortest), std::max(bounded.height, sides.shortest)};
 }
 
+// The bound shrinks the sides as truncated, as torchvision does.
+Size shorter_side_size(const ShorterSide& asked, Size size) {
+  const auto [shorter, longer] = std::minmax(size.width, size.height);
+  Size portrait{asked.pixels, scaled(asked.pixels, longer, shorter)};
+  if (asked.longest && portrait.height > *asked.longest)
+    portrait = {scaled(*asked.longest, asked.pixels, portrait.height), *asked.longest};
+  return size.width <= size.height ? portrait : Size{portrait.height, portrait.width};
+}
+
 struct ResizedSize {
   Size size;
 
   Size operator()(KeepSize) const { return size; }
   Size operator()(const ExactSize& exact) const { return exact.size; }
-  Size operator()(const ShorterSide& shorter) const {
-    if (size.width <= size.height) return {shorter.pixels, scaled(shorter.pixels, size.height, size.width)};
-    return {scaled(shorter.pixels, size.width, size.height), shorter.pixels};
-  }
+  Size operator()(const ShorterSide& shorter) const { return shorter_side_size(shorter, size); }
   Size operator()(const LongerSide& longer) const {
     if (size.width <= size.height) return {scaled(longer.pixels, size.width, size.height), longer.pixels};
     return {longer.pixels, scaled(longer.pixels, size.height, size.width)};

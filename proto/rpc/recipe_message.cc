@@ -151,7 +151,10 @@ Result<BoundedSides> from_message(const v1::BoundedSides& sides) {
 struct FillResize {
   v1::Resize& out;
   void operator()(KeepSize) const {}
-  void operator()(const ShorterSide& side) const { out.set_shorter_side(side.pixels); }
+  void operator()(const ShorterSide& side) const {
+    out.set_shorter_side(side.pixels);
+    if (side.longest) out.set_longest(*side.longest);
+  }
   void operator()(const LongerSide& side) const { out.set_longer_side(side.pixels); }
   void operator()(const ExactSize& exact) const { *out.mutable_exact() = to_message(exact.size); }
   void operator()(const SmartResize& smart) const { *out.mutable_smart() = to_message(smart); }
@@ -161,9 +164,12 @@ struct FillResize {
 
 Result<Resize> from_message(const v1::Resize& resize) {
   if (has_unknown_fields(resize)) return unknown_field(resize);
+  if (resize.has_longest() && !resize.has_shorter_side())
+    return field_error("longest", "is a bound of shorter_side alone: set that, or leave longest out");
   switch (resize.kind_case()) {
     case v1::Resize::kShorterSide:
-      return Resize{ShorterSide{resize.shorter_side()}};
+      return Resize{ShorterSide{.pixels = resize.shorter_side(),
+                                .longest = resize.has_longest() ? std::optional(resize.longest()) : std::nullopt}};
     case v1::Resize::kLongerSide:
       return Resize{LongerSide{resize.longer_side()}};
     case v1::Resize::kExact: {

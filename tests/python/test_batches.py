@@ -322,7 +322,9 @@ def test_slot_bytes_agree_with_what_the_daemon_needs(client: millrace.Client) ->
     "crop",
     [millrace.CentreCrop(millrace.Size(10, 7)), millrace.BoxCrop(millrace.Box(1, 0, 5, 7)), millrace.CentreCrop(millrace.Size(6, 6))],
 )
-@pytest.mark.parametrize("resize", [None, millrace.ShorterSide(9), millrace.LongerSide(9), millrace.LongerSide(1)])
+@pytest.mark.parametrize(
+    "resize", [None, millrace.ShorterSide(9), millrace.ShorterSide(9, longest=10), millrace.LongerSide(9), millrace.LongerSide(1)]
+)
 def test_a_crop_of_fixed_size_has_a_fixed_size_after_a_resize(
     client: millrace.Client, crop: millrace.Crop, resize: millrace.Resize | None
 ) -> None:

@@ -19,6 +19,7 @@ TEST_CASE("a crop of fixed size has a fixed size after every resize", "[base]") 
   const auto after = [](Resize resize) { return fixed_size({.crop = CentreCrop{{100, 50}}, .resize = resize}); };
 
   REQUIRE(after(ShorterSide{20}) == Size{40, 20});
+  REQUIRE(after(ShorterSide{20, 30}) == Size{30, 15});
   REQUIRE(after(LongerSide{20}) == Size{20, 10});
   REQUIRE(after(SmartResize{28, 1, 28 * 28}) == Size{28, 28});
   REQUIRE(after(TileGrid{{8, 8}, 2, 2}) == Size{16, 8});
@@ -29,6 +30,7 @@ TEST_CASE("a crop of fixed size has a fixed size after every resize", "[base]") 
 TEST_CASE("the output size is open where it depends on the image", "[base]") {
   REQUIRE_FALSE(fixed_size({}));
   REQUIRE_FALSE(fixed_size({.resize = ShorterSide{20}}));
+  REQUIRE_FALSE(fixed_size({.resize = ShorterSide{20, 30}}));
   REQUIRE_FALSE(fixed_size({.resize = LongerSide{20}}));
   REQUIRE_FALSE(fixed_size({.crop = RandomResizedCrop{}}));
   REQUIRE_FALSE(fixed_size({.crop = GridCell{2, 2, 0, 0}, .resize = ShorterSide{20}}));
@@ -40,6 +42,8 @@ TEST_CASE("the size of a recipe that makes no sense can be asked for", "[base]")
   const Resize nonsense[] = {KeepSize{},
                              ShorterSide{0},
                              ShorterSide{kMost},
+                             ShorterSide{kMost, 1},
+                             ShorterSide{0, 0},
                              LongerSide{0},
                              ExactSize{{0, kMost}},
                              SmartResize{0, 0, 0},

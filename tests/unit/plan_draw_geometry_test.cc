@@ -240,5 +240,17 @@ TEST_CASE("every image of a recipe that fixes the size comes out in that size", 
   }
 }
 
+TEST_CASE("a centre crop is cut from what the bound of the longer side leaves, or refuses it", "[plan]") {
+  const Recipe recipe{.resize = ShorterSide{256, 300}, .centre_crop = Size{224, 200}};
+
+  const SampleGeometry long_one = drawn(recipe, source_of(600, 420));
+  const Result<SampleGeometry> too_long = draw_geometry(recipe, {}, source_of(640, 320), {}, kMaxSide);
+
+  CHECK(long_one.resized == Size{300, 210});
+  CHECK(long_one.window == Box{38, 5, 224, 200});
+  REQUIRE_FALSE(too_long);
+  CHECK_THAT(too_long.error().message, Catch::Contains("224x200 is larger than the image of 300x150 pixels"));
+}
+
 }  // namespace
 }  // namespace millrace

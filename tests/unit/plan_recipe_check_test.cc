@@ -36,6 +36,8 @@ TEST_CASE("recipes that people use are accepted", "[plan]") {
                          .normalise = imagenet,
                          .dtype = DType::kFloat32}) == "none");
   REQUIRE(field_refused({.resize = ShorterSide{256}, .centre_crop = Size{224, 224}}) == "none");
+  REQUIRE(field_refused(packed({.resize = ShorterSide{800, 1'333}})) == "none");
+  REQUIRE(field_refused({.resize = ShorterSide{256, 300}, .centre_crop = Size{224, 224}}) == "none");
   REQUIRE(field_refused(packed({})) == "none");
   REQUIRE(field_refused(packed({.resize = LongerSide{1024}})) == "none");
   REQUIRE(field_refused({.crop = BoxCrop{{0, 0, 32, 32}}}) == "none");
@@ -126,6 +128,7 @@ TEST_CASE("normalising is refused for uint8 and for a standard deviation of 0", 
 TEST_CASE("one tensor for all is refused where the recipe leaves sizes open", "[plan]") {
   REQUIRE(field_refused({}) == "recipe.packing");
   REQUIRE(field_refused({.resize = ShorterSide{256}}) == "recipe.packing");
+  REQUIRE(field_refused({.resize = ShorterSide{256, 300}}) == "recipe.packing");
   REQUIRE(field_refused({.crop = RandomResizedCrop{}}) == "recipe.packing");
 }
 
@@ -171,6 +174,21 @@ const std::vector<Nonsense>& nonsense() {
        [](auto& r) { r.mutable_crop()->mutable_box()->set_height(4); }},
       {"recipe.resize.shorter_side: must be between 1 and 65535 (limits.side), is 0",
        [](auto& r) { r.mutable_resize()->set_shorter_side(0); }},
+      {"recipe.resize.longest: must be more than resize.shorter_side (256), is 256; resize.longer_side alone bounds",
+       [](auto& r) {
+         r.mutable_resize()->set_shorter_side(256);
+         r.mutable_resize()->set_longest(256);
+       }},
+      {"recipe.resize.longest: must be between 1 and 65535 (limits.side), is 4294967295",
+       [](auto& r) {
+         r.mutable_resize()->set_shorter_side(256);
+         r.mutable_resize()->set_longest(~0U);
+       }},
+      {"recipe.resize.longest: must be between 1 and 65535 (limits.side), is 0",
+       [](auto& r) {
+         r.mutable_resize()->set_shorter_side(256);
+         r.mutable_resize()->set_longest(0);
+       }},
       {"recipe.resize.longer_side: must be between 1 and 65535 (limits.side), is 0",
        [](auto& r) { r.mutable_resize()->set_longer_side(0); }},
       {"recipe.resize.exact.height: must be between 1 and 65535 (limits.side), is 0",

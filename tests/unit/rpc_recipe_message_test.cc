@@ -24,7 +24,7 @@ using google::protobuf::Message;
 Recipe unusual() {
   return {.ignore_orientation = true,
           .crop = GridCell{.columns = 5, .rows = 4, .column = 3, .row = 2},
-          .resize = SmartResize{.factor = 32, .min_pixels = 1'025, .max_pixels = (std::uint64_t{1} << 40U) + 1},
+          .resize = ShorterSide{.pixels = 31, .longest = 33},
           .filter = Filter::kHamming,
           .centre_crop = Size{224, 192},
           .flip_probability = 0.25F,
@@ -45,9 +45,10 @@ const std::vector<Crop>& every_crop() {
 }
 
 const std::vector<Resize>& every_resize() {
-  static const std::vector<Resize> kResizes{ShorterSide{256},           LongerSide{257},
-                                            ExactSize{{31, 32}},        SmartResize{32, 5, 6},
-                                            TileGrid{{448, 336}, 2, 9}, BoundedSides{3, 4}};
+  static const std::vector<Resize> kResizes{
+      ShorterSide{256},           LongerSide{257},
+      ExactSize{{31, 32}},        SmartResize{32, 5, (std::uint64_t{1} << 40U) + 1},
+      TileGrid{{448, 336}, 2, 9}, BoundedSides{3, 4}};
   return kResizes;
 }
 
@@ -267,4 +268,10 @@ TEST_CASE("what no recipe can hold is refused by its field", "[rpc]") {
   CHECK(refusal(statistics(1, 0)) == "normalise.std: must have as many values as mean (1), has 0");
   CHECK(refusal(statistics(3, 1)) == "normalise.std: must have as many values as mean (3), has 1");
   CHECK(refusal(statistics(3, 3)) == "none");
+  const std::string alone = "resize.longest: is a bound of shorter_side alone: set that, or leave longest out";
+  CHECK(refusal([](v1::Recipe& recipe) { recipe.mutable_resize()->set_longest(9); }) == alone);
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.mutable_resize()->set_longer_side(8);
+          recipe.mutable_resize()->set_longest(9);
+        }) == alone);
 }

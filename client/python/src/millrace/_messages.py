@@ -69,6 +69,8 @@ def _fill_crop(out: Any, crop: recipe.Crop) -> None:
 def _fill_resize(out: Any, resize: recipe.Resize) -> None:
     if isinstance(resize, recipe.ShorterSide):
         out.shorter_side = resize.pixels
+        if resize.longest is not None:
+            out.longest = resize.longest
     elif isinstance(resize, recipe.LongerSide):
         out.longer_side = resize.pixels
     elif isinstance(resize, recipe.SmartResize):

@@ -90,9 +90,16 @@ Crop = CentreCrop | RandomResizedCrop | BoxCrop | GridCell
 
 @dataclass(frozen=True)
 class ShorterSide:
-    """The shorter side gets so many pixels, the other keeps the ratio, truncated as torchvision does."""
+    """The shorter side gets so many pixels, the other keeps the ratio, truncated as torchvision does.
+
+    Attributes:
+        pixels: of the shorter side.
+        longest: what the longer side gets at most, more than ``pixels``; the shorter one then shrinks with it: torchvision's
+            ``max_size``. None: no bound.
+    """
 
     pixels: int
+    longest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -270,11 +277,15 @@ def _size_of_crop(crop: Crop | None) -> Size | None:
 
 
 def _resized_side(resize: ShorterSide | LongerSide, crop: Size) -> Size:
-    """As the daemon: the other side truncated, at least 1."""
-    is_width = (crop.width <= crop.height) == isinstance(resize, ShorterSide)
-    if is_width:
-        return Size(resize.pixels, max(1, resize.pixels * crop.height // crop.width))
-    return Size(max(1, resize.pixels * crop.width // crop.height), resize.pixels)
+    """As the daemon: what is not asked for is truncated, at least 1."""
+    short, long = min(crop), max(crop)
+    if isinstance(resize, LongerSide):
+        sides = max(1, resize.pixels * short // long), resize.pixels
+    else:
+        sides = resize.pixels, max(1, resize.pixels * long // short)
+        if resize.longest is not None and sides[1] > resize.longest:
+            sides = max(1, resize.longest * sides[0] // sides[1]), resize.longest
+    return Size(*sides) if crop.width <= crop.height else Size(*reversed(sides))
 
 
 _CHOICES = {
