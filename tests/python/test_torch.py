@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import os
@@ -20,6 +21,7 @@ from pictures import COUNT, EACH, SIZE, pixels_of, png, png_of
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing of millrace.torch is tested")
 transforms = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed: nothing of millrace.torch is tested")
 functional = pytest.importorskip("torchvision.transforms.v2.functional")
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: nothing is compared with its pixels")
 
 import millrace.torch  # noqa: E402
 
@@ -241,6 +243,8 @@ def test_translations() -> None:
     assert translate(evaluate) == millrace.Recipe(
         resize=millrace.ShorterSide(256), filter="bicubic", centre_crop=millrace.Size(width=200, height=224)
     )
+    assert translate([transforms.Resize(8, max_size=9)]).resize == millrace.ShorterSide(8, longest=9)
+    assert translate([transforms.Resize(None, max_size=9)]).resize == millrace.LongerSide(9)
     assert translate([transforms.Resize((10, 20))]).resize == millrace.ExactSize(millrace.Size(width=20, height=10))
     assert translate([transforms.CenterCrop(8)]).crop == millrace.CentreCrop(millrace.Size(8, 8))
     assert translate([transforms.ToDtype(torch.bfloat16)]).range == "raw"
@@ -255,6 +259,12 @@ def test_translation_of_a_models_preset() -> None:
     assert recipe == millrace.Recipe.evaluate(256, 224).normalised("float32")
 
 
+def _max_size_changed(resize: Any, max_size: int | None) -> Any:
+    """What torchvision's constructor refuses and an attribute can still say."""
+    resize.max_size = max_size
+    return resize
+
+
 def test_what_cannot_be_translated_is_named() -> None:
     nearest = transforms.InterpolationMode.NEAREST
     cases: list[tuple[list[Any], str]] = [
@@ -263,7 +273,9 @@ def test_what_cannot_be_translated_is_named() -> None:
         ([transforms.RandomCrop(8)], "RandomCrop is not"),
         ([transforms.Lambda(lambda image: image)], "Lambda is not"),
         ([lambda image: image], "function is not"),
-        ([transforms.Resize(8, max_size=9)], "max_size"),
+        ([_max_size_changed(transforms.Resize(8, max_size=9), 8)], r"max_size=8\) must be over the size, 8"),
+        ([_max_size_changed(transforms.Resize((8, 9)), 10)], "with an exact size"),
+        ([_max_size_changed(transforms.Resize(None, max_size=9), None)], "without max_size"),
         ([transforms.Resize(8, antialias=False)], "antialias=False"),
         ([transforms.Resize(8, interpolation=nearest)], "NEAREST_EXACT"),
         ([transforms.RandomHorizontalFlip(), transforms.Resize(8)], "Resize after RandomHorizontalFlip"),
@@ -324,3 +336,24 @@ def test_evaluation_pixels_against_torchvision(client: millrace.Client) -> None:
         for image, picture in zip(batch.images.numpy(), pictures, strict=True):
             expected = pipeline(torch.from_numpy(picture).permute(2, 0, 1)).numpy()
             assert np.abs(image.astype(int) - expected.astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize(
+    "resize", [transforms.Resize(100, max_size=130), transforms.Resize(30, max_size=31), transforms.Resize(None, max_size=77)]
+)
+def test_sizes_and_pixels_of_a_bounded_resize_are_torchvisions_of_pillow_images(client: millrace.Client, resize: Any) -> None:
+    recipe = dataclasses.replace(millrace.torch.from_torchvision(resize), packing="packed", layout="NHWC")
+    pictures = _large_pictures()
+    with client.session(recipe, batch=5, slot_bytes=1 << 20) as session:
+        batch = session.get(session.submit([png_of(picture) for picture in pictures]))
+        for k, picture in enumerate(pictures):
+            np.testing.assert_array_equal(batch.image(k).numpy(), np.asarray(resize(Image.fromarray(picture))))
+
+
+def test_a_centre_crop_after_a_bounded_resize_is_torchvisions_of_pillow_images(client: millrace.Client) -> None:
+    pipeline = transforms.Compose([transforms.Resize(100, max_size=130), transforms.CenterCrop((16, 90))])
+    pictures = [picture for picture in _large_pictures() if picture.shape != (333, 250, 3)]  # upright: 86 pixels wide
+    with client.session(dataclasses.replace(millrace.torch.from_torchvision(pipeline), layout="NHWC"), batch=4) as session:
+        batch = session.get(session.submit([png_of(picture) for picture in pictures]))
+        for image, picture in zip(batch.images.numpy(), pictures, strict=True):
+            np.testing.assert_array_equal(image, np.asarray(pipeline(Image.fromarray(picture))))

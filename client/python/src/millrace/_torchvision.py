@@ -16,9 +16,11 @@ from millrace.recipe import (
     CentreCrop,
     ExactSize,
     Filter,
+    LongerSide,
     Normalise,
     RandomResizedCrop,
     Recipe,
+    Resize,
     ShorterSide,
     Size,
 )
@@ -40,7 +42,8 @@ def from_torchvision(transform: Any) -> Recipe:
     """The recipe that does what ``transform`` does.
 
     Boxes and flips are drawn by the daemon from (seed, epoch, sample id), not by PyTorch's generator; given the same boxes and flips the
-    pixels are within 1/255 of torchvision's with ``antialias=True``.
+    pixels are within 1/255 of torchvision's with ``antialias=True``. An image that is smaller than a CenterCrop, which torchvision pads, is
+    a bad sample; ``Resize(size, max_size)`` makes long images smaller than ``size``.
 
     Args:
         transform: a ``Compose`` (v2 or v1), a list, one transform, or a weights' ``transforms()`` for classification. Known are
@@ -107,13 +110,8 @@ class _Translation:
         self._at(step, _RESIZED, resize=ExactSize(_size(step.size)), filter=_filter(step))
 
     def _resize(self, step: Any) -> None:
-        if getattr(step, "max_size", None) is not None:
-            raise Unsupported("from_torchvision: Resize(max_size=...) is not something that the daemon does; resize to an exact size")
         size = [step.size] if isinstance(step.size, int) else list(step.size or [])
-        if not size:
-            raise Unsupported("from_torchvision: Resize(size=None) is not something that the daemon does; give a size")
-        resize = ShorterSide(int(size[0])) if len(size) == 1 else ExactSize(_size(size))
-        self._at(step, _RESIZED, resize=resize, filter=_filter(step))
+        self._at(step, _RESIZED, resize=_resize_to(size, getattr(step, "max_size", None)), filter=_filter(step))
 
     def _centre_crop(self, step: Any) -> None:
         size = _size(step.size)
@@ -171,6 +169,21 @@ _TRANSFORMS: dict[str, Callable[[_Translation, Any], None]] = {
     "ToPureTensor": _Translation._nothing,
     "ToTensor": _Translation._to_dtype,
 }
+
+
+def _resize_to(size: list[Any], max_size: int | None) -> Resize:
+    if max_size is not None and size and max_size <= size[0]:
+        raise Unsupported(f"from_torchvision: Resize(max_size={max_size}) must be over the size, {size[0]}; torchvision refuses it, too")
+    if len(size) == 2:
+        if max_size is not None:
+            raise Unsupported("from_torchvision: Resize(max_size=...) with an exact size; torchvision refuses it, too: give one of them")
+        return ExactSize(_size(size))
+    longest = None if max_size is None else int(max_size)
+    if size:
+        return ShorterSide(int(size[0]), longest)
+    if longest is None:
+        raise Unsupported("from_torchvision: Resize(size=None) without max_size makes no size; give one")
+    return LongerSide(longest)
 
 
 def _size(size: Any) -> Size:
