@@ -14,6 +14,7 @@
 #include "client/cli/recipe_options.h"
 #include "client/cli/to_pixels.h"
 #include "proto/base/printable.h"
+#include "proto/base/resized_size.h"
 
 namespace millrace::cli {
 namespace {
@@ -97,12 +98,15 @@ std::string caption_of(const SampleInfo& sample) {
 
 // The part of the source that ends up in the output: the crop box, or what a centre crop after the resize leaves of it.
 Box kept_box(const Recipe& recipe, const SampleInfo& sample) {
-  Box box = sample.crop;
-  const auto* side = std::get_if<ShorterSide>(&recipe.resize);
-  if (side == nullptr || !recipe.centre_crop) return box;
-  const double scale = static_cast<double>(std::min(box.width, box.height)) / side->pixels;
-  const int width = std::min(box.width, static_cast<int>(recipe.centre_crop->width * scale));
-  const int height = std::min(box.height, static_cast<int>(recipe.centre_crop->height * scale));
+  const Box box = sample.crop;
+  if (!recipe.centre_crop || box.width < 1 || box.height < 1) return box;
+  const Size resized =
+      resized_size(recipe.resize, {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)});
+  const auto kept = [](std::uint32_t crop, int from, std::uint32_t to) {
+    return std::min(from, static_cast<int>(static_cast<double>(crop) * from / to));
+  };
+  const int width = kept(recipe.centre_crop->width, box.width, resized.width);
+  const int height = kept(recipe.centre_crop->height, box.height, resized.height);
   return {box.left + (box.width - width) / 2, box.top + (box.height - height) / 2, width, height};
 }
 

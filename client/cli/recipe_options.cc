@@ -37,9 +37,16 @@ void add_choice(CLI::App& command, const char* flag, std::optional<Value>& to,
   option->check(CLI::IsMember(names, CLI::ignore_case).description(""))->type_name(choices)->group("Transform");
 }
 
+std::uint32_t shorter_side_of(const RecipeOptions& options) {
+  return options.shorter_side.value_or(options.size * 256 / 224);
+}
+
 Recipe preset_of(const RecipeOptions& options) {
-  if (options.preset == "evaluate")
-    return Recipe::evaluate(options.shorter_side.value_or(options.size * 256 / 224), options.size);
+  if (options.preset == "evaluate") {
+    Recipe recipe = Recipe::evaluate(shorter_side_of(options), options.size);
+    std::get<ShorterSide>(recipe.resize).longest = options.longest;
+    return recipe;
+  }
   if (options.preset == "thumbnail") return Recipe::thumbnail(options.size);
   if (options.preset == "none") return Recipe{.layout = Layout::kNhwc, .packing = Packing::kPacked};
   return Recipe::train(options.size);
@@ -67,6 +74,12 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
                   "of evaluate alone: the shorter side before the crop (default: size x 256 / 224)")
       ->check(whole_number(1, 65535))
       ->group("Transform");
+  command
+      .add_option("--longest", options.longest,
+                  "of evaluate alone: the longer side before the crop at most; long images get smaller, and those that "
+                  "are then smaller than the crop are bad samples (default: no bound)")
+      ->check(whole_number(1, 65535))
+      ->group("Transform");
   add_choice(command, "--filter", options.filter, kFilters,
              "resampling filter; none resamples nothing (default: bilinear)");
   add_choice(command, "--dtype", options.dtype, kDTypes,
@@ -85,7 +98,9 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
   const auto refuse = [&](const char* option, const std::string& why) {
     if (command.count(option) > 0) throw CLI::ValidationError(option, why);
   };
-  if (options.preset != "evaluate") refuse("--resize", "only --recipe evaluate has it, this is " + options.preset);
+  for (const char* option : {"--resize", "--longest"}) {
+    if (options.preset != "evaluate") refuse(option, "only --recipe evaluate has it, this is " + options.preset);
+  }
   if (options.preset == "none") {
     refuse("--size", "--recipe none leaves images as large as they are");
     refuse("--filter", "--recipe none resamples nothing");
@@ -93,6 +108,9 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
   if (options.shorter_side && *options.shorter_side < options.size)
     refuse("--resize", "must be at least --size, or no image is large enough for the crop: is " +
                            std::to_string(*options.shorter_side) + ", --size is " + std::to_string(options.size));
+  if (options.longest && *options.longest <= shorter_side_of(options))
+    refuse("--longest", "must be more than the shorter side, " + std::to_string(shorter_side_of(options)) + ", is " +
+                            std::to_string(*options.longest));
 }
 
 Recipe recipe_of(const RecipeOptions& options) {
@@ -112,8 +130,11 @@ std::string recipe_text(const RecipeOptions& options) {
   if (options.preset != "none") text += " " + std::to_string(options.size);
   text += ": ";
   if (options.preset == "train") text += "random resized crop, ";
-  if (const auto* side = std::get_if<ShorterSide>(&recipe.resize))
-    text += "shorter side " + std::to_string(side->pixels) + ", centre crop, ";
+  if (const auto* side = std::get_if<ShorterSide>(&recipe.resize)) {
+    text += "shorter side " + std::to_string(side->pixels);
+    if (side->longest) text += " (longer one at most " + std::to_string(*side->longest) + ")";
+    text += ", centre crop, ";
+  }
   if (options.preset == "thumbnail") text += "longer side, ";
   if (!std::holds_alternative<KeepSize>(recipe.resize)) text += name_of(kFilters, recipe.filter) + ", ";
   if (recipe.flip_probability > 0) {

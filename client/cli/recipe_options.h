@@ -14,6 +14,7 @@ struct RecipeOptions {
   std::string preset = "train";
   std::uint32_t size = 224;
   std::optional<std::uint32_t> shorter_side;  // of evaluate; else size x 256 / 224
+  std::optional<std::uint32_t> longest;       // of evaluate: the longer side's bound
   std::optional<Filter> filter;
   std::optional<DType> dtype;
   std::optional<Layout> layout;

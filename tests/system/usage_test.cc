@@ -71,11 +71,11 @@ TEST_CASE("numbers out of their range are refused with the range, never wrapped"
 // Every option of the transform beside every recipe: it has an effect, or it is refused.
 TEST_CASE("options that the recipe does not have are refused, the others are not", "[system]") {
   const TempFolder folder;
-  const std::vector<Words> options{{"--size", "40"},       {"--resize", "300"},     {"--filter", "box"},
-                                   {"--dtype", "float16"}, {"--layout", "nhwc"},    {"--channels", "bgr"},
-                                   {"--flip", "1"},        {"--ignore-orientation"}};
+  const std::vector<Words> options{{"--size", "40"},      {"--resize", "300"},    {"--longest", "400"},
+                                   {"--filter", "box"},   {"--dtype", "float16"}, {"--layout", "nhwc"},
+                                   {"--channels", "bgr"}, {"--flip", "1"},        {"--ignore-orientation"}};
   const auto misplaced = [](const std::string& recipe, const std::string& option) {
-    if (option == "--resize") return recipe != "evaluate";
+    if (option == "--resize" || option == "--longest") return recipe != "evaluate";
     return recipe == "none" && (option == "--size" || option == "--filter");
   };
   for (const std::string recipe : {"train", "evaluate", "thumbnail", "none"}) {
@@ -92,6 +92,8 @@ TEST_CASE("options that the recipe does not have are refused, the others are not
   require_refused(
       {"millrace", "run", "--dataset", folder.path(), "--recipe", "evaluate", "--size", "300", "--resize", "200"},
       "--resize: must be at least --size");
+  require_refused({"millrace", "run", "--dataset", folder.path(), "--recipe", "evaluate", "--longest", "256"},
+                  "--longest: must be more than the shorter side, 256, is 256");
   require_refused({"millrace", "preview", folder.path(), "--recipe", "none"}, "--recipe: none has nothing to look at");
   require_refused({"millrace", "run", "--dataset", folder.path(), "--lanes", "2"}, "--private");
   require_refused({"millrace", "run", "--dataset", folder.path(), "--root", "/"}, "--private");

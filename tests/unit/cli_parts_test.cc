@@ -124,6 +124,12 @@ TEST_CASE("evaluate resizes as much beyond the crop as 256 is beyond 224", "[cli
   REQUIRE(std::get<ShorterSide>(parsed({"--recipe", "evaluate", "--resize", "232"}).resize).pixels == 232);
 }
 
+TEST_CASE("evaluate bounds the longer side if asked to", "[cli]") {
+  REQUIRE(parsed({"--recipe", "evaluate"}).resize == Resize{ShorterSide{256}});
+  REQUIRE(parsed({"--recipe", "evaluate", "--longest", "400"}).resize == Resize{ShorterSide{256, 400}});
+  REQUIRE(parsed({"--recipe", "evaluate", "--longest", "400"}).centre_crop == Size{224, 224});
+}
+
 TEST_CASE("an unknown recipe is a usage error", "[cli]") {
   REQUIRE_THROWS_AS(parsed({"--recipe", "dream"}), CLI::ValidationError);
   REQUIRE_THROWS_AS(parsed({"--dtype", "int4"}), CLI::ValidationError);
