@@ -34,6 +34,7 @@
 #include "daemon/settings/settings.h"
 #include "daemon/settings/state_dir.h"
 #include "daemon/slots/segment.h"
+#include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
@@ -198,10 +199,10 @@ class Daemon {
                                                              .decoding = settings_.decoding});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
-    MILLRACE_TRY(handoff_, HandoffServer::create(control_,
-                                                 HandoffServer::Options::of(settings_.socket + shm::kHandoffSuffix,
-                                                                            settings_.limits.session),
-                                                 counters_, *sessions_));
+    MILLRACE_TRY(handoff_,
+                 HandoffServer::create(
+                     control_, HandoffServer::Options::of(handoff_path(settings_.socket), settings_.limits.session),
+                     counters_, *sessions_));
     sessions_->use(*handoff_);
     MILLRACE_TRY(grpc_,
                  GrpcServer::create(

@@ -1,7 +1,6 @@
 #include "client/src/address.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -9,8 +8,8 @@
 
 #include "client/src/unix_socket.h"
 #include "millrace/client.h"
+#include "proto/base/handoff_path.h"
 #include "proto/base/unique_fd.h"
-#include "proto/shm/handoff_wire.h"
 
 namespace millrace {
 inline namespace client {
@@ -29,10 +28,9 @@ Result<Address> resolve_address(std::string_view text) {
                  "address " + std::string(text) +
                      ": this version reaches the daemon on its own host only; give a socket's path, or unix:PATH"};
   }
-  const std::size_t longest = sizeof(sockaddr_un::sun_path) - 1 - std::string_view(shm::kHandoffSuffix).size();
-  if (text.empty() || text.size() > longest)
-    return Error{Code::kInvalid,
-                 "address " + std::string(text) + ": a socket's path has 1 to " + std::to_string(longest) + " bytes"};
+  if (text.empty() || text.size() > kLongestSocketPath)
+    return Error{Code::kInvalid, "address " + std::string(text) + ": a socket's path has 1 to " +
+                                     std::to_string(kLongestSocketPath) + " bytes"};
   return Address{std::string(text)};
 }
 

@@ -11,7 +11,7 @@ namespace millrace {
 inline namespace client {
 
 struct Address {
-  std::string path;  // of the gRPC socket; the hand-off socket has kHandoffSuffix after it
+  std::string path;  // of the gRPC socket
 
   std::string target() const { return "unix:" + path; }
 };

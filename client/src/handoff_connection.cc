@@ -7,6 +7,7 @@
 #include <span>
 
 #include "client/src/unix_socket.h"
+#include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 
 namespace millrace {
@@ -43,7 +44,7 @@ Code checked_code(std::uint32_t code) {
 }  // namespace
 
 Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadline deadline) {
-  const std::string path = address.path + shm::kHandoffSuffix;
+  const std::string path = handoff_path(address.path);
   auto socket = connect_unix(path, SOCK_SEQPACKET, deadline);
   if (!socket) return cannot_reach(Address{path}, socket.error().code, socket.error().message);
   HandoffConnection connection(*std::move(socket));

@@ -47,7 +47,7 @@ class HandoffServer {
   };
 
   struct Options {
-    std::string path;                // of the socket: gRPC's + shm::kHandoffSuffix
+    std::string path;                // of the socket: handoff_path() of gRPC's
     std::uint32_t connections = 96;  // at the same time; more are refused with a reason
     std::uint32_t connections_per_user = 40;
     std::chrono::milliseconds hello_within{5'000};

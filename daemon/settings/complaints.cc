@@ -4,14 +4,12 @@
 #include <type_traits>
 
 #include "daemon/settings/key_table.h"
+#include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
 
-// A Unix socket's path has at most 107 bytes and a zero; the hand-off socket's is longer by this.
-constexpr std::string_view kHandoffSuffix = ".handoff";
-constexpr std::size_t kLongestSocketPath = 107 - kHandoffSuffix.size();
 constexpr int kMostCores = 4'096;
 
 struct BoundsOf {
@@ -50,8 +48,9 @@ std::string socket_path(const std::string& path) {
   if (std::string complaint = absolute_path(path); !complaint.empty()) return complaint;
   if (path.back() == '/') return "must name a file, is a folder: " + printable(path);
   if (path.size() > kLongestSocketPath)
-    return "must have at most " + std::to_string(kLongestSocketPath) + " bytes (the kernel takes 107, and " +
-           std::string(kHandoffSuffix) + " comes behind it), has " + std::to_string(path.size());
+    return "must have at most " + std::to_string(kLongestSocketPath) + " bytes (the kernel takes " +
+           std::to_string(kLongestUnixPath) + ", and " + std::string(kHandoffSuffix) + " comes behind it), has " +
+           std::to_string(path.size());
   return {};
 }
 

@@ -1,5 +1,5 @@
 // The hand-off socket's messages: what gRPC cannot carry, namely who the caller is (SO_PEERCRED) and descriptors
-// (SCM_RIGHTS). A Unix SOCK_SEQPACKET socket beside the gRPC one: its path is the gRPC socket's path + ".handoff". One
+// (SCM_RIGHTS). A Unix SOCK_SEQPACKET socket beside the gRPC one (proto/base/handoff_path.h). One
 // connection a session; the kernel closes it when the client dies, however it dies, and that reclaims the session.
 //
 //   client                             daemon
@@ -36,7 +36,6 @@ namespace millrace::shm {
 inline constexpr std::uint32_t kHandoffMagic = 0x4D524831;  // "1HRM"
 inline constexpr std::uint32_t kHandoffVersion = 2;
 inline constexpr std::size_t kTicketBytes = 16;
-inline constexpr const char* kHandoffSuffix = ".handoff";
 
 enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2, kGoodbye = 3 };
 enum HelloFlags : std::uint32_t { kWantsReplySocket = 1 };

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "proto/shm/handoff_wire.h"
+#include "proto/base/handoff_path.h"
 #include "tests/support/image_folder.h"
 #include "tests/system/need.h"
 
@@ -103,7 +103,7 @@ void Daemon::open_to_all() {
   if (!client_program_.starts_with(folder_.path()))
     client_program_ = copy_for_all_users(client_program_, folder_.path());
   const bool opened = chmod(folder_.path().c_str(), 0755) == 0 && chmod(socket_.c_str(), 0666) == 0 &&
-                      chmod((socket_ + shm::kHandoffSuffix).c_str(), 0666) == 0;
+                      chmod(handoff_path(socket_).c_str(), 0666) == 0;
   if (!opened) throw std::runtime_error("cannot open the daemon's sockets to other users");
 }
 

@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "daemon/fetch/unmapped_ids.h"
-#include "proto/shm/handoff_wire.h"
+#include "proto/base/handoff_path.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/test_images.h"
@@ -248,7 +248,7 @@ TEST_CASE("the service manager hears that the daemon is ready once both sockets 
       {.argv = {bin_folder() + "/millraced", "--socket", socket}, .env = {{"NOTIFY_SOCKET", manager.path()}}});
 
   const std::string first = manager.next();
-  const bool control = connects(socket, SOCK_STREAM), handoff = connects(socket + shm::kHandoffSuffix, SOCK_SEQPACKET);
+  const bool control = connects(socket, SOCK_STREAM), handoff = connects(handoff_path(socket), SOCK_SEQPACKET);
   Result<Client> client = Client::connect(socket);
 
   REQUIRE_THAT(first, Catch::StartsWith("READY=1\n") && Catch::Contains("STATUS=serving " + socket));

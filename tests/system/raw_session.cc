@@ -9,6 +9,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 
 namespace millrace {
@@ -36,7 +37,7 @@ std::chrono::system_clock::time_point patience() {
 
 }  // namespace
 
-RawHandoff::RawHandoff(const std::string& socket) : socket_(connect_to(socket + shm::kHandoffSuffix)) {}
+RawHandoff::RawHandoff(const std::string& socket) : socket_(connect_to(handoff_path(socket))) {}
 
 void RawHandoff::hello() {
   shm::HandoffRequest request{};

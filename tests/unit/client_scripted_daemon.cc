@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 
 namespace millrace::test {
@@ -26,7 +27,7 @@ ScriptedDaemon::ScriptedDaemon(ScriptedOptions options)
   listener_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, (socket_ + shm::kHandoffSuffix).c_str(), sizeof address.sun_path - 1);
+  std::strncpy(address.sun_path, handoff_path(socket_).c_str(), sizeof address.sun_path - 1);
   MILLRACE_CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
                  ::listen(listener_.get(), 4) == 0);
   grpc::ServerBuilder builder;

@@ -10,6 +10,7 @@
 #include <future>
 
 #include "daemon/model/stopping.h"
+#include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 #include "proto/rpc/ticket_metadata.h"
 #include "proto/rpc/unix_address.h"
@@ -117,7 +118,7 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
   sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, setup.limits);
-  auto handoff_options = HandoffServer::Options::of(socket_ + shm::kHandoffSuffix, setup.limits.session);
+  auto handoff_options = HandoffServer::Options::of(handoff_path(socket_), setup.limits.session);
   handoff_options.session_within = setup.session_within;
   handoff_ = *HandoffServer::create(control_, std::move(handoff_options), counters_, *sessions_);
   sessions_->use(*handoff_);
@@ -159,7 +160,7 @@ RawClient::RawClient(const std::string& socket, std::uint32_t flags)
   handoff_.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = socket + shm::kHandoffSuffix;
+  const std::string path = handoff_path(socket);
   std::memcpy(address.sun_path, path.c_str(), path.size());
   REQUIRE(::connect(handoff_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   const timeval patience{20, 0};

@@ -12,7 +12,7 @@
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
 #include "daemon/settings/state_dir.h"
-#include "proto/shm/handoff_wire.h"
+#include "proto/base/handoff_path.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 
@@ -248,7 +248,7 @@ TEST_CASE("what is not TOML is refused with its line", "[settings]") {
 
 TEST_CASE("a socket's path must leave room for the hand-off's beside it", "[settings]") {
   const std::string longest = "/" + std::string(107 - 8 - 1, 's');
-  REQUIRE(std::string_view(shm::kHandoffSuffix).size() == 8);
+  REQUIRE(kLongestSocketPath == 107 - 8);
 
   REQUIRE(complaint("[daemon]\nsocket = \"" + longest + "\"") == "accepted");
   REQUIRE(complaint("[daemon]\nsocket = \"" + longest + "s\"") ==

@@ -10,7 +10,7 @@ from millrace.errors import DaemonUnavailable, Error, InvalidRequest, Permission
 
 DEFAULT_SOCKET = "/run/millrace/millrace.sock"
 HANDOFF_SUFFIX = ".handoff"
-_LONGEST = 107 - len(HANDOFF_SUFFIX)  # of sockaddr_un.sun_path, without the final zero
+LONGEST_SOCKET_PATH = 107 - len(HANDOFF_SUFFIX)  # of sockaddr_un.sun_path, without the final zero
 
 
 def resolve(address: str | os.PathLike[str] | None) -> str:
@@ -27,8 +27,8 @@ def resolve(address: str | os.PathLike[str] | None) -> str:
         text = text[2:] if text.startswith("//") else text
     elif "/" not in text and ":" in text:
         raise Unsupported(f"address {text}: this version reaches the daemon on its own host only; give a socket's path, or unix:PATH")
-    if not 1 <= len(os.fsencode(text)) <= _LONGEST:
-        raise InvalidRequest(f"address {text}: a socket's path has 1 to {_LONGEST} bytes")
+    if not 1 <= len(os.fsencode(text)) <= LONGEST_SOCKET_PATH:
+        raise InvalidRequest(f"address {text}: a socket's path has 1 to {LONGEST_SOCKET_PATH} bytes")
     return os.path.abspath(text)
 
 
