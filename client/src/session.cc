@@ -1,6 +1,7 @@
 #include "millrace/session.h"
 
 #include "client/src/messages.h"
+#include "client/src/request_limits.h"
 #include "client/src/ring.h"
 #include "client/src/session_core.h"
 
@@ -8,20 +9,7 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr Bytes kInlineMost = 1_MiB;
-constexpr Bytes kMessageMost = 4_MiB;      // gRPC's bound on a message, which the daemon keeps
 constexpr std::size_t kUnsentMost = 4096;  // messages that the daemon was too slow to take
-
-Result<void> check_inline(const BatchRequest& request) {
-  Bytes encoded;
-  for (const Sample& sample : request.samples) {
-    if (const auto* bytes = std::get_if<Encoded>(&sample.source)) encoded += Bytes{bytes->bytes.size()};
-  }
-  if (encoded <= kInlineMost) return {};
-  return Error{Code::kInvalid, "submit: " + to_text(encoded) +
-                                   " of encoded bytes in one batch, at most 1 MiB travels in a message; "
-                                   "write them into an InputRing (Session::open_ring)"};
-}
 
 Result<void> check_paths(const BatchRequest& request) {
   for (const Sample& sample : request.samples) {
@@ -46,7 +34,7 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Result<Ticket> Session::submit(BatchRequest request) {
-  MILLRACE_TRY_VOID(check_inline(request));
+  MILLRACE_TRY_VOID(check_samples(request, core_->limits()));
   if (const Result<void> paths = check_paths(request); !paths) return paths.error().within("submit");
   if (auto ended = core_->wire().ended()) return *std::move(ended);
   if (core_->wire().unsent() >= kUnsentMost)
@@ -55,9 +43,7 @@ Result<Ticket> Session::submit(BatchRequest request) {
   const Ticket ticket{core_->fresh_number()};
   v1::ClientMessage message;
   *message.mutable_submit() = to_message(ticket.batch, request, core_->recipe());
-  if (const Bytes size{message.ByteSizeLong()}; size > kMessageMost)
-    return Error{Code::kInvalid, "submit: the request has " + to_text(size) +
-                                     ", a message at most 4 MiB; split the batch, or open a dataset"};
+  MILLRACE_TRY_VOID(check_message(message, core_->limits()));
   core_->inbox().expect_batch(ticket.batch, rooms_of(request));
   if (Result<void> sent = core_->send(std::move(message)); !sent) {
     core_->inbox().forget_batch(ticket.batch);
@@ -137,6 +123,9 @@ std::uint32_t Session::slots() const noexcept {
 }
 Bytes Session::slot_bytes() const noexcept {
   return {core_->segment().slot_bytes};
+}
+const RequestLimits& Session::limits() const noexcept {
+  return core_->limits();
 }
 
 }  // namespace client

@@ -2,6 +2,7 @@
 
 #include "client/src/daemon_channel.h"
 #include "client/src/handoff_connection.h"
+#include "client/src/request_limits.h"
 
 namespace millrace {
 inline namespace client {
@@ -32,16 +33,18 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, c
   MILLRACE_TRY(const v1::OpenSessionReply reply, channel.open(request, deadline));
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
-  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options, std::move(knowledge)));
+  std::shared_ptr<SessionCore> core(
+      new SessionCore(std::move(holding), channel, options, std::move(knowledge), from_message(reply.limits())));
   MILLRACE_TRY_VOID(core->attach(ticket, deadline));
   return core;
 }
 
 SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-                         DaemonKnowledge knowledge)
+                         DaemonKnowledge knowledge, const RequestLimits& limits)
     : recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
+      limits_(limits),
       holding_(std::move(holding)),
       wire_(std::make_shared<Wire>(channel, holding_->take_replies())),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}

@@ -29,6 +29,7 @@ class SessionCore {
   const shm::SegmentHeader& segment() const { return holding_->header(); }
   const Recipe& recipe() const { return recipe_; }
   std::uint32_t batch() const { return batch_; }
+  const RequestLimits& limits() const { return limits_; }
   std::uint64_t fresh_number() {
     return numbers_.fetch_add(1, std::memory_order_relaxed);
   }  // of batches, epochs, datasets
@@ -57,12 +58,13 @@ class SessionCore {
 
  private:
   SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-              DaemonKnowledge knowledge);
+              DaemonKnowledge knowledge, const RequestLimits& limits);
   Result<void> attach(const std::string& ticket, Deadline deadline);
 
   const Recipe recipe_;
   const std::uint32_t batch_;
   const DaemonKnowledge knowledge_;
+  const RequestLimits limits_;
   const std::shared_ptr<Holding> holding_;  // shared with the views
   const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
   const std::shared_ptr<Inbox> inbox_;      // shared with the wire

@@ -9,7 +9,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kLongestExtension = 16;
 constexpr std::size_t kKindsShown = 4;             // in a message
 constexpr std::size_t kLongestExampleShown = 100;  // bytes
 

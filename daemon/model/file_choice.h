@@ -7,6 +7,9 @@
 
 namespace millrace {
 
+inline constexpr std::uint32_t kMostExtensions = 64;    // that a client may name
+inline constexpr std::uint32_t kLongestExtension = 16;  // bytes
+
 enum class Unclassified : std::uint8_t { kListed, kSkipped };  // files beside class folders
 
 struct FileChoice {

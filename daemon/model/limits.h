@@ -9,6 +9,10 @@
 
 namespace millrace {
 
+// One message of a client; gRPC ends the stream of a larger one. Encoded bytes leave room for the rest of it.
+inline constexpr Bytes kMessageMost = 4_MiB;
+inline constexpr Bytes kInlineMost = kMessageMost - 1_MiB;
+
 struct SampleLimits {
   Bytes encoded = 256_MiB;                 // of one file
   std::uint64_t pixels = 178'956'970;      // width x height, as Pillow's warning threshold for decompression bombs x 2
@@ -19,7 +23,7 @@ struct SampleLimits {
 struct BatchLimits {
   std::uint32_t samples = 65'536;  // in one batch
   std::uint32_t path_bytes = 4'096;
-  Bytes inline_message = 1_MiB;  // encoded bytes in one Submit
+  Bytes inline_message = 1_MiB;  // encoded bytes in one Submit; at most kInlineMost
 };
 
 struct SessionLimits {

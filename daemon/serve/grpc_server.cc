@@ -14,6 +14,7 @@
 #include "daemon/model/stopping.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
+#include "daemon/serve/messages.h"
 #include "daemon/serve/parse_message.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/sleep_breaker.h"
@@ -30,8 +31,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastMessageBytes = 4 << 20;
-constexpr int kBesideInlineBytes = 1 << 20;  // of a Submit: everything but the encoded bytes
 constexpr int kStreamsPerConnection = 128;
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
@@ -91,6 +90,7 @@ class SessionsService final : public SessionsOfBytes {
     reply.set_slot_bytes(opened.slot_bytes.count);
     reply.set_daemon_version(version_);
     *reply.mutable_vocabulary() = vocabulary_;
+    *reply.mutable_limits() = limits_message(around_.limits);
   }
 
   StreamSurroundings& around_;
@@ -215,8 +215,7 @@ class GrpcServer::Impl {
     builder.RegisterService(&sessions_);
     builder.RegisterService(&devices_);
     builder.RegisterService(&statistics_);
-    const std::uint64_t inline_bytes = std::min<std::uint64_t>(options_.limits.batch.inline_message.count, 1U << 30U);
-    builder.SetMaxReceiveMessageSize(std::max(kLeastMessageBytes, static_cast<int>(inline_bytes) + kBesideInlineBytes));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageMost.count));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
     // Only reflection is served by gRPC's synchronous threads: one is enough.
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);

@@ -39,6 +39,17 @@ void write_skipped(const SkippedFiles& group, v1::SkippedFiles& out) {
 
 }  // namespace
 
+v1::Limits limits_message(const Limits& limits) {
+  v1::Limits message;
+  message.set_message_bytes(kMessageMost.count);
+  message.set_inline_bytes(limits.batch.inline_message.count);
+  message.set_samples(limits.batch.samples);
+  message.set_ring_bytes(limits.session.ring.count);
+  message.set_extensions(kMostExtensions);
+  message.set_extension_bytes(kLongestExtension);
+  return message;
+}
+
 v1::ServerMessage attached_message(SessionId id) {
   v1::ServerMessage message;
   message.mutable_attached()->set_session_id(raw(id));

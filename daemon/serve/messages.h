@@ -2,11 +2,15 @@
 #pragma once
 
 #include "daemon/model/dataset.h"
+#include "daemon/model/limits.h"
 #include "daemon/serve/client_request.h"
 #include "millrace/v1/session.pb.h"
 #include "proto/base/result.h"
 
 namespace millrace {
+
+// Of OpenSessionReply: what clients are told before they ask for anything.
+v1::Limits limits_message(const Limits& limits);
 
 v1::ServerMessage attached_message(SessionId id);
 v1::ServerMessage failed_message(const Subject& subject, const Error& error);

@@ -13,9 +13,6 @@
 namespace millrace {
 namespace {
 
-constexpr int kMaxExtensions = 64;
-constexpr std::size_t kMaxExtensionBytes = 16;
-
 Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset& dataset, const Limits& limits) {
   MILLRACE_TRY_VOID(check_range("batch_size", request.batch_size(), 1U, limits.batch.samples));
   const std::uint32_t world_size = std::max(1U, request.world_size());
@@ -87,11 +84,11 @@ Result<void> choose_on_error(const v1::StartEpoch& request, EpochRequest& epoch)
 
 Result<void> check_extension(const std::string& extension) {
   const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  if (!extension.empty() && extension.size() <= kMaxExtensionBytes &&
+  if (!extension.empty() && extension.size() <= kLongestExtension &&
       std::all_of(extension.begin(), extension.end(), allowed))
     return {};
   return Error{Code::kInvalid,
-               "must be 1 to " + std::to_string(kMaxExtensionBytes) + " lower-case letters and digits without the dot"};
+               "must be 1 to " + std::to_string(kLongestExtension) + " lower-case letters and digits without the dot"};
 }
 
 }  // namespace
@@ -100,8 +97,8 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
   if (has_unknown_fields(request)) return unknown_field(request);
   if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
   MILLRACE_TRY_VOID(check_path("path", request.path(), limits));
-  if (request.extensions_size() > kMaxExtensions) {
-    return field_error("extensions", "must be at most " + std::to_string(kMaxExtensions) + ", are " +
+  if (static_cast<std::uint32_t>(request.extensions_size()) > kMostExtensions) {
+    return field_error("extensions", "must be at most " + std::to_string(kMostExtensions) + ", are " +
                                          std::to_string(request.extensions_size()));
   }
   OpenDatasetRequest parsed{.id = DatasetId{request.dataset_id()}, .path = request.path()};

@@ -79,7 +79,7 @@ const Key kKeys[] = {
     {"limits.time_milliseconds", number(AT(limits.sample.time), 1, 3'600'000), "Decoding and transforming one image."},
     {"limits.samples", number(AT(limits.batch.samples), 1, 1'000'000), "Images in one batch."},
     {"limits.path_bytes", number(AT(limits.batch.path_bytes), 1, 65'536), "Length of one path."},
-    {"limits.inline_message", number(AT(limits.batch.inline_message), 0, (3_MiB).count), "Encoded bytes within one request; larger ones go through files or the input ring."},
+    {"limits.inline_message", number(AT(limits.batch.inline_message), 0, kInlineMost.count), "Encoded bytes within one request; larger ones go through files or the input ring."},
     {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time."},
     {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user."},
     {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 128 more."},

@@ -142,6 +142,7 @@ grpc::Status ScriptedDaemon::Open(grpc::ServerContext*, const v1::OpenSessionReq
   answer->set_session_id(42);
   answer->set_daemon_version("0.0.9");
   if (options_.vocabulary) *answer->mutable_vocabulary() = *options_.vocabulary;
+  if (options_.limits) *answer->mutable_limits() = *options_.limits;
   MutexLock lock(mutex_);
   reply(shm::ReplyKind::kSegment, segment_fd_.get(), millrace::Bytes{segment_.size()});
   return grpc::Status::OK;

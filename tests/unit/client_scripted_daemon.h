@@ -29,6 +29,7 @@ struct ScriptedOptions {
   std::uint32_t segment_version = shm::kSegmentVersion;
   std::string refusal;                                          // of Hello
   std::optional<v1::Vocabulary> vocabulary = own_vocabulary();  // what it says that it knows; none: it does not say
+  std::optional<v1::Limits> limits;                             // what it says that it takes; none: the same
 };
 
 class ScriptedDaemon final : private v1::Sessions::Service {

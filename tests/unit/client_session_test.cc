@@ -361,7 +361,10 @@ TEST_CASE("a session whose recipe leaves the size open asks for slot_bytes", "[c
 }
 
 TEST_CASE("more than a message holds is refused before it is sent", "[client]") {
-  ScriptedDaemon daemon;
+  v1::Limits limits;
+  limits.set_message_bytes(4'000'000);
+  limits.set_inline_bytes(1'000'000);
+  ScriptedDaemon daemon({.limits = limits});
   Session session = open(daemon);
   const std::vector<std::byte> large(600 * 1024);
   millrace::BatchRequest inline_bytes{
@@ -370,8 +373,20 @@ TEST_CASE("more than a message holds is refused before it is sent", "[client]") 
       .samples = std::vector<millrace::Sample>(5000, {.source = millrace::Path{std::string(1000, 'x')}})};
 
   REQUIRE_THAT(session.submit(inline_bytes).error().message, Catch::Contains("InputRing"));
-  REQUIRE_THAT(session.submit(paths).error().message, Catch::Contains("4 MiB"));
+  REQUIRE_THAT(session.submit(paths).error().message, Catch::Contains("messages of at most 4.0 MB; split the batch"));
   REQUIRE(session.next().error().code == Code::kPrecondition);  // nothing is under way
+}
+
+TEST_CASE("limits that the daemon does not tell are its own to check", "[client]") {
+  ScriptedDaemon daemon;
+  Session session = open(daemon);
+  const std::vector<std::byte> large(5'000'000);
+
+  const auto ticket = session.submit({.samples = {{.source = millrace::Encoded{large}}}});
+
+  CHECK_FALSE(session.limits().inline_bytes);
+  CHECK_FALSE(session.limits().message);
+  CHECK(ticket);
 }
 
 TEST_CASE("a ring is asked of the daemon in whole pages, and its rooms come back when their batch has ended",

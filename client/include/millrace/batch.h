@@ -23,7 +23,7 @@ struct Path {
   std::string path{};
 };
 struct Encoded {
-  // The file's bytes; copied by submit(). All of one batch at most 1 MiB: over that, InputRing.
+  // The file's bytes; copied by submit(). All of one batch at most Session::limits().inline_bytes: over that, InputRing.
   std::span<const std::byte> bytes;
 };
 struct DatasetSample {

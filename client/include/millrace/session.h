@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "millrace/batch.h"
@@ -33,6 +34,15 @@ struct SessionOptions {
   std::chrono::milliseconds timeout{30'000};  // of opening
 };
 
+// What the daemon takes, most of it as its settings say. Empty: an older daemon, which does not tell and refuses by
+// itself.
+struct RequestLimits {
+  std::optional<Bytes> message{};          // one batch's request in all, but for what is in the InputRing
+  std::optional<Bytes> inline_bytes{};     // Encoded of one batch together (limits.inline_message)
+  std::optional<std::uint32_t> samples{};  // of one batch (limits.samples)
+  std::optional<Bytes> ring{};             // the InputRing (limits.ring)
+};
+
 // Thread-safe. Move-only. Its end cancels what is under way; it ends with the last of itself, its epochs and its
 // datasets.
 class MILLRACE_API Session {
@@ -41,7 +51,7 @@ class MILLRACE_API Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Asks for a batch and returns at once. kInvalid: more than 1 MiB encoded inline, or a message over 4 MiB.
+  // Asks for a batch and returns at once. kInvalid: more than limits() allow; names the daemon's setting.
   // kUnavailable: the daemon is gone. kUnsupported: it is older and does not know something that is asked for; names
   // it. Everything else that is wrong with the request comes back as the batch's failure.
   Result<Ticket> submit(BatchRequest request);
@@ -68,6 +78,7 @@ class MILLRACE_API Session {
   std::uint64_t id() const noexcept;
   std::uint32_t slots() const noexcept;
   Bytes slot_bytes() const noexcept;
+  const RequestLimits& limits() const noexcept;
 
  private:
   friend class Client;
