@@ -34,6 +34,7 @@
 #include "daemon/settings/settings.h"
 #include "daemon/settings/state_dir.h"
 #include "daemon/slots/segment.h"
+#include "proto/base/backend_name.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
 
@@ -123,6 +124,8 @@ Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settin
     const bool fake = row.name == "fake";
     const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
     if (!wanted || !row.available()) continue;
+    if (!is_backend_name(row.name))
+      return Error{Code::kInternal, printable(row.name) + " is not a backend's name, which has " + kBackendNameRule};
     MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(backend_options(settings, cache)));
     backends.push_back({std::string(row.name), std::move(backend), fake});
   }

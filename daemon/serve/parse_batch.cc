@@ -1,8 +1,7 @@
 // Every message in this file is untrusted.
 #include "daemon/serve/parse_batch.h"
 
-#include <algorithm>
-
+#include "proto/base/backend_name.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/field.h"
@@ -11,7 +10,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kMaxBackendName = 32;
 constexpr std::size_t kShown = 128;  // of a path that is none
 // The largest side that any check of a sample lets through; keeps sums of sides within 32 bits.
 constexpr std::uint32_t kMaxSide = 1U << 24U;
@@ -124,9 +122,9 @@ Result<void> check_path(std::string_view field, std::string_view path, const Lim
 }
 
 Result<void> check_backend(std::string_view backend) {
-  const auto allowed = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; };
-  if (backend.size() <= kMaxBackendName && std::all_of(backend.begin(), backend.end(), allowed)) return {};
-  return field_error("backend", "is not a backend's name; Devices.List shows the names");
+  if (backend.empty() || is_backend_name(backend)) return {};
+  return field_error("backend", std::string("is not a backend's name, which has ") + kBackendNameRule +
+                                    "; Devices.List shows the names");
 }
 
 Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, const DatasetTable& datasets,

@@ -21,6 +21,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "proto/base/backend_name.h"
 #include "proto/base/bytes.h"
 
 namespace millrace::shm {
@@ -96,6 +97,8 @@ static_assert(sizeof(SampleRecord) == 128 && std::is_trivial_v<SampleRecord> &&
 static_assert(offsetof(SampleRecord, width) == 32 && offsetof(SampleRecord, crop_left) == 48 &&
               offsetof(SampleRecord, fetch_us) == 64 && offsetof(SampleRecord, status) == 80 &&
               offsetof(SampleRecord, backend) == 84 && offsetof(SampleRecord, index) == 96);
+
+static_assert(sizeof(SampleRecord::backend) == kBackendNameMost + 1);
 
 enum SampleFlags : std::uint8_t {
   kFlipped = 1,

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
+#include "proto/base/backend_name.h"
 #include "proto/base/bytes.h"
 #include "proto/base/printable.h"
 #include "proto/base/unique_fd.h"
@@ -18,6 +19,16 @@ UniqueFd some_file() {
   UniqueFd fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   REQUIRE(fd);
   return fd;
+}
+
+TEST_CASE("a backend's name is what a record has room for", "[base]") {
+  REQUIRE(is_backend_name("cpu"));
+  REQUIRE(is_backend_name("cuda:15"));
+  REQUIRE(is_backend_name("remote-host"));
+  REQUIRE_FALSE(is_backend_name("remote-host2"));
+  REQUIRE_FALSE(is_backend_name(""));
+  REQUIRE_FALSE(is_backend_name("CPU"));
+  REQUIRE(std::string_view(kBackendNameRule).starts_with("1 to " + std::to_string(kBackendNameMost) + " of "));
 }
 
 TEST_CASE("sizes are shown in decimal units with one digit", "[base]") {
