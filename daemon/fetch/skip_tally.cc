@@ -1,32 +1,14 @@
 #include "daemon/fetch/skip_tally.h"
 
 #include <algorithm>
-#include <span>
 
 #include "daemon/formats/format_table.h"
-#include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::size_t kKindsShown = 4;             // in a message
-constexpr std::size_t kLongestExampleShown = 100;  // bytes
-
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-}
-
-std::string kind_of(const SkippedFiles& group) {
-  if (group.reason == SkipReason::kUnclassified) return "beside the class folders";
-  return group.extension.empty() ? "without an extension" : "." + printable(group.extension);
-}
-
-std::string examples_of(const SkippedFiles& group) {
-  if (group.examples.empty()) return {};
-  std::string text = " (" + printable(group.examples.front(), kLongestExampleShown);
-  if (group.files > 1) text += ", ...";
-  if (group.reason == SkipReason::kUndecoded) text += "; not decoded: convert them";
-  return text + ")";
 }
 
 // The first ones in byte order, whatever order they come in.
@@ -83,15 +65,9 @@ Skipped SkipTally::told() const {
 }
 
 std::string to_text(const Skipped& skipped) {
-  std::string text;
-  const std::size_t shown = std::min(skipped.groups.size(), kKindsShown);
-  for (const SkippedFiles& group : std::span(skipped.groups).first(shown)) {
-    text += (text.empty() ? "; skipped: " : ", ") + std::to_string(group.files) + " " + kind_of(group);
-    text += examples_of(group);
-  }
-  const std::size_t further = skipped.groups.size() - shown;
-  if (further > 0) text += ", and " + std::to_string(further) + (further == 1 ? " more kind" : " more kinds");
-  return text;
+  if (skipped.files == 0) return {};
+  return "; skipped: " +
+         skipped_kinds(skipped.files, skipped.groups, [](std::uint64_t number) { return std::to_string(number); });
 }
 
 }  // namespace millrace

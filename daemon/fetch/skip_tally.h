@@ -34,8 +34,7 @@ class SkipTally {
   std::map<std::pair<SkipReason, std::string>, SkippedFiles> groups_;
 };
 
-// "; skipped: 3 .txt (a/b.txt, ...), 2 .bmp (not decoded: convert them)"; empty if nothing was. Four kinds
-// at the most, "and 12 more kinds", long names cut short.
+// "; skipped: " and skipped_kinds(); empty if nothing was.
 std::string to_text(const Skipped& skipped);
 
 }  // namespace millrace

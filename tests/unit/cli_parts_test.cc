@@ -26,6 +26,8 @@
 
 using namespace millrace;
 using namespace millrace::cli;
+using millrace::SkippedFiles;
+using millrace::SkipReason;
 namespace fs = std::filesystem;
 
 namespace {

@@ -88,7 +88,8 @@ const std::vector<BadField>& bad_submits() {
       {"fidelity: 3 is not a value", [](auto& s) { s.set_fidelity(static_cast<v1::Fidelity>(3)); }},
       {"priority: 4 is not a value", [](auto& s) { s.set_priority(static_cast<v1::Priority>(4)); }},
       {"backend: is not a backend's name", [](auto& s) { s.set_backend("cpu; rm"); }},
-      {"backend: is not a backend's name, which has 1 to 11 of a-z, 0-9, '_', '-' and ':'; Devices.List shows the names",
+      {"backend: is not a backend's name, which has 1 to 11 of a-z, 0-9, '_', '-' and ':'; Devices.List shows the "
+       "names",
        [](auto& s) { s.set_backend(std::string(12, 'a')); }},
       {"backend: is not a backend's name", [](auto& s) { s.set_backend("\xff"); }},
   };

@@ -20,6 +20,7 @@
 #include "millrace/batch.h"
 #include "millrace/export.h"
 #include "millrace/result.h"
+#include "proto/base/skipped_files.h"
 
 namespace millrace {
 inline namespace client {
@@ -36,20 +37,6 @@ struct DatasetOptions {
   bool unclassified = false;  // where there are class folders: files beside them are samples, too, labelled -1
   std::function<void(std::uint64_t files)> progress{};  // called by open_dataset() with the number of files seen so far
   std::chrono::milliseconds timeout = kPatience;
-};
-
-enum class SkipReason : std::uint8_t {
-  kNotAsked,      // the extension is none of those asked for
-  kUndecoded,     // likewise, and it is that of a picture in a format that the daemon does not decode: convert it
-  kUnclassified,  // it lies beside the class folders
-};
-
-// Files of a folder tree that are no samples, of one reason and, but for kUnclassified, of one extension.
-struct SkippedFiles {
-  SkipReason reason = SkipReason::kNotAsked;
-  std::string extension;  // lower case without the dot; empty: none, or a long one
-  std::uint64_t files = 0;
-  std::vector<std::string> examples;  // at most 3 relative paths, byte for byte
 };
 
 // An opened folder tree; the daemon forgets it when this is destroyed (epochs under way go on). Immutable; move-only.
