@@ -67,6 +67,7 @@ void add_devices(const std::vector<Device>& devices, Findings& findings) {
       finding.advice = "its device is lost: restart the daemon";
     }
     findings.push_back(std::move(finding));
+    if (!device.instruction_sets.empty()) findings.push_back(check_instruction_sets(device.instruction_sets));
     for (const DeviceProperty& property : device.properties) findings.push_back({"  " + property.name, property.value});
   }
 }

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -43,25 +42,6 @@ Finding processor(const HostPaths& paths) {
   const bool known = ::sched_getaffinity(0, sizeof usable, &usable) == 0;
   const long mine = known ? CPU_COUNT(&usable) : online;
   return {"processor", model + ", " + std::to_string(mine) + " of " + std::to_string(online) + " usable here"};
-}
-
-// The same sets as the daemon's arithmetic is written for.
-Finding instruction_sets(const HostPaths& paths) {
-  std::istringstream words(value_of(paths.cpuinfo, "flags"));
-  std::set<std::string> flags;
-  for (std::string word; words >> word;) flags.insert(word);
-  const auto has = [&](std::initializer_list<const char*> wanted) {
-    for (const char* flag : wanted) {
-      if (!flags.contains(flag)) return false;
-    }
-    return true;
-  };
-  const bool avx2 = has({"avx2"});
-  const bool avx512 = avx2 && has({"avx512f", "avx512bw", "avx512vl", "avx512vbmi", "avx512_vnni"});
-  if (avx512) return {"instruction sets", "avx512, avx2"};
-  if (avx2) return {"instruction sets", "avx2"};
-  return {"instruction sets", "neither AVX2 nor AVX-512", Verdict::kNote,
-          "libjpeg-turbo decodes and scalar code resamples, at less than half the speed; a processor with AVX2 helps"};
 }
 
 Finding shared_memory(const HostPaths& paths) {
@@ -120,8 +100,18 @@ Finding huge_pages(const HostPaths& paths) {
 
 }  // namespace
 
+Finding check_instruction_sets(const std::vector<std::string>& sets) {
+  std::string text;
+  for (auto set = sets.rbegin(); set != sets.rend(); ++set) {
+    if (*set != "scalar") text += (text.empty() ? "" : ", ") + *set;
+  }
+  if (!text.empty()) return {"instruction sets", text};
+  return {"instruction sets", "neither AVX2 nor AVX-512", Verdict::kNote,
+          "libjpeg-turbo decodes and scalar code resamples, at less than half the speed; a processor with AVX2 helps"};
+}
+
 Findings check_host(const HostPaths& paths) {
-  return {processor(paths), instruction_sets(paths), shared_memory(paths), locked_memory(), huge_pages(paths)};
+  return {processor(paths), shared_memory(paths), locked_memory(), huge_pages(paths)};
 }
 
 }  // namespace millrace::cli

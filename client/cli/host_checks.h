@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "client/cli/findings.h"
 
@@ -15,5 +16,9 @@ struct HostPaths {
 };
 
 Findings check_host(const HostPaths& paths = {});
+
+// Device::instruction_sets: those that the daemon can use on this processor, of which its arithmetic alone knows what
+// they take.
+Finding check_instruction_sets(const std::vector<std::string>& sets);
 
 }  // namespace millrace::cli

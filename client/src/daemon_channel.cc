@@ -67,7 +67,8 @@ Device to_device(const v1::Device& device) {
                .ready = device.state() == v1::DEVICE_STATE_READY,
                .lanes = device.lanes(),
                .formats = {device.formats().begin(), device.formats().end()},
-               .detail = device.detail()};
+               .detail = device.detail(),
+               .instruction_sets = {device.instruction_sets().begin(), device.instruction_sets().end()}};
   for (const auto& property : device.properties()) found.properties.push_back({property.name(), property.value()});
   return found;
 }

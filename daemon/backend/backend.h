@@ -76,6 +76,7 @@ struct BackendInfo {
   std::string detail;  // instruction sets, driver
   std::uint32_t lanes = 0;
   std::vector<ImageFormat> formats;
+  std::vector<std::string> instruction_sets;  // of a processor: those that the kernels may use here, the best one last
   std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
 };
 

@@ -114,6 +114,7 @@ class DevicesService final : public v1::Devices::CallbackService {
         device.set_lanes(backends[i].lanes);
         device.set_state(pipeline_.backend_lost(i) ? v1::DEVICE_STATE_LOST : v1::DEVICE_STATE_READY);
         for (const ImageFormat format : backends[i].formats) device.add_formats(std::string(format_of(format).name));
+        for (const std::string& set : backends[i].instruction_sets) device.add_instruction_sets(set);
         for (const auto& [name, value] : backends[i].properties) {
           v1::DeviceProperty& property = *device.add_properties();
           property.set_name(name);

@@ -351,10 +351,12 @@ TEST_CASE("the doctor knows a processor by what the kernel says of it", "[cli]")
   };
 
   REQUIRE_THAT(value_named(with_flags("avx2"), "processor"), Catch::StartsWith("A Processor, "));
-  REQUIRE(value_named(with_flags("avx2 avx512f avx512bw avx512vl avx512vbmi avx512_vnni"), "instruction sets") ==
-          "avx512, avx2");
-  REQUIRE(value_named(with_flags("avx2 avx512f avx512bw"), "instruction sets") == "avx2");
-  REQUIRE(verdict_named(with_flags("sse2"), "instruction sets") == Verdict::kNote);
+}
+
+TEST_CASE("the doctor tells the instruction sets that the daemon found, and what it means to have none", "[cli]") {
+  REQUIRE(check_instruction_sets({"scalar", "avx2", "avx512"}).value == "avx512, avx2");
+  REQUIRE(check_instruction_sets({"scalar", "avx2"}).value == "avx2");
+  REQUIRE(check_instruction_sets({"scalar"}).verdict == Verdict::kNote);
 }
 
 TEST_CASE("the doctor finds problems where things are missing, and says what to do", "[cli]") {

@@ -56,6 +56,8 @@ struct Device {
   std::vector<std::string> formats{};  // "jpeg", "png", "webp"
   std::string detail{};
   std::vector<DeviceProperty> properties{};  // how it is set up
+  // Of a processor: "scalar", "avx2", "avx512", those of them that it has, the best one last.
+  std::vector<std::string> instruction_sets{};
 };
 
 }  // namespace client

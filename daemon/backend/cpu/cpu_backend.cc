@@ -92,6 +92,8 @@ BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::sp
                    .properties = {{"decoding", name_of(calibration.variant)},
                                   {"calibration", calibration.source},
                                   {"placement", describe(places)}}};
+  for (const kernels::Target target : kernels::available_targets())
+    info.instruction_sets.emplace_back(kernels::name_of(target));
   info.properties.emplace_back("seek indexes", indexes);
   const auto& [first, indexed] = calibration.timings;
   if (!first.empty()) info.properties.emplace_back("timings", text_of(first));
