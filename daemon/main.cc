@@ -214,6 +214,7 @@ class Daemon {
                       .settings_file = settings_file_,
                       .roots = settings_.roots,
                       .missing_roots = [this] { return fetcher_->missing_roots(); },
+                      .indexes_not_kept = cache_ ? cache_->hindrance() : "",
                       .limits = settings_.limits,
                       .highest_descriptor = highest_descriptor},
                      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));

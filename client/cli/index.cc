@@ -131,16 +131,10 @@ void print_text(Task task, const Outcome& outcome) {
   std::printf("\n");
 }
 
-// Where the daemon keeps indexes, when that is in memory alone and so for as long as it runs; else nothing.
+// Why indexes go when the daemon stops; empty: they do not.
 std::string fleeting(Client& client) {
-  const auto devices = client.devices();
-  if (!devices) return "";
-  for (const Device& device : *devices) {
-    for (const DeviceProperty& property : device.properties) {
-      if (property.name == "seek indexes" && property.value.starts_with("in memory only")) return property.value;
-    }
-  }
-  return "";
+  const auto statistics = client.statistics();
+  return statistics ? statistics->indexes_not_kept : "";
 }
 
 void print_json(const Outcome& outcome) {
@@ -167,7 +161,8 @@ int run(Options& options, Task task, const char* title) {
   options.json ? print_json(*outcome) : print_text(task, *outcome);
   std::fflush(stdout);
   if (const std::string why = fleeting(connection->client); task == Task::kBuild && !why.empty())
-    std::fprintf(stderr, "millrace: the indexes go when the daemon stops, for they are %s\n", printable(why).c_str());
+    std::fprintf(stderr, "millrace: the indexes go when the daemon stops, for they are in memory only: %s\n",
+                 printable(why).c_str());
   if (interrupted()) return std::fputs("millrace: interrupted\n", stderr), kInterrupted;
   if (outcome->images == 0) return report_nothing(outcome->bad);
   return task == Task::kVerify && outcome->counts.rejected > 0 ? kFailed : kFine;

@@ -137,6 +137,7 @@ Result<Statistics> DaemonChannel::statistics(Deadline deadline) const {
   for (const auto& session : reply.sessions()) statistics.sessions.push_back(to_session(session));
   statistics.settings_file = reply.settings_file();
   statistics.roots.assign(reply.roots().begin(), reply.roots().end());
+  statistics.indexes_not_kept = reply.indexes_not_kept();
   statistics.missing_roots.assign(reply.missing_roots().begin(), reply.missing_roots().end());
   return statistics;
 }

@@ -27,7 +27,7 @@ std::string database_path(const std::string& state_dir) {
 }
 
 // Why indexes are not to be kept on disk; empty: they are.
-std::string hindrance(const SeekCache::Options& options) {
+std::string hindrance_of(const SeekCache::Options& options) {
   if (options.memory.count == 0) return "cache.index_memory is 0";
   if (options.disk.count == 0) return "cache.index_disk is 0";
   if (options.state_dir.empty()) return "there is no daemon.state_dir";
@@ -51,7 +51,7 @@ SeekCache::SeekCache(Options options, Counters& counters)
     : options_(std::move(options)),
       counters_(counters),
       seed_(seed_of(options_.state_dir)),
-      hindrance_(hindrance(options_)),
+      hindrance_(hindrance_of(options_)),
       memory_(options_.memory),
       wants_disk_(hindrance_.empty()) {
   if (!wants_disk_) return;

@@ -43,6 +43,8 @@ class SeekCache {
   // For people: "in memory and in /var/lib/millrace/seek-index.mdb", "in memory only: there is no daemon.state_dir".
   // What hinders the disk later is in the log.
   std::string whereabouts() const;
+  // Why they are in memory alone; empty: they are on disk as well.
+  const std::string& hindrance() const { return hindrance_; }
 
   // For key_of(): the same as long as the state directory is.
   std::uint64_t seed() const { return seed_; }

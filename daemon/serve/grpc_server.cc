@@ -143,6 +143,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
       for (const std::string& root : options_.roots) reply->add_roots(root);
       if (options_.missing_roots)
         for (const std::string& root : options_.missing_roots()) reply->add_missing_roots(root);
+      reply->set_indexes_not_kept(printable(options_.indexes_not_kept));
       reply->set_pid(::getpid());
       reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
       for (const MetricRow& row : metric_table()) {

@@ -28,6 +28,7 @@ class GrpcServer {
     std::string settings_file;                                // for clients, who ask what is in force; empty: none
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
+    std::string indexes_not_kept;                             // for clients: SeekCache::hindrance()
     Limits limits;
     std::chrono::milliseconds attach_within{10'000};           // a stream without Attach ends
     int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener

@@ -41,6 +41,7 @@ struct Statistics {
   std::string settings_file{};               // the daemon's; empty: it was started without one
   std::vector<std::string> roots{};          // folders beneath which it reads, byte for byte
   std::vector<std::string> missing_roots{};  // of these, which were not there when the daemon last looked
+  std::string indexes_not_kept{};  // for people: why seek indexes go when the daemon stops; empty: they do not
 };
 
 struct DeviceProperty {
