@@ -58,6 +58,7 @@ struct FailedBatch {
   std::uint32_t samples = 0;  // that were asked for
   Error error;
   std::vector<SampleFailure> failures;
+  Bytes slot_bytes;                     // with which it would have fitted its slot; 0: it failed for another reason
   std::optional<EpochStreamId> stream;  // an epoch's batch
 };
 

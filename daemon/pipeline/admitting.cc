@@ -17,9 +17,13 @@ Result<std::optional<Size>> tensor_size(const Recipe& recipe, const Limits& limi
 }
 
 // Of a packed batch, whose sizes nobody knows yet, the records alone.
-Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
+Bytes needed_at_least(const Recipe& recipe, std::uint32_t samples) {
   const bool packed = recipe.packing == Packing::kPacked;
-  const Bytes needed = shm::slot_bytes(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
+  return shm::slot_bytes(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
+}
+
+Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
+  const Bytes needed = needed_at_least(recipe, samples);
   if (needed <= slots.slot_bytes()) return {};
   return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " +
                                      to_text_beside(needed, slots.slot_bytes()) + " and the session's slots have " +
@@ -29,6 +33,10 @@ Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotP
 }
 
 }  // namespace
+
+Bytes Pipeline::slot_bytes_for(const Recipe& recipe, std::uint32_t samples) const {
+  return tensor_size(recipe, state_->options.limits) ? needed_at_least(recipe, samples) : Bytes{};
+}
 
 Result<void> Pipeline::State::admit(SessionId session, BatchRequest request) {
   SessionRun* run = find(session);

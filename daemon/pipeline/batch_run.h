@@ -77,6 +77,7 @@ struct BatchRun {
   std::uint32_t made_in_order = 0;  // the first ones, up to one that is not made
   std::uint32_t outstanding = 0;    // fetch tasks and jobs that will still call back
   Bytes tensor;                     // bytes of the finished tensor
+  Bytes slot_bytes;                 // packed, and too large for its slot: what it needs
 
   std::uint32_t count() const { return static_cast<std::uint32_t>(samples.size()); }
   bool has_places() const { return one_size || placed; }

@@ -89,8 +89,11 @@ void Pipeline::State::fail(const BatchPtr& batch, Error error) {
   batch->stop->stop();
   drop_set_aside(batch);
   counters.add(MetricId::batches_failed);
-  FailedBatch result{
-      .id = batch->request.id, .samples = batch->count(), .error = std::move(error), .failures = batch->failures()};
+  FailedBatch result{.id = batch->request.id,
+                     .samples = batch->count(),
+                     .error = std::move(error),
+                     .failures = batch->failures(),
+                     .slot_bytes = batch->slot_bytes};
   if (batch->epoch) result.stream = batch->epoch->stream;
   hand_over(batch, std::move(result));
   if (batch->outstanding == 0) end(batch);

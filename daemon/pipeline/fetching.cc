@@ -241,7 +241,10 @@ Result<void> Pipeline::State::place_fetched(BatchRun& batch, const Fetched& item
 // with on_error fail none may be left out.
 Result<void> Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTask>& ready) {
   const Overflow over = overflow(batch);
-  if (!over.samples.empty() && batch.request.on_error == OnError::kFail) return slot_too_small(batch, over);
+  if (!over.samples.empty() && batch.request.on_error == OnError::kFail) {
+    batch.slot_bytes = over.needed;
+    return slot_too_small(batch, over);
+  }
   for (const std::uint32_t index : over.samples) {
     if (const std::optional<EncodedImage> image = std::exchange(batch.packed[index], std::nullopt)) {
       forget_encoded(*image);

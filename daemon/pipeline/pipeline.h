@@ -64,6 +64,8 @@ class Pipeline {
   // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound
   // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
   Result<void> submit(SessionId session, BatchRequest request);
+  // Slot bytes without which submit() refuses such a batch; 0 for a recipe that it refuses anyway.
+  Bytes slot_bytes_for(const Recipe& recipe, std::uint32_t samples) const;
   void cancel(SessionId session, BatchId batch);  // unknown: nothing happens
 
   // Gives a slot back and begins what waits for one. kPrecondition: a stale handle.

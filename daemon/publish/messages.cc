@@ -74,6 +74,7 @@ v1::ServerMessage failed_message(const FailedBatch& batch) {
   failed.set_batch_id(raw(batch.id));
   if (batch.stream) failed.set_epoch_stream_id(raw(*batch.stream));
   write_reason(batch.error, failed);
+  failed.set_slot_bytes(batch.slot_bytes.count);
   write_errors(batch.failures, *failed.mutable_errors());
   failed.set_bad(static_cast<std::uint32_t>(batch.failures.size()));
   return message;

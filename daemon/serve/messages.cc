@@ -56,12 +56,13 @@ v1::ServerMessage attached_message(SessionId id) {
   return message;
 }
 
-v1::ServerMessage failed_message(const Subject& subject, const Error& error) {
+v1::ServerMessage failed_message(const Subject& subject, const Error& error, Bytes slot_bytes) {
   v1::ServerMessage message;
   v1::Failed& failed = *message.mutable_failed();
   std::visit(SubjectWriter{failed}, subject);
   failed.set_code(std::string(code_name(error.code)));
   failed.set_message(printable(error.message));
+  if (error.code == Code::kExhausted) failed.set_slot_bytes(slot_bytes.count);
   return message;
 }
 

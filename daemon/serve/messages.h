@@ -13,7 +13,9 @@ namespace millrace {
 v1::Limits limits_message(const Limits& limits);
 
 v1::ServerMessage attached_message(SessionId id);
-v1::ServerMessage failed_message(const Subject& subject, const Error& error);
+// `slot_bytes`: of a batch that does not fit its slot, what it needs.
+v1::ServerMessage failed_message(const Subject& subject, const Error& error, Bytes slot_bytes = {});
+
 v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files);
 
 // kExhausted: more class names than one message holds.

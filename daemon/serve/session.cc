@@ -65,8 +65,12 @@ void Session::act(AttachRequest) {
 
 void Session::act(BatchRequest request) {
   const BatchId id = request.id;
-  if (const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request)); !admitted)
-    refuse(id, admitted.error());
+  const std::shared_ptr<const Recipe> recipe = request.recipe;
+  const auto samples = static_cast<std::uint32_t>(request.samples.size());
+  const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request));
+  if (admitted) return;
+  const Bytes needed = pipeline_.slot_bytes_for(*recipe, samples);
+  refuse(id, admitted.error(), needed > slots_.slot_bytes() ? needed : Bytes{});
 }
 
 void Session::act(CancelRequest request) {
@@ -124,9 +128,9 @@ void Session::act(RefusedRequest request) {
   refuse(request.subject, request.error);
 }
 
-void Session::refuse(const Subject& subject, const Error& error) {
+void Session::refuse(const Subject& subject, const Error& error, Bytes slot_bytes) {
   counters_.add(MetricId::requests_refused);
-  publisher_.send(failed_message(subject, error));
+  publisher_.send(failed_message(subject, error, slot_bytes));
 }
 
 Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {

@@ -81,7 +81,7 @@ class Session {
   void act(StopEpochRequest request);
   void act(RefusedRequest request);
 
-  void refuse(const Subject& subject, const Error& error);
+  void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 
   Parts parts_;
