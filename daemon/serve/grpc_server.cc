@@ -91,6 +91,7 @@ class SessionsService final : public SessionsOfBytes {
     reply.set_daemon_version(version_);
     *reply.mutable_vocabulary() = vocabulary_;
     *reply.mutable_limits() = limits_message(around_.limits);
+    for (const std::string_view extension : kOtherPictureExtensions) reply.add_undecoded(std::string(extension));
   }
 
   StreamSurroundings& around_;

@@ -263,6 +263,20 @@ def test_samples_in_formats_that_the_daemon_does_not_decode_are_refused(make: An
         assert make(str(own), OWN_SIZE).samples == 12
     assert make(dataset, OWN_SIZE, extensions=("png", "bmp", "tiff")).samples == 15
 
+    (own / "ant/3.heic").write_bytes(png(4))
+    every = ImageFolder(str(own), is_valid_file=lambda path: path.endswith((".png", ".heic")))
+    with pytest.raises(millrace.InvalidRequest, match=r"does not decode: 1 \.heic, such as .*/ant/3\.heic"):
+        len(make(every, OWN_SIZE))
+
+
+def test_endings_that_the_daemon_takes_no_names_of_are_found_among_all_files(make: Any, own: Path) -> None:
+    for name in ("README.txt", "thumbs.db"):
+        (own / "ant" / name).unlink(missing_ok=True)
+    (own / "ant" / "picture.averylongextension").write_bytes(png(4))
+    dataset = ImageFolder(str(own), is_valid_file=lambda path: True)
+
+    assert labels_of(make(dataset, OWN_SIZE)) == dataset.targets
+
 
 def test_hidden_samples_are_refused_in_a_sentence(make: Any, own: Path) -> None:
     (own / "bee" / ".old").mkdir()

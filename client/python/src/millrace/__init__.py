@@ -11,6 +11,7 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from importlib.metadata import version as _version
 
 from millrace._bad_images import BadImageWarning
+from millrace._limits import Limits
 from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
 from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
@@ -83,6 +84,7 @@ __all__ = [
     "GridCell",
     "InternalError",
     "InvalidRequest",
+    "Limits",
     "LongerSide",
     "Metric",
     "Normalise",

@@ -10,6 +10,8 @@ from millrace.errors import DaemonUnavailable, Error, InvalidRequest, Permission
 
 DEFAULT_SOCKET = "/run/millrace/millrace.sock"
 HANDOFF_SUFFIX = ".handoff"
+NAMED_BY = "in connect()"
+"""Where the message of a daemon that cannot be reached says that another socket is named."""
 LONGEST_SOCKET_PATH = 107 - len(HANDOFF_SUFFIX)  # of sockaddr_un.sun_path, without the final zero
 
 
@@ -53,6 +55,6 @@ def cannot_reach(path: str, why: OSError) -> Error:
     if isinstance(why, PermissionError):
         return PermissionDenied(f"{text}; join the group that owns the socket (sudo usermod -aG millrace $USER, then log in again)")
     return DaemonUnavailable(
-        f"{text}; start it with `systemctl start millraced`, name another socket in connect() or MILLRACE_SOCKET, "
+        f"{text}; start it with `systemctl start millraced`, name another socket {NAMED_BY} or MILLRACE_SOCKET, "
         "or start a private one with millrace.serve()"
     )

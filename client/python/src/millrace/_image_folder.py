@@ -9,13 +9,14 @@ from __future__ import annotations
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from millrace._limits import Limits
 from millrace._messages import path_bytes, path_text
 from millrace._skipped import warn_of_no_classes
 from millrace.dataset import Dataset
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 _MODULE = "torchvision.datasets.folder"
 _EVERY_FILE: Sequence[str] = ("*",)  # as Session.dataset has it
-_UNDECODED = frozenset((".bmp", ".pgm", ".ppm", ".tif", ".tiff"))  # of what torchvision takes for pictures
 _KEEP = "keep torch.utils.data.DataLoader for it"
 _LINKS = f"make a folder of the samples that you want (hard links will do), or {_KEEP}"
 
@@ -93,9 +93,11 @@ class _Seen:
     targets: dict[str, tuple[Any, str]] = field(default_factory=dict)  # by class folder: its target, and a sample that has it
     endings: set[str] = field(default_factory=set)
 
-    def extensions(self) -> Sequence[str]:
-        """For the daemon, which takes letters and digits."""
-        return sorted(self.endings) if all(ending.isascii() and ending.isalnum() for ending in self.endings) else _EVERY_FILE
+    def extensions(self, limits: Limits) -> Sequence[str]:
+        """For the daemon, which takes so many of so many letters and digits."""
+        longest, most = limits.extension_bytes, limits.extensions
+        plain = all(ending.isascii() and ending.isalnum() and (longest is None or len(ending) <= longest) for ending in self.endings)
+        return sorted(self.endings) if plain and (most is None or len(self.endings) <= most) else _EVERY_FILE
 
 
 class ImageFolder(Folder):
@@ -118,8 +120,8 @@ class ImageFolder(Folder):
             raise InvalidRequest("loader: the ImageFolder was given another transform after the loader was made; make the loader anew")
         seen = self._seen()
         if extensions is None:
-            _check_formats(seen.paths)
-            extensions = seen.extensions()
+            _check_formats(seen.paths, session._undecoded)
+            extensions = seen.extensions(session.limits)
         elif "*" not in extensions and (unlisted := seen.endings.difference(name.lstrip(".").lower() for name in extensions)):
             raise InvalidRequest(
                 f"loader: samples of the ImageFolder end in {', '.join(map(repr, sorted(unlisted)))}, which is not among extensions=; "
@@ -232,9 +234,9 @@ def folder_of(dataset: Any) -> Folder:
     raise InvalidRequest(message)
 
 
-def _check_formats(paths: Iterable[str]) -> None:
-    """Refuses samples that are named as pictures which the daemon does not decode."""
-    undecoded = sorted(path for path in paths if os.path.splitext(path)[1].lower() in _UNDECODED)
+def _check_formats(paths: Iterable[str], extensions: Set[str]) -> None:
+    """Refuses samples that are named as pictures which the daemon does not decode: by its ``extensions``."""
+    undecoded = sorted(path for path in paths if os.path.splitext(path)[1].lstrip(".").lower() in extensions)
     if not undecoded:
         return
     endings = Counter(os.path.splitext(path)[1].lower() for path in undecoded)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from millrace import _schema, recipe
-from millrace.errors import Error, InvalidRequest, SampleError, SampleFailed, error_class
+from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
 from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
@@ -218,7 +218,10 @@ def failure(failed: Any, batch_id: int | None = None) -> Error:
     errors = sample_errors(failed.errors)
     by_samples = any(error.code == failed.code for error in errors)  # else for another reason, and some samples are bad, too
     cls = SampleFailed if by_samples else error_class(failed.code)
-    return cls(failed.message, batch_id=batch_id, sample_errors=errors)
+    error = cls(failed.message, batch_id=batch_id, sample_errors=errors)
+    if isinstance(error, ResourceExhausted):
+        error.slot_bytes = failed.slot_bytes
+    return error
 
 
 def _plain_extensions(extensions: Iterable[str]) -> list[bytes]:

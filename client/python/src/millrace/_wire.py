@@ -20,6 +20,10 @@ from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondit
 _NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
 _OWN_WORDS_METADATA = "millrace-own-words"  # of an UNAVAILABLE that the daemon itself answers with, not gRPC
+OPENING = "Sessions/Open"
+"""What begins the message of an error from the call that opens a session."""
+NEXT_SESSION = "; once it runs again open a new session; an epoch goes on from its position"
+"""What ends the message of a daemon that went away: what the user of a session does about it."""
 _UNSENT_MOST = 4096  # messages that the daemon was too slow to take
 _OPTIONS = [
     ("grpc.enable_http_proxy", 0),
@@ -53,10 +57,7 @@ def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
 
 def gone(path: str, reason: str | None) -> DaemonUnavailable:
     """The exception for a daemon that went away."""
-    return DaemonUnavailable(
-        f"the daemon at unix:{path} has gone away ({reason or 'the connection closed'}); once it runs again open a new session; "
-        "an epoch goes on from its position"
-    )
+    return DaemonUnavailable(f"the daemon at unix:{path} has gone away ({reason or 'the connection closed'}){NEXT_SESSION}")
 
 
 def unary(channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float) -> Any:

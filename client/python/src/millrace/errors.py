@@ -90,9 +90,14 @@ class PermissionDenied(Error, PermissionError):
 
 
 class ResourceExhausted(Error):
-    """A budget of the daemon is used up, or the input ring is full; the message says which and how to raise it."""
+    """A budget of the daemon is used up, or the input ring is full; the message says which and how to raise it.
+
+    Attributes:
+        slot_bytes: with which the batch would have fitted its slot; 0: it is about something else, or the daemon is older and does not say.
+    """
 
     code = "RESOURCE_EXHAUSTED"
+    slot_bytes = 0
 
 
 class DeadlineExceeded(Error, TimeoutError):

@@ -30,7 +30,7 @@ AnyPath = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 """Where a file or folder is named and nothing else can be meant: as ``os`` takes it."""
 
 Source = Path | str | os.PathLike[str] | os.PathLike[bytes] | bytes | bytearray | memoryview | RingRoom | DatasetSample
-"""A path, a file's bytes (all of one batch at most 1 MiB: over that, a ring), room in the ring, or an image of a dataset.
+"""A path, a file's bytes (of one batch at most ``Session.limits.inline_bytes``, else a ring), room in the ring, or an image of a dataset.
 
 ``bytes`` are a file's content; a path of ``bytes`` is ``Path(b"...")``.
 """

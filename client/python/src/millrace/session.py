@@ -19,9 +19,10 @@ from millrace import _messages as messages
 from millrace._handoff import HandoffConnection, left
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
+from millrace._limits import Limits
 from millrace._segment import Segment
 from millrace._skipped import warn_of_skipped
-from millrace._wire import Wire, channel_to, outgoing_queue, unary
+from millrace._wire import OPENING, Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
@@ -34,9 +35,6 @@ T = TypeVar("T")
 
 PATIENCE = 120.0
 """Seconds that calls which wait for the daemon's work do so unless told otherwise; then ``DeadlineExceeded``."""
-
-_INLINE_MOST = 1 << 20
-_MESSAGE_MOST = 4 << 20
 
 
 class Session:
@@ -60,7 +58,7 @@ class Session:
             channel = channel_to(path)
             fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes}
             request = _schema.OpenSessionRequest(**fields)
-            method, reply = "/millrace.v1.Sessions/Open", _schema.OpenSessionReply
+            method, reply = f"/millrace.v1.{OPENING}", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline))
             self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
@@ -71,6 +69,9 @@ class Session:
             raise
         self.id: int = opened.session_id
         """The daemon's number for it, as in its statistics and log."""
+        self.limits: Limits = Limits.told(opened)
+        """What the daemon takes in one request."""
+        self._undecoded = frozenset(opened.undecoded)  # what names of pictures end with that the daemon does not decode
         self.slots: int = self._segment.slots
         """Batches that may be finished or under way at once."""
         self.slot_bytes: int = self._segment.slot_bytes
@@ -105,7 +106,8 @@ class Session:
         """Asks for a batch and returns its number at once; ``get`` brings it.
 
         Args:
-            samples: encoded images: paths, bytes (1 MiB in all), room in a ring, ``DatasetSample``; or ``Sample`` with an id and a label.
+            samples: encoded images: paths, bytes (``limits.inline_bytes`` in all), room in a ring, ``DatasetSample``; or
+                ``Sample`` with an id and a label.
             recipe: instead of the session's.
             seed: of the random choices, which depend on (seed, epoch, sample id) and on nothing else.
             epoch: the same.
@@ -118,7 +120,7 @@ class Session:
             backend: pin to this one (``"cpu"``); empty: the daemon places.
 
         Raises:
-            InvalidRequest: malformed, more than 1 MiB of bytes inline, or more than 4 MiB in all.
+            InvalidRequest: malformed, or more than ``limits`` allow: names the daemon's setting.
             ResourceExhausted: the daemon does not take messages any faster.
             Unsupported: the daemon is older and does not know something that is asked for; names it.
             DaemonUnavailable: it is gone. All else that is wrong with the request comes from ``get``.
@@ -135,7 +137,7 @@ class Session:
         submit.batch_id = number
         if deadline is not None:
             submit.deadline_ms = max(1, min(int(deadline * 1000), 2**32 - 1))
-        _check_size(submit)
+        self.limits.check(message)
         self._knowledge.check(message)
         self._inbox.expect_batch(number, used, rooms)
         self._send(message)
@@ -412,14 +414,3 @@ def _fill_choices(out: Any, seed: int, epoch: int, fidelity: Fidelity, priority:
         raise InvalidRequest(f"seed, epoch and backend: {why}") from why
     out.fidelity = messages.fidelity_number(fidelity)
     out.priority = messages.priority_number(priority)
-
-
-def _check_size(submit: Any) -> None:
-    inline = sum(len(sample.encoded) for sample in submit.samples)
-    if inline > _INLINE_MOST:
-        raise InvalidRequest(
-            f"submit: {inline} bytes of encoded images in one batch, at most 1 MiB travels in a message; "
-            "put them into a ring (Session.ring)"
-        )
-    if (size := submit.ByteSize()) > _MESSAGE_MOST - 64:
-        raise InvalidRequest(f"submit: the request has {size} bytes, a message at most 4 MiB; split the batch, or open a dataset")

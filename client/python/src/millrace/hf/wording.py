@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from millrace._address import NAMED_BY
+from millrace._limits import TooLarge
 from millrace._messages import is_url, path_text
+from millrace._wire import NEXT_SESSION, OPENING
 from millrace.errors import (
     Cancelled,
     DaemonUnavailable,
@@ -51,7 +53,10 @@ def in_its_words(why: Error, names: Sequence[str], image_of: Callable[[int], int
     if why.sample_errors:
         return _bad_images(why.sample_errors, names, image_of)
     told = _TOLD.get(type(why))
-    return type(why)(told(str(why), len(names), slots, timeout)) if told else why
+    if told is None:
+        return why
+    cls = InvalidRequest if isinstance(why, TooLarge) else type(why)
+    return cls(told(why, len(names), slots, timeout))
 
 
 def _bad_images(errors: Sequence[SampleError], names: Sequence[str], image_of: Callable[[int], int]) -> SampleFailed:
@@ -65,48 +70,55 @@ def _bad_images(errors: Sequence[SampleError], names: Sequence[str], image_of: C
     return SampleFailed(text, sample_errors=bad)
 
 
-def _exhausted(text: str, images: int, slots: int, timeout: float) -> str:
+def _exhausted(why: Error, images: int, slots: int, timeout: float) -> str:
     fewer = ", or call with fewer images" if images > 1 else ""
-    if slot := re.search(r"^(.*?): open the session with slot_bytes of at least (\d+)", text):
-        return f"{slot[1]}: give ImageProcessor.from_config slot_bytes of at least {slot[2]}, or none, so that slots grow{fewer}"
-    text = text.removeprefix("Sessions/Open: ")
+    if isinstance(why, ResourceExhausted) and why.slot_bytes:
+        room = f"slot_bytes of at least {why.slot_bytes}, or none, so that slots grow"
+        return f"what is made of {'the images' if images > 1 else 'it'} does not fit a slot: give ImageProcessor.from_config {room}{fewer}"
+    text = str(why).removeprefix(f"{OPENING}: ")
     return f"{text}; here that is: give ImageProcessor.from_config fewer slots than {slots}{fewer}"
 
 
-def _invalid(text: str, images: int, slots: int, timeout: float) -> str:
-    if request := re.search(r"^submit: the request has \d+ bytes", text):
-        return f"images: {images} in one call are too many, {request[0].removeprefix('submit: ')}, of 4 MiB at most; call with fewer"
-    return re.sub(r"^(Sessions/Open|session): ", "ImageProcessor.from_config: ", text)
+def _invalid(why: Error, images: int, slots: int, timeout: float) -> str:
+    text = str(why)
+    for prefix in (f"{OPENING}: ", "session: "):
+        if text.startswith(prefix):
+            return f"ImageProcessor.from_config: {text.removeprefix(prefix)}"
+    return text
 
 
-def _late(text: str, images: int, slots: int, timeout: float) -> str:
+def _too_large(why: Error, images: int, slots: int, timeout: float) -> str:
+    assert isinstance(why, TooLarge)
+    return f"images: {images} in one call are too many: {why.excess}; call with fewer"
+
+
+def _late(why: Error, images: int, slots: int, timeout: float) -> str:
     return (
         f"not finished within {timeout:g} s: the daemon was busy, or calls of other threads were before this one ({slots} at once); "
         "wait longer with timeout=, call with fewer images, or give ImageProcessor.from_config more slots"
     )
 
 
-def _unavailable(text: str, images: int, slots: int, timeout: float) -> str:
-    text = re.sub(r"; once it runs again open a new session; an epoch goes on from its position$", "", text)
-    if "cannot reach" in text:
-        text = text.replace("in connect()", "with ImageProcessor.from_config(client=millrace.connect(SOCKET))")
+def _unavailable(why: Error, images: int, slots: int, timeout: float) -> str:
+    text = str(why).removesuffix(NEXT_SESSION).replace(NAMED_BY, "with ImageProcessor.from_config(client=millrace.connect(SOCKET))")
     return f"{text}; call again once it runs: the processor opens its session by itself"
 
 
-def _closed(text: str, images: int, slots: int, timeout: float) -> str:
+def _closed(why: Error, images: int, slots: int, timeout: float) -> str:
     return "the processor was closed during this call"
 
 
-def _forked(text: str, images: int, slots: int, timeout: float) -> str:
+def _forked(why: Error, images: int, slots: int, timeout: float) -> str:
     return (
         "this process was forked from one that was connected to the daemon, and gRPC does not survive fork(): make the processor in the "
         'child, and fork before anything connects, or start processes with the "spawn" or "forkserver" method'
     )
 
 
-_TOLD: dict[type[Error], Callable[[str, int, int, float], str]] = {
+_TOLD: dict[type[Error], Callable[[Error, int, int, float], str]] = {
     ResourceExhausted: _exhausted,
     InvalidRequest: _invalid,
+    TooLarge: _too_large,
     DeadlineExceeded: _late,
     DaemonUnavailable: _unavailable,
     Cancelled: _closed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -10,6 +9,7 @@ from contextlib import nullcontext, suppress
 from millrace import _fork
 from millrace._handoff import left
 from millrace._layout import slot_bytes_of_images
+from millrace._limits import Limits
 from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.errors import DeadlineExceeded, ResourceExhausted
@@ -19,7 +19,6 @@ from millrace.ring import RING_ALIGNMENT, Ring, RingRoom
 from millrace.samples import Sample, Source
 from millrace.session import PATIENCE, Session
 
-_INLINE_MOST = 1 << 20
 _FIRST_GUESS = 6 << 20  # bytes of a batch whose size nobody knows yet; four of them fit a container's /dev/shm of 64 MiB
 _RING_LEAST = 16 << 20
 _CONNECTING = 5.0  # seconds at most, as long as the call's deadline is later
@@ -57,24 +56,23 @@ class Workshop:
             DeadlineExceeded: it did not come in time.
         """
         most = slot_bytes_of_images(most_bytes, len(samples))
-        room, ring_bytes = min(most, _FIRST_GUESS), _ring_bytes_of(samples)
+        room = min(most, _FIRST_GUESS)
         alone = False
         while True:
             with self._turns.alone(deadline) if alone else self._turns.one(deadline):
-                if alone and not self._suits(room, ring_bytes):
-                    self._open(room, ring_bytes, deadline)
+                if alone and not self._suits(room, samples):
+                    self._open(room, samples, deadline)
                 session = self._session
-                if session is not None and self._suits(room, ring_bytes):
+                if session is not None and self._suits(room, samples):
                     try:
-                        return self._made(session, samples, ring_bytes, recipe, priority, deadline)
+                        return self._made(session, samples, recipe, priority, deadline)
                     except _RingInPieces:
                         if alone:  # what fills it has left long ago, but for an exception that somebody keeps
                             self._end()
                     except ResourceExhausted as why:  # before anything was decoded: the headers tell the sizes
-                        needed = _room_needed(why)
-                        if self._fixed or needed <= session.slot_bytes:
+                        if self._fixed or why.slot_bytes <= session.slot_bytes:
                             raise
-                        room = needed
+                        room = why.slot_bytes
             alone = True
 
     @property
@@ -97,20 +95,19 @@ class Workshop:
         self._turns = Turns(self.slots)
         return kept
 
-    def _suits(self, room: int, ring_bytes: int) -> bool:
-        if self._session is None or self._session.closed:
+    def _suits(self, room: int, samples: Sequence[Sample | Source]) -> bool:
+        session = self._session
+        if session is None or session.closed:
             return False
-        return (self._fixed or room <= self._slot_bytes) and ring_bytes <= self._ring_bytes
+        return (self._fixed or room <= self._slot_bytes) and _ring_bytes_of(samples, session.limits) <= self._ring_bytes
 
     def _end(self) -> None:
         session, self._session, self._ring = self._session, None, None
         if session is not None:
             session.close()
 
-    def _open(self, room: int, ring_bytes: int, deadline: float) -> None:
+    def _open(self, room: int, samples: Sequence[Sample | Source], deadline: float) -> None:
         """REQUIRES: alone."""
-        if ring_bytes > self._ring_bytes:
-            self._ring_bytes = max(_RING_LEAST, 2 * ring_bytes)
         self._end()
         if not self._fixed and room > self._slot_bytes:  # a little more than now, lest the next call is too large again
             self._slot_bytes = max(room, self._slot_bytes * 5 // 4)
@@ -118,6 +115,11 @@ class Workshop:
         with nullcontext(client) if client is not None else connect(timeout=min(_CONNECTING, left(deadline))) as connected:
             session = self._opened(connected, room, deadline)
         try:
+            needed = _ring_bytes_of(samples, session.limits)
+            if needed > self._ring_bytes:
+                allowed = session.limits.ring_bytes
+                wanted = max(_RING_LEAST, 2 * needed)
+                self._ring_bytes = wanted if allowed is None else max(needed, min(wanted, allowed))
             self._ring = session.ring(self._ring_bytes, left(deadline)) if self._ring_bytes else None
         except BaseException:
             self._ring_bytes = 0
@@ -141,9 +143,8 @@ class Workshop:
                 else:
                     time.sleep(0.01)
 
-    def _made(
-        self, session: Session, samples: Sequence[Sample | Source], ring_bytes: int, recipe: Recipe, priority: Priority, deadline: float
-    ) -> Batch:
+    def _made(self, session: Session, samples: Sequence[Sample | Source], recipe: Recipe, priority: Priority, deadline: float) -> Batch:
+        ring_bytes = _ring_bytes_of(samples, session.limits)
         with self._ring_turns.some(ring_bytes, deadline) if ring_bytes else nullcontext():
             rooms = self._rooms(samples) if ring_bytes else {}
             number = session.submit([_placed(sample, rooms) for sample in samples], recipe=recipe, priority=priority)
@@ -172,12 +173,6 @@ class _RingInPieces(Exception):
     """The ring has enough bytes free, but not in one piece."""
 
 
-def _room_needed(why: ResourceExhausted) -> int:
-    """How large the daemon says that a slot must be; 0 where it complains about something else."""
-    found = re.search(r"slot_bytes of at least (\d+)", str(why))
-    return int(found[1]) if found else 0
-
-
 def _source_of(sample: Sample | Source) -> Source:
     return sample.source if isinstance(sample, Sample) else sample
 
@@ -189,10 +184,10 @@ def _placed(sample: Sample | Source, rooms: dict[int, RingRoom]) -> Sample | Sou
     return Sample(room, sample.id, sample.label, sample.box, sample.size) if isinstance(sample, Sample) else room
 
 
-def _ring_bytes_of(samples: Sequence[Sample | Source]) -> int:
+def _ring_bytes_of(samples: Sequence[Sample | Source], limits: Limits) -> int:
     """Bytes of ring that the encoded images need, each one once; 0 where they travel in the message."""
     encoded = {id(source): source for source in map(_source_of, samples) if isinstance(source, (bytes, bytearray, memoryview))}
     inline = sum(len(source) for source in map(_source_of, samples) if isinstance(source, (bytes, bytearray, memoryview)))
-    if inline <= _INLINE_MOST:
+    if limits.inline_bytes is not None and inline <= limits.inline_bytes:
         return 0
     return sum(len(source) + RING_ALIGNMENT for source in encoded.values())
