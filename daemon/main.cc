@@ -82,6 +82,7 @@ Result<void> look_for_roots(const CommandLine& line) {
 
 void print_settings(const Settings& settings) {
   std::printf("%s", to_toml(settings).c_str());
+  for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
   for (const std::string& root : settings.roots) {
     const Result<void> there = RootFolder::look_for(root);
     if (!there)
@@ -96,23 +97,18 @@ LanePin pin_of(const std::string& word) {
   return word == "core" ? LanePin::kCore : LanePin::kNone;
 }
 
-CpuWish wish_of(const Settings& settings) {
-  CpuWish wish;
+std::optional<kernels::Target> target_of(const std::string& word) {
   for (const kernels::Target target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
-    if (settings.target == kernels::name_of(target)) wish.target = target;
+    if (word == kernels::name_of(target)) return target;
   }
-  if (settings.streams == "1") wish.streams = kernels::jpeg::Streams::kOne;
-  if (settings.streams == "2") wish.streams = kernels::jpeg::Streams::kTwo;
-  if (settings.indexed == "lanes") wish.segments = kernels::jpeg::SegmentPath::kVectors;
-  if (settings.indexed == "turns") wish.segments = kernels::jpeg::SegmentPath::kTurns;
-  return wish;
+  return std::nullopt;
 }
 
 BackendOptions backend_options(const Settings& settings, SeekCache* cache) {
   return {.lanes = settings.cpu_lanes,
           .cores = settings.cores,
           .pin = pin_of(settings.pin),
-          .calibration = CalibrationOptions{wish_of(settings), settings.state_dir, MILLRACE_VERSION},
+          .target = target_of(settings.target),
           .limits = settings.limits.sample,
           .cache = cache,
           .fake = settings.fake_backend};
@@ -373,6 +369,7 @@ int main(int argc, char** argv) {
   google::protobuf::SetLogHandler(log_what_aborts);
   ::signal(SIGPIPE, SIG_IGN);
   ::pthread_setname_np(::pthread_self(), "mr-control");
+  for (const std::string& remark : settings->remarks) log_warning(remark);
 
   Result<std::unique_ptr<Daemon>> daemon = Daemon::create(*std::move(settings), absolute_path(line.config), unmapped);
   if (!daemon) return fail(daemon.error(), 1);

@@ -123,8 +123,8 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   command->add_flag("--json", options->json, "print one JSON object");
   add_connection_options(*command, options->connection);
   command->footer(
-      "Looks at the host first, which needs no daemon, then at the daemon: settings, backends and how they were "
-      "calibrated and placed, folders, hand-over. Exit status: 0 no problem (notes are none), 1 a problem.\n\n"
+      "Looks at the host first, which needs no daemon, then at the daemon: settings, backends, how they decode "
+      "and where their lanes are, folders, hand-over. Exit status: 0 no problem (notes are none), 1 a problem.\n\n"
       "Examples:\n  millrace doctor\n  millrace doctor --private       what this machine offers, without a running "
       "service\n  millrace doctor --json | jq '.findings[] | select(.verdict != \"fine\")'");
   command->callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });

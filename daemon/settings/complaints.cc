@@ -92,8 +92,6 @@ std::vector<Complaint> complaints_about(const Settings& settings) {
   if (!settings.cores.empty() && settings.cpu_lanes > settings.cores.size())
     complain("lanes.cpu", "must be at most the number of lanes.cores (" + std::to_string(settings.cores.size()) +
                               "), or 0, is " + std::to_string(settings.cpu_lanes));
-  if (settings.indexed == "lanes" && settings.target != "auto" && settings.target != "avx512")
-    complain("cpu.indexed", "must be \"auto\" or \"turns\" where cpu.target is \"" + settings.target + '"');
   if (!settings.cpu_backend && settings.fake_backend.empty())
     complain("backends.cpu", "must be true: there is no other backend");
   return complaints;

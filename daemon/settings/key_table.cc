@@ -25,8 +25,6 @@ constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
 
 constexpr std::string_view kPins[] = {"none", "auto", "node", "core"};
 constexpr std::string_view kTargets[] = {"auto", "scalar", "avx2", "avx512"};
-constexpr std::string_view kStreams[] = {"auto", "1", "2"};
-constexpr std::string_view kIndexed[] = {"auto", "lanes", "turns"};
 
 #define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
@@ -53,16 +51,14 @@ const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
     {"daemon.log_level", place(AT(log_level)), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
-    {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start: what calibration measured, and seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
+    {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
     {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
     {"lanes.pin", Choice{place(AT(pin)), kPins}, "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
 
-    {"cpu.target", Choice{place(AT(target)), kTargets}, "Instruction set. \"auto\": the one that decodes fastest here, measured at the first start on a processor model."},
-    {"cpu.streams", Choice{place(AT(streams)), kStreams}, "Bit streams of one JPEG file that a lane decodes in turns: \"1\", \"2\", or \"auto\", measured as well."},
-    {"cpu.indexed", Choice{place(AT(indexed)), kIndexed}, "How pieces of a JPEG file that a seek index knows are decoded: \"lanes\", sixteen at once (\"avx512\" only), \"turns\", two at once, or \"auto\", measured as well."},
+    {"cpu.target", Choice{place(AT(target)), kTargets}, "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
@@ -95,6 +91,9 @@ const Key kKeys[] = {
 };
 // clang-format on
 
+constexpr std::string_view kNowByTable = "the daemon has a table of processors instead; take this line out";
+constexpr GoneKey kGone[] = {{"cpu.streams", kNowByTable}, {"cpu.indexed", kNowByTable}};
+
 #undef AT
 
 }  // namespace
@@ -115,6 +114,10 @@ std::span<const Key> key_table() {
 
 std::span<const KeyGroup> key_groups() {
   return kGroups;
+}
+
+std::span<const GoneKey> gone_keys() {
+  return kGone;
 }
 
 }  // namespace millrace

@@ -72,6 +72,14 @@ struct KeyGroup {
 std::span<const Key> key_table();
 std::span<const KeyGroup> key_groups();
 
+// A setting of earlier versions. It is passed over with a remark, whatever its value, so that an old file still starts
+// a new daemon. Only for settings that changed neither pixels nor rights.
+struct GoneKey {
+  std::string_view name;
+  std::string_view instead;
+};
+std::span<const GoneKey> gone_keys();
+
 // One thing that is wrong with one setting.
 struct Complaint {
   std::string key;

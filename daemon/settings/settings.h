@@ -35,9 +35,7 @@ struct Settings {
   std::uint32_t fetch_threads = 4;
 
   // [cpu]
-  std::string target = "auto";   // "auto", "scalar", "avx2", "avx512"
-  std::string streams = "auto";  // "auto", "1", "2"
-  std::string indexed = "auto";  // "auto", "lanes", "turns"
+  std::string target = "auto";  // "auto", "scalar", "avx2", "avx512"
 
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
@@ -57,6 +55,9 @@ struct Settings {
   // [backends]
   bool cpu_backend = true;
   std::string fake_backend;  // empty: none. Tests only
+
+  // What the file says to no effect, a line each, for whoever runs the daemon; no setting itself.
+  std::vector<std::string> remarks;
 };
 
 // As the members say, but for segment_budget and decoding, which are automatic_segment_budget() and

@@ -170,6 +170,7 @@ class Reading {
     for (const Complaint& complaint : complaints_about(settings_)) {
       if (!bad_.contains(complaint.key)) complain(line_of(complaint.key), complaint.key, complaint.text);
     }
+    for (auto& [line, text] : remarks_) settings_.remarks.push_back(std::move(text));
     if (complaints_.empty()) return std::move(settings_);
     std::string lines;
     for (const auto& [line, text] : complaints_) lines += (lines.empty() ? "" : "\n") + text;
@@ -198,6 +199,11 @@ class Reading {
       bad_[name] = line;
       return complain(line, name, complaint);
     }
+    for (const GoneKey& gone : gone_keys()) {
+      if (gone.name != name) continue;
+      remarks_.emplace(line, at(line) + ": " + name + ": is no setting any more: " + std::string(gone.instead));
+      return;
+    }
     complain_of_unknown(line, name, false);
   }
 
@@ -220,16 +226,16 @@ class Reading {
   }
 
   void complain(Line line, std::string_view key, std::string_view text) {
-    std::string where(name_);
-    if (line > 0) where += ':' + std::to_string(line);
-    complaints_.emplace(line, where + ": " + printable(key) + ": " + std::string(text));
+    complaints_.emplace(line, at(line) + ": " + printable(key) + ": " + std::string(text));
   }
+
+  std::string at(Line line) const { return line > 0 ? name_ + ':' + std::to_string(line) : name_; }
 
   const std::string name_;
   Settings settings_;
-  std::map<std::string, Line> lines_;            // where a key stands
-  std::map<std::string, Line> bad_;              // complained of already
-  std::multimap<Line, std::string> complaints_;  // in the file's order
+  std::map<std::string, Line> lines_;                      // where a key stands
+  std::map<std::string, Line> bad_;                        // complained of already
+  std::multimap<Line, std::string> complaints_, remarks_;  // in the file's order
 };
 
 Result<std::string> read_file(const std::string& path) {

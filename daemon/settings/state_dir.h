@@ -1,5 +1,5 @@
-// Where what is remembered from start to start is kept, when the settings leave it open: what calibration measured, and
-// seek indexes. Thread-safe: plain functions.
+// Where what is remembered from start to start (seek indexes) is kept, when the settings leave it open. Thread-safe:
+// plain functions.
 #pragma once
 
 #include <string>

@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/backend/cpu/calibration.h"
 #include "daemon/backend/cpu/image_maker.h"
 #include "daemon/formats/probe.h"
 
@@ -37,13 +36,22 @@ struct Way {
   ImageWorkspace plain, indexed;
 };
 
-// Every target and number of streams, with every way to decode by an index.
+// Every target and number of streams, with every way to decode by an index; the usual one first.
 std::vector<CpuVariant> all_variants() {
-  std::vector<CpuVariant> all;
-  const Result<std::vector<CpuVariant>> first = variants({});
-  if (!first) return all;
-  for (const CpuVariant& one : *first) {
-    for (const CpuVariant& indexed : indexed_variants(one, {})) all.push_back(indexed);
+  using kernels::Target;
+  using kernels::jpeg::SegmentPath;
+  using kernels::jpeg::Streams;
+  std::vector<CpuVariant> all{CpuVariant{}};
+  for (const Target target : {Target::kAvx512, Target::kAvx2, Target::kScalar}) {
+    if (!kernels::is_available(target)) continue;
+    for (const Streams streams : {Streams::kTwo, Streams::kOne}) {
+      for (const SegmentPath segments : {SegmentPath::kTurns, SegmentPath::kVectors}) {
+        const CpuVariant one{target, {streams, segments}};
+        const bool possible = segments == SegmentPath::kTurns || target == Target::kAvx512;
+        const bool again = name_of(one) == name_of(all.back()) || name_of(one) == name_of(all.front());
+        if (possible && !again) all.push_back(one);
+      }
+    }
   }
   return all;
 }

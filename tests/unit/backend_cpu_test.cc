@@ -6,6 +6,7 @@
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cpu/topology.h"
 #include "tests/conformance/bench_of_backend.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -67,6 +68,36 @@ TEST_CASE("a lane tied to a core stays there", "[backend]") {
                                [&](const Processor& processor) { return processor.number == ran_on; });
   REQUIRE(on != usable.end());
   REQUIRE(on->core == usable.front().core);
+}
+
+TEST_CASE("the backend says how it decodes, why, and where its lanes are", "[backend]") {
+  const BackendInfo info = (*CpuBackend::create({.lanes = 1, .target = kernels::Target::kScalar}))->info();
+
+  REQUIRE(info.detail == "scalar");
+  REQUIRE(info.properties[0] == std::pair<std::string, std::string>("decoding", "scalar"));
+  REQUIRE(info.properties[1] == std::pair<std::string, std::string>(
+                                    "decodes as", "any processor: this one has no row of its own for scalar"));
+  REQUIRE(info.properties[2] == std::pair<std::string, std::string>("placement", "not pinned"));
+}
+
+TEST_CASE("lanes decode as the table says of the processor and the best target that it has", "[backend]") {
+  using namespace kernels;
+  const BackendInfo info = (*CpuBackend::create({.lanes = 1}))->info();
+
+  const jpeg::ProcessorRow row = jpeg::row_of(jpeg::this_processor(), best_target());
+  REQUIRE(info.detail == name_of(best_target()));
+  REQUIRE(info.properties[0].second == name_of(CpuVariant{best_target(), row.way}));
+  REQUIRE(info.properties[1].second.starts_with(row.name));
+}
+
+TEST_CASE("a target that the processor lacks is refused by name", "[backend]") {
+  if (kernels::is_available(kernels::Target::kAvx512)) return skip_loudly("the refusal: this processor has avx512");
+
+  const Result<std::unique_ptr<Backend>> backend = CpuBackend::create({.target = kernels::Target::kAvx512});
+
+  REQUIRE_FALSE(backend);
+  REQUIRE(backend.error().code == Code::kInvalid);
+  REQUIRE(backend.error().message == "cpu.target: this processor lacks avx512; set \"auto\", or what it has");
 }
 
 TEST_CASE("a core that cannot be used is an error that names it", "[backend]") {

@@ -159,7 +159,7 @@ TEST_CASE("the blocks of a scan do not depend on how many streams decode it, nor
     for (const Target target : available_targets()) {
       for (const Streams streams : {Streams::kOne, Streams::kTwo}) {
         Collector collector;
-        Decoder decoder(target, streams);
+        Decoder decoder(target, streams, SegmentPath::kTurns);
         REQUIRE(decoder.decode_blocks(*header, blocks, blocks, collector) == Outcome::kDecoded);
         if (expected.empty()) expected = collector.all;
         REQUIRE(collector.all.size() == static_cast<std::size_t>(blocks) * kCoefficients);

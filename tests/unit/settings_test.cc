@@ -61,8 +61,6 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
     fetch_threads = 7
     [cpu]
     target = "avx2"
-    streams = 1
-    indexed = "turns"
     [memory]
     segments = "2 GiB"
     encoded_in_flight = 1048577
@@ -99,8 +97,6 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->state_dir == "/var/tmp/m");
   REQUIRE(settings->pin == "core");
   REQUIRE(settings->target == "avx2");
-  REQUIRE(settings->streams == "1");
-  REQUIRE(settings->indexed == "turns");
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
   REQUIRE(settings->decoding == 3_GiB);
@@ -206,11 +202,6 @@ TEST_CASE("a value of the wrong kind is told what it must be and what it is", "[
 TEST_CASE("a word that is none of those possible is told them", "[settings]") {
   REQUIRE(complaint("[cpu]\ntarget = \"sse\"") ==
           "millrace.toml:2: cpu.target: must be \"auto\", \"scalar\", \"avx2\" or \"avx512\", is \"sse\"");
-  REQUIRE(complaint("[cpu]\nstreams = 3") ==
-          "millrace.toml:2: cpu.streams: must be \"auto\", \"1\" or \"2\", is \"3\"");
-  REQUIRE(complaint("[cpu]\ntarget = \"avx2\"\nindexed = \"lanes\"") ==
-          "millrace.toml:3: cpu.indexed: must be \"auto\" or \"turns\" where cpu.target is \"avx2\"");
-  REQUIRE(complaint("[cpu]\ntarget = \"avx512\"\nindexed = \"lanes\"") == "accepted");
   REQUIRE(complaint("[lanes]\npin = true") ==
           "millrace.toml:2: lanes.pin: must be \"none\", \"auto\", \"node\" or \"core\", is true or false");
   REQUIRE(complaint("[daemon]\nstate_dir = \"var\"") ==
@@ -228,6 +219,19 @@ TEST_CASE("an unknown key is an error, with what may have been meant", "[setting
   REQUIRE(complaint("[limits]\nzygote = 3") ==
           "millrace.toml:2: limits.zygote: no such setting; the example millrace.toml shows all");
   REQUIRE(complaint("[limits]\n\"a\\u001bb\" = 3").find("limits.a\\x1bb: no such setting") != std::string::npos);
+}
+
+TEST_CASE("a setting that is gone is passed over with a remark that names its line", "[settings]") {
+  const auto settings = parse("[cpu]\nstreams = 1\ntarget = \"avx2\"\nindexed = \"lanes\"\n");
+
+  REQUIRE(settings);
+  REQUIRE(settings->remarks ==
+          std::vector<std::string>{"millrace.toml:2: cpu.streams: is no setting any more: the daemon has a table of "
+                                   "processors instead; take this line out",
+                                   "millrace.toml:4: cpu.indexed: is no setting any more: the daemon has a table of "
+                                   "processors instead; take this line out"});
+  REQUIRE(settings->target == "avx2");
+  REQUIRE(parse("")->remarks.empty());
 }
 
 TEST_CASE("everything that is wrong is said at once, in the file's order", "[settings]") {

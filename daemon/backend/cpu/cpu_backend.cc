@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <span>
 #include <string>
@@ -73,31 +72,34 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-// "avx512 with 2 streams 794 us, ..."; with an index "in lanes 481 us, ...".
-std::string text_of(const std::vector<Timing>& timings) {
-  std::string text;
-  for (const auto& [variant, microseconds] : timings)
-    text += (text.empty() ? "" : ", ") + (variant.segments ? name_of(*variant.segments) : name_of(variant)) + ' ' +
-            std::to_string(std::lround(microseconds)) + " us";
-  return text;
+Result<CpuVariant> variant_of(const BackendOptions& options) {
+  if (!options.target) return CpuVariant{};
+  if (kernels::is_available(*options.target)) return CpuVariant{.target = *options.target};
+  return Error{Code::kInvalid, "cpu.target: this processor lacks " + std::string(kernels::name_of(*options.target)) +
+                                   "; set \"auto\", or what it has"};
 }
 
-BackendInfo info_of(std::uint32_t lanes, const Calibration& calibration, std::span<const LanePlace> places,
-                    const std::string& indexes) {
+// Whose way to decode it is, by the table.
+std::string row_text(const CpuVariant& variant) {
+  const kernels::jpeg::ProcessorRow row = kernels::jpeg::row_of(kernels::jpeg::this_processor(), variant.target);
+  const std::string name(row.name);
+  if (!row.is_generic) return name;
+  return name + ": this one has no row of its own for " + std::string(kernels::name_of(variant.target));
+}
+
+BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<const LanePlace> places,
+                    std::string indexes) {
   BackendInfo info{.name = "cpu",
                    .device = processor_name(),
-                   .detail = std::string(kernels::name_of(calibration.variant.target)),
+                   .detail = std::string(kernels::name_of(variant.target)),
                    .lanes = lanes,
                    .formats = decoded_formats(),
-                   .properties = {{"decoding", name_of(calibration.variant)},
-                                  {"calibration", calibration.source},
-                                  {"placement", describe(places)}}};
+                   .properties = {{"decoding", name_of(variant)},
+                                  {"decodes as", row_text(variant)},
+                                  {"placement", describe(places)},
+                                  {"seek indexes", std::move(indexes)}}};
   for (const kernels::Target target : kernels::available_targets())
     info.instruction_sets.emplace_back(kernels::name_of(target));
-  info.properties.emplace_back("seek indexes", indexes);
-  const auto& [first, indexed] = calibration.timings;
-  if (!first.empty()) info.properties.emplace_back("timings", text_of(first));
-  if (!indexed.empty()) info.properties.emplace_back("timings with an index", text_of(indexed));
   return info;
 }
 
@@ -110,13 +112,10 @@ Error cancelled_error() {
 Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& options) {
   MILLRACE_TRY(const std::uint32_t lanes, lanes_of(options));
   MILLRACE_TRY(const std::vector<LanePlace> places, places_of(options, lanes));
-  Calibration calibration{.variant = {}, .timings = {}, .source = "not calibrated"};
-  if (options.calibration) {
-    MILLRACE_TRY(calibration, calibrate(*options.calibration));
-  }
-  const std::string indexes = options.cache == nullptr ? "none" : options.cache->whereabouts();
+  MILLRACE_TRY(const CpuVariant variant, variant_of(options));
+  std::string indexes = options.cache == nullptr ? "none" : options.cache->whereabouts();
   std::unique_ptr<CpuBackend> backend(
-      new CpuBackend(info_of(lanes, calibration, places, indexes), calibration.variant, options.limits, options.cache));
+      new CpuBackend(info_of(lanes, variant, places, std::move(indexes)), variant, options.limits, options.cache));
   MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }

@@ -270,8 +270,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCache* cache)
     : variant_(variant), cache_(cache), kernels_(std::in_place, variant.target), planes_(variant.target) {
   if (path != JpegPath::kFastest) return;
-  jpeg_.emplace(variant.target, variant.streams,
-                variant.segments.value_or(kernels::jpeg::usual_segment_path(variant.target)));
+  jpeg_.emplace(variant.target, variant.way);
 }
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {

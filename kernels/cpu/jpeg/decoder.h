@@ -19,6 +19,7 @@
 
 #include "kernels/cpu/jpeg/assembler.h"
 #include "kernels/cpu/jpeg/huffman.h"
+#include "kernels/cpu/jpeg/processor_table.h"
 #include "kernels/cpu/jpeg/restart_decoder.h"
 #include "kernels/cpu/jpeg/scan.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
@@ -52,8 +53,9 @@ struct Seeking {
 // Tables, buffers of about 1.2 MiB and, for each byte of the file, one byte. Thread-bound(the lane that owns it).
 class Decoder {
  public:
-  explicit Decoder(Target target = best_target(), Streams streams = Streams::kTwo)
-      : Decoder(target, streams, usual_segment_path(target)) {}
+  // As processor_table.h says; REQUIRES: the processor has `target`.
+  explicit Decoder(Target target = best_target()) : Decoder(target, usual_way(target)) {}
+  Decoder(Target target, const DecodingWay& way) : Decoder(target, way.streams, way.segments) {}
   // REQUIRES: kVectors only with Target::kAvx512.
   Decoder(Target target, Streams streams, SegmentPath segments);
 

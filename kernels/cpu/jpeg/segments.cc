@@ -58,14 +58,6 @@ void decode_by_streams(const EntropyKernels& kernels, const std::uint8_t* data, 
 
 }  // namespace
 
-SegmentPath usual_segment_path(Target target) {
-#if defined(__x86_64__)
-  if (target == Target::kAvx512 && __builtin_cpu_is("intel")) return SegmentPath::kVectors;
-#endif
-  static_cast<void>(target);
-  return SegmentPath::kTurns;
-}
-
 void SegmentTables::build(std::span<const McuBlock> mcu, int mcus) {
   chain_.clear();
   for (int i = 0; i < mcus; ++i) chain_.insert(chain_.end(), mcu.begin(), mcu.end());

@@ -13,10 +13,6 @@ namespace millrace::kernels::jpeg {
 // kTurns: two bit streams in turns. kVectors: a lane each; REQUIRES AVX-512 as Target::kAvx512 means it.
 enum class SegmentPath : std::uint8_t { kTurns, kVectors };
 
-// For who does not measure: vectors with AVX-512 on Intel's processors, two streams on others, whose gathers may be
-// slow, as Zen 4's are.
-SegmentPath usual_segment_path(Target target);
-
 // The tables of a segment's blocks, one behind the other, up to a gate. Thread-bound(its owner).
 class SegmentTables {
  public:
