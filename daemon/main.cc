@@ -91,24 +91,11 @@ void print_settings(const Settings& settings) {
   }
 }
 
-LanePin pin_of(const std::string& word) {
-  if (word == "auto") return LanePin::kAuto;
-  if (word == "node") return LanePin::kNode;
-  return word == "core" ? LanePin::kCore : LanePin::kNone;
-}
-
-std::optional<kernels::Target> target_of(const std::string& word) {
-  for (const kernels::Target target : {kernels::Target::kScalar, kernels::Target::kAvx2, kernels::Target::kAvx512}) {
-    if (word == kernels::name_of(target)) return target;
-  }
-  return std::nullopt;
-}
-
 BackendOptions backend_options(const Settings& settings, SeekCache* cache) {
   return {.lanes = settings.cpu_lanes,
           .cores = settings.cores,
-          .pin = pin_of(settings.pin),
-          .target = target_of(settings.target),
+          .pin = settings.pin,
+          .target = settings.target,
           .limits = settings.limits.sample,
           .cache = cache,
           .fake = settings.fake_backend};

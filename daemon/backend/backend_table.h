@@ -8,19 +8,12 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/cache/seek_cache.h"
+#include "daemon/model/lane_pin.h"
 #include "daemon/model/limits.h"
 #include "kernels/base/target.h"
 #include "proto/base/result.h"
 
 namespace millrace {
-
-// What CPU lanes are tied to, unless cores are named.
-enum class LanePin : std::uint8_t {
-  kNone,  // nothing: the kernel moves them
-  kAuto,  // kNode where there are several NUMA nodes, else kNone
-  kNode,  // a NUMA node each, in turns
-  kCore,  // a core each, with its siblings
-};
 
 struct BackendOptions {
   std::uint32_t lanes = 0;  // CPU lanes; 0: one for each processor that the process may use and is granted the time of

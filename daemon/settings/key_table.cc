@@ -23,8 +23,20 @@ constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
   return Number<T>{place(f), least, most};
 }
 
-constexpr std::string_view kPins[] = {"none", "auto", "node", "core"};
-constexpr std::string_view kTargets[] = {"auto", "scalar", "avx2", "avx512"};
+template <class F, class T, std::size_t kCount>
+constexpr auto choice(F f, const Word<T> (&words)[kCount]) {
+  return Choice<T>{place(f), words};
+}
+
+using kernels::Target;
+constexpr Word<LogLevel> kLevels[] = {{"error", LogLevel::kError},
+                                      {"warning", LogLevel::kWarning},
+                                      {"info", LogLevel::kInfo},
+                                      {"debug", LogLevel::kDebug}};
+constexpr Word<LanePin> kPins[] = {
+    {"none", LanePin::kNone}, {"auto", LanePin::kAuto}, {"node", LanePin::kNode}, {"core", LanePin::kCore}};
+constexpr Word<std::optional<Target>> kTargets[] = {
+    {"auto", std::nullopt}, {"scalar", Target::kScalar}, {"avx2", Target::kAvx2}, {"avx512", Target::kAvx512}};
 
 #define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
@@ -49,16 +61,16 @@ const KeyGroup kGroups[] = {
 // clang-format off
 const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
-    {"daemon.log_level", place(AT(log_level)), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
+    {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
     {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
     {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
-    {"lanes.pin", Choice{place(AT(pin)), kPins}, "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
+    {"lanes.pin", choice(AT(pin), kPins), "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
 
-    {"cpu.target", Choice{place(AT(target)), kTargets}, "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
+    {"cpu.target", choice(AT(target), kTargets), "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
@@ -97,16 +109,6 @@ constexpr GoneKey kGone[] = {{"cpu.streams", kNowByTable}, {"cpu.indexed", kNowB
 #undef AT
 
 }  // namespace
-
-std::string words_text(std::span<const std::string_view> words) {
-  std::string text;
-  for (const std::string_view word : words) {
-    const bool last = word.data() == words.back().data();
-    if (!text.empty()) text += last ? " or " : ", ";
-    text += '"' + std::string(word) + '"';
-  }
-  return text;
-}
 
 std::span<const Key> key_table() {
   return kKeys;

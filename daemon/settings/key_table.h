@@ -41,18 +41,34 @@ struct AutomaticFolder {
   std::string (*automatic)();
 };
 
-// One of a few words.
-struct Choice {
-  Place<std::string> place;
-  std::span<const std::string_view> words;
+// One of a few words, each of which stands for a value.
+template <class T>
+struct Word {
+  std::string_view text;
+  T value;
 };
-// "\"none\", \"auto\" or \"core\"".
-std::string words_text(std::span<const std::string_view> words);
+template <class T>
+struct Choice {
+  Place<T> place;
+  std::span<const Word<T>> words;
+};
 
-using Field =
-    std::variant<Place<std::string>, Place<bool>, Place<LogLevel>, Place<std::vector<std::string>>,
-                 Place<std::vector<int>>, Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
-                 Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, AutomaticFolder, Choice>;
+// "\"none\", \"auto\" or \"core\"".
+template <class T>
+std::string words_text(std::span<const Word<T>> words) {
+  std::string text;
+  for (const Word<T>& word : words) {
+    const bool last = &word == &words.back();
+    if (!text.empty()) text += last ? " or " : ", ";
+    text += '"' + std::string(word.text) + '"';
+  }
+  return text;
+}
+
+using Field = std::variant<Place<std::string>, Place<bool>, Place<std::vector<std::string>>, Place<std::vector<int>>,
+                           Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
+                           Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, AutomaticFolder,
+                           Choice<LogLevel>, Choice<LanePin>, Choice<std::optional<kernels::Target>>>;
 
 struct Key {
   std::string_view name;  // "limits.pixels": table and key
@@ -90,7 +106,5 @@ std::vector<Complaint> complaints_about(const Settings& settings);
 // "must be at least 1, is 0", or nothing when it is within. Sizes are shown with units.
 std::string out_of_bounds(std::uint64_t number, std::uint64_t least, std::uint64_t most);
 std::string out_of_bounds(Bytes size, Bytes least, Bytes most);
-// "must be "auto" or "avx2", is "sse"", or nothing when it is one of them.
-std::string out_of_words(const std::string& word, std::span<const std::string_view> words);
 
 }  // namespace millrace

@@ -28,11 +28,6 @@ constexpr std::array<Unit, 9> kUnits{{{"TiB", std::uint64_t{1} << 40},
                                       {"B", 1}}};
 constexpr std::size_t kBinaryUnits = 4;  // they come first
 
-constexpr std::array<std::pair<LogLevel, std::string_view>, 4> kLevels{{{LogLevel::kError, "error"},
-                                                                        {LogLevel::kWarning, "warning"},
-                                                                        {LogLevel::kInfo, "info"},
-                                                                        {LogLevel::kDebug, "debug"}}};
-
 // A text as TOML's basic string.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -55,9 +50,6 @@ std::string toml(const std::string& text) {
 }
 std::string toml(bool value) {
   return value ? "true" : "false";
-}
-std::string toml(LogLevel level) {
-  return quoted(log_level_name(level));
 }
 std::string toml(std::uint32_t number) {
   return std::to_string(number);
@@ -97,7 +89,13 @@ struct ValueText {
   std::string operator()(const Number<T>& number) const {
     return (*this)(number.place);
   }
-  std::string operator()(const Choice& choice) const { return (*this)(choice.place); }
+  template <class T>
+  std::string operator()(const Choice<T>& choice) const {
+    for (const Word<T>& word : choice.words) {
+      if (word.value == choice.place.in_const(settings)) return quoted(word.text);
+    }
+    return {};
+  }
   std::string operator()(const AutomaticSize& size) const {
     return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
   }
@@ -160,20 +158,6 @@ std::string to_toml(const Settings& settings, TomlStyle style) {
     }
   }
   return text;
-}
-
-std::string_view log_level_name(LogLevel level) {
-  for (const auto& [known, name] : kLevels) {
-    if (known == level) return name;
-  }
-  return "info";
-}
-
-std::optional<LogLevel> parse_log_level(std::string_view name) {
-  for (const auto& [level, known] : kLevels) {
-    if (known == name) return level;
-  }
-  return std::nullopt;
 }
 
 std::optional<Bytes> parse_size(std::string_view text) {

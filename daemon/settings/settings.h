@@ -14,7 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/model/lane_pin.h"
 #include "daemon/model/limits.h"
+#include "kernels/base/target.h"
 #include "proto/base/bytes.h"
 #include "proto/base/log_level.h"
 #include "proto/base/result.h"
@@ -29,13 +31,13 @@ struct Settings {
   std::string state_dir;           // what is remembered from start to start; empty: nothing
 
   // [lanes]
-  std::uint32_t cpu_lanes = 0;  // 0: one for each of `cores`, or each core that the process may use
-  std::vector<int> cores;       // to pin lanes to, in order; empty: no pinning
-  std::string pin = "none";     // "none", "auto", "node", "core"; where `cores` is empty
+  std::uint32_t cpu_lanes = 0;   // 0: one for each of `cores`, or each core that the process may use
+  std::vector<int> cores;        // to pin lanes to, in order; empty: no pinning
+  LanePin pin = LanePin::kNone;  // where `cores` is empty
   std::uint32_t fetch_threads = 4;
 
   // [cpu]
-  std::string target = "auto";  // "auto", "scalar", "avx2", "avx512"
+  std::optional<kernels::Target> target;  // nullopt: the best that the processor has
 
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
@@ -78,10 +80,6 @@ Result<void> check_settings(const Settings& settings);
 // config/millrace.toml.
 enum class TomlStyle : std::uint8_t { kPlain, kExample };
 std::string to_toml(const Settings& settings, TomlStyle style = TomlStyle::kPlain);
-
-// "error", "warning", "info", "debug".
-std::string_view log_level_name(LogLevel level);
-std::optional<LogLevel> parse_log_level(std::string_view name);
 
 // "4 GiB", "500 MB", "4096": a whole number, with or without one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB. nullopt:
 // none of these.

@@ -74,22 +74,17 @@ struct ValueReader {
     return {};
   }
 
-  std::string operator()(const Place<LogLevel>& place) const {
-    constexpr std::string_view kWanted = "\"error\", \"warning\", \"info\" or \"debug\"";
-    if (!node.is_string()) return wrong_kind(kWanted, node);
-    const std::optional<LogLevel> level = parse_log_level(node.as_string()->get());
-    if (!level) return "must be " + std::string(kWanted) + ", is \"" + printable(node.as_string()->get()) + '"';
-    place.in(settings) = *level;
-    return {};
-  }
-
-  // A number stands for the word of its digits.
-  std::string operator()(const Choice& choice) const {
+  template <class T>
+  std::string operator()(const Choice<T>& choice) const {
     const std::string wanted = words_text(choice.words);
-    if (!node.is_string() && !node.is_integer()) return wrong_kind(wanted, node);
-    const std::string word = node.is_string() ? node.as_string()->get() : std::to_string(node.as_integer()->get());
-    choice.place.in(settings) = word;
-    return out_of_words(word, choice.words);
+    if (!node.is_string()) return wrong_kind(wanted, node);
+    const std::string& text = node.as_string()->get();
+    for (const Word<T>& word : choice.words) {
+      if (word.text != text) continue;
+      choice.place.in(settings) = word.value;
+      return {};
+    }
+    return "must be " + wanted + ", is \"" + printable(text) + '"';
   }
 
   std::string operator()(const Place<std::vector<std::string>>& place) const {

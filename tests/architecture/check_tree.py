@@ -32,7 +32,7 @@ MAY_INCLUDE = {
     "daemon/formats": {"daemon/model"},
     "daemon/device": set(),
     "daemon/observe": set(),
-    "daemon/settings": {"daemon/model"},
+    "daemon/settings": {"daemon/model", "kernels/base"},
     "daemon/plan": {"daemon/model"},
     "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},

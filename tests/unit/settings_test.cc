@@ -95,8 +95,8 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->cores == std::vector{3, 1});
   REQUIRE(settings->fetch_threads == 7);
   REQUIRE(settings->state_dir == "/var/tmp/m");
-  REQUIRE(settings->pin == "core");
-  REQUIRE(settings->target == "avx2");
+  REQUIRE(settings->pin == LanePin::kCore);
+  REQUIRE(settings->target == kernels::Target::kAvx2);
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
   REQUIRE(settings->decoding == 3_GiB);
@@ -202,6 +202,8 @@ TEST_CASE("a value of the wrong kind is told what it must be and what it is", "[
 TEST_CASE("a word that is none of those possible is told them", "[settings]") {
   REQUIRE(complaint("[cpu]\ntarget = \"sse\"") ==
           "millrace.toml:2: cpu.target: must be \"auto\", \"scalar\", \"avx2\" or \"avx512\", is \"sse\"");
+  REQUIRE(complaint("[cpu]\ntarget = 512") ==
+          "millrace.toml:2: cpu.target: must be \"auto\", \"scalar\", \"avx2\" or \"avx512\", is a whole number");
   REQUIRE(complaint("[lanes]\npin = true") ==
           "millrace.toml:2: lanes.pin: must be \"none\", \"auto\", \"node\" or \"core\", is true or false");
   REQUIRE(complaint("[daemon]\nstate_dir = \"var\"") ==
@@ -230,7 +232,7 @@ TEST_CASE("a setting that is gone is passed over with a remark that names its li
                                    "processors instead; take this line out",
                                    "millrace.toml:4: cpu.indexed: is no setting any more: the daemon has a table of "
                                    "processors instead; take this line out"});
-  REQUIRE(settings->target == "avx2");
+  REQUIRE(settings->target == kernels::Target::kAvx2);
   REQUIRE(parse("")->remarks.empty());
 }
 
@@ -297,6 +299,8 @@ TEST_CASE("settings printed are read back as the same", "[settings]") {
   settings.segment_budget = 1234567_B;
   settings.limits.sample.encoded = 3_MiB;
   settings.log_level = LogLevel::kWarning;
+  settings.pin = LanePin::kNode;
+  settings.target = kernels::Target::kScalar;
 
   const auto again = parse(to_toml(settings));
 
@@ -305,6 +309,29 @@ TEST_CASE("settings printed are read back as the same", "[settings]") {
   REQUIRE(again->socket == settings.socket);
   REQUIRE(again->roots == settings.roots);
   REQUIRE(again->segment_budget == settings.segment_budget);
+  REQUIRE(again->log_level == LogLevel::kWarning);
+  REQUIRE(again->pin == LanePin::kNode);
+  REQUIRE(again->target == kernels::Target::kScalar);
+}
+
+// Whatever a row of choices lacks or says twice, comes back as something else.
+TEST_CASE("every choice is a word of its own, printed as it is read", "[settings]") {
+  const auto level = [](LogLevel one) { return Settings{.log_level = one}; };
+  const auto pin = [](LanePin one) { return Settings{.pin = one}; };
+  const auto target = [](std::optional<kernels::Target> one) { return Settings{.target = one}; };
+  using kernels::Target;
+
+  for (const LogLevel one : {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug})
+    REQUIRE(parse(to_toml(level(one)))->log_level == one);
+  for (const LanePin one : {LanePin::kNone, LanePin::kAuto, LanePin::kNode, LanePin::kCore})
+    REQUIRE(parse(to_toml(pin(one)))->pin == one);
+  for (const std::optional<Target> one : {std::optional<Target>{}, std::optional(Target::kScalar),
+                                          std::optional(Target::kAvx2), std::optional(Target::kAvx512)}) {
+    REQUIRE(parse(to_toml(target(one)))->target == one);
+    if (one)
+      REQUIRE(to_toml(target(one)).find("target = \"" + std::string(kernels::name_of(*one)) + '"') !=
+              std::string::npos);
+  }
 }
 
 TEST_CASE("the example file shows every setting with its default", "[settings]") {
