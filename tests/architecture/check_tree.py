@@ -49,6 +49,7 @@ MAY_INCLUDE = {
     "daemon/pipeline": {
         "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",
     },
+    "daemon/process": {"*"},
     "daemon/main.cc": {"*"},
     "tests": {"*"},
 }  # fmt: skip

@@ -1,0 +1,106 @@
+#include "daemon/process/command_line.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "daemon/cache/check_in_child.h"
+#include "daemon/cache/disk_tier.h"
+#include "daemon/fetch/root_folder.h"
+#include "daemon/settings/state_dir.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+// Where this user's own folders cannot be told from others', none is taken for it.
+void distrust_own_folders(Settings& settings, const UnmappedIds& unmapped) {
+  if (unmapped.user == ::geteuid() && settings.state_dir == automatic_state_dir()) settings.state_dir.clear();
+}
+
+void add_options(CLI::App& app, CommandLine& line) {
+  app.set_version_flag("--version", std::string("millraced ") + MILLRACE_VERSION);
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return "millraced: " + printable(error.what()) + "\nmillraced: `millraced --help` shows what there is\n";
+  });
+  app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")
+      ->check(CLI::ExistingFile);
+  app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
+  app.add_option("--socket", line.socket,
+                 "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
+  app.add_option("--root", line.roots,
+                 "Folder that is there and clients may read from, beside files.roots; may be repeated");
+  app.add_option("--lanes", line.lanes, "CPU lanes, instead of lanes.cpu; 0: one a processor")
+      ->check(CLI::Range(0, 4096).description(""));
+  app.add_option("--fake", line.fake,
+                 "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
+  app.add_option(kCheckIndexOption, line.check_index, "Reads this database of seek indexes, and ends: 0, it is sound")
+      ->group("");  // for millraced itself
+  app.footer(
+      "Examples:\n"
+      "  millraced --config /etc/millrace/millrace.toml\n"
+      "  millraced --config /etc/millrace/millrace.toml --check-config\n"
+      "  millraced --socket /tmp/millrace.sock --root /data --lanes 4\n\n"
+      "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A "
+      "second one ends at once.\n"
+      "Exit status: 0 stopped as asked, 1 could not start, 2 wrong usage or settings.");
+}
+
+void print_settings(const Settings& settings) {
+  std::printf("%s", to_toml(settings).c_str());
+  for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
+  for (const std::string& root : settings.roots) {
+    const Result<void> there = RootFolder::look_for(root);
+    if (!there)
+      std::fprintf(stderr, "millraced: %s: what lies beneath it is not served until it is there\n",
+                   there.error().message.c_str());
+  }
+}
+
+}  // namespace
+
+CommandLine read_command_line(int argc, char** argv) {
+  CommandLine line;
+  CLI::App app{"millraced: the host's image preprocessing daemon"};
+  add_options(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    line.exit_status = app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return line;
+}
+
+Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmapped) {
+  Settings settings = default_settings();
+  if (!line.config.empty()) {
+    MILLRACE_TRY(settings, load_settings(line.config));
+  }
+  if (!line.socket.empty()) settings.socket = line.socket;
+  for (const std::string& root : line.roots) settings.roots.push_back(root);
+  if (line.lanes) settings.cpu_lanes = *line.lanes;
+  if (!line.fake.empty()) settings.fake_backend = line.fake;
+  distrust_own_folders(settings, unmapped);
+  MILLRACE_TRY_VOID(check_settings(settings));
+  return settings;
+}
+
+Result<void> look_for_roots(const CommandLine& line) {
+  for (const std::string& root : line.roots) MILLRACE_TRY_VOID(RootFolder::look_for(root));
+  return {};
+}
+
+std::optional<int> only_check(const CommandLine& line, const Settings& settings) {
+  if (!line.check_index.empty()) return check_database(line.check_index) ? 0 : 1;
+  if (!line.check_config) return std::nullopt;
+  print_settings(settings);
+  return 0;
+}
+
+std::string settings_file(const CommandLine& line) {
+  return line.config.empty() ? "" : std::filesystem::absolute(line.config).string();
+}
+
+}  // namespace millrace

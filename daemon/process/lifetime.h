@@ -1,0 +1,60 @@
+// From the first client to the last: serving, signals, signs of life for the service manager, and the way out.
+//
+//   run() ──▶ serving ──SIGTERM, SIGINT──▶ draining ──nothing under way, daemon.drain_seconds,──▶ stopped: run()
+//   returns
+//                                                     or a second signal
+//
+// Thread-bound(control), which is who calls run().
+#pragma once
+
+#include <signal.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "daemon/fetch/fetcher.h"
+#include "daemon/observe/supervisor.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/grpc_server.h"
+#include "daemon/serve/session_table.h"
+#include "daemon/settings/settings.h"
+
+namespace millrace {
+
+class Lifetime {
+ public:
+  // What stops in turn. All of it outlives run().
+  struct Parts {
+    const Fetcher& fetcher;
+    Pipeline& pipeline;
+    SessionTable& sessions;
+    GrpcServer& grpc;
+  };
+
+  // From here on a signal to end waits for run(). Both outlive this.
+  Lifetime(boost::asio::io_context& control, const Settings& settings) : control_(control), settings_(settings) {}
+
+  // Runs the event loop until it has been told to stop and has drained.
+  void run(const Parts& parts);
+
+ private:
+  void drain();
+  void stop();
+  void report();
+  std::string status() const;
+
+  boost::asio::io_context& control_;
+  const Settings& settings_;
+  boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
+  boost::asio::steady_timer patience_{control_};
+  const Supervisor supervisor_ = Supervisor::of_this_process();
+  boost::asio::steady_timer reports_{control_};
+  std::optional<Parts> parts_;
+  bool draining_ = false, stopping_ = false;
+};
+
+}  // namespace millrace

@@ -1,0 +1,59 @@
+#include "daemon/process/parts.h"
+
+#include <string>
+#include <utility>
+
+#include "daemon/backend/backend_table.h"
+#include "daemon/cache/check_in_child.h"
+#include "daemon/observe/log.h"
+#include "daemon/settings/state_dir.h"
+#include "proto/base/backend_name.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+
+void prepare_state_dir(const Settings& settings) {
+  const std::string& folder = settings.state_dir;
+  if (folder.empty())
+    return log_info(
+        "nothing is kept from start to start: daemon.state_dir is empty, or there is no folder for it: set it, or "
+        "$XDG_STATE_HOME");
+  if (folder != automatic_state_dir()) return;
+  const Result<void> made = make_state_dir(folder);
+  if (!made) log_warning("nothing is kept from start to start: " + made.error().message);
+}
+
+std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counters) {
+  if (settings.index_memory.count == 0) return nullptr;
+  auto cache = std::make_unique<SeekCache>(SeekCache::Options{.memory = settings.index_memory,
+                                                              .disk = settings.index_disk,
+                                                              .state_dir = settings.state_dir,
+                                                              .check = check_in_child},
+                                           counters);
+  log_info("seek indexes are kept " + cache->whereabouts());
+  return cache;
+}
+
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache) {
+  const BackendOptions options{.lanes = settings.cpu_lanes,
+                               .cores = settings.cores,
+                               .pin = settings.pin,
+                               .target = settings.target,
+                               .limits = settings.limits.sample,
+                               .cache = cache,
+                               .fake = settings.fake_backend};
+  std::vector<Pipeline::NamedBackend> backends;
+  for (const BackendRow& row : backend_table()) {
+    const bool fake = row.name == "fake";
+    const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
+    if (!wanted || !row.available()) continue;
+    if (!is_backend_name(row.name))
+      return Error{Code::kInternal, printable(row.name) + " is not a backend's name, which has " + kBackendNameRule};
+    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(options));
+    backends.push_back({std::string(row.name), std::move(backend), fake});
+  }
+  if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
+  return backends;
+}
+
+}  // namespace millrace
