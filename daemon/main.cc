@@ -51,7 +51,8 @@ class Daemon {
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{.limits = settings_.limits,
                                                              .encoded_in_flight = settings_.encoded_in_flight,
-                                                             .decoding = settings_.decoding});
+                                                             .decoding = settings_.decoding,
+                                                             .slow = settings_.slow});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
     MILLRACE_TRY(handoff_,

@@ -18,10 +18,6 @@ spdlog::logger& logger() {
   return *the_log;
 }
 
-void write(spdlog::level::level_enum level, std::string_view text) {
-  logger().log(level, spdlog::string_view_t(text.data(), text.size()));
-}
-
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
     case LogLevel::kError:
@@ -42,24 +38,28 @@ void start_log(LogLevel level) {
   logger().set_level(spdlog_level(level));
 }
 
+void log_line(LogLevel level, std::string_view text) {
+  logger().log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size()));
+}
+
+bool logs(LogLevel level) {
+  return logger().should_log(spdlog_level(level));
+}
+
 void log_error(std::string_view text) {
-  write(spdlog::level::err, text);
+  log_line(LogLevel::kError, text);
 }
 
 void log_warning(std::string_view text) {
-  write(spdlog::level::warn, text);
+  log_line(LogLevel::kWarning, text);
 }
 
 void log_info(std::string_view text) {
-  write(spdlog::level::info, text);
+  log_line(LogLevel::kInfo, text);
 }
 
 void log_debug(std::string_view text) {
-  write(spdlog::level::debug, text);
-}
-
-bool logs_debug() {
-  return logger().should_log(spdlog::level::debug);
+  log_line(LogLevel::kDebug, text);
 }
 
 }  // namespace millrace

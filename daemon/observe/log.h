@@ -18,7 +18,9 @@ void log_warning(std::string_view text);
 void log_info(std::string_view text);
 void log_debug(std::string_view text);
 
-// Whether log_debug() would show anything; asked before a text that costs something is made.
-bool logs_debug();
+void log_line(LogLevel level, std::string_view text);
+
+// Whether a line of this level would be shown; asked before a text that costs something is made.
+bool logs(LogLevel level);
 
 }  // namespace millrace

@@ -11,7 +11,6 @@ namespace {
 // Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
 constexpr std::uint32_t kFetchTasks = 8;
 
-constexpr std::chrono::seconds kBetweenLogs{10};
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
 
 Error host_lacks_for_long(const Error& lacking) {
@@ -155,10 +154,7 @@ void Pipeline::State::take_all_fetched(const BatchPtr& batch, std::vector<Fetche
 void Pipeline::State::wait_for_host(const BatchPtr& batch, const Error& lacking) {
   counters.add(MetricId::fetch_waits);
   const auto now = std::chrono::steady_clock::now();
-  if (now >= next_want_logged) {
-    log_warning("reading pauses, for the daemon lacks something: " + lacking.message);
-    next_want_logged = now + kBetweenLogs;
-  }
+  want_line.warn("reading pauses, for the daemon lacks something: " + lacking.message);
   if (!batch->want) batch->want = HostWant{.since = now, .pause = kShortestPause};
   if (batch->want->pausing) return;
   if (now - batch->want->since >= options.host_patience) return fail(batch, host_lacks_for_long(lacking));
@@ -205,6 +201,7 @@ std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched
   }
   SampleRun& sample = batch.samples[item.index];
   sample.fetch += item.time;
+  note_time(batch, item.index, "reading", item.time);
   const bool sizing = !batch.has_places();
   if (sizing) --batch.unsized;
   if (item.end == FetchEnd::kRead) ++batch.fetched;

@@ -1,6 +1,7 @@
 // Stages 4 and 5 as the pipeline drives them: samples go to backends, come back made, broken, or to be tried elsewhere.
 #include <utility>
 
+#include "daemon/observe/log.h"
 #include "daemon/pipeline/state.h"
 
 namespace millrace {
@@ -121,7 +122,9 @@ void Pipeline::State::made(std::size_t index, const BatchPtr& batch, Charge char
   if (charge.had_to_wait) --run.waited;
   refund_decoding(charge.bytes);
   --batch->outstanding;
-  if (run.backend->lost()) placer.set_lost(index);
+  if (run.backend->lost() && placer.set_lost(index))
+    log_error("backend " + run.name +
+              " has lost its device: what it had goes to the others; restart the daemon when the device is back");
   MILLRACE_CHECK(tasks.size() == outcomes.size());
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, index, std::move(tasks[i]), outcomes[i], again);
@@ -139,6 +142,7 @@ void Pipeline::State::note_outcome(BatchRun& batch, std::size_t backend, SampleT
   sample.queued += outcome.queued;
   sample.decode += outcome.decode;
   sample.transform += outcome.transform;
+  note_time(batch, task.index, "making", outcome.decode + outcome.transform);
   counters.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
   counters.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));

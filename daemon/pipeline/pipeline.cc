@@ -4,9 +4,12 @@
 
 #include "daemon/model/stopping.h"
 #include "daemon/pipeline/state.h"
+#include "proto/base/printable.h"
 
 namespace millrace {
 namespace {
+
+constexpr std::size_t kLongestName = 300;  // bytes of a file's in the log
 
 std::vector<BackendState> placeable(const std::vector<Pipeline::NamedBackend>& backends) {
   std::vector<BackendState> states;
@@ -37,6 +40,15 @@ Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std
 SessionRun* Pipeline::State::find(SessionId session) {
   const auto found = sessions.find(raw(session));
   return found == sessions.end() ? nullptr : &found->second;
+}
+
+void Pipeline::State::note_time(const BatchRun& batch, std::uint32_t index, std::string_view verb,
+                                std::chrono::microseconds took) {
+  if (options.slow.count() == 0 || took <= options.slow) return;
+  slow_line.warn("slow: " + std::string(verb) + ' ' +
+                 printable(source_name(batch.request.samples[index].source), kLongestName) + " took " +
+                 std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()) +
+                 " ms, for session " + std::to_string(raw(batch.session)));
 }
 
 std::uint32_t Pipeline::State::portion(const BatchRun& batch) const {

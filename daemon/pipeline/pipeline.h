@@ -47,6 +47,7 @@ class Pipeline {
     Bytes decoding = 1_GiB;             // what lanes may take for large pictures together; over it, these wait
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
+    std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
   };
   struct NamedBackend {
     std::string name;

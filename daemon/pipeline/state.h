@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch_run.h"
 #include "daemon/pipeline/epoch_run.h"
 #include "daemon/pipeline/fair_queue.h"
@@ -118,6 +119,9 @@ struct Pipeline::State {
   void hand_over(const BatchPtr& batch, std::variant<CompletedBatch, FailedBatch> result);
   void check_idle();
 
+  // Tells of an image that took longer than options.slow.
+  void note_time(const BatchRun& batch, std::uint32_t index, std::string_view verb, std::chrono::microseconds took);
+
   SessionRun* find(SessionId session);
   std::uint32_t portion(const BatchRun& batch) const;
   // Runs `step` on the control thread.
@@ -143,7 +147,7 @@ struct Pipeline::State {
   Bytes decoding_in_use;
   FairQueue<SetAside> waiting_for_memory;
   std::optional<SetAside> next_large;  // whose turn it is, however long it takes: smaller ones do not go before it
-  std::chrono::steady_clock::time_point next_want_logged;
+  SeldomLine want_line, slow_line;
   std::uint32_t unended = 0;  // batches begun or waiting, of every session
   bool draining = false;
   std::function<void()> idle;

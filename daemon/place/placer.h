@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/model/encoded_image.h"
@@ -25,8 +25,8 @@ class Placer {
  public:
   explicit Placer(std::vector<BackendState> backends) : backends_(std::move(backends)) {}
 
-  void set_lost(std::size_t backend) { backends_[backend].lost = true; }
-  std::span<const BackendState> backends() const { return backends_; }
+  // Whether that is news.
+  bool set_lost(std::size_t backend) { return !std::exchange(backends_[backend].lost, true); }
 
   // kNotFound: no backend of the pinned name, with the names that there are. kUnavailable: it is lost, or none is left.
   Result<void> check_pin(std::string_view pinned) const;

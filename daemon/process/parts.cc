@@ -50,6 +50,9 @@ Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settin
     if (!is_backend_name(row.name))
       return Error{Code::kInternal, printable(row.name) + " is not a backend's name, which has " + kBackendNameRule};
     MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(options));
+    const BackendInfo info = backend->info();
+    log_info("backend " + info.name + ": " + std::to_string(info.lanes) + " lanes of " + info.device + ", " +
+             info.detail);
     backends.push_back({std::string(row.name), std::move(backend), fake});
   }
   if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <sstream>
 #include <string>
 
 #include "daemon/observe/log.h"
@@ -18,6 +19,15 @@ namespace {
 void give_large_blocks_back() {
   ::mallopt(M_MMAP_THRESHOLD, 8 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
+void log_in_force(const Settings& settings) {
+  if (!logs(LogLevel::kDebug)) return;
+  std::istringstream lines(to_toml(settings));
+  for (std::string line, table; std::getline(lines, line);) {
+    if (line.starts_with('[')) table = line.substr(1, line.size() - 2);
+    if (line.find(" = ") != std::string::npos) log_debug("setting " + table + '.' + line);
+  }
 }
 
 // What libprotobuf complains about (text that is not UTF-8), and how often, is up to clients, whose calls' status says
@@ -35,6 +45,7 @@ void prepare_process(const Settings& settings) {
   ::signal(SIGPIPE, SIG_IGN);
   ::pthread_setname_np(::pthread_self(), "mr-control");
   for (const std::string& remark : settings.remarks) log_warning(remark);
+  log_in_force(settings);
 }
 
 }  // namespace millrace

@@ -3,8 +3,25 @@
 #include <utility>
 
 #include "daemon/serve/messages.h"
+#include "proto/base/printable.h"
 
 namespace millrace {
+namespace {
+
+constexpr std::size_t kLongestName = 64, kLongestMessage = 500;  // bytes of the client's in a line of the log
+
+}  // namespace
+
+std::string who(const Caller& caller, const std::string& name_untrusted) {
+  std::string text = "user " + std::to_string(caller.uid) + ", pid " + std::to_string(caller.pid);
+  if (!name_untrusted.empty()) text += " (\"" + printable(name_untrusted, kLongestName) + "\")";
+  return text;
+}
+
+LogLevel level_of(const Error& refusal) {
+  const bool of_rights_or_room = refusal.code == Code::kDenied || refusal.code == Code::kExhausted;
+  return of_rights_or_room ? LogLevel::kWarning : LogLevel::kDebug;
+}
 
 Session::Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits)
     : parts_(std::move(parts)),
@@ -130,6 +147,9 @@ void Session::act(RefusedRequest request) {
 
 void Session::refuse(const Subject& subject, const Error& error, Bytes slot_bytes) {
   counters_.add(MetricId::requests_refused);
+  parts_.log.say(level_of(error), parts_.caller->uid,
+                 "session " + std::to_string(raw(parts_.id)) + ", " + who(*parts_.caller, parts_.name) +
+                     ": refused: " + printable(error.message, kLongestMessage));
   publisher_.send(failed_message(subject, error, slot_bytes));
 }
 
@@ -139,6 +159,15 @@ Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
   pipeline_.set_ring(parts_.id, std::move(made.ring));
   has_ring_ = true;
   return std::move(made.clients);
+}
+
+std::string Session::account() const {
+  const auto seconds =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - opened_).count();
+  const PublishedCounts& counts = publisher_.counts();
+  return "after " + std::to_string(seconds) + " s: " + who(*parts_.caller, parts_.name) + ": " +
+         std::to_string(counts.batches) + " batches, " + std::to_string(counts.samples) + " images, " +
+         std::to_string(counts.bad_samples) + " of them bad";
 }
 
 void Session::describe(v1::SessionStatistics& statistics) const {

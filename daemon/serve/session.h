@@ -7,12 +7,14 @@
 // Thread-bound(control), but for the dataset table.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "daemon/model/caller.h"
 #include "daemon/model/limits.h"
+#include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/publish/publisher.h"
@@ -24,6 +26,11 @@
 #include "proto/base/ids.h"
 
 namespace millrace {
+
+// For the log: "user 1000, pid 4711 ("train")".
+std::string who(const Caller& caller, const std::string& name_untrusted);
+// Of a refusal: what an operator can do something about, rights and room, is a warning.
+LogLevel level_of(const Error& refusal);
 
 // How a stream came to its end: the client said that it is done, or the call broke off.
 enum class StreamEnd : std::uint8_t { kByClient, kBroken };
@@ -38,6 +45,7 @@ class Session {
     std::uint32_t slots = 1;
     Bytes slot_bytes;
     std::shared_ptr<Segment> segment;  // shared: see SlotPool
+    LinesByUser& log;
   };
 
   Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits);
@@ -48,6 +56,7 @@ class Session {
   SessionId id() const { return parts_.id; }
   ClientId client() const { return parts_.client; }
   const Caller& caller() const { return *parts_.caller; }
+  const std::string& name() const { return parts_.name; }
   Segment& segment() const { return *parts_.segment; }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
@@ -59,6 +68,8 @@ class Session {
   void detach(StreamEnd end);  // cancels what is under way; nothing happens without a stream
   void stream_ends();          // no message leaves any more; those sent before still do
   bool ended_by_client() const { return ended_by_client_; }
+  // For the log: "after 12 s: user 1000, pid 4711 ("train"): 40 batches, 2560 images, 0 of them bad".
+  std::string account() const;
 
   // The answer goes to the stream.
   void handle(ClientRequest request);
@@ -85,6 +96,7 @@ class Session {
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 
   Parts parts_;
+  const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   Pipeline& pipeline_;
   Counters& counters_;
   const Limits& limits_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/printable.h"
 #include "proto/shm/segment_layout.h"
 
 namespace millrace {
@@ -32,7 +33,10 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
     return done(
         Error{Code::kPrecondition,
               "this ticket has opened its session already; every session needs a hand-off connection of its own"});
-  if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) return done(fits.error());
+  if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) {
+    log_refused(*connection->caller, request.name, fits.error());
+    return done(fits.error());
+  }
 
   const Bytes size = shm::segment_bytes(request.slots, request.slot_bytes);
   const auto unwanted = std::make_shared<StopFlag>();
@@ -72,6 +76,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   Opening& opening = entry.mapped();
   if (!segment) {
     handoff_->not_opened(client);
+    log_refused(*opening.caller, opening.request.name, segment.error());
     return opening.done(std::move(segment).error());
   }
 
@@ -83,14 +88,23 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .name = std::move(opening.request.name),
                        .slots = opening.request.slots,
                        .slot_bytes = opening.request.slot_bytes,
-                       .segment = *std::move(segment)};
+                       .segment = *std::move(segment),
+                       .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
   by_client_.emplace(client, id);
+  const Caller& caller = session->second->caller();
+  log_.say(LogLevel::kInfo, caller.uid,
+           "session " + std::to_string(raw(id)) + " opened: " + who(caller, session->second->name()) + ": " +
+               std::to_string(opened.slots) + " slots, " + to_text(opened.segment));
   // If the client is gone, the event loop reports it after this: disconnected().
   const Result<void> handed = hand_over(*session->second);
   if (!handed) return opening.done(handed.error());
   opening.done(opened);
+}
+
+void SessionTable::log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why) {
+  log_.say(level_of(why), caller.uid, "no session for " + who(caller, name_untrusted) + ": " + printable(why.message));
 }
 
 Result<void> SessionTable::hand_over(Session& session) {
@@ -141,6 +155,10 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   if (StreamPort* stream = session.mapped()->stream()) stream->abort(gone);
   const bool closed = how == HandoffServer::Departure::kGoodbye || session.mapped()->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
+  log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session.mapped()->caller().uid,
+           "session " + std::to_string(raw(session.key())) +
+               (closed ? " closed " : " reclaimed, for its client died or was cut off, ") +
+               session.mapped()->account());
 }
 
 Result<UniqueFd> SessionTable::ring_wanted(ClientId client, Bytes size_untrusted) {

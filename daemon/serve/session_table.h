@@ -84,6 +84,7 @@ class SessionTable final : public HandoffServer::Events {
   Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
   Result<void> hand_over(Session& session);
+  void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
   Session* find(SessionId id) const;
   Session* find(ClientId client) const;
 
@@ -93,6 +94,7 @@ class SessionTable final : public HandoffServer::Events {
   Counters& counters_;
   const Limits limits_;
   HandoffServer* handoff_ = nullptr;
+  LinesByUser log_;
   std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;

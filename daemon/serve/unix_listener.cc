@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "daemon/observe/bounded_log.h"
 #include "daemon/observe/log.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/socket_path.h"
@@ -30,28 +31,10 @@ constexpr mode_t kMode = 0660;
 constexpr int kAcceptedAtOnce = 16;               // then it is somebody else's turn on the control thread
 constexpr std::chrono::milliseconds kPause{100};  // until accept() is tried again when descriptors are short
 constexpr std::chrono::minutes kBan{1};
-constexpr std::chrono::seconds kBetweenLines{10};  // of the log about the same trouble
 
 bool short_of_descriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
-
-// One kind of trouble in the log: a line at once, then one in a while with how often it came.
-class Complaint {
- public:
-  void say(const std::string& text) {
-    ++unsaid_;
-    const Clock::time_point now = Clock::now();
-    if (said_ && now - *said_ < kBetweenLines) return;
-    log_warning(unsaid_ == 1 ? text : text + " (" + std::to_string(unsaid_) + " times since the last such line)");
-    said_ = now;
-    unsaid_ = 0;
-  }
-
- private:
-  std::optional<Clock::time_point> said_;
-  std::uint64_t unsaid_ = 0;
-};
 
 Result<UniqueFd> listen_on(const UnixListener::Options& options) {
   const std::string& path = options.path;
@@ -100,8 +83,8 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   std::map<uid_t, Clock::time_point> banned;  // until when
   std::uint32_t connections = 0;
   int listener_descriptor = -1;
-  Complaint no_room;
-  Complaint no_descriptors;
+  SeldomLine no_room;
+  SeldomLine no_descriptors;
   dev_t device = 0;  // of the socket file
   ino_t inode = 0;
 };
@@ -138,9 +121,9 @@ void UnixListener::State::accept_some() {
 
 // The socket stays readable, so waiting for it would spin.
 void UnixListener::State::accept_later() {
-  no_descriptors.say(options.name +
-                     ": the daemon is short of descriptors: new connections wait; raise its limit "
-                     "(LimitNOFILE= in the unit, or ulimit -n)");
+  no_descriptors.warn(options.name +
+                      ": the daemon is short of descriptors: new connections wait; raise its limit "
+                      "(LimitNOFILE= in the unit, or ulimit -n)");
   pause.expires_after(kPause);
   pause.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
@@ -172,7 +155,7 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
   refuse_descriptors(socket.get());
   Result<Caller> caller = check(socket.get());
   if (!caller) {
-    no_room.say(caller.error().message);
+    no_room.warn(caller.error().message);
     events.turned_away(socket.get(), caller.error());
     return hang_up(std::move(socket));
   }
@@ -221,7 +204,12 @@ void UnixListener::close(UniqueFd socket, uid_t user) {
 }
 
 void UnixListener::ban(uid_t user) {
-  state_->banned[user] = Clock::now() + kBan;
+  const Clock::time_point now = Clock::now();
+  Clock::time_point& until = state_->banned[user];
+  if (until <= now)
+    log_warning(state_->options.name + ": user " + std::to_string(user) +
+                " sent a descriptor, which the daemon takes from nobody, and is not let in for a minute");
+  until = now + kBan;
 }
 
 void UnixListener::leave(uid_t user) {

@@ -61,8 +61,9 @@ const KeyGroup kGroups[] = {
 // clang-format off
 const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
-    {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr: \"error\", \"warning\", \"info\" or \"debug\", each with all before it."},
+    {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr, each with all before it: \"error\" (a device is lost), \"warning\" (refused for want of rights or room, a client that died, something slow, what the daemon lacks), \"info\" (sessions opened and closed, roots that come and go) or \"debug\" (the settings in force, other refusals). No line a batch; what one user can cause is a line every six seconds in the long run."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
+    {"daemon.slow_milliseconds", number(AT(slow), 0, 3'600'000), "An image that takes longer than this to read, or to decode and transform, is told of in the log, at most every ten seconds. 0: none is."},
     {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},

@@ -27,8 +27,9 @@ struct Settings {
   // [daemon]
   std::string socket = "/run/millrace/millrace.sock";  // gRPC; the hand-off socket is beside it
   LogLevel log_level = LogLevel::kInfo;
-  std::chrono::seconds drain{30};  // after SIGTERM
-  std::string state_dir;           // what is remembered from start to start; empty: nothing
+  std::chrono::seconds drain{30};         // after SIGTERM
+  std::chrono::milliseconds slow{5'000};  // an image that takes longer to read or to make is told of; 0: none
+  std::string state_dir;                  // what is remembered from start to start; empty: nothing
 
   // [lanes]
   std::uint32_t cpu_lanes = 0;   // 0: one for each of `cores`, or each core that the process may use

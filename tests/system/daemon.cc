@@ -24,7 +24,7 @@ std::string quoted_list(const std::vector<std::string>& texts) {
 }
 
 std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
-  std::string text = "[daemon]\nsocket = \"" + socket + "\"\nlog_level = \"debug\"\n" + spec.daemon;
+  std::string text = "[daemon]\nsocket = \"" + socket + "\"\nlog_level = \"" + spec.log_level + "\"\n" + spec.daemon;
   if (spec.daemon.find("state_dir") == std::string::npos)
     text += "state_dir = \"\"\n";  // as if it were the first start
   text += "\n[lanes]\ncpu = " + std::to_string(spec.lanes) + "\n" + spec.lane_settings;

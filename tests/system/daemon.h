@@ -28,13 +28,14 @@ namespace millrace {
 struct DaemonSpec {
   std::vector<std::string> roots;
   std::uint32_t lanes = 2;
-  std::string lane_settings;   // further lines of the [lanes] table
-  std::string cpu;             // the lines of the [cpu] table
-  std::string memory;          // further lines of the settings' [memory] table
-  std::string cache;           // the lines of the [cache] table
-  std::string limits;          // the lines of the [limits] table
-  std::string fake;            // options of the fake backend, which is then there, by pin only
-  std::string daemon;          // further lines of the [daemon] table
+  std::string lane_settings;  // further lines of the [lanes] table
+  std::string cpu;            // the lines of the [cpu] table
+  std::string memory;         // further lines of the settings' [memory] table
+  std::string cache;          // the lines of the [cache] table
+  std::string limits;         // the lines of the [limits] table
+  std::string fake;           // options of the fake backend, which is then there, by pin only
+  std::string daemon;         // further lines of the [daemon] table
+  std::string log_level = "debug";
   std::string shm_size;        // not empty: with a /dev/shm of its own that is so large ("8m"); see can_have_own_shm()
   std::optional<uid_t> user;   // runs as this user (needs root)
   bool for_all_users = false;  // any user may connect

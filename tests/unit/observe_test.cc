@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
 #include "daemon/observe/log.h"
 #include "proto/base/unique_fd.h"
@@ -63,9 +64,55 @@ TEST_CASE("a level shows itself and what is worse", "[observe]") {
   REQUIRE(shown(LogLevel::kError) == 1);
   REQUIRE(shown(LogLevel::kWarning) == 2);
   REQUIRE(shown(LogLevel::kInfo) == 3);
-  REQUIRE_FALSE(logs_debug());
+  REQUIRE_FALSE(logs(LogLevel::kDebug));
   REQUIRE(shown(LogLevel::kDebug) == 4);
-  REQUIRE(logs_debug());
+  REQUIRE(logs(LogLevel::kDebug));
+}
+
+TEST_CASE("trouble that comes often is a line at once, then one in a while that counts", "[observe]") {
+  const auto start = SeldomLine::Clock::now();
+  SeldomLine trouble;
+
+  const auto lines = lines_on_stderr([&] {
+    start_log(LogLevel::kInfo);
+    for (int i = 0; i <= 1'000; ++i) trouble.warn("no room", start + std::chrono::milliseconds(10) * i);
+  });
+
+  REQUIRE(lines.size() == 2);
+  REQUIRE(lines[0].ends_with(" warning no room"));
+  REQUIRE(lines[1].ends_with(" warning no room (1000 times since the last such line)"));
+}
+
+TEST_CASE("a user who causes lines without end gets few, and others still theirs", "[observe]") {
+  const auto start = LinesByUser::Clock::now();
+  LinesByUser log;
+
+  const auto lines = lines_on_stderr([&] {
+    start_log(LogLevel::kInfo);
+    for (int i = 0; i < 6'000; ++i) log.say(LogLevel::kInfo, 1, "flood", start + std::chrono::milliseconds(10) * i);
+    log.say(LogLevel::kInfo, 2, "other", start + std::chrono::seconds(60));
+    log.say(LogLevel::kInfo, 1, "again", start + std::chrono::seconds(600));
+  });
+
+  REQUIRE(lines.size() == 100 + 9 + 2);  // at once; in a minute, of which the last six seconds are not over; the others
+  REQUIRE(lines[99].ends_with(" info flood (further lines about this user are left out for now)"));
+  REQUIRE(lines[109].ends_with(" info other"));
+  REQUIRE(
+      std::regex_search(lines[110], std::regex(R"(info again \(\d+ lines about this user are left out before it\)$)")));
+}
+
+TEST_CASE("what the level hides takes nothing of a user's lines", "[observe]") {
+  const auto start = LinesByUser::Clock::now();
+  LinesByUser log;
+
+  const auto lines = lines_on_stderr([&] {
+    start_log(LogLevel::kInfo);
+    for (int i = 0; i < 1'000; ++i) log.say(LogLevel::kDebug, 1, "hidden", start);
+    log.say(LogLevel::kInfo, 1, "shown", start);
+  });
+
+  REQUIRE(lines.size() == 1);
+  REQUIRE(lines[0].ends_with(" info shown"));
 }
 
 TEST_CASE("every counter has one row, a name as OpenMetrics wants it, and help", "[observe]") {
