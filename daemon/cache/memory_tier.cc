@@ -7,7 +7,7 @@ namespace millrace {
 
 SharedIndex MemoryTier::find(const IndexKey& key) {
   Shard& shard = shard_of(key);
-  const std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   const auto found = shard.places.find(key);
   if (found == shard.places.end()) return nullptr;
   shard.entries.splice(shard.entries.begin(), shard.entries, found->second);
@@ -19,7 +19,7 @@ MemoryTier::Change MemoryTier::put(const IndexKey& key, SharedIndex index) {
   Entry entry{key, std::move(index)};
   if (cost(entry) > most_of_shard_) return change;
   Shard& shard = shard_of(key);
-  const std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   if (shard.places.contains(key)) return change;  // another lane's, just now
   change.entries += 1;
   change.bytes += static_cast<std::int64_t>(cost(entry));
@@ -36,7 +36,7 @@ MemoryTier::Change MemoryTier::put(const IndexKey& key, SharedIndex index) {
 MemoryTier::Change MemoryTier::forget(const IndexKey& key) {
   Change change;
   Shard& shard = shard_of(key);
-  const std::lock_guard lock(shard.mutex);
+  MutexLock lock(shard.mutex);
   const auto found = shard.places.find(key);
   if (found != shard.places.end()) remove(shard, found->second, change);
   return change;

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "daemon/cache/index_key.h"
 #include "proto/base/bytes.h"
+#include "proto/base/mutex.h"
 
 namespace millrace {
 
@@ -46,14 +46,14 @@ class MemoryTier {
     std::size_t operator()(const IndexKey& key) const { return key.low; }
   };
   struct Shard {
-    std::mutex mutex;
-    std::list<Entry> entries;  // the last used first
-    std::unordered_map<IndexKey, std::list<Entry>::iterator, Hash> places;
-    std::uint64_t bytes = 0;
+    Mutex mutex;
+    std::list<Entry> entries MILLRACE_GUARDED_BY(mutex);  // the last used first
+    std::unordered_map<IndexKey, std::list<Entry>::iterator, Hash> places MILLRACE_GUARDED_BY(mutex);
+    std::uint64_t bytes MILLRACE_GUARDED_BY(mutex) = 0;
   };
 
   static std::uint64_t cost(const Entry& entry) { return entry.index->size() + kOverhead; }
-  static void remove(Shard& shard, std::list<Entry>::iterator entry, Change& change);
+  static void remove(Shard& shard, std::list<Entry>::iterator entry, Change& change) MILLRACE_REQUIRES(shard.mutex);
   Shard& shard_of(const IndexKey& key) { return shards_[key.high % kShards]; }
 
   const std::uint64_t most_of_shard_;

@@ -29,7 +29,6 @@ class Publisher final : public BatchSink {
   // `port` is used until detach(). REQUIRES: none attached.
   void attach(MessagePort& port) { port_ = &port; }
   void detach() { port_ = nullptr; }
-  bool attached() const { return port_ != nullptr; }
 
   // For messages that are not results; lost when no stream is attached.
   void send(v1::ServerMessage message);

@@ -86,7 +86,6 @@ struct HandoffServer::State final : UnixListener::Events, std::enable_shared_fro
   Guest* find(ClientId client);
   std::optional<Departure> end(ClientId client);  // nullopt: it had not been welcomed
   void end_and_report(ClientId client);           // likewise, to Events
-  void refuse(ClientId client, const Error& why);
 
   asio::io_context& control;
   const Options options;
@@ -227,12 +226,6 @@ void HandoffServer::State::end_and_report(ClientId client) {
   if (const std::optional<Departure> how = end(client)) events.disconnected(client, *how);
 }
 
-void HandoffServer::State::refuse(ClientId client, const Error& why) {
-  if (Guest* const guest = find(client))
-    static_cast<void>(send_reply(guest->socket.native_handle(), refused_reply(why)));
-  end(client);
-}
-
 // ---- the server ----
 
 HandoffServer::Options HandoffServer::Options::of(std::string path, const SessionLimits& limits) {
@@ -295,14 +288,6 @@ Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, 
   if (sent) return std::move(replies->ours);
   ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
   return sent.error();
-}
-
-void HandoffServer::refuse(ClientId client, const Error& why) {
-  state_->refuse(client, why);
-}
-
-void HandoffServer::close(ClientId client) {
-  state_->end(client);
 }
 
 }  // namespace millrace

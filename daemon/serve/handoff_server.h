@@ -40,7 +40,7 @@ class HandoffServer {
    public:
     virtual ~Events() = default;
     // A welcomed client's connection has ended, by itself or because it broke the rules; whatever hangs on it can go.
-    // Not called for close(), refuse() and the server's end.
+    // Not called for the server's end.
     virtual void disconnected(ClientId client, Departure how) = 0;
     // A seated client wants an input ring: its writable descriptor. An error is passed on, and the session goes on.
     virtual Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) = 0;
@@ -83,11 +83,6 @@ class HandoffServer {
   // returned, or no descriptor. kUnavailable: it is gone, or does not read; then disconnected() follows. kExhausted: no
   // descriptors are left.
   Result<UniqueFd> send_segment(ClientId client, int read_only_fd, Bytes size);
-
-  // Tells a client why there is nothing for it and closes; disconnected() does not follow. Unknown clients: nothing
-  // happens.
-  void refuse(ClientId client, const Error& why);
-  void close(ClientId client);
 
  private:
   struct State;

@@ -283,22 +283,6 @@ TEST_CASE("more connections than allowed are refused with the setting to raise",
   }
 }
 
-TEST_CASE("close and refuse end a connection without a report", "[handoff]") {
-  HandoffRig rig;
-  Seated closed(rig);
-  Welcomed refused(rig);
-  const ClientId refused_id = rig.find(refused.ticket)->id;
-
-  rig.on_control([&] { rig.server().close(closed.id); });
-  rig.on_control([&] { rig.server().refuse(refused_id, {Code::kExhausted, "no room"}); });
-
-  REQUIRE_FALSE(closed.client.receive());
-  REQUIRE(refusal(refused.client) == "no room");
-  REQUIRE(rig.connections() == 0);
-  rig.on_control([] {});  // whatever was on its way has arrived
-  REQUIRE(rig.events().gone() == 0);
-}
-
 TEST_CASE("the server's end closes every connection and leaves no file", "[handoff]") {
   auto rig = std::make_unique<HandoffRig>();
   Seated seated(*rig);
