@@ -13,7 +13,8 @@
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kOwn = 48;             // sockets, epoll, gRPC's and the database's; 25 were counted
+// Sockets, epoll, gRPC's and the database's, of which 25 were counted, and clients that were turned away.
+constexpr std::uint64_t kOwn = 48;
 constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
 constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -31,6 +32,7 @@ constexpr mode_t kMode = 0660;
 constexpr int kAcceptedAtOnce = 16;               // then it is somebody else's turn on the control thread
 constexpr std::chrono::milliseconds kPause{100};  // until accept() is tried again when descriptors are short
 constexpr std::chrono::minutes kBan{1};
+constexpr std::size_t kHeard = 8;  // of those turned away, how many may go on talking
 
 bool short_of_descriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
@@ -65,6 +67,9 @@ Result<UniqueFd> listen_on(const UnixListener::Options& options) {
 struct UnixListener::State : std::enable_shared_from_this<State> {
   State(asio::io_context& io, Options wanted, Events& reports)
       : options(std::move(wanted)), events(reports), listener(io), pause(io) {}
+  ~State() {
+    for (UniqueFd& socket : turned_away) hang_up(std::move(socket));
+  }
 
   Result<void> watch(UniqueFd socket);
   void wait_for_client();
@@ -73,6 +78,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   bool has_room() const;
   bool accept_one();
   void let_in_or_turn_away(UniqueFd socket);
+  void turn_away(UniqueFd socket, const Error& why);
   Result<Caller> check(int socket) const;
 
   const Options options;
@@ -82,6 +88,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   std::map<uid_t, std::uint32_t> by_user;
   std::map<uid_t, Clock::time_point> banned;  // until when
   std::uint32_t connections = 0;
+  std::deque<UniqueFd> turned_away;  // the last ones
   int listener_descriptor = -1;
   SeldomLine no_room;
   SeldomLine no_descriptors;
@@ -156,12 +163,22 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
   Result<Caller> caller = check(socket.get());
   if (!caller) {
     no_room.warn(caller.error().message);
-    events.turned_away(socket.get(), caller.error());
-    return hang_up(std::move(socket));
+    return turn_away(std::move(socket), caller.error());
   }
   ++connections;
   ++by_user[caller->uid];
   events.came_in(std::move(socket), *std::move(caller));
+}
+
+// A client that writes to a connection which is closed has an error of that, and may not read any more what it was
+// told: gRPC does not. So the last ones may write into the void, until others take their place.
+void UnixListener::State::turn_away(UniqueFd socket, const Error& why) {
+  events.turned_away(socket.get(), why);
+  ::shutdown(socket.get(), SHUT_WR);
+  turned_away.push_back(std::move(socket));
+  if (turned_away.size() <= kHeard) return;
+  hang_up(std::move(turned_away.front()));
+  turned_away.pop_front();
 }
 
 Result<Caller> UnixListener::State::check(int socket) const {

@@ -2,7 +2,7 @@
 // each user. Both sockets, gRPC's and the hand-off's, are one.
 //
 //   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counted until close() or leave()
-//                                            └─ no ─▶ Events::turned_away(), then closed
+//                                            └─ no ─▶ Events::turned_away(), then nothing more is said; closed later
 //
 // When the process has no descriptor left, or none but those kept for its work, accepting pauses and goes on by itself:
 // the socket listens as long as this lives. No descriptor comes in by it: see refuse_descriptors().
@@ -33,7 +33,7 @@ class UnixListener {
     virtual ~Events() = default;
     // `socket` does not block. It ends with close() or leave(), once.
     virtual void came_in(UniqueFd socket, Caller caller) = 0;
-    // The chance to tell the other side why, without waiting for it; `socket` is closed afterwards.
+    // The chance to tell the other side why, without waiting for it; nothing can be written to `socket` afterwards.
     virtual void turned_away(int socket, const Error& why) = 0;
   };
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,3 +77,14 @@ def test_a_batch_that_does_not_fit_its_slot_says_what_would(client: millrace.Cli
             assert len(session.get(session.submit(paths))) == 16
         with client.session(recipe, slot_bytes=small.value.slot_bytes - 1) as session, pytest.raises(millrace.ResourceExhausted):
             session.get(session.submit(paths))
+
+
+def test_a_daemon_without_room_for_a_connection_says_so(tmp_path: Path, own_size: millrace.Recipe, folder: Path) -> None:
+    """GRPC hands over the daemon's reason in words of its own, from which the package has to take it."""
+    with session_with(tmp_path, "connections_per_user = 6\n", own_size, folder) as session, contextlib.ExitStack() as held:
+        for _ in range(6):
+            held.enter_context(contextlib.closing(stream := socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)))
+            stream.connect(os.environ["MILLRACE_SOCKET"])
+        with pytest.raises(millrace.ResourceExhausted, match=r"has no room for this connection: .*connections of user.*raise limits"):
+            millrace.connect()
+        assert not session.closed

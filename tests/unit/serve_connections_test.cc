@@ -73,6 +73,20 @@ TEST_CASE("a user's connections are limited, and one turned away is told why as 
              Catch::StartsWith("gRPC: 2 connections of user ") && Catch::Contains("limits.connections_per_user"));
 }
 
+TEST_CASE("a client that was turned away can go on writing, and so reads why", "[serve]") {
+  Door door({.connections = 1});
+  const UniqueFd one = connect_to(door.path);
+  std::vector<UniqueFd> others;
+  for (int i = 0; i < 8; ++i) others.push_back(connect_to(door.path));
+
+  const UniqueFd ninth = connect_to(door.path);
+  const bool told = !read_to_end(ninth).empty();
+
+  CHECK(told);
+  CHECK(::send(ninth.get(), "x", 1, MSG_NOSIGNAL) == 1);
+  CHECK(eventually([&] { return ::send(others.front().get(), "x", 1, MSG_NOSIGNAL) < 0; }));  // no more than so many
+}
+
 TEST_CASE("connections are limited in all", "[serve]") {
   Door door({.connections = 1, .connections_per_user = 2});
   const UniqueFd one = connect_to(door.path);
