@@ -40,7 +40,7 @@ File animated_png() {
   return make_png_of(parts);
 }
 
-std::string little_endian(std::uint32_t number, int bytes) {
+std::string little_endian(std::uint64_t number, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i & 255U);
   return text;
