@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -53,13 +54,22 @@ class Script(subprocess.Popen[str]):
     def _autopsy(self) -> str:
         """Where each of them is: what the kernel says, and Python's traceback, which faulthandler writes on SIGABRT."""
         lines = [f"process {pid}: {state_of(pid)}" for pid in self._group()]
-        self._send_group(signal.SIGABRT)
+        for pid in self._group():  # one after the other: they write into the same pipe
+            self._abort(pid)
         try:
             output, errors = super().communicate(timeout=10)
         except subprocess.TimeoutExpired:  # it is stopped, or in the kernel for good
             self._end_group()
             output, errors = super().communicate()
+        self._end_group()  # their pipes are closed a moment before they are gone
         return "\n".join([*lines, "its output:", output or "", "its errors:", errors or ""])
+
+    def _abort(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGABRT)
+        until = time.monotonic() + 2
+        while pid in self._group() and time.monotonic() < until:
+            time.sleep(0.01)
 
     def _send_group(self, number: signal.Signals) -> None:
         for pid in self._group():
