@@ -7,6 +7,8 @@
 
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
+#include "daemon/memory/segment.h"
+#include "daemon/memory/segment_maker.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/process/command_line.h"
@@ -16,9 +18,7 @@
 #include "daemon/serve/descriptor_plan.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
-#include "daemon/serve/segment_maker.h"
 #include "daemon/serve/session_table.h"
-#include "daemon/slots/segment.h"
 #include "proto/base/handoff_path.h"
 
 namespace millrace {

@@ -17,12 +17,12 @@
 #include <optional>
 #include <string>
 
+#include "daemon/memory/segment_maker.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/client_request.h"
 #include "daemon/serve/handoff_server.h"
-#include "daemon/serve/segment_maker.h"
 #include "daemon/serve/session.h"
 #include "millrace/v1/statistics.pb.h"
 #include "proto/base/result.h"

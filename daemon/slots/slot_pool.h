@@ -16,8 +16,8 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/memory/segment.h"
 #include "daemon/observe/counters.h"
-#include "daemon/slots/segment.h"
 #include "proto/base/ids.h"
 #include "proto/base/result.h"
 #include "proto/shm/segment_layout.h"

@@ -40,14 +40,16 @@ MAY_INCLUDE = {
     "daemon/backend": {
         "daemon/model", "daemon/device", "daemon/observe", "daemon/cache", "kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu",
     },
-    "daemon/slots": {"daemon/model", "daemon/observe", "proto/shm"},
+    "daemon/memory": {"daemon/model", "daemon/observe", "proto/shm"},
+    "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
     "daemon/publish": {"proto/rpc", "proto/shm", "daemon/model", "daemon/observe", "daemon/slots"},
     "daemon/serve": {
-        "proto/rpc", "proto/shm", "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/publish", "daemon/pipeline",
-        "daemon/settings",
+        "proto/rpc", "proto/shm", "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots", "daemon/publish",
+        "daemon/pipeline", "daemon/settings",
     },
     "daemon/pipeline": {
-        "daemon/model", "daemon/formats", "daemon/observe", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place", "daemon/backend", "proto/shm",
+        "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place",
+        "daemon/backend", "proto/shm",
     },
     "daemon/process": {"*"},
     "daemon/main.cc": {"*"},

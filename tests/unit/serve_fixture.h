@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/memory/segment_maker.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
-#include "daemon/serve/segment_maker.h"
 #include "daemon/serve/session_table.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"

@@ -1,4 +1,4 @@
-#include "daemon/slots/segment.h"
+#include "daemon/memory/segment.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "daemon/slots/segment.h"
+#include "daemon/memory/segment.h"
 #include "proto/shm/segment_layout.h"
 
 namespace millrace {

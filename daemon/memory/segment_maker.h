@@ -9,8 +9,8 @@
 #include <functional>
 #include <memory>
 
+#include "daemon/memory/segment.h"
 #include "daemon/model/stop_flag.h"
-#include "daemon/slots/segment.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/serve/segment_maker.h"
+#include "daemon/memory/segment_maker.h"
 
 #include <boost/asio/post.hpp>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <optional>
 
-#include "daemon/serve/segment_maker.h"
+#include "daemon/memory/segment_maker.h"
 #include "tests/support/eventually.h"
 
 using namespace millrace;
