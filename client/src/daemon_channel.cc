@@ -87,8 +87,15 @@ DaemonChannel::DaemonChannel(Address address) : address_(std::move(address)) {
 DaemonChannel::~DaemonChannel() = default;
 
 Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
-  if (channel_->WaitForConnected(grpc_time(deadline))) return {};
-  return unreachable(address_, "whoever listens there does not answer gRPC");
+  grpc_connectivity_state state = channel_->GetState(true);
+  while (state != GRPC_CHANNEL_READY) {
+    if (!channel_->WaitForStateChange(state, grpc_time(deadline)))
+      return unreachable(address_, "whoever listens there does not answer gRPC");
+    // A daemon without room ends the connection in order, and gRPC would make another one at once, and so on.
+    state = channel_->GetState(false);
+    if (state == GRPC_CHANNEL_IDLE) return unreachable(address_, "whoever listens there ends every connection");
+  }
+  return {};
 }
 
 Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& request, Deadline deadline) const {

@@ -30,11 +30,10 @@ Result<void> check_samples(const BatchRequest& request, const RequestLimits& lim
 }
 
 Result<void> check_message(const v1::ClientMessage& message, const RequestLimits& limits) {
-  if (!limits.message) return {};
   const Bytes size{message.ByteSizeLong()};
-  if (size <= *limits.message) return {};
-  return Error{Code::kInvalid, "submit: the request has " + to_text_beside(size, *limits.message) +
-                                   ", the daemon takes messages of at most " + to_text_beside(*limits.message, size) +
+  if (size <= limits.message) return {};
+  return Error{Code::kInvalid, "submit: the request has " + to_text_beside(size, limits.message) +
+                                   ", the daemon takes messages of at most " + to_text_beside(limits.message, size) +
                                    "; split the batch, or open a dataset"};
 }
 

@@ -12,7 +12,7 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{100};
+constexpr std::chrono::milliseconds kPatience{1'000};
 constexpr std::size_t kFrameHeader = 9;  // length (three bytes), type, flags, stream
 constexpr std::uint8_t kGoaway = 7;
 constexpr std::size_t kBeforeText = 8;  // last stream, error code

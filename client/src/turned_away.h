@@ -10,7 +10,8 @@ namespace millrace {
 inline namespace client {
 
 // Connects once more and reads what the daemon says to a connection that it turns away (an HTTP/2 GOAWAY frame, RFC
-// 9113, 6.8); nullopt: it would take this one, or is not there. Waits a tenth of a second at most. Thread-safe.
+// 9113, 6.8); nullopt: it would take this one, or is not there. The daemon says it
+// after 50 ms; waits a second at most. Thread-safe.
 std::optional<std::string> turned_away(const Address& address);
 
 }  // namespace client

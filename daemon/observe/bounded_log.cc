@@ -21,6 +21,15 @@ void SeldomLine::warn(std::string_view text, Clock::time_point now) {
   unsaid_ = 0;
 }
 
+bool SeldomLine::quiet(Clock::time_point now) const {
+  return unsaid_ == 0 && (!said_ || now - *said_ >= kBetweenLines);
+}
+
+void SeldomLineByUser::warn(std::uint32_t user, std::string_view text, Clock::time_point now) {
+  std::erase_if(lines_, [&](const auto& entry) { return entry.first != user && entry.second.quiet(now); });
+  lines_[user].warn(text, now);
+}
+
 void LinesByUser::say(LogLevel level, std::uint32_t user, std::string_view text, Clock::time_point now) {
   if (!logs(level)) return;
   auto found = allowances_.find(user);

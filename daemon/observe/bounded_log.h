@@ -20,10 +20,23 @@ class SeldomLine {
   using Clock = std::chrono::steady_clock;
 
   void warn(std::string_view text, Clock::time_point now = Clock::now());
+  // Nothing is left out, and the next line would come at once.
+  bool quiet(Clock::time_point now) const;
 
  private:
   std::optional<Clock::time_point> said_;
   std::uint64_t unsaid_ = 0;
+};
+
+// One kind of trouble that each user can cause, a SeldomLine each.
+class SeldomLineByUser {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void warn(std::uint32_t user, std::string_view text, Clock::time_point now = Clock::now());
+
+ private:
+  std::map<std::uint32_t, SeldomLine> lines_;  // of users who are not quiet
 };
 
 // Lines about what users do: of each user 100 at once, and one every six seconds in the long run, so that none hides

@@ -32,7 +32,8 @@ constexpr mode_t kMode = 0660;
 constexpr int kAcceptedAtOnce = 16;               // then it is somebody else's turn on the control thread
 constexpr std::chrono::milliseconds kPause{100};  // until accept() is tried again when descriptors are short
 constexpr std::chrono::minutes kBan{1};
-constexpr std::size_t kHeard = 8;  // of those turned away, how many may go on talking
+// Of those turned away: when they are told why, how long they may go on talking, and how many of them at most.
+constexpr std::chrono::milliseconds kToldAfter{50}, kHeardFor{1'000}, kBetweenLooks{50};
 
 bool short_of_descriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
@@ -66,10 +67,17 @@ Result<UniqueFd> listen_on(const UnixListener::Options& options) {
 
 struct UnixListener::State : std::enable_shared_from_this<State> {
   State(asio::io_context& io, Options wanted, Events& reports)
-      : options(std::move(wanted)), events(reports), listener(io), pause(io) {}
+      : options(std::move(wanted)), events(reports), listener(io), pause(io), next_look(io) {}
   ~State() {
-    for (UniqueFd& socket : turned_away) hang_up(std::move(socket));
+    for (TurnedAway& client : turned_away) hang_up(std::move(client.socket));
   }
+
+  struct TurnedAway {
+    UniqueFd socket;
+    Error why;
+    Clock::time_point since;
+    bool told = false;
+  };
 
   Result<void> watch(UniqueFd socket);
   void wait_for_client();
@@ -78,8 +86,11 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   bool has_room() const;
   bool accept_one();
   void let_in_or_turn_away(UniqueFd socket);
-  void turn_away(UniqueFd socket, const Error& why);
-  Result<Caller> check(int socket) const;
+  void turn_away(UniqueFd socket, Error why);
+  void look_after_turned_away();
+  void tell(TurnedAway& client);
+  void let_go_of_first();
+  Result<void> check(const Caller& caller) const;
 
   const Options options;
   Events& events;
@@ -88,9 +99,10 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   std::map<uid_t, std::uint32_t> by_user;
   std::map<uid_t, Clock::time_point> banned;  // until when
   std::uint32_t connections = 0;
-  std::deque<UniqueFd> turned_away;  // the last ones
+  std::deque<TurnedAway> turned_away;  // the last ones
+  asio::steady_timer next_look;        // at them
   int listener_descriptor = -1;
-  SeldomLine no_room;
+  SeldomLineByUser no_room;
   SeldomLine no_descriptors;
   dev_t device = 0;  // of the socket file
   ino_t inode = 0;
@@ -128,6 +140,7 @@ void UnixListener::State::accept_some() {
 
 // The socket stays readable, so waiting for it would spin.
 void UnixListener::State::accept_later() {
+  while (!turned_away.empty()) let_go_of_first();
   no_descriptors.warn(options.name +
                       ": the daemon is short of descriptors: new connections wait; raise its limit "
                       "(LimitNOFILE= in the unit, or ulimit -n)");
@@ -160,10 +173,11 @@ bool UnixListener::State::accept_one() {
 
 void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
   refuse_descriptors(socket.get());
-  Result<Caller> caller = check(socket.get());
-  if (!caller) {
-    no_room.warn(caller.error().message);
-    return turn_away(std::move(socket), caller.error());
+  Result<Caller> caller = caller_of(socket.get());
+  if (!caller) return turn_away(std::move(socket), std::move(caller).error());
+  if (Result<void> room = check(*caller); !room) {
+    no_room.warn(caller->uid, room.error().message);
+    return turn_away(std::move(socket), std::move(room).error());
   }
   ++connections;
   ++by_user[caller->uid];
@@ -171,18 +185,42 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
 }
 
 // A client that writes to a connection which is closed has an error of that, and may not read any more what it was
-// told: gRPC does not. So the last ones may write into the void, until others take their place.
-void UnixListener::State::turn_away(UniqueFd socket, const Error& why) {
-  events.turned_away(socket.get(), why);
-  ::shutdown(socket.get(), SHUT_WR);
-  turned_away.push_back(std::move(socket));
-  if (turned_away.size() <= kHeard) return;
-  hang_up(std::move(turned_away.front()));
+// told: gRPC does not. So it may write into the void for a while. And gRPC connects again as soon as it was told, so it
+// is told late.
+void UnixListener::State::turn_away(UniqueFd socket, Error why) {
+  turned_away.push_back({std::move(socket), std::move(why), Clock::now()});
+  if (turned_away.size() > kMostTurnedAway) let_go_of_first();
+  if (turned_away.size() == 1) look_after_turned_away();
+}
+
+void UnixListener::State::look_after_turned_away() {
+  const Clock::time_point now = Clock::now();
+  while (!turned_away.empty() && now - turned_away.front().since >= kHeardFor) let_go_of_first();
+  for (TurnedAway& client : turned_away) {
+    if (now - client.since < kToldAfter) break;  // they stand in the order in which they came
+    tell(client);
+  }
+  if (turned_away.empty()) return;
+  next_look.expires_after(kBetweenLooks);
+  next_look.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->look_after_turned_away();
+  });
+}
+
+void UnixListener::State::tell(TurnedAway& client) {
+  if (std::exchange(client.told, true)) return;
+  events.turned_away(client.socket.get(), client.why);
+  ::shutdown(client.socket.get(), SHUT_WR);
+}
+
+void UnixListener::State::let_go_of_first() {
+  tell(turned_away.front());
+  hang_up(std::move(turned_away.front().socket));
   turned_away.pop_front();
 }
 
-Result<Caller> UnixListener::State::check(int socket) const {
-  MILLRACE_TRY(Caller caller, caller_of(socket));
+Result<void> UnixListener::State::check(const Caller& caller) const {
   if (const auto ban = banned.find(caller.uid); ban != banned.end() && Clock::now() < ban->second) {
     return Error{Code::kDenied,
                  options.name + ": user " + std::to_string(caller.uid) +
@@ -198,7 +236,7 @@ Result<Caller> UnixListener::State::check(int socket) const {
   if (mine != by_user.end() && mine->second >= options.connections_per_user)
     return full(std::to_string(mine->second) + " connections of user " + std::to_string(caller.uid),
                 options.setting_per_user);
-  return caller;
+  return {};
 }
 
 Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Options options, Events& events) {

@@ -2,7 +2,8 @@
 // each user. Both sockets, gRPC's and the hand-off's, are one.
 //
 //   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counted until close() or leave()
-//                                            └─ no ─▶ Events::turned_away(), then nothing more is said; closed later
+//                                            └─ no ─▶ a little later Events::turned_away(), then nothing more is said;
+//                                                     closed after a second, or when kMostTurnedAway came after it
 //
 // When the process has no descriptor left, or none but those kept for its work, accepting pauses and goes on by itself:
 // the socket listens as long as this lives. No descriptor comes in by it: see refuse_descriptors().
@@ -36,6 +37,8 @@ class UnixListener {
     // The chance to tell the other side why, without waiting for it; nothing can be written to `socket` afterwards.
     virtual void turned_away(int socket, const Error& why) = 0;
   };
+
+  static constexpr std::size_t kMostTurnedAway = 64;  // that are still heard; none once descriptors are short
 
   struct Options {
     std::string path;

@@ -62,6 +62,8 @@ def test_what_is_not_told_is_the_daemons_to_check(session: millrace.Session) -> 
     """An older daemon, or one that tells of more than this package knows."""
     session.limits = millrace.Limits.told(_schema.OpenSessionReply())
     assert session.limits == millrace.Limits()
+    with pytest.raises(millrace.InvalidRequest, match=r"messages of at most 4194304"):  # which would end the stream
+        session.submit([b"x" * (5 << 20)])
     with pytest.raises(millrace.InvalidRequest, match=r"over the limit of .*\(limits\.inline_message\)"):
         session.get(session.submit([b"x" * ((1 << 20) + 1)]))
 

@@ -380,13 +380,15 @@ TEST_CASE("more than a message holds is refused before it is sent", "[client]") 
 TEST_CASE("limits that the daemon does not tell are its own to check", "[client]") {
   ScriptedDaemon daemon;
   Session session = open(daemon);
-  const std::vector<std::byte> large(5'000'000);
+  const std::vector<std::byte> large(4'000'000), too_large(5'000'000);
 
   const auto ticket = session.submit({.samples = {{.source = millrace::Encoded{large}}}});
+  const auto no_message = session.submit({.samples = {{.source = millrace::Encoded{too_large}}}});
 
   CHECK_FALSE(session.limits().inline_bytes);
-  CHECK_FALSE(session.limits().message);
+  CHECK(session.limits().message == millrace::Bytes{4 << 20});
   CHECK(ticket);
+  CHECK_THAT(no_message.error().message, Catch::Contains("messages of at most 4.2 MB"));
 }
 
 TEST_CASE("a ring is asked of the daemon in whole pages, and its rooms come back when their batch has ended",

@@ -83,6 +83,24 @@ TEST_CASE("trouble that comes often is a line at once, then one in a while that 
   REQUIRE(lines[1].ends_with(" warning no room (1000 times since the last such line)"));
 }
 
+TEST_CASE("trouble that one user causes hides none of another's", "[observe]") {
+  const auto start = SeldomLine::Clock::now();
+  SeldomLineByUser trouble;
+
+  const auto lines = lines_on_stderr([&] {
+    start_log(LogLevel::kInfo);
+    for (int i = 0; i < 10; ++i) trouble.warn(1000, "no room", start);
+    trouble.warn(1001, "no room", start);
+    trouble.warn(1001, "no room", start + std::chrono::seconds(10));
+    trouble.warn(1000, "no room", start + std::chrono::seconds(11));
+  });
+
+  REQUIRE(lines.size() == 4);
+  REQUIRE(lines[1].ends_with(" warning no room"));
+  REQUIRE(lines[2].ends_with(" warning no room"));
+  REQUIRE(lines[3].ends_with(" warning no room (10 times since the last such line)"));
+}
+
 TEST_CASE("a user who causes lines without end gets few, and others still theirs", "[observe]") {
   const auto start = LinesByUser::Clock::now();
   LinesByUser log;

@@ -1,12 +1,15 @@
 // The gRPC socket's connections: limits, what is said to those turned away, and that their end is noticed.
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
 
 #include "daemon/serve/grpc_connections.h"
+#include "daemon/serve/unix_listener.h"
 #include "proto/base/bounded_queue.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -73,18 +76,26 @@ TEST_CASE("a user's connections are limited, and one turned away is told why as 
              Catch::StartsWith("gRPC: 2 connections of user ") && Catch::Contains("limits.connections_per_user"));
 }
 
-TEST_CASE("a client that was turned away can go on writing, and so reads why", "[serve]") {
+TEST_CASE("a client that was turned away can go on writing for a while, and so reads why", "[serve]") {
+  Door door({.connections = 1});
+  const UniqueFd one = connect_to(door.path);
+  UniqueFd other;
+
+  CHECK(eventually([&] {
+    other = connect_to(door.path);
+    return !read_to_end(other).empty() && ::send(other.get(), "x", 1, MSG_NOSIGNAL) == 1;
+  }));
+  CHECK(eventually([&] { return ::send(other.get(), "x", 1, MSG_NOSIGNAL) < 0; }));
+}
+
+TEST_CASE("of many clients that are turned away the first are told at once and let go of", "[serve]") {
   Door door({.connections = 1});
   const UniqueFd one = connect_to(door.path);
   std::vector<UniqueFd> others;
-  for (int i = 0; i < 8; ++i) others.push_back(connect_to(door.path));
+  for (std::size_t i = 0; i <= UnixListener::kMostTurnedAway; ++i) others.push_back(connect_to(door.path));
 
-  const UniqueFd ninth = connect_to(door.path);
-  const bool told = !read_to_end(ninth).empty();
-
-  CHECK(told);
-  CHECK(::send(ninth.get(), "x", 1, MSG_NOSIGNAL) == 1);
-  CHECK(eventually([&] { return ::send(others.front().get(), "x", 1, MSG_NOSIGNAL) < 0; }));  // no more than so many
+  CHECK(eventually([&] { return ::send(others.front().get(), "x", 1, MSG_NOSIGNAL) < 0; }));
+  CHECK_FALSE(read_to_end(others.front()).empty());
 }
 
 TEST_CASE("connections are limited in all", "[serve]") {
@@ -133,6 +144,21 @@ TEST_CASE("a connection that would take a descriptor kept for files waits until 
 
   CHECK_FALSE(let_in);
   CHECK(door.take());
+}
+
+TEST_CASE("clients that were turned away are let go of when descriptors are short", "[serve]") {
+  const auto connect_from_above = [](const std::string& path) {
+    return UniqueFd(::fcntl(connect_to(path).get(), F_DUPFD_CLOEXEC, 500));
+  };
+  Door door({.connections = 1, .highest_descriptor = UniqueFd(::dup(0)).get() + 16});
+  const UniqueFd one = connect_from_above(door.path);
+  std::vector<UniqueFd> others;
+  for (std::size_t i = 0; i < UnixListener::kMostTurnedAway / 2; ++i) others.push_back(connect_from_above(door.path));
+
+  const bool all_told =
+      std::none_of(others.begin(), others.end(), [](const UniqueFd& other) { return read_to_end(other).empty(); });
+
+  CHECK(all_told);
 }
 
 TEST_CASE("no descriptor can be sent to a connection where the kernel can refuse it", "[serve]") {

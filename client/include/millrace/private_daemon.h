@@ -1,6 +1,6 @@
 // A daemon of one's own: for tests, notebooks and machines without the service. It listens in a fresh folder that only
-// this user can enter, and stops with its owner. What it remembers (how to decode fastest here, seek indexes) is kept
-// in $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which all of a user's private daemons share.
+// this user can enter, and stops with its owner. The seek indexes that it makes are kept in $XDG_STATE_HOME/millrace or
+// ~/.local/state/millrace, which all of a user's private daemons share.
 //
 //   MILLRACE_TRY(auto daemon, millrace::PrivateDaemon::start({.roots = {"/data"}, .lanes = 2}));
 //   MILLRACE_TRY(auto client, millrace::Client::connect(daemon.socket()));

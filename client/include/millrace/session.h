@@ -35,9 +35,9 @@ struct SessionOptions {
 };
 
 // What the daemon takes, most of it as its settings say. Empty: an older daemon, which does not tell and refuses by
-// itself.
+// itself; but one message of it never takes more than 4 MiB.
 struct RequestLimits {
-  std::optional<Bytes> message{};          // one batch's request in all, but for what is in the InputRing
+  Bytes message = 4_MiB;                   // one batch's request in all, but for what is in the InputRing
   std::optional<Bytes> inline_bytes{};     // Encoded of one batch together (limits.inline_message)
   std::optional<std::uint32_t> samples{};  // of one batch (limits.samples)
   std::optional<Bytes> ring{};             // the InputRing (limits.ring)

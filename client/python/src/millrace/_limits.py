@@ -10,7 +10,8 @@ from millrace.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Limits:
-    """What the daemon takes, most of it as its settings say. None: an older daemon, which does not tell and refuses by itself.
+    """What the daemon takes, most of it as its settings say. None: an older daemon, which does not tell and refuses by itself;
+    but one message of it never takes more than 4 MiB.
 
     Attributes:
         message_bytes: one batch's request in all, but for what is in a ring.
@@ -21,7 +22,7 @@ class Limits:
         extension_bytes: of each.
     """
 
-    message_bytes: int | None = None
+    message_bytes: int = 4 << 20
     inline_bytes: int | None = None
     samples: int | None = None
     ring_bytes: int | None = None
@@ -48,7 +49,7 @@ class Limits:
                 f"submit: {inline} bytes of encoded images in one batch, the daemon takes {self.inline_bytes} in a message "
                 "(limits.inline_message in its settings); put them into a ring (Session.ring)"
             )
-        if self.message_bytes is not None and (size := message.ByteSize()) > self.message_bytes:
+        if (size := message.ByteSize()) > self.message_bytes:
             told = f"the request has {size} bytes, the daemon takes messages of at most {self.message_bytes}"
             raise TooLarge(told, ", or open a dataset")
 

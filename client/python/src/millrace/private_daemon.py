@@ -176,7 +176,7 @@ def serve(
 ) -> PrivateDaemon:
     """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
 
-    What it remembers (how to decode fastest here, seek indexes) is kept in $XDG_STATE_HOME/millrace or ~/.local/state/millrace.
+    The seek indexes that it makes are kept in $XDG_STATE_HOME/millrace or ~/.local/state/millrace.
     While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set. Of
     several it finds the one that began last and still runs. That one runs on when nothing refers to it; others stop then.
 
