@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/memory/destination.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/stop_flag.h"
@@ -28,13 +29,13 @@
 
 namespace millrace {
 
-// One image to make. `out`: exactly image_bytes(recipe, geometry.output()), in the slot; written even on error (with
-// anything).
+// One image to make. `out`: exactly image_bytes(recipe, geometry.output()); written even on error (with anything). Every
+// backend writes what the host can address; the rest is kUnsupported to it unless the memory is a device's of its own.
 struct SampleTask {
   std::uint32_t index = 0;  // comes back in SampleOutcome
   EncodedImage image;
   SampleGeometry geometry;
-  MutableByteView out;
+  Destination out;
 };
 
 struct SampleOutcome {

@@ -86,6 +86,14 @@ void lay_out_packed(BatchRun& batch) {
   batch.placed = true;
 }
 
+Destination destination_of(const BatchRun& batch, std::uint32_t index) {
+  const SampleRun& sample = batch.samples[index];
+  return {.memory = kHostMemory,
+          .offset = batch.lease->offset + sample.offset,
+          .bytes = sample.bytes,
+          .host = batch.lease->memory.data() + sample.offset};
+}
+
 MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index) {
   const SampleRun& sample = batch.samples[index];
   return batch.lease->memory.subspan(sample.offset, sample.bytes.count);

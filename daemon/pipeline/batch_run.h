@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/memory/destination.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_result.h"
 #include "daemon/model/encoded_image.h"
@@ -104,6 +105,9 @@ Overflow overflow(const BatchRun& batch);
 
 // Gives every sample of a packed batch that has no error its place, in order. REQUIRES: they fit, see overflow().
 void lay_out_packed(BatchRun& batch);
+
+// Where a backend writes a sample. REQUIRES: laid out.
+Destination destination_of(const BatchRun& batch, std::uint32_t index);
 
 // The slot's memory for a sample. REQUIRES: laid out.
 MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index);

@@ -192,7 +192,7 @@ void Pipeline::State::drop_kept(BatchRun& batch) {
   }
 }
 
-// What a lane needs for the sample; nullopt when it is given up, must be fetched again, or waits for the rest of a
+// What a lane needs for the sample but its destination; nullopt when it is given up, must be fetched again, or waits for the rest of a
 // packed batch.
 std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched item) {
   if (item.end == FetchEnd::kNotBegun || item.end == FetchEnd::kHostLacks) {
@@ -222,7 +222,7 @@ std::optional<SampleTask> Pipeline::State::take_fetched(BatchRun& batch, Fetched
     batch.packed[item.index] = std::move(image);
     return std::nullopt;
   }
-  return SampleTask{item.index, std::move(image), sample.geometry, pixels_of(batch, item.index)};
+  return SampleTask{item.index, std::move(image), sample.geometry, {}};
 }
 
 // Its boxes, and in a one-size batch its place; of one that is read again, that they still hold.
@@ -253,8 +253,7 @@ Result<void> Pipeline::State::place_packed(BatchRun& batch, std::vector<SampleTa
   lay_out_packed(batch);
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     if (!batch.packed[i]) continue;
-    ready.push_back(
-        SampleTask{i, *std::exchange(batch.packed[i], std::nullopt), batch.samples[i].geometry, pixels_of(batch, i)});
+    ready.push_back(SampleTask{i, *std::exchange(batch.packed[i], std::nullopt), batch.samples[i].geometry, {}});
   }
   for (const std::uint32_t index : batch.unkept) {
     if (!batch.samples[index].error) batch.fetch_again.push_back(index);

@@ -90,6 +90,7 @@ std::vector<SampleTask> Pipeline::State::take_ready(std::size_t index, const Bat
 
 DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
                                       Charge charge) {
+  for (SampleTask& task : tasks) task.out = destination_of(*batch, task.index);
   return DecodeJob{
       .tasks = std::move(tasks),
       .recipe = batch->request.recipe,

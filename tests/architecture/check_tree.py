@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/backend": {
-        "daemon/model", "daemon/device", "daemon/observe", "daemon/cache", "kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu",
+        "daemon/model", "daemon/device", "daemon/memory", "daemon/observe", "daemon/cache", "kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu",
     },
     "daemon/memory": {"daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},

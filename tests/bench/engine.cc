@@ -227,7 +227,7 @@ void forget_all(std::span<const Photo> photos, SeekCache& cache) {
 void make_tensors(std::span<Photo> photos, const Recipe& recipe, std::span<const SampleGeometry> drawn,
                   std::vector<std::byte>& tensor, ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact) {
   for (std::size_t i = 0; i < photos.size(); ++i) {
-    SampleTask task{0, std::move(photos[i].image), drawn[i], tensor};
+    SampleTask task{0, std::move(photos[i].image), drawn[i], in_host_memory(tensor)};
     const SampleOutcome outcome = make_image(task, recipe, SampleLimits{}, workspace, fidelity);
     photos[i].image = std::move(task.image);
     if (outcome.error) broken(outcome.error->message);

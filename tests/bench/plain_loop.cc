@@ -60,7 +60,7 @@ void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorksp
   const RandomKey key{1, work.epoch, SampleId{number}};
   const Result<SampleGeometry> geometry = draw_geometry(work.recipe, {}, *info, key, work.limits.side);
   if (!geometry) broken(path, geometry.error().message);
-  const SampleTask task{0, EncodedImage{std::move(bytes), *info}, *geometry, out};
+  const SampleTask task{0, EncodedImage{std::move(bytes), *info}, *geometry, in_host_memory(out)};
   const SampleOutcome outcome = make_image(task, work.recipe, work.limits, workspace);
   if (outcome.error) broken(path, outcome.error->message);
 }

@@ -82,7 +82,7 @@ SampleGeometry resized_whole(const EncodedImage& image, Size output) {
 void JobOnTheBench::add(EncodedImage image, const SampleGeometry& geometry) {
   tensors.push_back(std::make_unique<GuardedBytes>(image_bytes(*recipe, geometry.output()).count));
   SampleTask task{.index = static_cast<std::uint32_t>(tasks.size()), .image = std::move(image), .geometry = geometry};
-  task.out = tensors.back()->view();
+  task.out = in_host_memory(tensors.back()->view());
   tasks.push_back(std::move(task));
 }
 

@@ -103,7 +103,7 @@ void run(const Header& job, EncodedBytes bytes, Way& way) {
   task.geometry = geometry_of(job, oriented_size(*info));
   const Recipe recipe = recipe_of(job);
   std::vector<std::byte> tensor(image_bytes(recipe, task.geometry.output()).count);
-  task.out = tensor;
+  task.out = in_host_memory(tensor);
   const auto fidelity = static_cast<Fidelity>(job[15]);
   const SampleOutcome outcome = make_image(task, recipe, limits, job[17] != 0 ? way.indexed : way.plain, fidelity);
   if (outcome.error) return answer(*outcome.error, way);

@@ -85,7 +85,7 @@ struct Made {
 Made make(File& file, const Recipe& recipe, const SampleGeometry& geometry, ImageWorkspace& workspace,
           Fidelity fidelity) {
   Made made{std::vector<std::byte>(image_bytes(recipe, geometry.output()).count), std::nullopt};
-  SampleTask task{0, std::move(file.image), geometry, made.tensor};
+  SampleTask task{0, std::move(file.image), geometry, in_host_memory(made.tensor)};
   made.error = make_image(task, recipe, patient(), workspace, fidelity).error;
   file.image = std::move(task.image);
   return made;

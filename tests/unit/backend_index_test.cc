@@ -41,7 +41,7 @@ std::vector<std::byte> tensor_of(EncodedImage& image, std::uint64_t epoch, Fidel
   const auto geometry = draw_geometry(recipe, {}, image.info, {1, epoch, SampleId{0}}, SampleLimits{}.side);
   REQUIRE(geometry);
   std::vector<std::byte> tensor(image_bytes(recipe, kOutput).count);
-  SampleTask task{0, std::move(image), *geometry, tensor};
+  SampleTask task{0, std::move(image), *geometry, in_host_memory(tensor)};
   const SampleOutcome outcome = make_image(task, recipe, SampleLimits{}, workspace, fidelity);
   image = std::move(task.image);
   REQUIRE_FALSE(outcome.error);

@@ -80,7 +80,7 @@ std::optional<Error> error_of(const File& file, const kernels::Box& box, Filter 
   Recipe recipe;
   recipe.filter = filter;
   std::vector<std::byte> tensor(image_bytes(recipe, geometry.output()).count);
-  const SampleTask task{0, encoded(file), geometry, tensor};
+  const SampleTask task{0, encoded(file), geometry, in_host_memory(tensor)};
   return make_image(task, recipe, SampleLimits{}, workspace).error;
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("fast has the verdict of exact, whatever of a picture the filter picks
       Recipe recipe;
       recipe.filter = filter;
       std::vector<std::byte> tensor(image_bytes(recipe, size).count);
-      const SampleTask task{0, encoded(damaged), geometry, tensor};
+      const SampleTask task{0, encoded(damaged), geometry, in_host_memory(tensor)};
       CAPTURE(static_cast<int>(filter), size.width);
 
       REQUIRE_FALSE(make_image(task, recipe, SampleLimits{}, workspace, Fidelity::kExact).error);

@@ -54,7 +54,7 @@ class StandInBackend final : public Backend {
   bool try_submit(DecodeJob&& job) override {
     std::vector<SampleOutcome> outcomes;
     for (const SampleTask& task : job.tasks) {
-      std::memset(task.out.data(), static_cast<int>(task.index), task.out.size());
+      std::memset(task.out.host, static_cast<int>(task.index), task.out.bytes.count);
       outcomes.push_back(SampleOutcome{.index = task.index});
     }
     job.done(std::move(job.tasks), std::move(outcomes));

@@ -83,9 +83,11 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
   if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
                          geometry.output().height % recipe.patches->group().height != 0))
     return Error{Code::kInternal, "the image does not divide into the recipe's patches"};
-  if (Bytes{task.out.size()} != image_bytes(recipe, geometry.output()))
+  if (task.out.host == nullptr)
+    return Error{Code::kUnsupported, "the place for the image is in memory that a processor cannot write"};
+  if (task.out.bytes != image_bytes(recipe, geometry.output()))
     return Error{Code::kInternal, "the place for the image has another size than the image"};
-  if (reinterpret_cast<std::uintptr_t>(task.out.data()) % dtype_bytes(recipe.dtype).count != 0)
+  if (reinterpret_cast<std::uintptr_t>(task.out.host) % dtype_bytes(recipe.dtype).count != 0)
     return Error{Code::kInternal, "the place for the image is not aligned to its elements"};
   return {};
 }
@@ -195,8 +197,8 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
   const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
-  kernels::ImageStore store(workspace.store_table(recipe), task.out, to_kernels(geometry.output()), part.channels,
-                            fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
+  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), to_kernels(geometry.output()),
+                            part.channels, fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
 }
@@ -221,7 +223,7 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                            .top = geometry.crop.top,
                            .flip = flip_of(geometry),
                            .table = workspace.store_table(recipe),
-                           .tensor = task.out};
+                           .tensor = task.out.view()};
   kernels::Workspace& arithmetic = workspace.arithmetic();
   if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace)) {
     const FusedTools tools{*ours, workspace.planes(), arithmetic, workspace.decoded()};
