@@ -7,6 +7,7 @@
 
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
+#include "daemon/memory/copier.h"
 #include "daemon/memory/segment.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/observe/counters.h"
@@ -54,7 +55,8 @@ class Daemon {
                                                              .decoding = settings_.decoding,
                                                              .slow = settings_.slow});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
-    sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, settings_.limits);
+    copier_ = std::make_unique<Copier>(control_);
+    sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, *copier_, counters_, settings_.limits);
     MILLRACE_TRY(handoff_,
                  HandoffServer::create(
                      control_, HandoffServer::Options::of(handoff_path(settings_.socket), settings_.limits.session),
@@ -89,6 +91,7 @@ class Daemon {
   EncodedPool encoded_;                  // outlives the event loop's last handlers, which hold images
   std::unique_ptr<SegmentMaker> maker_;  // outlives every segment, and those outlive the event loop's last handlers
   boost::asio::io_context control_{1};
+  std::unique_ptr<Copier> copier_;
   Lifetime lifetime_{control_, settings_};
   std::unique_ptr<SeekCache> cache_;  // nullptr: none
   std::unique_ptr<Fetcher> fetcher_;

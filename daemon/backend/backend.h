@@ -59,24 +59,13 @@ struct DecodeJob {
   std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
 };
 
-// Mending of finished slot memory after per-sample errors, in order: `from` empty fills `to` with zero bytes; otherwise
-// copies (moves) from to `to`; they have equal size and may overlap.
-struct RepairStep {
-  MutableByteView to;
-  ByteView from;
-};
-struct RepairJob {
-  std::vector<RepairStep> steps;
-  std::shared_ptr<const void> keep_alive;
-  std::function<void()> done;  // exactly once
-};
-
 struct BackendInfo {
   std::string name;    // "cpu"
   std::string device;  // "AMD EPYC 9R14"
   std::string detail;  // instruction sets, driver
   std::uint32_t lanes = 0;
   std::vector<ImageFormat> formats;
+  std::vector<MemoryId> memories;             // a device's, that it writes beside the host's
   std::vector<std::string> instruction_sets;  // of a processor: those that the kernels may use here, the best one last
   std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
 };
@@ -93,9 +82,6 @@ class Backend {
 
   // Never blocks. false: depth() jobs are in it or it is shut down; `job` is then left as it was.
   [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
-
-  // As try_submit, but always has room for one a decode job accepted before.
-  [[nodiscard]] virtual bool try_repair(RepairJob&& job) = 0;
 
   // Running samples finish, queued ones come back as kCancelled; returns when every `done` has been called. Idempotent.
   virtual void shutdown() = 0;

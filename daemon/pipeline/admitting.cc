@@ -22,12 +22,11 @@ Bytes needed_at_least(const Recipe& recipe, std::uint32_t samples) {
   return shm::slot_bytes(packed ? Bytes{0} : one_size_tensor_bytes(recipe, samples), samples);
 }
 
-Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, const SlotPool& slots) {
+Result<void> check_fits(const Recipe& recipe, std::uint32_t samples, Bytes slot) {
   const Bytes needed = needed_at_least(recipe, samples);
-  if (needed <= slots.slot_bytes()) return {};
-  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " +
-                                     to_text_beside(needed, slots.slot_bytes()) + " and the session's slots have " +
-                                     to_text_beside(slots.slot_bytes(), needed) +
+  if (needed <= slot) return {};
+  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text_beside(needed, slot) +
+                                     " and the session's slots have " + to_text_beside(slot, needed) +
                                      ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
                                      ", or make smaller batches"};
 }
@@ -53,20 +52,20 @@ Result<void> Pipeline::State::admit(SessionId session, BatchRequest request) {
                  std::to_string(most) + " batches of this session wait for a slot already: release tensors, open the " +
                      "session with more slots, or raise limits.queued_batches in the daemon's settings"};
   }
-  MILLRACE_TRY(BatchPtr batch, new_batch(session, *run->parts.slots, std::move(request)));
+  MILLRACE_TRY(BatchPtr batch, new_batch(session, run->parts, std::move(request)));
   run->waiting.push_back(batch);
   watch_deadline(batch);
   begin_waiting(session);
   return {};
 }
 
-Result<BatchPtr> Pipeline::State::new_batch(SessionId session, SlotPool& slots, BatchRequest request) {
+Result<BatchPtr> Pipeline::State::new_batch(SessionId session, const SessionParts& parts, BatchRequest request) {
   if (request.samples.empty()) return Error{Code::kInvalid, "samples: a batch needs at least one"};
   MILLRACE_TRY_VOID(placer.check_pin(request.backend));
   auto batch = std::make_shared<BatchRun>();
   MILLRACE_TRY(batch->one_size, tensor_size(*request.recipe, options.limits));
   const auto count = static_cast<std::uint32_t>(request.samples.size());
-  MILLRACE_TRY_VOID(check_fits(*request.recipe, count, slots));
+  MILLRACE_TRY_VOID(check_fits(*request.recipe, count, parts.arena->slot_bytes()));
   if (batch->one_size) {
     batch->tensor = one_size_tensor_bytes(*request.recipe, count);
   } else {
@@ -111,7 +110,7 @@ BatchPtr Pipeline::State::next_to_begin(SessionId session, SessionRun& run) {
     std::optional<BatchRequest> request = epoch.next();
     if (!request) continue;
     const EpochMark mark = epoch.mark_after(request->id);
-    Result<BatchPtr> batch = new_batch(session, *run.parts.slots, std::move(*request));
+    Result<BatchPtr> batch = new_batch(session, run.parts, std::move(*request));
     MILLRACE_CHECK(batch.has_value());  // start_epoch() checked recipe, backend and size for every batch
     (*batch)->epoch = mark;
     return *batch;
@@ -121,7 +120,7 @@ BatchPtr Pipeline::State::next_to_begin(SessionId session, SessionRun& run) {
 
 void Pipeline::State::begin(SessionRun& run, const BatchPtr& batch) {
   batch->lease = run.parts.slots->lease();
-  batch->segment = run.parts.slots->segment();
+  batch->arena = run.parts.arena;
   batch->phase = BatchRun::Phase::kRunning;
   run.active.push_back(batch);
   counters.add(MetricId::samples_in_flight, batch->count());
@@ -152,7 +151,7 @@ void Pipeline::State::start_epoch(SessionId session, EpochRequest request) {
   if (!checked) return sink.epoch_failed(request.id, checked.error());
   const Result<std::optional<Size>> size = tensor_size(*request.recipe, options.limits);
   if (!size) return sink.epoch_failed(request.id, size.error());
-  checked = check_fits(*request.recipe, request.order.batch_size, *run->parts.slots);
+  checked = check_fits(*request.recipe, request.order.batch_size, run->parts.arena->slot_bytes());
   if (!checked) return sink.epoch_failed(request.id, checked.error());
 
   run->planning.emplace(request.id, PlannedEpoch::kWanted);

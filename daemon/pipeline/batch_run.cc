@@ -65,7 +65,7 @@ Overflow overflow(const BatchRun& batch) {
     const Bytes of_a = batch.samples[a].bytes, of_b = batch.samples[b].bytes;
     return of_a != of_b ? of_a < of_b : a < b;
   });
-  while (!sized.empty() && shm::slot_bytes(tensor, batch.count()) > Bytes{batch.lease->memory.size()}) {
+  while (!sized.empty() && shm::slot_bytes(tensor, batch.count()) > batch.arena->slot_bytes()) {
     tensor -= room_of(sized.back());
     found.samples.push_back(sized.back());
     sized.pop_back();
@@ -86,17 +86,8 @@ void lay_out_packed(BatchRun& batch) {
   batch.placed = true;
 }
 
-Destination destination_of(const BatchRun& batch, std::uint32_t index) {
-  const SampleRun& sample = batch.samples[index];
-  return {.memory = kHostMemory,
-          .offset = batch.lease->offset + sample.offset,
-          .bytes = sample.bytes,
-          .host = batch.lease->memory.data() + sample.offset};
-}
-
-MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index) {
-  const SampleRun& sample = batch.samples[index];
-  return batch.lease->memory.subspan(sample.offset, sample.bytes.count);
+SlotRange range_of(const SampleRun& sample) {
+  return {sample.offset, sample.bytes};
 }
 
 }  // namespace millrace

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "daemon/memory/destination.h"
+#include "daemon/memory/arena.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_result.h"
 #include "daemon/model/encoded_image.h"
@@ -54,8 +54,8 @@ struct BatchRun {
   Phase phase = Phase::kQueued;
   std::shared_ptr<StopFlag> stop = std::make_shared<StopFlag>();  // shared with fetch threads and lanes
   std::optional<SlotLease> lease;
-  // Shared: keeps the lease's memory mapped until the last lane is done, whatever becomes of the session.
-  std::shared_ptr<Segment> segment;
+  // Shared: keeps the lease's memory until the last lane is done, whatever becomes of the session.
+  std::shared_ptr<Arena> arena;
   std::optional<boost::asio::steady_timer> deadline;
   std::optional<boost::asio::steady_timer> fetch_later;
 
@@ -106,10 +106,7 @@ Overflow overflow(const BatchRun& batch);
 // Gives every sample of a packed batch that has no error its place, in order. REQUIRES: they fit, see overflow().
 void lay_out_packed(BatchRun& batch);
 
-// Where a backend writes a sample. REQUIRES: laid out.
-Destination destination_of(const BatchRun& batch, std::uint32_t index);
-
-// The slot's memory for a sample. REQUIRES: laid out.
-MutableByteView pixels_of(const BatchRun& batch, std::uint32_t index);
+// A sample's part of the slot. REQUIRES: laid out.
+SlotRange range_of(const SampleRun& sample);
 
 }  // namespace millrace

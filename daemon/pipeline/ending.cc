@@ -1,26 +1,11 @@
 // How a batch ends: mended and sealed, or failed. Every path out of the pipeline goes through end().
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "daemon/pipeline/mend.h"
 #include "daemon/pipeline/state.h"
 
 namespace millrace {
-namespace {
-
-// Without a backend left, the control thread mends: the only time that it touches pixels.
-void carry_out(const std::vector<RepairStep>& steps) {
-  for (const RepairStep& step : steps) {
-    if (step.from.empty()) {
-      std::memset(step.to.data(), 0, step.to.size());
-    } else {
-      std::memmove(step.to.data(), step.from.data(), step.to.size());
-    }
-  }
-}
-
-}  // namespace
 
 void Pipeline::State::give_up(BatchRun& batch, std::uint32_t index, Error error) {
   if (error.code != Code::kCancelled) counters.add(MetricId::samples_bad);
@@ -37,29 +22,20 @@ void Pipeline::State::settle(const BatchPtr& batch) {
   const bool fatal = batch->bad > 0 && batch->request.on_error == OnError::kFail && batch->first_bad_is_known();
   if (batch->finished < batch->count() && !fatal) return;
   find(batch->session)->parts.sink->ending();  // the client wakes up while we mend and write records
-  Result<std::vector<RepairStep>> steps = mend(*batch);
-  if (!steps) return fail(batch, steps.error());
-  repair(batch, *std::move(steps));
-}
-
-void Pipeline::State::repair(const BatchPtr& batch, std::vector<RepairStep> steps) {
+  Result<std::vector<Repair>> repairs = mend(*batch);
+  if (!repairs) return fail(batch, repairs.error());
   batch->phase = BatchRun::Phase::kMending;
-  if (steps.empty()) return complete(batch);
-  RepairJob job{.steps = std::move(steps), .keep_alive = batch, .done = [this, batch] {
-                  post([this, batch] { mended(batch); });
-                }};
   ++batch->outstanding;
-  for (BackendRun& run : backends) {
-    if (!run.backend->lost() && run.backend->try_repair(std::move(job))) return;
-  }
-  carry_out(job.steps);
-  mended(batch);
+  batch->arena->settle(batch->lease->slot, *std::move(repairs),
+                       [this, batch](const Result<void>& result) { settled(batch, result); });
 }
 
-void Pipeline::State::mended(const BatchPtr& batch) {
+// The slot's bytes are final, or lost.
+void Pipeline::State::settled(const BatchPtr& batch, const Result<void>& result) {
   --batch->outstanding;
-  if (batch->phase == BatchRun::Phase::kMending) return complete(batch);
-  settle(batch);  // failed meanwhile
+  if (batch->phase != BatchRun::Phase::kMending) return settle(batch);  // failed meanwhile
+  if (!result) return fail(batch, result.error());
+  complete(batch);
 }
 
 void Pipeline::State::complete(const BatchPtr& batch) {
@@ -116,7 +92,7 @@ void Pipeline::State::hand_over(const BatchPtr& batch, std::variant<CompletedBat
 
 void Pipeline::State::end(const BatchPtr& batch) {
   if (batch->phase == BatchRun::Phase::kEnded) return;
-  if (batch->segment) counters.subtract(MetricId::samples_in_flight, batch->count());
+  if (batch->arena) counters.subtract(MetricId::samples_in_flight, batch->count());
   for (const std::optional<EncodedImage>& image : batch->packed) {
     if (image) forget_encoded(*image);
   }
@@ -126,6 +102,7 @@ void Pipeline::State::end(const BatchPtr& batch) {
   if (batch->fetch_later) batch->fetch_later->cancel();
   --unended;
   counters.subtract(MetricId::batches_in_flight);
+  if (batch->lease) batch->arena->forget(batch->lease->slot);
   if (SessionRun* run = find(batch->session)) {
     if (batch->lease) run->parts.slots->abandon(*batch->lease);
     std::erase(run->active, batch);
@@ -134,7 +111,7 @@ void Pipeline::State::end(const BatchPtr& batch) {
     begin_waiting(batch->session);
   }
   batch->lease.reset();
-  batch->segment.reset();
+  batch->arena.reset();
   check_idle();
 }
 

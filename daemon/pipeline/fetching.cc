@@ -28,7 +28,7 @@ Error root_missing(const Error& missing) {
 Error no_room_in_slot(const BatchRun& batch, std::uint32_t index, Bytes needed) {
   return Error{Code::kExhausted,
                "its " + to_text(batch.samples[index].bytes) + " of pixels do not fit into the session's slots of " +
-                   to_text(Bytes{batch.lease->memory.size()}) +
+                   to_text(batch.arena->slot_bytes()) +
                    " beside the packed batch's smaller images: open the session with slot_bytes of at least " +
                    std::to_string(needed.count) + ", make it smaller by the recipe, or submit fewer samples at once"};
 }
@@ -38,7 +38,7 @@ Error slot_too_small(const BatchRun& batch, const Overflow& over) {
   return Error{Code::kExhausted, "the packed batch needs " + to_text(over.needed) + ", of which " +
                                      source_name(batch.request.samples[largest].source) + " takes " +
                                      to_text(batch.samples[largest].bytes) + ", and the session's slots have " +
-                                     to_text(Bytes{batch.lease->memory.size()}) +
+                                     to_text(batch.arena->slot_bytes()) +
                                      ": open the session with slot_bytes of at least " +
                                      std::to_string(over.needed.count) +
                                      ", submit fewer samples at once, or have on_error leave out what does not fit"};

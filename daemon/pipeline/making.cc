@@ -1,4 +1,5 @@
 // Stages 4 and 5 as the pipeline drives them: samples go to backends, come back made, broken, or to be tried elsewhere.
+#include <algorithm>
 #include <utility>
 
 #include "daemon/observe/log.h"
@@ -90,7 +91,7 @@ std::vector<SampleTask> Pipeline::State::take_ready(std::size_t index, const Bat
 
 DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
                                       Charge charge) {
-  for (SampleTask& task : tasks) task.out = destination_of(*batch, task.index);
+  for (SampleTask& task : tasks) task.out = destination(index, *batch, task.index);
   return DecodeJob{
       .tasks = std::move(tasks),
       .recipe = batch->request.recipe,
@@ -102,6 +103,15 @@ DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch, 
           made(index, batch, charge, std::move(done), std::move(outcomes));
         });
       }};
+}
+
+// In the slot if the backend can write there, else on the host, to be brought there before the seal.
+Destination Pipeline::State::destination(std::size_t index, const BatchRun& batch, std::uint32_t sample) const {
+  Arena& arena = *batch.arena;
+  const SlotRange range = range_of(batch.samples[sample]);
+  const std::vector<MemoryId>& own = backends[index].memories;
+  const bool directly = arena.memory() == kHostMemory || std::find(own.begin(), own.end(), arena.memory()) != own.end();
+  return directly ? arena.destination(batch.lease->slot, range) : arena.stage(batch.lease->slot, range);
 }
 
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.

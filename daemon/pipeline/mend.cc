@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "daemon/pipeline/bad_sample_guard.h"
 #include "proto/shm/segment_layout.h"
@@ -31,23 +32,22 @@ void keep_all(BatchRun& batch) {
 }
 
 // Moves the good samples down over the bad ones, keeping their order.
-std::vector<RepairStep> skip_bad(BatchRun& batch) {
-  std::vector<RepairStep> steps;
+std::vector<Repair> skip_bad(BatchRun& batch) {
+  std::vector<Repair> repairs;
   Bytes end{0};
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     SampleRun& sample = batch.samples[i];
     if (sample.error) continue;
     const Bytes begin = batch.one_size ? end : align_up(end, packed_alignment(*batch.request.recipe));
     if (begin.count != sample.offset) {
-      const ByteView from = pixels_of(batch, i);
-      sample.offset = begin.count;
-      steps.push_back(RepairStep{pixels_of(batch, i), from});
+      const std::uint64_t from = std::exchange(sample.offset, begin.count);
+      repairs.push_back(Repair{range_of(sample), from});
     }
     end = begin + sample.bytes;
     batch.order.push_back(i);
   }
   batch.tensor = end;
-  return steps;
+  return repairs;
 }
 
 // A sample without a place (unreadable, in a packed batch) becomes an empty image; one in a one-size batch has its
@@ -63,17 +63,17 @@ void place_unreadable(BatchRun& batch, std::uint32_t index) {
   sample.laid_out = true;
 }
 
-std::vector<RepairStep> zero_bad(BatchRun& batch) {
-  std::vector<RepairStep> steps;
+std::vector<Repair> zero_bad(BatchRun& batch) {
+  std::vector<Repair> repairs;
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     SampleRun& sample = batch.samples[i];
     if (!sample.error) continue;
     place_unreadable(batch, i);
     sample.flags |= shm::kZeroed;
-    if (sample.bytes.count > 0) steps.push_back(RepairStep{pixels_of(batch, i), {}});
+    if (sample.bytes.count > 0) repairs.push_back(Repair{range_of(sample), {}});
   }
   keep_all(batch);
-  return steps;
+  return repairs;
 }
 
 // The nearest good sample before `index`, else after it; count() when there is none.
@@ -89,8 +89,8 @@ std::uint32_t stand_in(const BatchRun& batch, std::uint32_t index) {
 }
 
 // One-size: a copy of the stand-in's pixels. Packed: the record points at them, for sizes differ.
-Result<std::vector<RepairStep>> substitute_bad(BatchRun& batch) {
-  std::vector<RepairStep> steps;
+Result<std::vector<Repair>> substitute_bad(BatchRun& batch) {
+  std::vector<Repair> repairs;
   keep_all(batch);
   for (std::uint32_t i = 0; i < batch.count(); ++i) {
     if (!batch.samples[i].error) continue;
@@ -98,11 +98,11 @@ Result<std::vector<RepairStep>> substitute_bad(BatchRun& batch) {
     if (other == batch.count()) return no_stand_in(batch.failure(i));
     if (batch.one_size) {
       place_unreadable(batch, i);
-      steps.push_back(RepairStep{pixels_of(batch, i), pixels_of(batch, other)});
+      repairs.push_back(Repair{range_of(batch.samples[i]), batch.samples[other].offset});
     }
     batch.order[i] = other;
   }
-  return steps;
+  return repairs;
 }
 
 void write_record(const BatchRun& batch, std::uint32_t position, std::span<const std::string> backends,
@@ -116,7 +116,7 @@ void write_record(const BatchRun& batch, std::uint32_t position, std::span<const
   std::memset(&record, 0, sizeof record);
   record.id = raw(request.id);
   record.label = request.label;
-  record.pixels_offset = batch.lease->offset + place.offset;
+  record.pixels_offset = batch.arena->tensor_offset(batch.lease->slot) + place.offset;
   record.pixels_bytes = place.bytes.count;
   record.width = geometry.output().width;
   record.height = geometry.output().height;
@@ -174,12 +174,12 @@ Axes dense_strides(const Axes& shape, Bytes element) {
 
 }  // namespace
 
-Result<std::vector<RepairStep>> mend(BatchRun& batch) {
+Result<std::vector<Repair>> mend(BatchRun& batch) {
   const auto bad = [](const SampleRun& sample) { return sample.error.has_value(); };
   const auto first = std::find_if(batch.samples.begin(), batch.samples.end(), bad);
   if (first == batch.samples.end()) {
     keep_all(batch);
-    return std::vector<RepairStep>{};
+    return std::vector<Repair>{};
   }
   const bool none_good = std::all_of(first, batch.samples.end(), bad) && first == batch.samples.begin();
   if (none_good && batch.request.guard == Guard::kOn) return BadSampleGuard::none_good(batch.count(), batch.failure(0));
@@ -197,7 +197,7 @@ Result<std::vector<RepairStep>> mend(BatchRun& batch) {
 }
 
 void write_records(const BatchRun& batch, std::span<const std::string> backends) {
-  std::byte* const base = batch.lease->memory.data() + shm::records_offset(batch.tensor).count;
+  std::byte* const base = batch.lease->memory.data() + batch.arena->records_offset(batch.tensor);
   for (std::uint32_t i = 0; i < batch.order.size(); ++i)
     write_record(batch, i, backends, *reinterpret_cast<shm::SampleRecord*>(base + i * sizeof(shm::SampleRecord)));
 }
@@ -206,11 +206,11 @@ SealedTensor describe_tensor(const BatchRun& batch) {
   const Recipe& recipe = *batch.request.recipe;
   SealedTensor tensor{.slot = batch.lease->slot,
                       .generation = batch.lease->generation,
-                      .offset = batch.lease->offset,
+                      .offset = batch.arena->tensor_offset(batch.lease->slot),
                       .bytes = batch.tensor,
                       .shape = tensor_shape(batch),
                       .dtype = recipe.dtype,
-                      .records_offset = batch.lease->offset + shm::records_offset(batch.tensor).count,
+                      .records_offset = batch.lease->offset + batch.arena->records_offset(batch.tensor),
                       .samples = static_cast<std::uint32_t>(batch.order.size())};
   tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
   return tensor;

@@ -32,7 +32,8 @@ Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std
   for (NamedBackend& named : backends_) {
     if (!named.by_pin_only) sum += named.backend->info().lanes;
     backend_names.push_back(named.name);
-    backends.push_back(BackendRun{std::move(named.name), std::move(named.backend), {}, 0});
+    std::vector<MemoryId> memories = named.backend->info().memories;
+    backends.push_back(BackendRun{std::move(named.name), std::move(named.backend), std::move(memories), {}, 0});
   }
   lanes = std::max(1U, sum);
 }

@@ -20,6 +20,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/fetch/fetcher.h"
+#include "daemon/memory/arena.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
@@ -35,6 +36,7 @@ namespace millrace {
 // What a session brings. `slots` and `sink` outlive the session in the pipeline.
 struct SessionParts {
   SlotPool* slots = nullptr;
+  std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
   BatchSink* sink = nullptr;
   std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
 };

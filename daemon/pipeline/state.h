@@ -4,7 +4,7 @@
 //   fetching.cc    feed_fetch() ──▶ fetch threads ──▶ fetched()
 //   making.cc      enqueue_ready() ──▶ feed_backend() ──▶ lanes ──▶ made()
 //   large_pictures.cc   memory for decoding: charged before a job is given to a lane; who has to wait for it
-//   ending.cc      settle() ──▶ mend ──▶ complete(), or fail()
+//   ending.cc      settle() ──▶ mend ──▶ the arena ──▶ settled() ──▶ complete(), or fail()
 #pragma once
 
 #include <boost/asio/post.hpp>
@@ -58,14 +58,15 @@ struct Pipeline::State {
   struct BackendRun {
     std::string name;
     std::unique_ptr<Backend> backend;
-    FairQueue<BatchPtr> ready;  // whose ReadySamples for it are not empty
-    std::uint32_t in_it = 0;    // decode jobs
-    std::uint32_t waited = 0;   // of these, pictures that had been set aside
+    std::vector<MemoryId> memories;  // BackendInfo's
+    FairQueue<BatchPtr> ready;       // whose ReadySamples for it are not empty
+    std::uint32_t in_it = 0;         // decode jobs
+    std::uint32_t waited = 0;        // of these, pictures that had been set aside
   };
 
   // admitting.cc
   Result<void> admit(SessionId session, BatchRequest request);
-  Result<BatchPtr> new_batch(SessionId session, SlotPool& slots, BatchRequest request);
+  Result<BatchPtr> new_batch(SessionId session, const SessionParts& parts, BatchRequest request);
   void begin_waiting(SessionId session);
   BatchPtr next_to_begin(SessionId session, SessionRun& run);
   void begin(SessionRun& run, const BatchPtr& batch);
@@ -93,6 +94,7 @@ struct Pipeline::State {
   void feed_backend(std::size_t index);
   std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);
   DecodeJob decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks, Charge charge);
+  Destination destination(std::size_t index, const BatchRun& batch, std::uint32_t sample) const;
   void give_back(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks);
   void made(std::size_t index, const BatchPtr& batch, Charge charge, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
@@ -111,8 +113,7 @@ struct Pipeline::State {
   // ending.cc
   void settle(const BatchPtr& batch);
   void give_up(BatchRun& batch, std::uint32_t index, Error error);
-  void mended(const BatchPtr& batch);
-  void repair(const BatchPtr& batch, std::vector<RepairStep> steps);
+  void settled(const BatchPtr& batch, const Result<void>& result);
   void complete(const BatchPtr& batch);
   void fail(const BatchPtr& batch, Error error);
   void end(const BatchPtr& batch);

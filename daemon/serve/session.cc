@@ -31,7 +31,7 @@ Session::Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limi
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
       datasets_(std::make_shared<DatasetTable>(limits.session.datasets)) {
-  pipeline_.open_session(parts_.id, SessionParts{&slots_, &publisher_, parts_.caller});
+  pipeline_.open_session(parts_.id, SessionParts{&slots_, parts_.arena, &publisher_, parts_.caller});
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }
@@ -87,7 +87,7 @@ void Session::act(BatchRequest request) {
   const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request));
   if (admitted) return;
   const Bytes needed = pipeline_.slot_bytes_for(*recipe, samples);
-  refuse(id, admitted.error(), needed > slots_.slot_bytes() ? needed : Bytes{});
+  refuse(id, admitted.error(), needed > parts_.arena->slot_bytes() ? needed : Bytes{});
 }
 
 void Session::act(CancelRequest request) {

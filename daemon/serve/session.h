@@ -45,6 +45,7 @@ class Session {
     std::uint32_t slots = 1;
     Bytes slot_bytes;
     std::shared_ptr<Segment> segment;  // shared: see SlotPool
+    std::shared_ptr<Arena> arena;      // shared: see SessionParts
     LinesByUser& log;
   };
 
@@ -58,6 +59,7 @@ class Session {
   const Caller& caller() const { return *parts_.caller; }
   const std::string& name() const { return parts_.name; }
   Segment& segment() const { return *parts_.segment; }
+  const Arena& arena() const { return *parts_.arena; }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
   // From here on messages leave by `socket` instead of the stream. REQUIRES: before attach().

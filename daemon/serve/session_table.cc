@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "daemon/memory/host_arena.h"
 #include "proto/base/printable.h"
 #include "proto/shm/segment_layout.h"
 
@@ -17,9 +18,9 @@ Error no_such_ticket() {
 
 }  // namespace
 
-SessionTable::SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker,
+SessionTable::SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Copier& copier,
                            Counters& counters, const Limits& limits)
-    : control_(control), pipeline_(pipeline), maker_(maker), counters_(counters), limits_(limits) {}
+    : control_(control), pipeline_(pipeline), maker_(maker), copier_(copier), counters_(counters), limits_(limits) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -81,6 +82,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   }
 
   const SessionId id{next_id_++};
+  auto arena = std::make_shared<HostArena>(*segment, opening.request.slots, opening.request.slot_bytes, copier_);
   const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
   Session::Parts parts{.id = id,
                        .client = client,
@@ -89,6 +91,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .slots = opening.request.slots,
                        .slot_bytes = opening.request.slot_bytes,
                        .segment = *std::move(segment),
+                       .arena = std::move(arena),
                        .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
@@ -108,8 +111,8 @@ void SessionTable::log_refused(const Caller& caller, const std::string& name_unt
 }
 
 Result<void> SessionTable::hand_over(Session& session) {
-  const Segment& segment = session.segment();
-  MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), segment.read_only_fd(), segment.size()));
+  const HandedOver memory = session.arena().hand_over();
+  MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), memory.descriptor, memory.bytes));
   if (!replies) return {};  // not asked for: they go by the stream
   MILLRACE_TRY(std::shared_ptr<ReplySocket> socket, ReplySocket::create(control_, std::move(replies)));
   session.reply_by(std::move(socket));

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/memory/copier.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
@@ -43,8 +44,8 @@ struct AttachedSession {
 
 class SessionTable final : public HandoffServer::Events {
  public:
-  SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Counters& counters,
-               const Limits& limits);
+  SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Copier& copier,
+               Counters& counters, const Limits& limits);
   ~SessionTable() override;
 
   // The hand-off server reports to this table and is looked into by it. Once, before anything else.
@@ -91,6 +92,7 @@ class SessionTable final : public HandoffServer::Events {
   boost::asio::io_context& control_;
   Pipeline& pipeline_;
   SegmentMaker& maker_;
+  Copier& copier_;
   Counters& counters_;
   const Limits limits_;
   HandoffServer* handoff_ = nullptr;

@@ -1,7 +1,6 @@
-// What a backend does about jobs: bounds, exactly once, cancellation, shutdown, repair, loss of the device.
+// What a backend does about jobs: bounds, exactly once, cancellation, shutdown, loss of the device.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/support/eventually.h"
@@ -20,10 +19,6 @@ bool all_made_or(const std::vector<Finished>& finished, Code code) {
     return std::all_of(job.outcomes.begin(), job.outcomes.end(),
                        [&](const SampleOutcome& outcome) { return made_or(outcome, code); });
   });
-}
-
-MutableByteView part(std::vector<std::byte>& memory, std::size_t offset, std::size_t size) {
-  return MutableByteView(memory).subspan(offset, size);
 }
 
 }  // namespace
@@ -122,7 +117,6 @@ TEST_CASE("shutdown hands every job back and takes no more", "[conformance]") {
     REQUIRE(collector.count() == backend->depth());
     REQUIRE(all_made_or(collector.wait_for(backend->depth()), Code::kCancelled));
     REQUIRE_FALSE(backend->try_submit(benches.back().job(collector)));
-    REQUIRE_FALSE(backend->try_repair(RepairJob{.done = [] {}}));
   }
 }
 
@@ -142,35 +136,7 @@ TEST_CASE("what a job keeps alive is let go once it is done", "[conformance]") {
   }
 }
 
-TEST_CASE("repairs zero and move bytes in order, and there is room for one a job", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
-    INFO(row.name);
-    const std::unique_ptr<Backend> backend = start(row);
-    std::vector<JobOnTheBench> benches = small_jobs(3, 1);
-    Collector collector;
-    for (JobOnTheBench& bench : benches) REQUIRE(backend->try_submit(bench.job(collector)));
-    std::vector<std::byte> memory(100);
-    for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = std::byte(i);
-    std::vector<std::byte> expected = memory;
-    std::memmove(expected.data() + 10, expected.data() + 20, 30);
-    std::memmove(expected.data() + 50, expected.data() + 10, 30);
-    std::memset(expected.data() + 15, 0, 20);
-    std::atomic<int> done = 0;
-
-    REQUIRE(backend->try_repair({.steps = {{part(memory, 10, 30), part(memory, 20, 30)},
-                                           {part(memory, 50, 30), part(memory, 10, 30)},
-                                           {part(memory, 15, 20), {}}},
-                                 .done = [&] { ++done; }}));
-    REQUIRE(backend->try_repair({.done = [&] { ++done; }}));
-    REQUIRE(backend->try_repair({.done = [&] { ++done; }}));
-
-    REQUIRE(eventually([&] { return done == 3; }));
-    REQUIRE(memory == expected);
-    collector.wait_for(3);
-  }
-}
-
-TEST_CASE("a lost device gives every sample back, and still mends", "[conformance]") {
+TEST_CASE("a lost device gives every sample back", "[conformance]") {
   for (const BackendRow& row : testable_backends()) {
     INFO(row.name);
     if (row.name != "fake") {
@@ -190,9 +156,6 @@ TEST_CASE("a lost device gives every sample back, and still mends", "[conformanc
     REQUIRE(backend->try_submit(benches[3].job(collector)));
     const Finished after_loss = collector.wait_for_one();
     for (const SampleOutcome& outcome : after_loss.outcomes) REQUIRE(outcome.error->code == Code::kUnavailable);
-    std::atomic<bool> mended = false;
-    REQUIRE(backend->try_repair({.done = [&] { mended = true; }}));
-    REQUIRE(eventually([&] { return mended.load(); }));
   }
 }
 

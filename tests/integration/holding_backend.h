@@ -40,7 +40,6 @@ class HoldingBackend final : public Backend {
     jobs_.push_back(std::move(job));
     return true;
   }
-  bool try_repair(RepairJob&&) override { return false; }
   void shutdown() override {
     while (finish_all() > 0) {
     }

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "daemon/backend/backend_table.h"
+#include "daemon/memory/host_arena.h"
 #include "daemon/pipeline/pipeline.h"
 #include "proto/base/mutex.h"
 #include "proto/shm/segment_layout.h"
@@ -228,7 +229,10 @@ class PipelineFixture {
   CollectingSink& sink() { return sink_; }
   Counters& counters() { return counters_; }
   SegmentBudget& budget() { return budget_; }
-  void drop_segment() { segment_.reset(); }
+  void drop_segment() {
+    segment_.reset();
+    arena_.reset();
+  }
 
  private:
   void open() {
@@ -238,7 +242,8 @@ class PipelineFixture {
     caller->gid = ::getegid();
     on_control([&] {
       slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, setup_.slot_bytes, counters_);
-      pipeline_->open_session(kSession, {slots_.get(), &sink_, caller});
+      arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
+      pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller});
     });
   }
 
@@ -247,9 +252,11 @@ class PipelineFixture {
   SegmentBudget budget_{1_GiB};
   boost::asio::io_context control_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
+  Copier copier_{control_};
   std::unique_ptr<Fetcher> fetcher_;
   CountingFetcher* counting_ = nullptr;  // it
   std::shared_ptr<Segment> segment_;
+  std::shared_ptr<Arena> arena_;
   CollectingSink sink_;
   std::unique_ptr<SlotPool> slots_;
   std::unique_ptr<Pipeline> pipeline_;

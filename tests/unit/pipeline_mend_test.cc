@@ -1,25 +1,29 @@
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <cstring>
 
+#include "daemon/memory/host_arena.h"
 #include "daemon/pipeline/mend.h"
 #include "proto/shm/segment_layout.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::uint64_t kSlotOffset = 8192;
+constexpr Bytes kSlotBytes = 4096_B;
+constexpr std::uint64_t kSlotOffset = shm::slot_offset(1, kSlotBytes, 0);
 
 // A batch of `count` 4x2 grey images, sample i full of bytes i + 1, whose `bad` samples could not be decoded.
 struct Fixture {
   explicit Fixture(OnError on_error, std::vector<std::uint32_t> bad, std::uint32_t count = 4,
-                   Packing packing = Packing::kOneSize)
-      : memory(4096) {
+                   Packing packing = Packing::kOneSize) {
     Recipe recipe;
     recipe.channels = Channels::kGrey;
     recipe.resize = ExactSize{{4, 2}};
     recipe.packing = packing;
     batch.request.recipe = std::make_shared<Recipe>(recipe);
     batch.request.on_error = on_error;
+    batch.arena = arena;
     batch.lease = SlotLease{SlotIndex{0}, Generation{7}, memory, kSlotOffset};
     batch.samples.resize(count);
     if (packing == Packing::kOneSize) batch.one_size = Size{4, 2};
@@ -39,12 +43,11 @@ struct Fixture {
     batch.tensor = Bytes{sample.offset + 8};
   }
 
-  // Carries out the steps in order and writes the records, as the pipeline does.
-  void apply(const std::vector<RepairStep>& steps) {
-    for (const RepairStep& step : steps) {
-      if (step.from.empty()) std::memset(step.to.data(), 0, step.to.size());
-      if (!step.from.empty()) std::memmove(step.to.data(), step.from.data(), step.to.size());
-    }
+  // Carries out the repairs in order and writes the records, as the pipeline does.
+  void apply(const std::vector<Repair>& repairs) {
+    bool settled = false;
+    arena->settle(SlotIndex{0}, repairs, [&](const Result<void>& result) { settled = result.has_value(); });
+    while (!settled) control.run_one();
     const std::vector<std::string> names{"cpu"};
     write_records(batch, names);
   }
@@ -69,7 +72,13 @@ struct Fixture {
     return found;
   }
 
-  std::vector<std::byte> memory;
+  boost::asio::io_context control{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{control.get_executor()};
+  Copier copier{control};
+  SegmentBudget budget{1_MiB};
+  std::shared_ptr<Segment> segment = *Segment::create(shm::segment_bytes(1, kSlotBytes), budget);
+  std::shared_ptr<Arena> arena = std::make_shared<HostArena>(segment, 1, kSlotBytes, copier);
+  MutableByteView memory{segment->data() + kSlotOffset, kSlotBytes.count};
   BatchRun batch;
 };
 

@@ -60,10 +60,6 @@ class StandInBackend final : public Backend {
     job.done(std::move(job.tasks), std::move(outcomes));
     return true;
   }
-  bool try_repair(RepairJob&& job) override {
-    job.done();
-    return true;
-  }
   void shutdown() override {}
 };
 
@@ -115,9 +111,10 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   std::vector<Pipeline::NamedBackend> backends;
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
   maker_ = std::make_unique<SegmentMaker>(control_, budget_);
+  copier_ = std::make_unique<Copier>(control_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
-  sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, counters_, setup.limits);
+  sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, *copier_, counters_, setup.limits);
   auto handoff_options = HandoffServer::Options::of(handoff_path(socket_), setup.limits.session);
   handoff_options.session_within = setup.session_within;
   handoff_ = *HandoffServer::create(control_, std::move(handoff_options), counters_, *sessions_);

@@ -71,6 +71,7 @@ class Front {
   boost::asio::io_context control_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
   std::unique_ptr<SegmentMaker> maker_;
+  std::unique_ptr<Copier> copier_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<HandoffServer> handoff_;

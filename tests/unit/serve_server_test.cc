@@ -77,9 +77,10 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   Counters counters;
   SegmentBudget budget{1_MiB};
   SegmentMaker maker(control, budget);
+  Copier copier(control);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, counters, {});
-  SessionTable sessions(control, pipeline, maker, counters, Limits{});
+  SessionTable sessions(control, pipeline, maker, copier, counters, Limits{});
 
   const auto second =
       GrpcServer::create({.socket = front.socket(), .version = "1", .limits = {}},

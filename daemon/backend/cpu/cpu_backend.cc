@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "daemon/backend/cpu/decoder_table.h"
-#include "daemon/backend/cpu/repair.h"
 #include "daemon/backend/cpu/topology.h"
 #include "kernels/base/target.h"
 
@@ -144,12 +143,7 @@ void CpuBackend::shutdown() {
 void CpuBackend::run_lane() {
   placed_.wait();
   ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_);
-  while (std::optional<QueuedJob> next = queue_.pop()) {
-    if (QueuedDecode* const decode = std::get_if<QueuedDecode>(&*next))
-      run(std::move(*decode), workspace);
-    else
-      run_repair(std::get<RepairJob>(*next));
-  }
+  while (std::optional<QueuedDecode> next = queue_.pop()) run(*std::move(next), workspace);
 }
 
 void CpuBackend::run(QueuedDecode queued, ImageWorkspace& workspace) {

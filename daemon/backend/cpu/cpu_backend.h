@@ -35,7 +35,6 @@ class CpuBackend final : public Backend {
   bool lost() const override { return false; }
   std::uint32_t depth() const override { return 2 * info_.lanes; }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
-  [[nodiscard]] bool try_repair(RepairJob&& job) override { return queue_.try_push(std::move(job)); }
   void shutdown() override;
 
  private:

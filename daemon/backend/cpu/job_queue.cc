@@ -9,35 +9,18 @@ bool JobQueue::try_push(DecodeJob&& job) {
     MutexLock lock(mutex_);
     if (closed_ || in_it_ == depth_) return false;
     ++in_it_;
-    ++repair_room_;
-    decodes_.push_back(QueuedDecode{std::move(job), std::chrono::steady_clock::now()});
+    jobs_.push_back(QueuedDecode{std::move(job), std::chrono::steady_clock::now()});
   }
   ready_.notify_one();
   return true;
 }
 
-bool JobQueue::try_push(RepairJob&& job) {
-  {
-    MutexLock lock(mutex_);
-    if (closed_ || repair_room_ == 0) return false;
-    --repair_room_;
-    repairs_.push_back(std::move(job));
-  }
-  ready_.notify_one();
-  return true;
-}
-
-std::optional<QueuedJob> JobQueue::pop() {
+std::optional<QueuedDecode> JobQueue::pop() {
   MutexLock lock(mutex_);
-  while (decodes_.empty() && repairs_.empty() && !closed_) ready_.wait(mutex_);
-  if (!repairs_.empty()) {
-    std::optional<QueuedJob> job(std::move(repairs_.front()));
-    repairs_.pop_front();
-    return job;
-  }
-  if (decodes_.empty()) return std::nullopt;
-  std::optional<QueuedJob> job(std::move(decodes_.front()));
-  decodes_.pop_front();
+  while (jobs_.empty() && !closed_) ready_.wait(mutex_);
+  if (jobs_.empty()) return std::nullopt;
+  std::optional<QueuedDecode> job(std::move(jobs_.front()));
+  jobs_.pop_front();
   return job;
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "daemon/backend/cpu/decoder_table.h"
-#include "daemon/backend/cpu/repair.h"
 
 namespace millrace {
 namespace {
@@ -39,19 +38,7 @@ bool FakeBackend::try_submit(DecodeJob&& job) {
     const Clock::time_point now = Clock::now();
     work_.decodes.push_back(Queued{std::move(job), now, now + options_.delay * (1 + accepted_ % 2)});
     ++accepted_;
-    ++repair_room_;
     ++in_it_;
-  }
-  changed_.notify_all();
-  return true;
-}
-
-bool FakeBackend::try_repair(RepairJob&& job) {
-  {
-    MutexLock lock(mutex_);
-    if (work_.closed || repair_room_ == 0) return false;
-    --repair_room_;
-    work_.repairs.push_back(std::move(job));
   }
   changed_.notify_all();
   return true;
@@ -79,7 +66,6 @@ void FakeBackend::run_device() {
   while (!closed) {
     Work work = take_work();
     closed = work.closed;
-    for (RepairJob& job : work.repairs) run_repair(job);
     for (Queued& queued : work.decodes) made_.push_back(make(std::move(queued), workspace));
     complete_due(closed ? Clock::time_point::max() : Clock::now());
   }
@@ -90,7 +76,7 @@ FakeBackend::Work FakeBackend::take_work() {
   const auto first =
       std::min_element(made_.begin(), made_.end(), [](const Made& a, const Made& b) { return a.due < b.due; });
   MutexLock lock(mutex_);
-  while (work_.decodes.empty() && work_.repairs.empty() && !work_.closed) {
+  while (work_.decodes.empty() && !work_.closed) {
     if (first == made_.end())
       changed_.wait(mutex_);
     else if (!changed_.wait_until(mutex_, first->due) || Clock::now() >= first->due)
@@ -98,7 +84,6 @@ FakeBackend::Work FakeBackend::take_work() {
   }
   Work work;
   std::swap(work.decodes, work_.decodes);
-  std::swap(work.repairs, work_.repairs);
   work.closed = work_.closed;
   return work;
 }

@@ -34,7 +34,6 @@ class FakeBackend final : public Backend {
   bool lost() const override { return lost_.load(std::memory_order_acquire); }
   std::uint32_t depth() const override { return options_.depth; }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_);
-  [[nodiscard]] bool try_repair(RepairJob&& job) override MILLRACE_EXCLUDES(mutex_);
   void shutdown() override MILLRACE_EXCLUDES(mutex_);
 
  private:
@@ -52,7 +51,6 @@ class FakeBackend final : public Backend {
   };
   struct Work {
     std::deque<Queued> decodes;
-    std::deque<RepairJob> repairs;
     bool closed = false;
   };
 
@@ -73,11 +71,10 @@ class FakeBackend final : public Backend {
   mutable Mutex mutex_;
   Condition changed_;
   Work work_ MILLRACE_GUARDED_BY(mutex_);
-  std::uint64_t accepted_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs
-  std::uint64_t repair_room_ MILLRACE_GUARDED_BY(mutex_) = 0;  // decode jobs accepted less repairs accepted
-  std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;        // decode jobs
-  std::vector<Made> made_;                                     // the device's thread's, as is the next
-  std::uint64_t samples_ = 0;                                  // begun
+  std::uint64_t accepted_ MILLRACE_GUARDED_BY(mutex_) = 0;  // decode jobs
+  std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs
+  std::vector<Made> made_;                                  // the device's thread's, as is the next
+  std::uint64_t samples_ = 0;                               // begun
   std::thread device_;
   std::once_flag shut_down_;
 };
