@@ -2,6 +2,7 @@
 // test's thread posts calls to the control thread and waits for results. Thread-bound(the test).
 #pragma once
 
+#include <unistd.h>
 #include <atomic>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,6 +19,8 @@
 #include "daemon/pipeline/pipeline.h"
 #include "proto/base/mutex.h"
 #include "proto/shm/segment_layout.h"
+#include "tests/conformance/device_arena.h"
+#include "tests/conformance/device_backend.h"
 #include "tests/support/eventually.h"
 
 namespace millrace {
@@ -131,11 +134,15 @@ struct PipelineSetup {
   Bytes decoding = 1_GiB;
   std::function<void()> after_first_fetch;
   std::unique_ptr<Backend> backend;  // instead of those of the table
+  MadeUpDevice* device = nullptr;    // whose backend is there, too, by pin only; outlives the fixture
+  bool device_first = false;         // before the others, not only by pin
+  bool in_device_memory = false;     // the session's tensors
 };
 
 class PipelineFixture {
  public:
   static constexpr SessionId kSession{1};
+  static constexpr std::uint32_t kMostSamplesApart = 1024;  // in a batch in device memory
 
   explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
     fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
@@ -153,6 +160,10 @@ class PipelineFixture {
       BackendOptions options{.lanes = 2, .limits = setup_.limits.sample, .fake = setup_.fake};
       backends.push_back({std::string(row.name), *row.create(options), fake});
     }
+    if (setup_.device != nullptr)
+      backends.insert(
+          setup_.device_first ? backends.begin() : backends.end(),
+          Pipeline::NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
                                            Pipeline::Options{.limits = setup_.limits,
                                                              .encoded_in_flight = setup_.encoded_in_flight,
@@ -216,8 +227,11 @@ class PipelineFixture {
   }
 
   std::vector<std::uint8_t> bytes(const SealedTensor& tensor) const {
-    const auto* begin = reinterpret_cast<const std::uint8_t*>(segment_->data()) + tensor.offset;
-    return {begin, begin + tensor.bytes.count};
+    std::vector<std::uint8_t> read(tensor.bytes.count);
+    const ssize_t got =
+        ::pread(arena_->hand_over().descriptor, read.data(), read.size(), static_cast<off_t>(tensor.offset));
+    REQUIRE(got == static_cast<ssize_t>(read.size()));
+    return read;
   }
   shm::SampleRecord record(const SealedTensor& tensor, std::uint32_t i) const {
     shm::SampleRecord found;
@@ -229,6 +243,9 @@ class PipelineFixture {
   CollectingSink& sink() { return sink_; }
   Counters& counters() { return counters_; }
   SegmentBudget& budget() { return budget_; }
+  MutableByteView slot(const SlotIndex index) const {
+    return {segment_->data() + shm::slot_offset(setup_.slots, setup_.slot_bytes, raw(index)), setup_.slot_bytes.count};
+  }
   void drop_segment() {
     segment_.reset();
     arena_.reset();
@@ -236,13 +253,18 @@ class PipelineFixture {
 
  private:
   void open() {
-    segment_ = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    const bool apart = setup_.in_device_memory;
+    const Bytes shared = apart ? shm::slot_bytes(0_B, kMostSamplesApart) : setup_.slot_bytes;  // a slot of the segment
+    segment_ = *Segment::create(shm::segment_bytes(setup_.slots, shared), budget_);
     auto caller = std::make_shared<Caller>();
     caller->uid = ::geteuid();
     caller->gid = ::getegid();
     on_control([&] {
-      slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, setup_.slot_bytes, counters_);
-      arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
+      slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, shared, counters_);
+      if (apart)
+        arena_ = std::make_shared<DeviceArena>(control_, *setup_.device, setup_.slots, setup_.slot_bytes);
+      else
+        arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
       pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller});
     });
   }
