@@ -41,7 +41,10 @@ void print_json(const Statistics& statistics) {
   for (const SessionStatistics& session : statistics.sessions) {
     json.begin_object().member("id", session.id).member("name", session.name).member("uid", std::uint64_t{session.uid});
     json.member("pid", static_cast<std::uint64_t>(session.pid)).member("slots", std::uint64_t{session.slots});
-    json.member("slots_free", std::uint64_t{session.slots_free}).member("segment_bytes", session.segment.count);
+    json.member("slots_free", std::uint64_t{session.slots_free})
+        .member("slots_not_ready", std::uint64_t{session.slots_not_ready})
+        .member("slots_withdrawn", std::uint64_t{session.slots_withdrawn})
+        .member("segment_bytes", session.segment.count);
     json.member("batches", session.batches)
         .member("samples", session.samples)
         .member("bad_samples", session.bad_samples)

@@ -101,6 +101,14 @@ std::string sessions_text(const std::vector<SessionStatistics>& sessions) {
                       to_text(session.segment).c_str(), grouped(session.batches).c_str(),
                       grouped(session.samples).c_str(), grouped(session.bad_samples).c_str());
   }
+  for (const SessionStatistics& session : sessions) {
+    if (session.slots_not_ready > 0)
+      text += formatted("session %llu: %u slots are still being filled\n", static_cast<unsigned long long>(session.id),
+                        session.slots_not_ready);
+    if (session.slots_withdrawn > 0)
+      text += formatted("session %llu: no room for %u more slots that it asked for; see the daemon's log\n",
+                        static_cast<unsigned long long>(session.id), session.slots_withdrawn);
+  }
   return text;
 }
 

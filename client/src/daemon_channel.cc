@@ -11,6 +11,7 @@
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/rpc/own_words.h"
+#include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/status_map.h"
 
 namespace millrace {
@@ -55,6 +56,8 @@ SessionStatistics to_session(const v1::SessionStatistics& session) {
           .pid = session.pid(),
           .slots = session.slots(),
           .slots_free = session.slots_free(),
+          .slots_not_ready = session.slots_not_ready(),
+          .slots_withdrawn = session.slots_withdrawn(),
           .segment = Bytes{session.segment_bytes()},
           .batches = session.batches(),
           .samples = session.samples(),
@@ -101,6 +104,7 @@ Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
 Result<v1::OpenSessionReply> DaemonChannel::open(const v1::OpenSessionRequest& request, Deadline deadline) const {
   grpc::ClientContext context;
   context.set_deadline(grpc_time(deadline));
+  context.AddMetadata(kSlotsLaterMetadata, "1");  // see Holding
   v1::OpenSessionReply reply;
   const grpc::Status status = v1::Sessions::NewStub(channel_)->Open(&context, request, &reply);
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)

@@ -46,6 +46,8 @@ void Inbox::deliver(v1::ServerMessage& message) {
       if (at != epochs_.end()) at->second.ended = true;
       return;
     }
+    case v1::ServerMessage::kSlotsWithdrawn:
+      return holding_->withdraw_to(message.slots_withdrawn().slots());
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // of a later version
   }

@@ -119,7 +119,7 @@ std::uint64_t Session::id() const noexcept {
   return core_->id();
 }
 std::uint32_t Session::slots() const noexcept {
-  return core_->segment().slots;
+  return core_->holding().slots();
 }
 Bytes Session::slot_bytes() const noexcept {
   return {core_->segment().slot_bytes};

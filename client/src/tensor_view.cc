@@ -56,6 +56,7 @@ Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr
   if (!holding->holds(state->slot, state->generation))
     return Error{Code::kPrecondition,
                  "a stale handle: slot " + std::to_string(state->slot) + " does not hold this batch any more"};
+  MILLRACE_TRY_VOID(holding->map_slot(state->slot));
   const Result<DType> dtype = millrace::from_message("dtype", handle.dtype());
   if (!dtype)
     return Error{Code::kUnsupported,

@@ -76,12 +76,13 @@ Room room_of(int fd) {
   return {Bytes{status.f_blocks} * status.f_frsize, Bytes{status.f_bavail} * status.f_frsize};
 }
 
-// `room`: as it was before anything was taken.
-Error no_room(Bytes wanted, Room room) {
+// `promised`: of the free room, to segments that are being filled.
+Error no_room(Bytes wanted, Room room, Bytes promised) {
+  const std::string of_which = promised > 0_B ? " (" + to_text(promised) + " of it promised to other sessions)" : "";
   return Error{
       Code::kExhausted,
-      "/dev/shm has " + to_text(room.size) + ", " + to_text(room.free) + " free; the session asks for " +
-          to_text(wanted) +
+      "/dev/shm has " + to_text(room.size) + ", " + to_text(room.free) + " free" + of_which +
+          "; the session asks for " + to_text(wanted) +
           ": use fewer or smaller slots, or enlarge it (mount -o remount,size=2G /dev/shm; docker run --shm-size=2g)"};
 }
 
@@ -105,16 +106,16 @@ int fill(int fd, std::byte* data, std::uint64_t offset, std::uint64_t bytes) {
   return error;
 }
 
-// In portions: a signal makes the kernel undo what one fallocate has done so far, and whoever waits may give up.
-Result<void> fill_all(int fd, std::byte* data, Bytes size, Room room, const StopFlag& unwanted) {
-  const std::uint64_t portion = (64_MiB).count;
-  for (std::uint64_t done = 0; done < size.count; done += portion) {
-    if (unwanted.stopped()) return no_longer_wanted();
-    const int error = fill(fd, data, done, std::min(portion, size.count - done));
-    if (error == ENOSPC || error == ENOMEM || error == EFBIG) return no_room(size, room);
-    if (error != 0) return errno_error("filling shared memory in /dev/shm", error);
+// Returns an errno, 0: done.
+int resize(int fd, Bytes size) {
+  while (::ftruncate(fd, static_cast<off_t>(size.count)) != 0) {
+    if (errno != EINTR) return errno;
   }
-  return {};
+  return 0;
+}
+
+bool says_no_room(int error) {
+  return error == ENOSPC || error == ENOMEM || error == EFBIG;
 }
 
 // Gives back a charge unless it was kept.
@@ -153,21 +154,25 @@ void SegmentBudget::refund(Bytes size) {
 }
 
 Segment::Segment(std::byte* data, Bytes size, UniqueFd writable, UniqueFd read_only, SegmentBudget& budget)
-    : data_(data), size_(size), writable_(std::move(writable)), read_only_(std::move(read_only)), budget_(budget) {}
+    : data_(data),
+      size_(size),
+      charged_(size),
+      writable_(std::move(writable)),
+      read_only_(std::move(read_only)),
+      budget_(budget) {
+  budget_.promise(size_);
+}
 
-Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted) {
-  if (unwanted.stopped()) return no_longer_wanted();
+Result<std::shared_ptr<Segment>> Segment::reserve(Bytes size, SegmentBudget& budget) {
   MILLRACE_TRY_VOID(budget.charge(size));
   Charge charge(budget, size);
   MILLRACE_TRY(const std::string name, random_name());
   MILLRACE_TRY(Descriptors object, create_object(name));
-  const int fd = object.writable.get();
 
-  const Room room = room_of(fd);
-  if (room.size > 0_B && size > room.free) return no_room(size, room);  // before other programs' memory is touched
-  if (::ftruncate(fd, static_cast<off_t>(size.count)) != 0)
-    return errno_error("sizing shared memory in /dev/shm", errno);
-  void* const data = ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const Room room = room_of(object.writable.get());
+  const Bytes promised = budget.promised();
+  if (room.size > 0_B && (promised >= room.free || size > room.free - promised)) return no_room(size, room, promised);
+  void* const data = ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, object.writable.get(), 0);
   if (data == MAP_FAILED) return errno_error("mapping shared memory", errno);
   std::shared_ptr<Segment> segment(new Segment(static_cast<std::byte*>(data), size, std::move(object.writable),
                                                std::move(object.read_only), budget));
@@ -175,15 +180,54 @@ Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budg
 
   ::madvise(data, size.count, MADV_HUGEPAGE);  // refused where the host offers none: then there are small ones
   ::madvise(data, size.count, MADV_DONTDUMP);  // no users' pictures in core files
-  MILLRACE_TRY_VOID(fill_all(fd, segment->data(), size, room, unwanted));
   return segment;
 }
 
-Segment::~Segment() {
-  ::munmap(data_, size_.count);
-  while (revoked_.load(std::memory_order_relaxed) && ::ftruncate(writable_.get(), 0) != 0 && errno == EINTR) {
+Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted) {
+  if (unwanted.stopped()) return no_longer_wanted();
+  MILLRACE_TRY(std::shared_ptr<Segment> segment, reserve(size, budget));
+  while (segment->filled() < size) {
+    if (unwanted.stopped()) return no_longer_wanted();
+    MILLRACE_TRY_VOID(segment->fill_to(std::min(size, segment->filled() + 64_MiB)));
   }
-  budget_.refund(size_);
+  return segment;
+}
+
+Result<void> Segment::fill_to(Bytes end) {
+  MILLRACE_CHECK(end <= size_);
+  const Bytes before = filled();
+  if (end <= before) return {};
+  const Room room = room_of(writable_.get());
+  const Bytes wanted{end.count - before.count};
+  int error = resize(writable_.get(), end);
+  if (error == 0) error = fill(writable_.get(), data_, before.count, wanted.count);
+  if (error != 0) {
+    resize(writable_.get(), before);
+    if (says_no_room(error)) return no_room(size_, room, {});
+    return errno_error("filling shared memory in /dev/shm", error);
+  }
+  budget_.keep_promise(wanted);
+  filled_.store(end.count, std::memory_order_release);
+  return {};
+}
+
+void Segment::give_up_rest(Bytes keep) {
+  MILLRACE_CHECK(keep <= filled());
+  resize(writable_.get(), keep);
+  budget_.keep_promise({size_.count - filled().count});
+  filled_.store(keep.count, std::memory_order_release);
+  budget_.refund({charged_.count - keep.count});
+  charged_ = keep;
+}
+
+// Piece by piece: the kernel holds up whoever else maps memory in this process as long as one munmap takes.
+Segment::~Segment() {
+  constexpr Bytes kPiece = 64_MiB;
+  for (Bytes at; at < size_; at = at + kPiece)
+    ::munmap(data_ + at.count, std::min(kPiece, Bytes{size_.count - at.count}).count);
+  if (revoked_.load(std::memory_order_relaxed)) resize(writable_.get(), {});
+  if (charged_ == size_) budget_.keep_promise({size_.count - filled().count});
+  budget_.refund(charged_);
 }
 
 }  // namespace millrace

@@ -22,7 +22,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(handoff_connections, kGauge, "", "millrace_handoff_connections", "Open connections to the hand-off socket")                 \
   row(segment_bytes, kGauge, "bytes", "millrace_segment_bytes", "Shared memory allocated for tensors")                            \
   row(slots, kGauge, "", "millrace_slots", "Slots of all sessions")                                                               \
-  row(slots_free, kGauge, "", "millrace_slots_free", "Slots that hold no batch")                                                  \
+  row(slots_free, kGauge, "", "millrace_slots_free", "Slots that are filled and hold no batch")                                   \
   row(batches_admitted, kCounter, "", "millrace_batches_admitted_total", "Batches accepted, of submissions and epochs")           \
   row(batches_completed, kCounter, "", "millrace_batches_completed_total", "Batches handed over")                                 \
   row(batches_failed, kCounter, "", "millrace_batches_failed_total", "Batches that ended in an error, cancelled ones included")   \

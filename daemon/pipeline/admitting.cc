@@ -65,6 +65,7 @@ Result<BatchPtr> Pipeline::State::new_batch(SessionId session, const SessionPart
   auto batch = std::make_shared<BatchRun>();
   MILLRACE_TRY(batch->one_size, tensor_size(*request.recipe, options.limits));
   const auto count = static_cast<std::uint32_t>(request.samples.size());
+  MILLRACE_TRY_VOID(parts.slots->has_slots());
   MILLRACE_TRY_VOID(check_fits(*request.recipe, count, parts.arena->slot_bytes()));
   if (batch->one_size) {
     batch->tensor = one_size_tensor_bytes(*request.recipe, count);
@@ -80,6 +81,17 @@ Result<BatchPtr> Pipeline::State::new_batch(SessionId session, const SessionPart
   counters.add(MetricId::batches_admitted);
   counters.add(MetricId::batches_in_flight);
   return batch;
+}
+
+void Pipeline::State::slots_changed(SessionId session) {
+  SessionRun* run = find(session);
+  if (run == nullptr) return;
+  const Result<void> any = run->parts.slots->has_slots();
+  if (any) return begin_waiting(session);
+  for (const auto& epoch : run->epochs) epoch->interrupt(any.error());
+  const std::deque<BatchPtr> waiting = run->waiting;
+  for (const BatchPtr& batch : waiting) fail(batch, any.error());
+  retire_epochs(session);
 }
 
 void Pipeline::State::begin_waiting(SessionId session) {
@@ -151,6 +163,8 @@ void Pipeline::State::start_epoch(SessionId session, EpochRequest request) {
   if (!checked) return sink.epoch_failed(request.id, checked.error());
   const Result<std::optional<Size>> size = tensor_size(*request.recipe, options.limits);
   if (!size) return sink.epoch_failed(request.id, size.error());
+  checked = run->parts.slots->has_slots();
+  if (!checked) return sink.epoch_failed(request.id, checked.error());
   checked = check_fits(*request.recipe, request.order.batch_size, run->parts.arena->slot_bytes());
   if (!checked) return sink.epoch_failed(request.id, checked.error());
 
@@ -173,6 +187,7 @@ void Pipeline::State::epoch_planned(SessionId session, EpochRequest request, Res
   epoch.announce(*run->parts.sink);
   if (planned.mapped() == PlannedEpoch::kStopped) epoch.stop();
   if (draining) epoch.interrupt(stopping());
+  if (const Result<void> any = run->parts.slots->has_slots(); !any) epoch.interrupt(any.error());
   begin_waiting(session);
   retire_epochs(session);
 }

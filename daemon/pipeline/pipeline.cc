@@ -102,6 +102,10 @@ Result<void> Pipeline::release(SessionId session, std::uint32_t slot_untrusted, 
   return {};
 }
 
+void Pipeline::slots_changed(SessionId session) {
+  state_->slots_changed(session);
+}
+
 void Pipeline::start_epoch(SessionId session, EpochRequest request) {
   state_->start_epoch(session, std::move(request));
 }

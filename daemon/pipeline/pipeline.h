@@ -74,6 +74,9 @@ class Pipeline {
   // Gives a slot back and begins what waits for one. kPrecondition: a stale handle.
   Result<void> release(SessionId session, std::uint32_t slot_untrusted, std::uint64_t generation_untrusted);
 
+  // Slots of the session have become ready: what waits for one begins. Or none ever will: what waits fails.
+  void slots_changed(SessionId session);
+
   // Begins to push an epoch; errors and results come through the sink.
   void start_epoch(SessionId session, EpochRequest request);
   void stop_epoch(SessionId session, EpochStreamId stream);  // epoch_ended follows once its batches have ended

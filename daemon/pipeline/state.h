@@ -67,6 +67,7 @@ struct Pipeline::State {
   // admitting.cc
   Result<void> admit(SessionId session, BatchRequest request);
   Result<BatchPtr> new_batch(SessionId session, const SessionParts& parts, BatchRequest request);
+  void slots_changed(SessionId session);
   void begin_waiting(SessionId session);
   BatchPtr next_to_begin(SessionId session, SessionRun& run);
   void begin(SessionRun& run, const BatchPtr& batch);

@@ -43,6 +43,7 @@ void prepare_process(const Settings& settings) {
   start_log(settings.log_level);
   google::protobuf::SetLogHandler(log_what_aborts);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a limit on files' sizes counts for shared memory, too: an error where it is filled
   ::pthread_setname_np(::pthread_self(), "mr-control");
   for (const std::string& remark : settings.remarks) log_warning(remark);
   log_in_force(settings);

@@ -56,6 +56,7 @@ struct OpenRequest {
   std::string name;
   std::uint32_t slots = 1;
   Bytes slot_bytes;
+  bool slots_later = false;  // its client can do with slots that are filled later
 };
 
 }  // namespace millrace

@@ -23,6 +23,7 @@
 #include "millrace/v1/statistics.grpc.pb.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/known.h"
+#include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/vocabulary.h"
 
@@ -66,15 +67,16 @@ class SessionsService final : public SessionsOfBytes {
   grpc::ServerUnaryReactor* Open(grpc::CallbackServerContext* call, const v1::OpenSessionRequest* request_untrusted,
                                  v1::OpenSessionReply* reply) override {
     grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
-    boost::asio::post(
-        around_.control, [this, call, reactor, reply, request = parse_open(*request_untrusted)]() mutable {
-          if (!request) return reactor->Finish(to_status(request.error()));
-          if (around_.stopping) return reactor->Finish(answer_with(*around_.stopping, *call));
-          around_.sessions.open(*std::move(request), [this, call, reactor, reply](Result<OpenedSession> opened) {
-            if (opened) write(*opened, *reply);
-            reactor->Finish(opened ? grpc::Status::OK : answer_with(opened.error(), *call));
-          });
-        });
+    Result<OpenRequest> parsed = parse_open(*request_untrusted);
+    if (parsed) parsed->slots_later = call->client_metadata().contains(kSlotsLaterMetadata);
+    boost::asio::post(around_.control, [this, call, reactor, reply, request = std::move(parsed)]() mutable {
+      if (!request) return reactor->Finish(to_status(request.error()));
+      if (around_.stopping) return reactor->Finish(answer_with(*around_.stopping, *call));
+      around_.sessions.open(*std::move(request), [this, call, reactor, reply](Result<OpenedSession> opened) {
+        if (opened) write(*opened, *reply);
+        reactor->Finish(opened ? grpc::Status::OK : answer_with(opened.error(), *call));
+      });
+    });
     return reactor;
   }
 

@@ -56,6 +56,13 @@ v1::ServerMessage attached_message(SessionId id) {
   return message;
 }
 
+v1::ServerMessage slots_withdrawn_message(std::uint32_t left, const Error& why) {
+  v1::ServerMessage message;
+  message.mutable_slots_withdrawn()->set_slots(left);
+  message.mutable_slots_withdrawn()->set_message(printable(why.message));
+  return message;
+}
+
 v1::ServerMessage failed_message(const Subject& subject, const Error& error, Bytes slot_bytes) {
   v1::ServerMessage message;
   v1::Failed& failed = *message.mutable_failed();

@@ -14,6 +14,8 @@ v1::Limits limits_message(const Limits& limits);
 
 v1::ServerMessage attached_message(SessionId id);
 // `slot_bytes`: of a batch that does not fit its slot, what it needs.
+v1::ServerMessage slots_withdrawn_message(std::uint32_t left, const Error& why);
+
 v1::ServerMessage failed_message(const Subject& subject, const Error& error, Bytes slot_bytes = {});
 
 v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files);

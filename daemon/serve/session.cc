@@ -37,6 +37,7 @@ Session::Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limi
 }
 
 Session::~Session() {
+  parts_.unwanted->stop();
   pipeline_.close_session(parts_.id);
   counters_.subtract(MetricId::sessions);
 }
@@ -56,7 +57,27 @@ Result<void> Session::attach(StreamPort& port) {
   } else {
     publisher_.attach(port);
   }
+  tell_withdrawn();
   return {};
+}
+
+void Session::grown(SegmentProgress progress) {
+  slots_.ready_to(progress.slots);
+  if (progress.no_room) {
+    slots_.withdraw_rest(*progress.no_room);
+    parts_.log.say(LogLevel::kWarning, parts_.caller->uid,
+                   "session " + std::to_string(raw(parts_.id)) + ", " + who(*parts_.caller, parts_.name) + ": " +
+                       std::to_string(slots_.slots_withdrawn()) + " of " + std::to_string(parts_.slots) +
+                       " slots withdrawn: " + progress.no_room->message);
+    tell_withdrawn();
+  }
+  pipeline_.slots_changed(parts_.id);
+}
+
+// Not before it has its stream: attach() catches up.
+void Session::tell_withdrawn() {
+  if (stream_ == nullptr || slots_.slots_withdrawn() == 0) return;
+  publisher_.send(slots_withdrawn_message(slots_.slots(), slots_.why_withdrawn()));
 }
 
 void Session::detach(StreamEnd end) {
@@ -177,7 +198,9 @@ void Session::describe(v1::SessionStatistics& statistics) const {
   statistics.set_pid(parts_.caller->pid);
   statistics.set_slots(slots_.slots());
   statistics.set_slots_free(slots_.free_slots());
-  statistics.set_segment_bytes(parts_.segment->size().count);
+  statistics.set_slots_not_ready(slots_.slots_not_ready());
+  statistics.set_slots_withdrawn(slots_.slots_withdrawn());
+  statistics.set_segment_bytes(slots_.bytes().count);
   const PublishedCounts& counts = publisher_.counts();
   statistics.set_batches(counts.batches);
   statistics.set_samples(counts.samples);

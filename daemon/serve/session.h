@@ -12,8 +12,10 @@
 #include <memory>
 #include <string>
 
+#include "daemon/memory/segment_maker.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/limits.h"
+#include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
@@ -44,8 +46,9 @@ class Session {
     std::string name;
     std::uint32_t slots = 1;
     Bytes slot_bytes;
-    std::shared_ptr<Segment> segment;  // shared: see SlotPool
-    std::shared_ptr<Arena> arena;      // shared: see SessionParts
+    std::shared_ptr<Segment> segment;    // shared: see SlotPool
+    std::shared_ptr<Arena> arena;        // shared: see SessionParts
+    std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes
     LinesByUser& log;
   };
 
@@ -70,6 +73,8 @@ class Session {
   void detach(StreamEnd end);  // cancels what is under way; nothing happens without a stream
   void stream_ends();          // no message leaves any more; those sent before still do
   bool ended_by_client() const { return ended_by_client_; }
+  // More of its segment is filled, or will never be.
+  void grown(SegmentProgress progress);
   // For the log: "after 12 s: user 1000, pid 4711 ("train"): 40 batches, 2560 images, 0 of them bad".
   std::string account() const;
 
@@ -94,6 +99,7 @@ class Session {
   void act(StopEpochRequest request);
   void act(RefusedRequest request);
 
+  void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 

@@ -39,12 +39,19 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
     return done(fits.error());
   }
 
-  const Bytes size = shm::segment_bytes(request.slots, request.slot_bytes);
+  const SegmentOrder order{.size = shm::segment_bytes(request.slots, request.slot_bytes),
+                           .head = shm::data_offset(request.slots),
+                           .stride = shm::slot_stride(request.slot_bytes),
+                           .slots = request.slots,
+                           .whole = !request.slots_later,
+                           .user = connection->caller->uid};
   const auto unwanted = std::make_shared<StopFlag>();
   opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done), unwanted});
   handoff_->opening(client);
-  maker_.make(size, unwanted,
-              [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); });
+  maker_.make(
+      order, unwanted,
+      {.made = [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); },
+       .grown = [this, client](SegmentProgress progress) { segment_grown(client, std::move(progress)); }});
 }
 
 Result<void> SessionTable::check_budgets(const OpenRequest& request, const Caller& caller) const {
@@ -92,6 +99,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .slot_bytes = opening.request.slot_bytes,
                        .segment = *std::move(segment),
                        .arena = std::move(arena),
+                       .unwanted = std::move(opening.unwanted),
                        .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
@@ -104,6 +112,10 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   const Result<void> handed = hand_over(*session->second);
   if (!handed) return opening.done(handed.error());
   opening.done(opened);
+}
+
+void SessionTable::segment_grown(ClientId client, SegmentProgress progress) {
+  if (Session* session = find(client)) session->grown(std::move(progress));
 }
 
 void SessionTable::log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why) {

@@ -3,6 +3,7 @@
 //
 //   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ segment_made(): Session,
 //                            descriptor to the hand-off connection ─▶ `done`
+//                                                                  └─▶ segment_grown(): slots get ready
 //   Stream: Attach(ticket) ─▶ attach()             end of the stream ─▶ detach()
 //   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
 //
@@ -84,6 +85,7 @@ class SessionTable final : public HandoffServer::Events {
 
   Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
+  void segment_grown(ClientId client, SegmentProgress progress);
   Result<void> hand_over(Session& session);
   void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
   Session* find(SessionId id) const;

@@ -1,5 +1,6 @@
 #include "daemon/slots/slot_pool.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <new>
@@ -22,8 +23,9 @@ std::uint64_t monotonic_ns() {  // steady_clock is CLOCK_MONOTONIC in libstdc++,
 
 SlotPool::SlotPool(std::shared_ptr<Segment> segment, SessionId session, std::uint32_t slots, Bytes slot_bytes,
                    Counters& counters)
-    : segment_(std::move(segment)), counters_(counters), slot_bytes_(slot_bytes), slots_(slots) {
+    : segment_(std::move(segment)), counters_(counters), promised_(slots), slot_bytes_(slot_bytes) {
   MILLRACE_CHECK(segment_->size() >= shm::segment_bytes(slots, slot_bytes));
+  MILLRACE_CHECK(segment_->filled() >= shm::data_offset(slots));
   new (segment_->data()) shm::SegmentHeader{.magic = shm::kSegmentMagic,
                                             .version = shm::kSegmentVersion,
                                             .slots = slots,
@@ -33,24 +35,59 @@ SlotPool::SlotPool(std::shared_ptr<Segment> segment, SessionId session, std::uin
                                             .data_offset = shm::data_offset(slots).count,
                                             .session_id = raw(session),
                                             .reserved = 0};
+  slots_.reserve(slots);
   free_.reserve(slots);
-  for (std::uint32_t slot = slots; slot-- > 0;) {
-    new (&header(slot)) shm::SlotHeader{};
-    free_.push_back(slot);
-  }
+  for (std::uint32_t slot = 0; slot < slots; ++slot) new (&header(slot)) shm::SlotHeader{};
   counters_.add(MetricId::slots, slots);
-  counters_.add(MetricId::slots_free, slots);
-  counters_.add(MetricId::segment_bytes, segment_->size().count);
+  counters_.add(MetricId::segment_bytes, bytes().count);
+  ready_to(filled_slots());
 }
 
 SlotPool::~SlotPool() {
-  counters_.subtract(MetricId::slots, slots_.size());
+  counters_.subtract(MetricId::slots, slots());
   counters_.subtract(MetricId::slots_free, free_.size());
-  counters_.subtract(MetricId::segment_bytes, segment_->size().count);
+  counters_.subtract(MetricId::segment_bytes, bytes().count);
 }
 
 std::uint32_t SlotPool::slots() const {
-  return static_cast<std::uint32_t>(slots_.size());
+  return promised_ - withdrawn_;
+}
+
+std::uint32_t SlotPool::slots_not_ready() const {
+  return slots() - static_cast<std::uint32_t>(slots_.size());
+}
+
+Bytes SlotPool::bytes() const {
+  return shm::data_offset(promised_) + shm::slot_stride(slot_bytes_) * slots();
+}
+
+std::uint32_t SlotPool::filled_slots() const {
+  const Bytes of_slots = segment_->filled() - shm::data_offset(promised_);
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(promised_, of_slots.count / shm::slot_stride(slot_bytes_).count));
+}
+
+void SlotPool::ready_to(std::uint32_t slots) {
+  MILLRACE_CHECK(slots <= this->slots());
+  while (slots_.size() < slots) {
+    free_.insert(free_.begin(), static_cast<std::uint32_t>(slots_.size()));
+    slots_.emplace_back();
+    counters_.add(MetricId::slots_free);
+  }
+}
+
+void SlotPool::withdraw_rest(Error why) {
+  const Bytes before = bytes();
+  const std::uint32_t missing = slots_not_ready();
+  withdrawn_ = missing;
+  no_room_ = std::move(why);
+  counters_.subtract(MetricId::slots, missing);
+  counters_.subtract(MetricId::segment_bytes, (before - bytes()).count);
+}
+
+Result<void> SlotPool::has_slots() const {
+  if (slots() > 0) return {};
+  return no_room_->within("no slot of the session could be filled");
 }
 
 std::uint32_t SlotPool::free_slots() const {
@@ -74,7 +111,7 @@ std::optional<SlotLease> SlotPool::lease() {
   std::atomic_ref<std::uint64_t>(header(slot).generation).store(generation, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
 
-  const std::uint64_t offset = shm::slot_offset(slots(), slot_bytes_, slot);
+  const std::uint64_t offset = shm::slot_offset(promised_, slot_bytes_, slot);
   return SlotLease{SlotIndex{slot}, Generation{generation},
                    MutableByteView(segment_->data() + offset, slot_bytes_.count), offset};
 }

@@ -38,6 +38,12 @@ Bytes shared_memory_size() {
   return Bytes{status.f_blocks} * status.f_frsize;
 }
 
+Bytes shared_memory_free() {
+  struct statvfs status {};
+  REQUIRE(::statvfs("/dev/shm", &status) == 0);
+  return Bytes{status.f_bavail} * status.f_frsize;
+}
+
 TEST_CASE("a segment has every byte that was asked for, zeroed and allocated", "[slots]") {
   SegmentBudget budget(64_MiB);
 
@@ -126,6 +132,52 @@ TEST_CASE("a segment larger than /dev/shm is refused before anything is taken, a
   REQUIRE(segment.error().message.find("--shm-size=") != std::string::npos);
   REQUIRE(budget.used() == 0_B);
   REQUIRE(names_of_ours() == before);
+}
+
+TEST_CASE("a reserved segment has its addresses and no byte, and is filled as far as asked", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  const auto segment = Segment::reserve(4_MiB, budget);
+  REQUIRE(segment);
+  REQUIRE(budget.used() == 4_MiB);
+  REQUIRE(budget.promised() == 4_MiB);
+  REQUIRE(status_of((*segment)->read_only_fd()).st_size == 0);
+
+  REQUIRE((*segment)->fill_to(1_MiB));
+
+  REQUIRE((*segment)->filled() == 1_MiB);
+  REQUIRE(budget.promised() == 3_MiB);
+  const struct stat status = status_of((*segment)->read_only_fd());
+  REQUIRE(static_cast<std::uint64_t>(status.st_size) == (1_MiB).count);
+  REQUIRE(static_cast<std::uint64_t>(status.st_blocks) * 512 == (1_MiB).count);
+}
+
+TEST_CASE("what is promised to one segment is not free for another", "[slots]") {
+  SegmentBudget budget(Bytes{std::numeric_limits<std::uint64_t>::max()});
+  const Bytes most{shared_memory_free().count / 4 * 3};
+  const auto first = Segment::reserve(most, budget);
+  REQUIRE(first);
+
+  const auto second = Segment::reserve(most, budget);
+
+  REQUIRE_FALSE(second);
+  REQUIRE(second.error().code == Code::kExhausted);
+  REQUIRE(second.error().message.find("promised to other sessions") != std::string::npos);
+  REQUIRE(budget.used() == most);
+}
+
+TEST_CASE("the rest of a segment that is given up goes back with its charge", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  auto segment = *Segment::reserve(8_MiB, budget);
+  REQUIRE(segment->fill_to(4_MiB));
+
+  segment->give_up_rest(3_MiB);
+
+  REQUIRE(segment->filled() == 3_MiB);
+  REQUIRE(budget.used() == 3_MiB);
+  REQUIRE(budget.promised() == 0_B);
+  REQUIRE(static_cast<std::uint64_t>(status_of(segment->read_only_fd()).st_size) == (3_MiB).count);
+  segment.reset();
+  REQUIRE(budget.used() == 0_B);
 }
 
 }  // namespace

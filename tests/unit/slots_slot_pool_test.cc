@@ -164,5 +164,90 @@ TEST_CASE("a lane's hold on the segment outlives the pool", "[slots]") {
   REQUIRE(rig.budget.used() == held->size());
 }
 
+// Of a segment that is being filled: three slots, of which one is.
+struct FillingRig {
+  FillingRig() {
+    REQUIRE(segment->fill_to(shm::data_offset(3) + 16'384_B));  // slots of 12,288
+    pool = std::make_unique<SlotPool>(segment, SessionId{7}, 3, 10'000_B, counters);
+  }
+
+  SegmentBudget budget{16_MiB};
+  Counters counters;
+  std::shared_ptr<Segment> segment = *Segment::reserve(shm::segment_bytes(3, 10'000_B), budget);
+  std::unique_ptr<SlotPool> pool;
+};
+
+TEST_CASE("only slots that are filled are leased, each as soon as it is", "[slots]") {
+  FillingRig rig;
+
+  const auto first = rig.pool->lease();
+  const auto none = rig.pool->lease();
+
+  REQUIRE(first);
+  REQUIRE(raw(first->slot) == 0);
+  REQUIRE_FALSE(none);
+  REQUIRE(rig.pool->slots() == 3);
+  REQUIRE(rig.pool->slots_not_ready() == 2);
+  REQUIRE(rig.counters.stored(MetricId::slots_free) == 0);
+  REQUIRE(rig.segment->fill_to(rig.segment->size()));
+  rig.pool->ready_to(2);
+  rig.pool->ready_to(1);  // told late
+  const auto second = rig.pool->lease();
+  REQUIRE(second);
+  REQUIRE(raw(second->slot) == 1);
+  REQUIRE(second->offset == shm::slot_offset(3, 10'000_B, 1));
+  REQUIRE_FALSE(rig.pool->lease());
+  REQUIRE(rig.pool->slots_not_ready() == 1);
+}
+
+TEST_CASE("a slot that was used before goes before one that was not", "[slots]") {
+  FillingRig rig;
+  const auto first = rig.pool->lease();
+  rig.pool->abandon(*first);
+
+  rig.pool->ready_to(3);
+
+  REQUIRE(raw(rig.pool->lease()->slot) == 0);
+}
+
+TEST_CASE("slots that are withdrawn are none any more, and those there are go on", "[slots]") {
+  FillingRig rig;
+  const auto lease = rig.pool->lease();
+  REQUIRE(lease);
+
+  rig.pool->withdraw_rest(Error{Code::kExhausted, "/dev/shm is full"});
+
+  REQUIRE(rig.pool->slots() == 1);
+  REQUIRE(rig.pool->slots_not_ready() == 0);
+  REQUIRE(rig.pool->slots_withdrawn() == 2);
+  REQUIRE(rig.pool->why_withdrawn().message == "/dev/shm is full");
+  REQUIRE(rig.pool->has_slots());
+  REQUIRE(rig.counters.stored(MetricId::slots) == 1);
+  REQUIRE(rig.counters.stored(MetricId::segment_bytes) ==
+          static_cast<std::int64_t>((shm::data_offset(3) + shm::slot_stride(10'000_B)).count));
+  rig.pool->seal(*lease, 10_B, lease->offset + 64, 1);
+  REQUIRE(rig.pool->release(0, 1));
+  REQUIRE_FALSE(rig.pool->release(1, 1));
+  REQUIRE(rig.pool->lease());
+  rig.pool.reset();
+  REQUIRE(rig.counters.stored(MetricId::slots) == 0);
+  REQUIRE(rig.counters.stored(MetricId::segment_bytes) == 0);
+}
+
+TEST_CASE("a pool without any slot left says so, and why", "[slots]") {
+  SegmentBudget budget(16_MiB);
+  Counters counters;
+  const std::shared_ptr<Segment> segment = *Segment::reserve(shm::segment_bytes(2, 1_MiB), budget);
+  REQUIRE(segment->fill_to(shm::data_offset(2)));
+  SlotPool pool(segment, SessionId{7}, 2, 1_MiB, counters);
+  REQUIRE(pool.has_slots());  // they may come
+
+  pool.withdraw_rest(Error{Code::kExhausted, "/dev/shm is full"});
+
+  REQUIRE_FALSE(pool.has_slots());
+  REQUIRE(pool.has_slots().error().code == Code::kExhausted);
+  REQUIRE_THAT(pool.has_slots().error().message, Catch::Contains("/dev/shm is full"));
+}
+
 }  // namespace
 }  // namespace millrace

@@ -76,6 +76,8 @@ class MILLRACE_API Session {
   Result<InputRing> open_ring(Bytes size, std::chrono::milliseconds timeout = kPatience);
 
   std::uint64_t id() const noexcept;
+  // As asked for. Their memory is filled one slot after the other, and batches wait for it; where the host has no room
+  // for the later ones they are fewer from then on (the daemon's log says why), and with 0 every batch fails.
   std::uint32_t slots() const noexcept;
   Bytes slot_bytes() const noexcept;
   const RequestLimits& limits() const noexcept;

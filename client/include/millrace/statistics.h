@@ -26,6 +26,8 @@ struct SessionStatistics {
   std::int32_t pid = 0;
   std::uint32_t slots = 0;
   std::uint32_t slots_free = 0;
+  std::uint32_t slots_not_ready = 0;  // of `slots`: their memory is being filled
+  std::uint32_t slots_withdrawn = 0;  // the host had no room for them; not among `slots`
   Bytes segment{};
   std::uint64_t batches = 0;  // completed
   std::uint64_t samples = 0;  // completed
