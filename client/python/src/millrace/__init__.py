@@ -33,6 +33,7 @@ from millrace.errors import (
     SampleError,
     SampleFailed,
     SlotsHeld,
+    SlotsWithdrawn,
     StaleHandle,
     Unsupported,
 )
@@ -109,6 +110,7 @@ __all__ = [
     "SkippedFiles",
     "SkippedFilesWarning",
     "SlotsHeld",
+    "SlotsWithdrawn",
     "SmartResize",
     "StaleHandle",
     "Statistics",

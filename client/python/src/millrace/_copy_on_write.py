@@ -6,7 +6,8 @@
       keep()      makes a copy of every page, so that the slot can go back while arrays of the batch live on at the same addresses
     SharedWindow  a stretch of the shared read-only mapping
 
-A page that was only read stays where it is: nothing is dropped, nothing has to be faulted in again.
+A page that was only read stays where it is: nothing is dropped, nothing has to be faulted in again. All of a slot's pages are mapped
+when its first batch is shown, and not before, when the daemon may not have filled them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from millrace import _page_map
 from millrace.errors import FailedPrecondition
 
 _FIXED = 0x10  # MAP_FIXED
+_POPULATE = 0x8000  # MAP_POPULATE
 _POPULATE_READ, _POPULATE_WRITE = 22, 23  # madvise, since Linux 5.14
 _LOCKED_AT_ONCE = 64 << 10  # bytes; what a process may always lock
 _FAILED = ctypes.c_void_p(-1).value
@@ -33,6 +35,24 @@ _libc.mmap.restype = ctypes.c_void_p
 _libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 _libc.mprotect.argtypes = _libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.mlock.argtypes = _libc.munlock.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+class SharedMapping:
+    """Addresses for a whole file, which may be shorter for now; zeros but where it is shown. Thread-bound."""
+
+    def __init__(self, file: int, size: int) -> None:
+        """Raises OSError: there are no addresses for it. The descriptor remains the caller's, for as long as this lives."""
+        self._file = file
+        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+        """All of it, read-only."""
+        self._first: int = np.frombuffer(self.memory, np.uint8).ctypes.data
+
+    def show(self, start: int, size: int, *, populate: bool) -> None:
+        """Maps those bytes of the file, which must be there; every page at once with ``populate``. Raises OSError."""
+        first = start - start % mmap.PAGESIZE
+        flags = mmap.MAP_SHARED | _FIXED | (_POPULATE if populate else 0)
+        if _libc.mmap(self._first + first, start + size - first, mmap.PROT_READ, flags, self._file, first) == _FAILED:
+            raise _error("mapping shared memory")
 
 
 class SharedWindow:
@@ -50,12 +70,14 @@ class SharedWindow:
 class Window:
     """See the module. ``fresh`` and ``keep`` may be called from any thread, and others may read and write meanwhile."""
 
-    def __init__(self, segment: int, start: int, size: int) -> None:
-        """Maps ``size`` bytes at ``start`` of the file that descriptor ``segment`` is of, which nobody writes to at the moment.
+    def __init__(self, segment: int, start: int, size: int, *, tells: bool) -> None:
+        """Maps ``size`` bytes at ``start`` of the file that descriptor ``segment`` is of. They need not be there yet: none is touched.
+
+        Args:
+            tells: whether the page map is to be trusted; see ``noticed``.
 
         Raises:
             OSError: they cannot be mapped.
-            FailedPrecondition: this kernel, or what stands for one, does not drop pages that were written to.
         """
         self._before = start % mmap.PAGESIZE  # where pages are larger than the layout's 4096 bytes
         self._length = _whole_pages(self._before + size)
@@ -63,8 +85,8 @@ class Window:
         self._reserved = mmap.mmap(-1, self._length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
         self._first: int = np.frombuffer(self._reserved, np.uint8).ctypes.data
         self._map(segment, start - self._before)
-        self._tells = True  # the page map is to be trusted
-        self._prove()
+        self._tells = tells
+        self._populated = False
         self.array_interface: dict[str, Any] = _bytes_at(self._first + self._before, size, read_only=False)
         """NumPy's description of the slot's bytes."""
 
@@ -79,11 +101,19 @@ class Window:
         Raises:
             FailedPrecondition: it cannot be done.
         """
+        if not self._populated:
+            self.populate()
         end = self._first + min(self._length, _whole_pages(self._before + used))
         copies = self._copies(self._first, end)
         for first, behind in copies:
             self._drop(first, behind)
         return bool(copies)
+
+    def populate(self) -> None:
+        """Maps every page, which must be there."""
+        self._populated = True
+        if _libc.madvise(self._first, self._length, _POPULATE_READ) != 0:  # before Linux 5.14: reading them does it
+            np.frombuffer(self._reserved, np.uint8)[:: mmap.PAGESIZE].max()
 
     def keep(self, used: int) -> None:
         """Makes the first ``used`` bytes this process's own, as they are. Raises OSError (no memory)."""
@@ -98,16 +128,20 @@ class Window:
                 raise _error("copying a batch that is kept")
             _libc.munlock(first, part)
 
-    def _prove(self) -> None:
-        """Tries on the first byte that what is written is noticed and can be dropped."""
+    def notices(self) -> bool:
+        """Tries on the first byte, which must be there, whether the kernel tells of what is written.
+
+        Raises:
+            FailedPrecondition: this kernel, or what stands for one, does not drop pages that were written to.
+        """
         byte = ctypes.c_uint8.from_address(self._first + self._before)
         original, end = byte.value, self._first + mmap.PAGESIZE
         byte.value = original ^ 0xFF
-        self._tells = self._copies(self._first, end) == [(self._first, end)]
+        tells = self._copies(self._first, end) == [(self._first, end)]
         self._drop(self._first, end)
         if byte.value != original:
             raise FailedPrecondition("session: this kernel does not drop pages that were written to; open it with writable=False")
-        self._tells = self._tells and not self._copies(self._first, end)
+        return tells and not self._copies(self._first, end)
 
     def _map(self, segment: int, start: int) -> None:
         # In this order: a process that locks all that it maps (mlockall) would get a copy of every page at once.
@@ -117,7 +151,6 @@ class Window:
         _libc.munlock(self._first, self._length)
         if _libc.mprotect(self._first, self._length, mmap.PROT_READ | mmap.PROT_WRITE) != 0:
             raise _error("making a slot's mapping writable")
-        _libc.madvise(self._first, self._length, _POPULATE_READ)  # else the first loop over it does
 
     def _copies(self, first: int, end: int) -> list[_page_map.Range]:
         if self._tells:
@@ -134,6 +167,14 @@ class Window:
             _libc.munlock(self._first, self._length)  # locked pages (mlockall) are not dropped
         why = os.strerror(ctypes.get_errno())
         raise FailedPrecondition(f"pages that were written to cannot be dropped: {why}; open the session with writable=False")
+
+
+def noticed(segment: int) -> bool:
+    """Whether the page map tells what was written to a private mapping of that file; tried on its first page.
+
+    Raises as ``Window`` and ``Window.notices``.
+    """
+    return Window(segment, 0, mmap.PAGESIZE, tells=True).notices()
 
 
 def _bytes_at(address: int, size: int, *, read_only: bool) -> dict[str, Any]:

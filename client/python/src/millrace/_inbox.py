@@ -20,8 +20,9 @@ from millrace._layout import RECORD
 from millrace._lease import Held, LeaseEnd, Outgoing
 from millrace._messages import failure
 from millrace._segment import Segment
+from millrace._warn import warn
 from millrace.batch import Batch
-from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound
+from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound, SlotsWithdrawn
 from millrace.recipe import Recipe
 from millrace.ring import RingRoom
 
@@ -82,6 +83,9 @@ class Inbox:
 
     def __init__(self, segment: Segment, outgoing: Outgoing) -> None:
         self._segment: Segment | None = segment
+        self.slots = segment.slots
+        """That the session has, or will have when all are filled."""
+        self._withdrawn: str | None = None  # why they are fewer, until that was told
         self._outgoing = outgoing
         self._changed = threading.Condition(threading.Lock())
         self._watchers: list[Callable[[], None]] = []
@@ -118,9 +122,17 @@ class Inbox:
                 self._datasets[content.dataset_id].answer = content
             elif kind == "dataset_progress" and content.dataset_id in self._datasets:
                 self._datasets[content.dataset_id].files = content.files
+            elif kind == "slots_withdrawn":
+                self._withdraw(content)
             elif kind == "attached":
                 self._attached = True
             self._wake()
+
+    def _withdraw(self, withdrawn: Any) -> None:
+        self._withdrawn = f"the session has {withdrawn.slots} slots and not {self.slots}: {withdrawn.message}"
+        self.slots = min(self.slots, withdrawn.slots)
+        if self._segment is not None:
+            self._segment.slots = self.slots
 
     def close(self, why: Error) -> None:
         """Nothing comes any more. What is there can still be taken."""
@@ -198,6 +210,7 @@ class Inbox:
         deadline = time.monotonic() + timeout
         held: list[LeaseEnd] = []
         while True:
+            self.tell()
             with self._changed:
                 found = self._look_until(take, min(deadline, time.monotonic() + self.pause(grace)))
             if not isinstance(found, Pending):
@@ -213,6 +226,14 @@ class Inbox:
             if not isinstance(found, Pending) or left <= 0:
                 return found
             self._changed.wait(min(left, threading.TIMEOUT_MAX))
+
+    def tell(self) -> None:
+        """Warns, once, if slots were withdrawn. For whoever waits, before it takes anything: the warning may be an error."""
+        if self._withdrawn is not None:
+            with self._changed:
+                why, self._withdrawn = self._withdrawn, None
+            if why is not None:
+                warn(why, SlotsWithdrawn)
 
     def pause(self, grace: float | None) -> float:
         """Seconds after which whoever waits calls ``relieve``."""

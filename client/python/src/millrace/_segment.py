@@ -1,13 +1,14 @@
 """The session's shared memory. Its layout: _layout.py.
 
-All of it is mapped once, shared and read-only: for the headers, and for page-locking. A session whose batches may be written to has a
-copy-on-write mapping of each slot besides, in which they are read (_copy_on_write.py).
+The daemon may still be filling it: then its object is shorter than it will be, and a page behind its end would be a SIGBUS. So only the
+headers are mapped at first; a slot, once, when the first batch comes in it; all other addresses of it show zeros. That mapping is shared
+and read-only: for the headers, and for page-locking. A session whose batches may be written to has a copy-on-write mapping of each slot
+besides, in which they are read (_copy_on_write.py).
 """
 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import threading
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from millrace import _fork
-from millrace._copy_on_write import SharedWindow, Window
+from millrace._copy_on_write import SharedMapping, SharedWindow, Window, noticed
 from millrace._handoff import HandoffConnection
 from millrace._layout import SEALED, SEGMENT_HEADER, SEGMENT_MAGIC, SEGMENT_VERSION, SLOT_HEADER
 from millrace.errors import FailedPrecondition, InternalError, ResourceExhausted
@@ -37,19 +38,22 @@ class Segment:
         self.leases: dict[Any, None] = {}
         """The ends of the leases that this process holds at the moment (see _lease.py), the oldest first."""
         self._written = False  # somebody writes to batches
-        self._descriptor = -1  # of a writable one
+        self._descriptor = -1
         self._lock = threading.Lock()
         fd, size = connection.receive_segment(deadline)
         try:
-            if os.fstat(fd).st_size != size or size < SEGMENT_HEADER.size:
-                raise InternalError(f"the session's segment has {os.fstat(fd).st_size} bytes, the daemon speaks of {size}")
-            flags = mmap.MAP_SHARED | (0 if writable else getattr(mmap, "MAP_POPULATE", 0))
-            self._map = mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ)
-            self.bytes = np.frombuffer(self._map, np.uint8)
+            filled = os.fstat(fd).st_size
+            if filled > size or filled < SEGMENT_HEADER.size:
+                raise InternalError(f"the session's segment has {filled} bytes, the daemon speaks of {size}")
+            self._descriptor = os.dup(fd)
+            self._map = SharedMapping(self._descriptor, size)
+            self._map.show(0, SEGMENT_HEADER.size, populate=True)
+            self.bytes = np.frombuffer(self._map.memory, np.uint8)
             """The whole segment, read-only."""
-            self._read_header(size)
-            if writable:
-                self._descriptor = os.dup(fd)
+            self._read_header(size, filled)
+            self._map.show(0, self._data_offset, populate=True)
+            self._tells = writable and noticed(self._descriptor)
+            self._shown = [False] * self.slots  # whether there was a batch in that slot
             self.windows: list[Window | SharedWindow] = [self._window(slot) for slot in range(self.slots)]
             """Where each slot's next batch is read."""
         except OSError as why:
@@ -59,16 +63,16 @@ class Segment:
             os.close(fd)
         _fork.register(self)
 
-    def _read_header(self, size: int) -> None:
-        header = SEGMENT_HEADER.unpack_from(self._map)
+    def _read_header(self, size: int, filled: int) -> None:
+        header = SEGMENT_HEADER.unpack_from(self._map.memory)
         magic, version, self.slots, _, self.slot_bytes, self._stride, self._data_offset, self.session_id, _ = header
         if magic != SEGMENT_MAGIC or version != SEGMENT_VERSION:
             raise FailedPrecondition(
                 f"the daemon's shared memory has layout version {version}, this package reads version {SEGMENT_VERSION}; "
                 "install the Python package and millraced of the same version"
             )
-        headers_end = SEGMENT_HEADER.size + self.slots * SLOT_HEADER.size
-        if self.slots < 1 or headers_end > self._data_offset or self._data_offset + self.slots * self._stride > size:
+        headers_end, end = SEGMENT_HEADER.size + self.slots * SLOT_HEADER.size, self._data_offset + self.slots * self._stride
+        if self.slots < 1 or headers_end > self._data_offset or end > size or self._data_offset > filled:
             raise InternalError("the segment's header contradicts itself; please report it with the daemon's version")
 
     def start_of(self, slot: int) -> int:
@@ -76,9 +80,14 @@ class Segment:
         start: int = self._data_offset + slot * self._stride
         return start
 
+    def slot_of(self, address: int) -> tuple[int, int]:
+        """The address and the bytes of the slot in the shared mapping in which that address is."""
+        memory: int = self.bytes.ctypes.data
+        return memory + self.start_of((address - memory - self._data_offset) // self._stride), self._stride
+
     def _window(self, slot: int) -> Window | SharedWindow:
         if self.writable:
-            return Window(self._descriptor, self.start_of(slot), self._stride)
+            return Window(self._descriptor, self.start_of(slot), self._stride, tells=self._tells)
         return SharedWindow(self.bytes, self.start_of(slot), self._stride)
 
     def show(self, slot: int, used: int) -> None:
@@ -89,7 +98,14 @@ class Segment:
 
         Raises:
             FailedPrecondition: it cannot be done.
+            ResourceExhausted: the slot cannot be mapped.
         """
+        if not self._shown[slot]:
+            try:
+                self._map.show(self.start_of(slot), self._stride, populate=not self.writable)
+            except OSError as why:
+                raise ResourceExhausted(f"mapping {self._stride} bytes of shared memory: {why.strerror}") from why
+            self._shown[slot] = True
         if self.windows[slot].fresh(used):
             self._written = True
 
@@ -112,6 +128,7 @@ class Segment:
             if self.windows[slot] is not window:
                 return False
             fresh = self._window(slot)
+            fresh.populate()
             window.keep(used)
             self.windows[slot] = fresh
             return True
@@ -120,7 +137,7 @@ class Segment:
         """Whether the slot is sealed and of that generation right now."""
         if slot >= self.slots:
             return False
-        state, _, found = SLOT_HEADER.unpack_from(self._map, SEGMENT_HEADER.size + slot * SLOT_HEADER.size)
+        state, _, found = SLOT_HEADER.unpack_from(self._map.memory, SEGMENT_HEADER.size + slot * SLOT_HEADER.size)
         return bool(state == SEALED and found == generation)
 
     def request_ring(self, size: int, deadline: float) -> int:

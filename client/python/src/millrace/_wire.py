@@ -20,6 +20,8 @@ from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondit
 _NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
 _OWN_WORDS_METADATA = "millrace-own-words"  # of an UNAVAILABLE that the daemon itself answers with, not gRPC
+SLOTS_LATER = (("millrace-slots-later", "1"),)
+"""Metadata of the call that opens a session: this client can do with slots that are filled later, see _segment.py."""
 OPENING = "Sessions/Open"
 """What begins the message of an error from the call that opens a session."""
 NEXT_SESSION = "; once it runs again open a new session; an epoch goes on from its position"
@@ -60,11 +62,13 @@ def gone(path: str, reason: str | None) -> DaemonUnavailable:
     return DaemonUnavailable(f"the daemon at unix:{path} has gone away ({reason or 'the connection closed'}){NEXT_SESSION}")
 
 
-def unary(channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float) -> Any:
+def unary(
+    channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float, metadata: tuple[tuple[str, str], ...] = ()
+) -> Any:
     """One call: serialised request in, parsed reply out. Raises Errors."""
     call = channel.unary_unary(method, request_serializer=None, response_deserializer=reply.FromString if reply else None)
     try:
-        return call(request, timeout=timeout)
+        return call(request, timeout=timeout, metadata=metadata)
     except grpc.RpcError as why:
         raise call_error(why, path, method.rpartition(".")[2]) from None
 

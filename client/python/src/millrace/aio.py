@@ -136,6 +136,7 @@ class AsyncSession:
         try:
             while True:
                 arrived.clear()
+                inbox.tell()
                 found = inbox.look(take)
                 if found is not PENDING:
                     return found

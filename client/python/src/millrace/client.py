@@ -38,6 +38,10 @@ class SessionStatistics:
     pid: int
     slots: int
     slots_free: int
+    slots_not_ready: int
+    """Of ``slots``: their memory is being filled."""
+    slots_withdrawn: int
+    """The host had no room for them; not among ``slots``."""
     segment_bytes: int
     batches: int
     samples: int
@@ -146,7 +150,18 @@ class Client:
         metrics = {m.name: Metric(m.name, m.value, m.unit, m.help, m.kind == 1) for m in reply.metrics}
         sessions = tuple(
             SessionStatistics(
-                s.session_id, s.name, s.uid, s.pid, s.slots, s.slots_free, s.segment_bytes, s.batches, s.samples, s.bad_samples
+                id=s.session_id,
+                name=s.name,
+                uid=s.uid,
+                pid=s.pid,
+                slots=s.slots,
+                slots_free=s.slots_free,
+                slots_not_ready=s.slots_not_ready,
+                slots_withdrawn=s.slots_withdrawn,
+                segment_bytes=s.segment_bytes,
+                batches=s.batches,
+                samples=s.samples,
+                bad_samples=s.bad_samples,
             )
             for s in reply.sessions
         )

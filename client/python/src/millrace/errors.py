@@ -25,6 +25,7 @@ __all__ = [
     "SampleError",
     "SampleFailed",
     "SlotsHeld",
+    "SlotsWithdrawn",
     "StaleHandle",
     "Unsupported",
 ]
@@ -159,6 +160,10 @@ class SampleFailed(Error):
 
 class SlotsHeld(RuntimeWarning):
     """The program keeps so many batches that no slot is left for the next one: they are copied, or nothing comes. Once a session."""
+
+
+class SlotsWithdrawn(RuntimeWarning):
+    """The host has no room for all slots that the session was opened with; it goes on with those that there are. Once a session."""
 
 
 _BY_CODE: dict[str, type[Error]] = {

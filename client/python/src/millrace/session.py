@@ -22,7 +22,7 @@ from millrace._knowledge import DaemonKnowledge
 from millrace._limits import Limits
 from millrace._segment import Segment
 from millrace._skipped import warn_of_skipped
-from millrace._wire import OPENING, Wire, channel_to, outgoing_queue, unary
+from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
@@ -59,7 +59,7 @@ class Session:
             fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes}
             request = _schema.OpenSessionRequest(**fields)
             method, reply = f"/millrace.v1.{OPENING}", _schema.OpenSessionReply
-            opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline))
+            opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline), SLOTS_LATER)
             self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
@@ -72,8 +72,6 @@ class Session:
         self.limits: Limits = Limits.told(opened)
         """What the daemon takes in one request."""
         self._undecoded = frozenset(opened.undecoded)  # what names of pictures end with that the daemon does not decode
-        self.slots: int = self._segment.slots
-        """Batches that may be finished or under way at once."""
         self.slot_bytes: int = self._segment.slot_bytes
         """Room for one batch's tensor and records."""
         outgoing = outgoing_queue()
@@ -327,9 +325,10 @@ class Session:
     # ------------------------------------------------------------------------------------------------------------ the session
 
     def memory(self) -> NDArray[np.uint8]:
-        """The session's whole shared memory, uint8, read-only, the same array every time; for page-locking it, not for reading batches.
+        """The session's whole shared memory, uint8, read-only, the same array every time; for page-locking, not for reading batches.
 
-        Batches lie in it with ``writable=False``; else each is in a copy-on-write mapping of the same memory, at other addresses.
+        Batches lie in it with ``writable=False``; else each is in a copy-on-write mapping of the same memory, at other addresses. A slot is
+        mapped there when the first batch comes in it: page-lock what a batch lies in, not the whole, most of which may be zeros still.
 
         Raises:
             Cancelled: the session was closed.
@@ -337,6 +336,25 @@ class Session:
         if self._segment is None:
             raise Cancelled("the session was closed")
         return self._segment.bytes
+
+    def slot_of(self, address: int) -> tuple[int, int]:
+        """The address and the bytes of the slot in ``memory()`` in which an address of a batch is; for page-locking it.
+
+        Raises:
+            Cancelled: the session was closed.
+        """
+        if self._segment is None:
+            raise Cancelled("the session was closed")
+        return self._segment.slot_of(address)
+
+    @property
+    def slots(self) -> int:
+        """Batches that may be finished or under way at once.
+
+        Their memory is filled one slot after the other, and batches wait for it. Where the host has no room for the later ones they are
+        fewer from then on, with a ``SlotsWithdrawn`` warning for whoever waits for a batch; with 0 every batch fails.
+        """
+        return self._inbox.slots
 
     @property
     def leased(self) -> int:

@@ -46,7 +46,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     nothing else. It copies what it writes, so asking for ``dtype=torch.float32`` is cheaper. Keep a batch with ``images.clone()``. With
     ``writable=False`` the memory is read-only; PyTorch has no such tensors, and an operation in place ends the process with SIGSEGV.
 
-    **On a GPU** the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there without an
+    **On a GPU** each slot of the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there without an
     intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended. Where the
     driver cannot page-lock read-only memory, or with ``pin_memory=False``, it is an ordinary copy.
 
@@ -91,7 +91,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         self._device = torch.device(device if device is not None else "cpu")
         self._pin = pin_memory
         self._moves = self._shares = self._device.type != "cpu" or bool(pin_memory)
-        self._registered: Any = None  # the array of the segment that is page-locked
+        self._registered: dict[int, bool] = {}  # by a slot's address: whether it could be page-locked
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 
     @property
@@ -123,7 +123,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         return self._to_device(images), labels.to(self._device)
 
     def _to_device(self, images: torch.Tensor) -> torch.Tensor:
-        if self._device.type != "cuda" or self._pin is False or not self._page_locked():
+        if self._device.type != "cuda" or self._pin is False or not self._page_locked(images):
             return images.to(self._device)
         moved = images.to(self._device, non_blocking=True)
         copied = torch.cuda.Event()
@@ -135,28 +135,26 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         while self._copies and (len(self._copies) > self._options.slots - 2 or self._copies[0][0].query()):
             self._copies.popleft()[0].synchronize()
 
-    def _page_locked(self) -> bool:
-        """Page-locks the session's segment the first time."""
+    def _page_locked(self, images: torch.Tensor) -> bool:
+        """Page-locks the slot in which they are the first time."""
         assert self._session is not None
-        segment = self._session.memory()
-        if self._registered is None or self._registered[0] is not segment:
-            address, size = segment.__array_interface__["data"][0], segment.nbytes
+        address, size = self._session.slot_of(images.data_ptr())
+        if address not in self._registered:
             done = int(torch.cuda.cudart().cudaHostRegister(address, size, _REGISTER_READ_ONLY)) == 0
             if not done:  # CUDA reports that error again at the next kernel's launch, unless one has taken it before
                 with contextlib.suppress(RuntimeError):
                     torch.zeros(1, device=self._device)
-            self._registered = (segment, done)
-        return bool(self._registered[1])
+            self._registered[address] = done
+        return self._registered[address]
 
     def close(self) -> None:
         """Ends the session with the daemon, after copies that are under way; the next use connects again. Idempotent."""
         while self._copies:
             self._copies.popleft()[0].synchronize()
-        if self._registered is not None:
-            segment, done = self._registered
+        for address, done in self._registered.items():
             if done:
-                torch.cuda.cudart().cudaHostUnregister(segment.__array_interface__["data"][0])
-            self._registered = None
+                torch.cuda.cudart().cudaHostUnregister(address)
+        self._registered.clear()
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
