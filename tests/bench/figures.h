@@ -52,5 +52,6 @@ void run_handover(const BenchOptions& options, const Report& report);
 void run_efficiency(const BenchOptions& options, const Report& report);
 void run_scaling(const BenchOptions& options, const Report& report);
 void run_memory(const BenchOptions& options, const Report& report);
+void run_opening(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

@@ -45,6 +45,7 @@ Times hand_over(Rig& rig, const std::string& folder, std::uint32_t samples, std:
   for (std::uint32_t i = 0; i < samples; ++i)
     request.samples.push_back(Sample{.source = DatasetSample{dataset.id(), i % dataset.samples()}});
   request.backend = "fake";
+  wait_until_filled(rig);
   Times times, warm_up;
   for (std::uint32_t i = 0; i < 5; ++i) hand_over_once(session, request, warm_up);
   for (std::uint32_t i = 0; i < rounds; ++i) hand_over_once(session, request, times);

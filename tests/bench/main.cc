@@ -26,6 +26,7 @@ constexpr Group kGroups[] = {
     {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
     {"daemon.scaling", run_scaling},
     {"daemon.rss daemon.rss.growth", run_memory},
+    {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"jpeg.entropy jpeg.entropy.indexed jpeg.entropy.restarts jpeg.decode.exact train.exact.first train.exact.indexed "
      "train.exact.recording train.fast.first train.fast.indexed",
      run_engine},

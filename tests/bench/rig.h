@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "millrace/client.h"
@@ -64,6 +65,16 @@ struct Rig {
   PrivateDaemon daemon;
   Client client;
 };
+
+// Until every slot of every session is filled, so that nothing is done beside what is measured.
+inline void wait_until_filled(Rig& rig) {
+  for (;;) {
+    const Statistics statistics = must(rig.client.statistics(), "asking for statistics");
+    const auto filled = [](const SessionStatistics& session) { return session.slots_not_ready == 0; };
+    if (std::all_of(statistics.sessions.begin(), statistics.sessions.end(), filled)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
 
 inline double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -79,4 +79,16 @@ int act_hold(const std::string& socket, Arguments arguments) {
   return 0;
 }
 
+int act_open(const std::string& socket, Arguments arguments) {
+  Client client = need(Client::connect(socket));
+  const Session session =
+      need(client.open_session({.slots = static_cast<std::uint32_t>(std::stoul(std::string(arguments[0]))),
+                                .slot_bytes = 1_MiB * std::stoul(std::string(arguments[1]))}));
+  say("open");
+  std::string line;
+  while (next_line(line)) {
+  }
+  return 0;
+}
+
 }  // namespace millrace

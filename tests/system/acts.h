@@ -20,6 +20,7 @@ bool next_line(std::string& line);
 // act_epoch.cc
 int act_epoch(const std::string& socket, Arguments arguments);
 int act_hold(const std::string& socket, Arguments arguments);
+int act_open(const std::string& socket, Arguments arguments);
 // act_crash.cc
 int act_handoff(const std::string& socket, Arguments arguments);
 int act_die_in_submit(const std::string& socket, Arguments arguments);

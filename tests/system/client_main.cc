@@ -21,6 +21,7 @@ constexpr Act kActs[] = {
      "FOLDER [batch=4] [seed=7] [shuffle=1] [stop_after=0] [position=FILE] [step=0]: prints every batch"},
     {"hold", act_hold,
      "FOLDER N: takes N batches and keeps them; prints `holding N`; each line of stdin: looks at them again"},
+    {"open", act_open, "SLOTS MIB: opens a session of slots of so many MiB, says `open` and waits"},
     {"handoff", act_handoff, "connected|welcomed|opened: goes so far into the hand-off, prints `at STAGE` and waits"},
     {"die_in_submit", act_die_in_submit, "FILE: kills itself while it sends a batch"},
     {"die_with_work", act_die_with_work,

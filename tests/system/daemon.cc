@@ -79,6 +79,8 @@ std::vector<std::string> Daemon::command() const {
     return {tests_folder() + "/millrace_in_user_namespace", spec_.user_namespace, program_, "--config", settings_};
   if (spec_.descriptors > 0)
     return {"prlimit", "--nofile=" + std::to_string(spec_.descriptors), program_, "--config", settings_};
+  if (spec_.file_bytes.count > 0)
+    return {"prlimit", "--fsize=" + std::to_string(spec_.file_bytes.count), program_, "--config", settings_};
   if (spec_.shm_size.empty()) return {program_, "--config", settings_};
   const std::string script =
       "mount -t tmpfs -o size=" + spec_.shm_size + " tmpfs /dev/shm && exec \"$0\" --config \"$1\"";

@@ -10,6 +10,7 @@
 
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
+#include "proto/rpc/slots_later_metadata.h"
 
 namespace millrace::test {
 namespace {
@@ -90,6 +91,14 @@ void ScriptedDaemon::make_segment(std::uint32_t slots, std::uint64_t slot_bytes)
                                   42,
                                   0};
   std::memcpy(at, &header, sizeof header);
+  if (options_.filled_slots) fill(*options_.filled_slots);
+}
+
+void ScriptedDaemon::fill(std::uint32_t slots) {
+  shm::SegmentHeader header{};
+  std::memcpy(&header, segment_.data(), sizeof header);
+  const std::uint64_t length = header.data_offset + slots * header.slot_stride;
+  MILLRACE_CHECK(::ftruncate(segment_fd_.get(), static_cast<off_t>(length)) == 0);
 }
 
 v1::ServerMessage ScriptedDaemon::seal(std::uint64_t batch, std::uint32_t slot, std::uint64_t generation,
@@ -136,8 +145,9 @@ v1::ServerMessage ScriptedDaemon::seal(std::uint64_t batch, std::uint32_t slot, 
   return message;
 }
 
-grpc::Status ScriptedDaemon::Open(grpc::ServerContext*, const v1::OpenSessionRequest* request,
+grpc::Status ScriptedDaemon::Open(grpc::ServerContext* call, const v1::OpenSessionRequest* request,
                                   v1::OpenSessionReply* answer) {
+  may_fill_later_ = call->client_metadata().contains(kSlotsLaterMetadata);
   make_segment(request->slots(), request->slot_bytes());
   answer->set_session_id(42);
   answer->set_daemon_version("0.0.9");

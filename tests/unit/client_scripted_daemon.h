@@ -5,6 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@ struct ScriptedOptions {
   std::string refusal;                                          // of Hello
   std::optional<v1::Vocabulary> vocabulary = own_vocabulary();  // what it says that it knows; none: it does not say
   std::optional<v1::Limits> limits;                             // what it says that it takes; none: the same
+  std::optional<std::uint32_t> filled_slots;  // its segment's object is so long at first, see fill(); none: whole
 };
 
 class ScriptedDaemon final : private v1::Sessions::Service {
@@ -47,6 +49,11 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   // from 100, labels from 7. Returns the message that completes batch `batch`.
   v1::ServerMessage seal(std::uint64_t batch, std::uint32_t slot, std::uint64_t generation, std::uint32_t samples,
                          std::uint64_t image_bytes);
+
+  // The segment's object gets as long as it has to be for so many slots.
+  void fill(std::uint32_t slots);
+  // Whether the client said, at open, that it can do with slots that are filled later.
+  bool may_fill_later() const { return may_fill_later_; }
 
   // Whether the client's hand-off connection closes within five seconds.
   bool handoff_closes();
@@ -77,6 +84,7 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   Stream_* stream_ MILLRACE_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<grpc::Server> server_;
   std::thread handoff_;
+  std::atomic<bool> may_fill_later_{false};
 };
 
 }  // namespace millrace::test

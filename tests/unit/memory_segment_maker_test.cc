@@ -1,16 +1,15 @@
 // Segments are made beside the control thread, handed out when their first slots are filled, filled in turns, and freed
 // wherever the last user lets go of them.
-#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <optional>
 #include <vector>
 
 #include "daemon/memory/segment_maker.h"
 #include "tests/support/eventually.h"
+#include "tests/support/short_of_room.h"
 
 using namespace millrace;
 
@@ -59,23 +58,6 @@ struct Rig {
   SegmentBudget budget;
   std::unique_ptr<SegmentMaker> maker = std::make_unique<SegmentMaker>(control, budget);
   std::vector<Asked*> came;  // whose answers, in order
-};
-
-// No object may become longer, as where /dev/shm is full: the same calls fail.
-class ShortOfRoom {
- public:
-  explicit ShortOfRoom(Bytes most) {
-    ::signal(SIGXFSZ, SIG_IGN);
-    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    const rlimit limit{most.count, before_.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  }
-  ~ShortOfRoom() { ::setrlimit(RLIMIT_FSIZE, &before_); }
-  ShortOfRoom(const ShortOfRoom&) = delete;
-  ShortOfRoom& operator=(const ShortOfRoom&) = delete;
-
- private:
-  rlimit before_{};
 };
 
 std::uint64_t object_bytes(const Segment& segment) {

@@ -12,6 +12,7 @@
 #include "daemon/model/stopping.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
+#include "proto/rpc/slots_later_metadata.h"
 #include "proto/rpc/ticket_metadata.h"
 #include "proto/rpc/unix_address.h"
 #include "proto/shm/segment_layout.h"
@@ -201,6 +202,16 @@ v1::OpenSessionRequest RawClient::open_request(std::uint32_t slots) const {
 
 grpc::Status RawClient::open(const v1::OpenSessionRequest& request) {
   grpc::ClientContext call;
+  return open(request, call);
+}
+
+grpc::Status RawClient::open_with_slots_later(const v1::OpenSessionRequest& request) {
+  grpc::ClientContext call;
+  call.AddMetadata(kSlotsLaterMetadata, "1");
+  return open(request, call);
+}
+
+grpc::Status RawClient::open(const v1::OpenSessionRequest& request, grpc::ClientContext& call) {
   call.set_deadline(std::chrono::system_clock::now() + kPatience);
   v1::OpenSessionReply reply;
   const grpc::Status status = sessions_->Open(&call, request, &reply);

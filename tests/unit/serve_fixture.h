@@ -97,6 +97,7 @@ class RawClient {
 
   v1::OpenSessionRequest open_request(std::uint32_t slots = 2) const;
   grpc::Status open(const v1::OpenSessionRequest& request);  // and takes the segment's descriptor if it went well
+  grpc::Status open_with_slots_later(const v1::OpenSessionRequest& request);  // the same, and says that it can do so
   void open() { open_or_fail(2); }
   void open_or_fail(std::uint32_t slots);
 
@@ -124,6 +125,8 @@ class RawClient {
   UniqueFd handoff_;
   UniqueFd segment_;
   UniqueFd replies_;
+  grpc::Status open(const v1::OpenSessionRequest& request, grpc::ClientContext& call);
+
   std::string ticket_;
   std::unique_ptr<grpc::ClientContext> call_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;

@@ -1,11 +1,14 @@
 // Sessions whose memory is being made: nobody runs out of time meanwhile, and who leaves keeps nobody waiting.
 #include <grpcpp/grpcpp.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "proto/shm/segment_layout.h"
 #include "tests/support/eventually.h"
+#include "tests/support/short_of_room.h"
 #include "tests/support/skip.h"
 #include "tests/unit/serve_fixture.h"
 
@@ -38,6 +41,24 @@ void ask_and_leave(Front& front, Bytes slot) {
   REQUIRE(queue.Next(&tag, &ok));
   queue.Shutdown();
   REQUIRE_FALSE(queue.Next(&tag, &ok));
+}
+
+v1::OpenSessionRequest request_of(const RawClient& client, std::uint32_t slots, Bytes slot) {
+  v1::OpenSessionRequest request = client.open_request(slots);
+  request.set_slot_bytes(slot.count);
+  return request;
+}
+
+std::uint64_t object_bytes(const RawClient& client) {
+  struct stat status {};
+  REQUIRE(::fstat(client.segment(), &status) == 0);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+v1::SessionStatistics statistics_of(RawClient& client) {
+  const v1::GetStatisticsReply statistics = client.statistics();
+  REQUIRE(statistics.sessions_size() == 1);
+  return statistics.sessions(0);
 }
 
 }  // namespace
@@ -93,4 +114,145 @@ TEST_CASE("a daemon that stops says so to whoever waits for memory, and makes no
   CHECK(status.error_code() == grpc::StatusCode::UNAVAILABLE);
   CHECK_THAT(status.error_message(), Catch::Contains("millraced is stopping"));
   CHECK(eventually([&] { return front.memory_in_use() == 0_B; }));
+}
+
+TEST_CASE("a session of a client that can do with slots later opens before they are filled, charged whole", "[serve]") {
+  if (!has_room()) return;
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+  const v1::OpenSessionRequest request = request_of(client, 4, 256_MiB);
+
+  REQUIRE(client.open_with_slots_later(request).ok());
+
+  CHECK(object_bytes(client) < (1_GiB).count);
+  CHECK(front.memory_in_use() > 1_GiB);
+  CHECK(statistics_of(client).slots() == 4);
+}
+
+TEST_CASE("a session of any other client opens when all of it is filled", "[serve]") {
+  if (!has_room()) return;
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+
+  REQUIRE(client.open(request_of(client, 3, 32_MiB)).ok());
+
+  CHECK(object_bytes(client) == shm::segment_bytes(3, 32_MiB).count);
+  CHECK(statistics_of(client).slots_not_ready() == 0);
+  CHECK(statistics_of(client).slots_free() == 3);
+}
+
+TEST_CASE("a batch waits for the slot that is being filled", "[serve]") {
+  if (!has_room()) return;
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+  REQUIRE(client.open_with_slots_later(request_of(client, 1, 256_MiB)).ok());
+  client.attach();
+
+  client.send(submit_message(1, {"/a", "/b"}));
+  const std::optional<v1::ServerMessage> answer = client.read();
+
+  REQUIRE(answer);
+  CHECK(answer->completed().batch_id() == 1);
+  CHECK(answer->completed().handle().slot() == 0);
+  CHECK(object_bytes(client) == shm::segment_bytes(1, 256_MiB).count);
+}
+
+TEST_CASE("another user's small session opens while a large one is being filled", "[serve]") {
+  if (!has_room()) return;
+  Front front({.segments = Bytes{std::uint64_t{1} << 40}});
+  RawClient large(front.socket()), small(front.socket());
+  REQUIRE(large.open_with_slots_later(request_of(large, 2, 512_MiB)).ok());
+
+  REQUIRE(small.open_with_slots_later(request_of(small, 4, 5_MiB)).ok());
+
+  CHECK(object_bytes(large) < (1_GiB).count);
+}
+
+TEST_CASE("without room for the later slots they are withdrawn, and batches go on in the others", "[serve]") {
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+  {
+    const ShortOfRoom full(76_MiB);
+    REQUIRE(client.open_with_slots_later(request_of(client, 8, 20_MiB)).ok());
+    CHECK(eventually([&] { return statistics_of(client).slots_withdrawn() == 5; }));
+  }
+
+  client.attach();  // told even though it came before
+
+  const std::optional<v1::ServerMessage> told = client.read();
+  REQUIRE(told);
+  CHECK(told->slots_withdrawn().slots() == 3);
+  CHECK_THAT(told->slots_withdrawn().message(), Catch::Contains("/dev/shm") && Catch::Contains("--shm-size"));
+  CHECK(statistics_of(client).slots() == 3);
+  CHECK(statistics_of(client).slots_not_ready() == 0);
+  CHECK(front.memory_in_use() == shm::data_offset(8) + 60_MiB);
+  for (std::uint64_t batch = 1; batch <= 3; ++batch) client.send(submit_message(batch, {"/a"}));
+  for (int i = 0; i < 3; ++i) CHECK(client.read()->has_completed());
+  client.hang_up();
+  CHECK(eventually([&] { return front.memory_in_use() == 0_B; }));
+}
+
+TEST_CASE("a batch under way while slots are withdrawn is made", "[serve]") {
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+  front.fetcher().hold();
+  const ShortOfRoom full(250_MiB);
+  REQUIRE(client.open_with_slots_later(request_of(client, 20, 20_MiB)).ok());
+  client.attach();
+  client.send(submit_message(1, {"/a"}));
+
+  const std::optional<v1::ServerMessage> told = client.read();
+  front.fetcher().let_go();
+  const std::optional<v1::ServerMessage> made = client.read();
+
+  REQUIRE(told);
+  CHECK(told->slots_withdrawn().slots() == 12);
+  REQUIRE(made);
+  CHECK(made->completed().batch_id() == 1);
+}
+
+TEST_CASE("where no slot at all finds room every batch fails and says why", "[serve]") {
+  Front front({.segments = 2_GiB});
+  RawClient client(front.socket());
+  const ShortOfRoom full(76_MiB);
+  REQUIRE(client.open_with_slots_later(request_of(client, 2, 128_MiB)).ok());
+  client.attach();
+
+  client.send(submit_message(1, {"/a"}));  // before it is known or after
+
+  bool told = false;
+  std::optional<v1::ServerMessage> failed;
+  while (!told || !failed) {
+    std::optional<v1::ServerMessage> message = client.read();
+    REQUIRE(message);
+    if (message->has_slots_withdrawn()) {
+      told = true;
+      CHECK(message->slots_withdrawn().slots() == 0);
+    } else {
+      failed = std::move(message);
+    }
+  }
+  CHECK(failed->failed().batch_id() == 1);
+  CHECK(failed->failed().code() == "RESOURCE_EXHAUSTED");
+  CHECK_THAT(failed->failed().message(), Catch::Contains("no slot") && Catch::Contains("/dev/shm"));
+  client.send(submit_message(2, {"/a"}));
+  const std::optional<v1::ServerMessage> later = client.read();
+  REQUIRE(later);
+  CHECK(later->failed().code() == "RESOURCE_EXHAUSTED");
+}
+
+TEST_CASE("a client that goes away while its later slots are being filled leaves nothing", "[serve]") {
+  if (!has_room()) return;
+  Front front({.segments = Bytes{std::uint64_t{1} << 40}});
+  RawClient client(front.socket());
+  REQUIRE(client.open_with_slots_later(request_of(client, 2, 512_MiB)).ok());
+  const UniqueFd kept(::dup(client.segment()));
+
+  client.hang_up();
+
+  CHECK(eventually([&] { return front.memory_in_use() == 0_B; }));
+  struct stat status {};
+  REQUIRE(::fstat(kept.get(), &status) == 0);
+  CHECK(status.st_size == 0);
+  CHECK(eventually([&] { return front.counters().stored(MetricId::segment_bytes) == 0; }));
 }
