@@ -1,8 +1,8 @@
 // What a client holds of its session in the daemon: the segment, read-only, and the hand-off connection that keeps it
 // there. Shared by the session and every view; gone with the last of them.
 //
-//   open:          │ headers │ addresses alone: zeros                              │
-//   map_slot(1):   │ headers │ zeros         │ slot 1, every page │ zeros          │
+//   open:          │ headers │ addresses alone: zeros              │
+//   map_slot(1):   │ headers │ zeros  │ slot 1, all pages │ zeros  │
 //
 // The daemon may still be filling the segment: its object is shorter then, and a page behind its end would be a SIGBUS.
 // So a slot is mapped, once, when the first batch comes in it.

@@ -4,10 +4,8 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <future>
 #include <set>
-#include <sstream>
 
 #include "millrace/client.h"
 #include "tests/unit/client_scripted_daemon.h"
@@ -49,22 +47,6 @@ v1::ServerMessage failed_batch(std::uint64_t batch, const char* code, const char
   answer.mutable_failed()->set_code(code);
   answer.mutable_failed()->set_message(message);
   return answer;
-}
-
-// Resident in this process's read-only mappings of scripted daemons' segments.
-std::uint64_t mapped_bytes_of_segments() {
-  std::ifstream maps("/proc/self/smaps");
-  bool ours = false;
-  std::uint64_t bytes = 0;
-  for (std::string line; std::getline(maps, line);) {
-    std::istringstream fields(line);
-    std::string key, mode;
-    fields >> key >> mode;
-    if (key.find('-') != std::string::npos && key.back() != ':')
-      ours = mode == "r--s" && line.find("memfd:scripted") != std::string::npos;
-    if (ours && key == "Rss:") bytes += std::stoull(mode) * 1024;
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -110,58 +92,6 @@ TEST_CASE("a completed batch is a view of the slot and its records", "[client]")
   REQUIRE(batch->tensor.pixels(3).empty());
   REQUIRE(batch->tensor.sealed_at() <= std::chrono::steady_clock::now());
   REQUIRE(batch->tensor.valid());
-}
-
-TEST_CASE("a batch is read in a slot that was filled after the session had been opened", "[client]") {
-  ScriptedDaemon daemon({.filled_slots = 1});
-  Session session = open(daemon, 3);
-  REQUIRE(daemon.may_fill_later());
-  const auto first = submit_one(session, daemon);
-  daemon.send(daemon.seal(first.batch, 0, 1, 2, 1000));
-  const auto held = session.next(5s);
-  REQUIRE(held->tensor.data()[1000] == std::byte{1});
-  const auto second = submit_one(session, daemon);
-
-  daemon.fill(3);
-  daemon.send(daemon.seal(second.batch, 2, 1, 3, 1000));
-  const auto batch = session.next(5s);
-
-  REQUIRE(batch);
-  REQUIRE(batch->tensor.valid());
-  REQUIRE(batch->tensor.data()[2000] == std::byte{2});
-}
-
-TEST_CASE("a slot's pages are mapped when its first batch comes, all at once, and no others", "[client]") {
-  ScriptedDaemon daemon;
-  const auto pages_before = mapped_bytes_of_segments();
-  Session session = open(daemon, 8);
-  const auto pages_open = mapped_bytes_of_segments();
-  const auto ticket = submit_one(session, daemon);
-
-  daemon.send(daemon.seal(ticket.batch, 3, 1, 1, 100));
-  const auto batch = session.next(5s);
-
-  REQUIRE(batch);
-  REQUIRE(pages_open - pages_before == 4096);                     // the headers
-  REQUIRE(mapped_bytes_of_segments() - pages_open == 64 * 1024);  // nobody has read it yet
-}
-
-TEST_CASE("a session has fewer slots once the daemon has withdrawn some, and goes on", "[client]") {
-  ScriptedDaemon daemon({.filled_slots = 2});
-  Session session = open(daemon, 4);
-  REQUIRE(session.slots() == 4);
-  const auto ticket = submit_one(session, daemon);
-  v1::ServerMessage withdrawn;
-  withdrawn.mutable_slots_withdrawn()->set_slots(2);
-  withdrawn.mutable_slots_withdrawn()->set_message("/dev/shm is full");
-
-  daemon.send(withdrawn);
-  daemon.send(daemon.seal(ticket.batch, 1, 1, 1, 1000));
-  const auto batch = session.next(5s);
-
-  REQUIRE(batch);
-  REQUIRE(batch->tensor.valid());
-  REQUIRE(session.slots() == 2);
 }
 
 TEST_CASE("the end of a view releases its slot, once", "[client]") {

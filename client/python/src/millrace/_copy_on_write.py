@@ -73,8 +73,7 @@ class Window:
     def __init__(self, segment: int, start: int, size: int, *, tells: bool) -> None:
         """Maps ``size`` bytes at ``start`` of the file that descriptor ``segment`` is of. They need not be there yet: none is touched.
 
-        Args:
-            tells: whether the page map is to be trusted; see ``noticed``.
+        ``tells``: whether the page map is to be trusted, see ``noticed``.
 
         Raises:
             OSError: they cannot be mapped.

@@ -83,7 +83,7 @@ class Inbox:
 
     def __init__(self, segment: Segment, outgoing: Outgoing) -> None:
         self._segment: Segment | None = segment
-        self.slots = segment.slots
+        self.slots: int = segment.slots
         """That the session has, or will have when all are filled."""
         self._withdrawn: str | None = None  # why they are fewer, until that was told
         self._outgoing = outgoing

@@ -128,7 +128,8 @@ class Segment:
             if self.windows[slot] is not window:
                 return False
             fresh = self._window(slot)
-            fresh.populate()
+            if isinstance(fresh, Window):
+                fresh.populate()
             window.keep(used)
             self.windows[slot] = fresh
             return True

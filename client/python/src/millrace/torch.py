@@ -46,9 +46,9 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     nothing else. It copies what it writes, so asking for ``dtype=torch.float32`` is cheaper. Keep a batch with ``images.clone()``. With
     ``writable=False`` the memory is read-only; PyTorch has no such tensors, and an operation in place ends the process with SIGSEGV.
 
-    **On a GPU** each slot of the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there without an
-    intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended. Where the
-    driver cannot page-lock read-only memory, or with ``pin_memory=False``, it is an ordinary copy.
+    **On a GPU** each slot of the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there
+    without an intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended.
+    Where the driver cannot page-lock read-only memory, or with ``pin_memory=False``, it is an ordinary copy.
 
     **Ranks** are found when the loader is first used, and anew for each loop: as given, else those of ``torch.distributed``'s default group
     if it is initialised, else $RANK and $WORLD_SIZE. So it may be made before Lightning's ``fit`` or ``torch.multiprocessing.spawn``.
