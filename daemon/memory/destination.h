@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "proto/base/bytes.h"
 
@@ -11,6 +12,7 @@ namespace millrace {
 // One of the memories that tensors can lie in: the host's, or a device's. Numbered when the daemon starts.
 enum class MemoryId : std::uint32_t {};
 inline constexpr MemoryId kHostMemory{0};
+inline constexpr std::string_view kHostMemoryName = "host";  // to clients
 
 struct Destination {
   MemoryId memory = kHostMemory;

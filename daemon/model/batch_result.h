@@ -23,16 +23,17 @@ struct SampleFailure {
   Error error;
 };
 
-// Where the tensor lies; offsets from the segment's start, shape in elements, strides in bytes.
+// Where the tensor lies; shape in elements, strides in bytes.
 struct SealedTensor {
+  std::uint32_t memory = 0;  // of the session's: 0 is its segment
   SlotIndex slot{};
   Generation generation{};
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0;  // from that memory's start
   Bytes bytes;
   std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> strides;
   DType dtype = DType::kUint8;
-  std::uint64_t records_offset = 0;
+  std::uint64_t records_offset = 0;  // from the segment's start
   std::uint32_t samples = 0;
   std::uint64_t sealed_at_ns = 0;
 };

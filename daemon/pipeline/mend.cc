@@ -204,7 +204,8 @@ void write_records(const BatchRun& batch, std::span<const std::string> backends)
 
 SealedTensor describe_tensor(const BatchRun& batch) {
   const Recipe& recipe = *batch.request.recipe;
-  SealedTensor tensor{.slot = batch.lease->slot,
+  SealedTensor tensor{.memory = batch.arena->memory() == kHostMemory ? 0U : 1U,
+                      .slot = batch.lease->slot,
                       .generation = batch.lease->generation,
                       .offset = batch.arena->tensor_offset(batch.lease->slot),
                       .bytes = batch.tensor,

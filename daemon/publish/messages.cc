@@ -9,6 +9,7 @@ namespace millrace {
 namespace {
 
 void write_handle(const SealedTensor& tensor, v1::TensorHandle& handle) {
+  handle.set_segment(tensor.memory);
   handle.set_slot(raw(tensor.slot));
   handle.set_generation(raw(tensor.generation));
   handle.set_offset(tensor.offset);

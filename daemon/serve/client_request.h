@@ -57,6 +57,7 @@ struct OpenRequest {
   std::uint32_t slots = 1;
   Bytes slot_bytes;
   bool slots_later = false;  // its client can do with slots that are filled later
+  std::string memory;        // for the tensors; empty: the host's
 };
 
 }  // namespace millrace

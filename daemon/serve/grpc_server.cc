@@ -93,6 +93,9 @@ class SessionsService final : public SessionsOfBytes {
     reply.set_daemon_version(version_);
     *reply.mutable_vocabulary() = vocabulary_;
     *reply.mutable_limits() = limits_message(around_.limits);
+    v1::Memory& memory = *reply.add_memories();
+    memory.set_name(std::string(kHostMemoryName));
+    memory.set_bytes(opened.segment.count);
     for (const std::string_view extension : kOtherPictureExtensions) reply.add_undecoded(std::string(extension));
   }
 

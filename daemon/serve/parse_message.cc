@@ -113,12 +113,18 @@ ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, co
 
 Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
   if (has_unknown_fields(request)) return unknown_field(request);
-  OpenRequest parsed{.name = request.name(), .slots = request.slots(), .slot_bytes = Bytes{request.slot_bytes()}};
+  OpenRequest parsed{.name = request.name(),
+                     .slots = request.slots(),
+                     .slot_bytes = Bytes{request.slot_bytes()},
+                     .memory = request.memory()};
   MILLRACE_TRY(parsed.ticket, parse_ticket(request.ticket()));
   if (parsed.name.size() > kMaxName)
     return field_error(
         "name", "must have at most " + std::to_string(kMaxName) + " bytes, has " + std::to_string(parsed.name.size()));
   if (printable(parsed.name) != parsed.name) return field_error("name", "must be printable text");
+  if (parsed.memory.size() > kMaxName)
+    return field_error("memory", "must have at most " + std::to_string(kMaxName) + " bytes, has " +
+                                     std::to_string(parsed.memory.size()));
   MILLRACE_TRY_VOID(check_range("slots", request.slots(), 1U, kMaxSlots));
   MILLRACE_TRY_VOID(check_range("slot_bytes", request.slot_bytes(), std::uint64_t{1}, kMaxSlotBytes));
   return parsed;

@@ -16,6 +16,11 @@ Error no_such_ticket() {
       "ticket: not valid here; connect to the hand-off socket, and keep that connection open as long as the session"};
 }
 
+Error no_such_memory(std::string_view name_untrusted) {
+  return Error{Code::kNotFound, "memory: there is no \"" + printable(name_untrusted) + "\" here; this daemon has " +
+                                    std::string(kHostMemoryName)};
+}
+
 }  // namespace
 
 SessionTable::SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Copier& copier,
@@ -30,6 +35,7 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
   const std::optional<HandoffServer::Connection> connection = handoff_->find(request.ticket);
   if (!connection) return done(no_such_ticket());
   const ClientId client = connection->id;
+  if (!request.memory.empty() && request.memory != kHostMemoryName) return done(no_such_memory(request.memory));
   if (opening_.contains(client) || by_client_.contains(client))
     return done(
         Error{Code::kPrecondition,

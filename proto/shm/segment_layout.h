@@ -71,7 +71,7 @@ static_assert(std::atomic_ref<std::uint32_t>::is_always_lock_free &&
 struct SampleRecord {
   std::uint64_t id;
   std::int64_t label;
-  std::uint64_t pixels_offset;  // from the segment's start
+  std::uint64_t pixels_offset;  // from the start of the memory that the tensor is in: mostly the segment
   std::uint64_t pixels_bytes;
   std::uint32_t width;  // of the image in the tensor, pixels
   std::uint32_t height;

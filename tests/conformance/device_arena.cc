@@ -26,6 +26,7 @@ Destination DeviceArena::destination(SlotIndex slot, SlotRange range) {
 
 Destination DeviceArena::stage(SlotIndex slot, SlotRange range) {
   std::vector<std::byte>& bytes = staged_[raw(slot)][range.offset];
+  ++stagings_;
   bytes.assign(range.bytes.count, std::byte{0});
   return in_host_memory(bytes);
 }

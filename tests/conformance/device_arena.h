@@ -29,6 +29,7 @@ class DeviceArena final : public Arena {
   Destination stage(SlotIndex slot, SlotRange range) override;
   void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
   void forget(SlotIndex slot) override { staged_[raw(slot)].clear(); }
+  std::uint64_t stagings() const { return stagings_; }  // how often something was
   HandedOver hand_over() const override { return {device_.descriptor(base_), bytes_}; }
 
  private:
@@ -38,7 +39,8 @@ class DeviceArena final : public Arena {
   MadeUpDevice& device_;
   const Bytes slot_bytes_;
   const Bytes bytes_;
-  const std::uint64_t base_;    // the device's address of slot 0
+  const std::uint64_t base_;  // the device's address of slot 0
+  std::uint64_t stagings_ = 0;
   std::vector<Staged> staged_;  // of each slot
 };
 

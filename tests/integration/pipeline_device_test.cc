@@ -130,16 +130,38 @@ TEST_CASE("every policy for bad samples does in device memory what it does on th
   }
 }
 
-TEST_CASE("a slot in device memory that was used before has nothing of the earlier batch", "[pipeline][integration]") {
-  InDeviceMemory setup(3);
-  setup.submit();
-  const CompletedBatch first = setup.fixture->sink().wait_completed();
-  const Seen before = seen(*setup.fixture, first);
-  REQUIRE(setup.fixture->release(*first.tensor).has_value());
-
+TEST_CASE("what a device makes for its own memory does not pass through the host's", "[pipeline][integration]") {
+  InDeviceMemory setup;
+  const auto stagings = [&] {
+    return setup.fixture->on_control(
+        [&] { return dynamic_cast<const DeviceArena&>(setup.fixture->arena()).stagings(); });
+  };
   setup.submit("device");
+  const CompletedBatch by_device = setup.fixture->sink().wait_completed();
+  const std::uint64_t of_device = stagings();
+  REQUIRE(setup.fixture->release(*by_device.tensor).has_value());
+  setup.submit("cpu");
+  const CompletedBatch by_host = setup.fixture->sink().wait_completed();
 
-  REQUIRE(seen(*setup.fixture, setup.fixture->sink().wait_completed()) == before);
+  REQUIRE(of_device == 0);
+  REQUIRE(stagings() == kFiles);
+  REQUIRE(by_device.tensor->memory == 1);
+  REQUIRE(by_host.tensor->memory == 1);
+}
+
+TEST_CASE("nothing of a batch that failed gets into the next one of its slot", "[pipeline][integration]") {
+  InDeviceMemory setup(kFiles - 1);
+  BatchRequest fails = request_of(setup.folder.path(), kFiles, in_one_size());
+  fails.on_error = OnError::kFail;
+  BatchRequest other = request_of(setup.folder.path(), kFiles - 1, square(17));
+  const Seen on_host = run(setup.folder, {Where::kHost, Where::kHost}, other);
+  REQUIRE(setup.fixture->submit(std::move(fails)).has_value());
+  setup.fixture->sink().wait_failed();
+
+  other.backend = "device";
+  REQUIRE(setup.fixture->submit(std::move(other)).has_value());
+
+  REQUIRE(seen(*setup.fixture, setup.fixture->sink().wait_completed()) == on_host);
 }
 
 TEST_CASE("nobody is told of a batch before its last byte is in device memory", "[pipeline][integration]") {

@@ -242,6 +242,7 @@ class PipelineFixture {
   Pipeline& pipeline() { return *pipeline_; }
   CollectingSink& sink() { return sink_; }
   Counters& counters() { return counters_; }
+  const Arena& arena() const { return *arena_; }
   SegmentBudget& budget() { return budget_; }
   MutableByteView slot(const SlotIndex index) const {
     return {segment_->data() + shm::slot_offset(setup_.slots, setup_.slot_bytes, raw(index)), setup_.slot_bytes.count};

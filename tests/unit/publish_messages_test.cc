@@ -11,7 +11,8 @@ namespace {
 
 CompletedBatch completed_batch() {
   CompletedBatch batch{.id = BatchId{12}};
-  batch.tensor = SealedTensor{.slot = SlotIndex{3},
+  batch.tensor = SealedTensor{.memory = 1,
+                              .slot = SlotIndex{3},
                               .generation = Generation{8},
                               .offset = 4'096,
                               .bytes = Bytes{600},
@@ -43,7 +44,7 @@ TEST_CASE("a completed batch's message holds the handle and the bad samples", "[
   CHECK(completed.batch_id() == 12);
   CHECK(completed.stream_id() == 0);
   CHECK(completed.position().empty());
-  CHECK(completed.handle().segment() == 0);
+  CHECK(completed.handle().segment() == 1);
   CHECK(completed.handle().slot() == 3);
   CHECK(completed.handle().generation() == 8);
   CHECK(completed.handle().offset() == 4'096);

@@ -212,6 +212,8 @@ TEST_CASE("opening a session is refused with the name of the field", "[serve]") 
   CHECK_THAT(message_of([](auto& r) { r.set_ticket(""); }), Catch::StartsWith("ticket: must be the 16 bytes"));
   CHECK_THAT(message_of([](auto& r) { r.set_name(std::string(65, 'a')); }),
              Catch::StartsWith("name: must have at most 64 bytes"));
+  CHECK_THAT(message_of([](auto& r) { r.set_memory(std::string(65, 'a')); }),
+             Catch::StartsWith("memory: must have at most 64 bytes"));
   CHECK_THAT(message_of([](auto& r) { r.set_name("a\nb"); }), Catch::StartsWith("name: must be printable"));
   CHECK_THAT(message_of([](auto& r) { r.set_name("caf\xe9"); }), Catch::StartsWith("name: must be printable"));
   CHECK(message_of([](auto& r) { r.set_name("caf\xc3\xa9"); }) == "accepted");

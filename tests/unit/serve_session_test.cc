@@ -79,6 +79,25 @@ TEST_CASE("a session is refused without a ticket, with a bad field, and twice", 
   CHECK(client.open(client.open_request()).error_code() == grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+TEST_CASE("a session says which memory it wants, and is told which ones it has", "[serve]") {
+  Front front;
+  RawClient client(front.socket());
+  v1::OpenSessionRequest wanted = client.open_request();
+  wanted.set_memory("cuda:0");
+
+  const grpc::Status refused = client.open(wanted);
+  wanted.set_memory("host");
+  v1::OpenSessionReply reply;
+  grpc::ClientContext call;
+  REQUIRE(client.sessions().Open(&call, wanted, &reply).ok());
+
+  CHECK(refused.error_code() == grpc::StatusCode::NOT_FOUND);
+  CHECK(refused.error_message() == "memory: there is no \"cuda:0\" here; this daemon has host");
+  REQUIRE(reply.memories_size() == 1);
+  CHECK(reply.memories(0).name() == "host");
+  CHECK(reply.memories(0).bytes() == reply.segment_bytes());
+}
+
 TEST_CASE("a session over a budget is refused with its name", "[serve]") {
   Front front({.limits = {.session = {.sessions = 3, .sessions_per_user = 2, .slots = 8}}, .segments = 1_MiB});
   RawClient client(front.socket());
