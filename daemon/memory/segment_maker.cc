@@ -8,7 +8,7 @@ namespace millrace {
 namespace {
 
 constexpr Bytes kPortion = 8_MiB;    // a multiple of a huge page; what others wait for at most, so some milliseconds
-constexpr Bytes kAtOnce = 32_MiB;    // filled before a segment is handed out; 10 to 30 ms
+constexpr Bytes kAtOnce = 32_MiB;    // and the head, before a segment is handed out; some 30 ms
 constexpr std::uint32_t kFirst = 2;  // slots that are urgent: one is read while the next one is written
 
 // The same segment, but destroyed on `thread`.
@@ -25,7 +25,7 @@ Bytes first_bytes(const SegmentOrder& order) {
 }
 
 Bytes bytes_to_hand_out(const SegmentOrder& order) {
-  return order.whole ? order.size : std::min(order.size, kAtOnce);
+  return order.whole ? order.size : std::min(order.size, std::max(order.head, kAtOnce));
 }
 
 std::uint32_t filled_slots(const SegmentOrder& order, Bytes filled) {

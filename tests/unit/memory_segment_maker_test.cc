@@ -151,6 +151,18 @@ TEST_CASE("a large segment is handed out before it is filled, charged whole, and
   CHECK(rig.budget.promised() == 0_B);
 }
 
+TEST_CASE("a segment is not handed out before all that lies in front of its slots is filled", "[serve]") {
+  Rig rig(1_GiB);
+  Rig::Asked asked;
+  const SegmentOrder order{.size = 60_MiB, .head = 40_MiB, .stride = 10_MiB, .slots = 2};
+
+  rig.ask(asked, order);
+  rig.run_until_made(asked);
+
+  REQUIRE(*asked.made);
+  CHECK(asked.segment().filled() >= order.head);
+}
+
 TEST_CASE("a segment that is wanted whole is handed out when all of it is filled, however large it is", "[serve]") {
   Rig rig(1_GiB);
   Rig::Asked asked;
