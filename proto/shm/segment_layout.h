@@ -5,6 +5,8 @@
 //   data_offset slot 0              slot_bytes; page-aligned
 //   + stride    slot 1 ...          stride = slot_bytes rounded up to a page
 //
+//   The object may be shorter for a while: the daemon fills slots in their order, and the rest behind the opening.
+//
 //   inside a slot:   tensor bytes | up to 63 B | SampleRecord[samples]       (the handle gives both offsets)
 //
 //   kFree ──lease: generation + 1──▶ kFilling ──seal──▶ kSealed ──release, reclaim──▶ kFree
