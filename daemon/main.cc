@@ -56,7 +56,9 @@ class Daemon {
                                                              .slow = settings_.slow});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     copier_ = std::make_unique<Copier>(control_);
-    sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, *copier_, counters_, settings_.limits);
+    sessions_ = std::make_unique<SessionTable>(
+        control_, Session::Services{.pipeline = *pipeline_, .lister = *fetcher_, .rings = *fetcher_}, *maker_, *copier_,
+        counters_, settings_.limits);
     MILLRACE_TRY(handoff_,
                  HandoffServer::create(
                      control_, HandoffServer::Options::of(handoff_path(settings_.socket), settings_.limits.session),

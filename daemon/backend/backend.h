@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "daemon/memory/destination.h"
+#include "daemon/model/backend_info.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
 #include "daemon/model/stop_flag.h"
@@ -57,17 +58,6 @@ struct DecodeJob {
   std::shared_ptr<const void> keep_alive;
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.
   std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
-};
-
-struct BackendInfo {
-  std::string name;    // "cpu"
-  std::string device;  // "AMD EPYC 9R14"
-  std::string detail;  // instruction sets, driver
-  std::uint32_t lanes = 0;
-  std::vector<ImageFormat> formats;
-  std::vector<MemoryId> memories;             // a device's, that it writes beside the host's
-  std::vector<std::string> instruction_sets;  // of a processor: those that the kernels may use here, the best one last
-  std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
 };
 
 class Backend {

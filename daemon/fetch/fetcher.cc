@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "daemon/fetch/input_ring.h"
 #include "daemon/fetch/listing.h"
 #include "daemon/fetch/sample_reader.h"
 #include "daemon/fetch/spare_descriptors.h"
@@ -167,6 +168,10 @@ class FileFetcher : public Fetcher {
 };
 
 }  // namespace
+
+Result<NewInputRing> Fetcher::make_ring(Bytes size_untrusted, Bytes limit) {
+  return SealedRing::create(size_untrusted, limit);
+}
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
   MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots, .unmapped = options.unmapped}));

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "daemon/fetch/input_ring.h"
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
-#include "daemon/model/file_choice.h"
+#include "daemon/model/folder_lister.h"
+#include "daemon/model/input_ring.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/counters.h"
@@ -55,14 +55,14 @@ struct FetchTask {
   // What `source` points into. Shared: the pipeline may drop a cancelled batch first.
   std::shared_ptr<const void> keep_alive;
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
-  std::shared_ptr<const InputRing> ring;  // may be null
+  std::shared_ptr<const InputRing> ring;  // of the RingSources; may be null
   std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled
   Bytes room{~0ULL};                      // of encoded bytes, for all items together
   WhenFull when_full = WhenFull::kGiveBack;
   std::function<void(std::vector<Fetched>)> done;  // called exactly once, on a fetch thread; must not block
 };
 
-class Fetcher {
+class Fetcher : public FolderLister, public RingMaker {
  public:
   struct Options {
     std::vector<std::string> roots;  // absolute folders, there or not yet; only what lies beneath is readable
@@ -75,24 +75,15 @@ class Fetcher {
 
   // kInvalid: a root that is no absolute path.
   static Result<std::unique_ptr<Fetcher>> create(Options options, Counters& counters);
-  virtual ~Fetcher() = default;  // finishes what is queued as kCancelled, joins the threads
+  ~Fetcher() override = default;  // finishes what is queued as kCancelled, joins the threads
 
   // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
   [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
 
-  // Lists a folder tree with the caller's rights, on the listing thread, where listings take turns a folder at a time.
-  // `progress` (files so far; may be empty) and then `done`, exactly once, are called there. The dataset's root is the
-  // path as given; see listing.h for order and links.
-  struct ListTask {
-    std::string path_untrusted;
-    FileChoice choice;
-    std::shared_ptr<const Caller> caller;
-    std::shared_ptr<const StopFlag> stop;
-    std::uint64_t max_files = 0;
-    std::function<void(std::uint64_t)> progress;
-    std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
-  };
-  [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
+  // On the listing thread, where listings take turns a folder at a time; see listing.h for order and links.
+  [[nodiscard]] bool try_list(ListTask&& task) override = 0;
+
+  Result<NewInputRing> make_ring(Bytes size_untrusted, Bytes limit) override;
 
   // The roots that were not there when they were last looked for. Looks for none itself.
   virtual std::vector<std::string> missing_roots() const = 0;

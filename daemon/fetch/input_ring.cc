@@ -23,7 +23,7 @@ Error failed(const std::string& doing) {
 
 }  // namespace
 
-Result<NewInputRing> InputRing::create(Bytes size_untrusted, Bytes limit) {
+Result<NewInputRing> SealedRing::create(Bytes size_untrusted, Bytes limit) {
   if (size_untrusted.count == 0) return Error{Code::kInvalid, "input ring: must have at least one byte"};
   if (size_untrusted > limit) {
     return Error{Code::kExhausted, "input ring: " + to_text_beside(size_untrusted, limit) + " are over the limit of " +
@@ -36,12 +36,12 @@ Result<NewInputRing> InputRing::create(Bytes size_untrusted, Bytes limit) {
   if (fcntl(clients.get(), F_ADD_SEALS, kSeals) != 0) return failed("sealing it");
   UniqueFd ours = reopen(clients.get(), O_RDONLY | O_CLOEXEC);
   if (!ours) return failed("opening it for reading");
-  return NewInputRing{std::shared_ptr<const InputRing>(new InputRing(std::move(ours), size_untrusted)),
+  return NewInputRing{std::shared_ptr<const InputRing>(new SealedRing(std::move(ours), size_untrusted)),
                       std::move(clients)};
 }
 
-Result<EncodedBytes> InputRing::copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,
-                                     EncodedPool* pool) const {
+Result<EncodedBytes> SealedRing::copy(std::uint64_t offset_untrusted, std::uint64_t length_untrusted, Bytes limit,
+                                      EncodedPool* pool) const {
   if (length_untrusted == 0) return Error{Code::kInvalid, "an empty span of the input ring"};
   if (offset_untrusted > size_.count || length_untrusted > size_.count - offset_untrusted) {
     return Error{Code::kInvalid, "the span at " + std::to_string(offset_untrusted) + " of " +

@@ -1,12 +1,12 @@
 // Turns one sample's reference into its encoded bytes and its header. Thread-safe.
 #pragma once
 
-#include "daemon/fetch/input_ring.h"
 #include "daemon/fetch/roots.h"
 #include "daemon/formats/probe.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
+#include "daemon/model/input_ring.h"
 #include "daemon/model/limits.h"
 #include "proto/base/result.h"
 

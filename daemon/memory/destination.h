@@ -3,16 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
+#include "daemon/model/memory_id.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
-
-// One of the memories that tensors can lie in: the host's, or a device's. Numbered when the daemon starts.
-enum class MemoryId : std::uint32_t {};
-inline constexpr MemoryId kHostMemory{0};
-inline constexpr std::string_view kHostMemoryName = "host";  // to clients
 
 struct Destination {
   MemoryId memory = kHostMemory;

@@ -11,6 +11,7 @@
 
 #include "daemon/model/dataset.h"
 #include "daemon/model/geometry.h"
+#include "daemon/model/input_ring.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
@@ -24,7 +25,7 @@ struct PathSource {
 struct InlineSource {
   std::string bytes;
 };
-struct RingSource {
+struct RingSource {  // in BatchRequest::ring
   std::uint64_t offset;
   std::uint64_t length;
 };
@@ -46,7 +47,8 @@ enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError;
 struct BatchRequest {
   BatchId id{};
   std::vector<SampleRequest> samples;
-  std::shared_ptr<const Recipe> recipe;  // shared by the session's batches and their samples on several threads
+  std::shared_ptr<const Recipe> recipe;   // shared by the session's batches and their samples on several threads
+  std::shared_ptr<const InputRing> ring;  // shared with its session; null: it has none
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   OnError on_error = OnError::kFail;

@@ -101,7 +101,7 @@ FetchTask Pipeline::State::fetch_task(const BatchPtr& batch, SessionRun& run) {
   const std::uint32_t most = places ? portion(*batch) : batch->count();
   FetchTask task{.keep_alive = batch,
                  .caller = run.parts.caller,
-                 .ring = run.ring,
+                 .ring = batch->request.ring,
                  .stop = batch->stop,
                  .room = places ? Bytes{options.encoded_in_flight.count / kFetchTasks} : options.encoded_in_flight,
                  .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};

@@ -72,10 +72,6 @@ void Pipeline::open_session(SessionId session, SessionParts parts) {
   state_->sessions.emplace(raw(session), std::move(run));
 }
 
-void Pipeline::set_ring(SessionId session, std::shared_ptr<const InputRing> ring) {
-  if (SessionRun* run = state_->find(session)) run->ring = std::move(ring);
-}
-
 Result<void> Pipeline::submit(SessionId session, BatchRequest request) {
   return state_->admit(session, std::move(request));
 }
@@ -126,41 +122,11 @@ void Pipeline::stop_epoch(SessionId session, EpochStreamId stream) {
   state_->retire_epochs(session);
 }
 
-Result<void> Pipeline::list_dataset(SessionId session, std::string path_untrusted, FileChoice choice,
-                                    std::function<void(std::uint64_t)> progress,
-                                    std::function<void(Result<std::shared_ptr<const Dataset>>)> done) {
-  SessionRun* run = state_->find(session);
-  if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
-  // The control thread alone calls back, and only while the session lives.
-  const auto gone = run->gone;
-  State* state = state_.get();
-  const auto here = [state, gone](auto call) {
-    state->post([gone, call = std::move(call)]() mutable {
-      if (!gone->stopped()) call();
-    });
-  };
-  Fetcher::ListTask task{.path_untrusted = std::move(path_untrusted),
-                         .choice = std::move(choice),
-                         .caller = run->parts.caller,
-                         .stop = gone,
-                         .max_files = state_->options.limits.session.dataset_files,
-                         .progress = [here, progress = std::move(progress)](
-                                         std::uint64_t files) { here([progress, files] { progress(files); }); },
-                         .done =
-                             [here, done = std::move(done)](Result<std::shared_ptr<const Dataset>> listed) {
-                               here([done, listed = std::move(listed)]() mutable { done(std::move(listed)); });
-                             }};
-  if (!state_->fetcher.try_list(std::move(task)))
-    return Error{Code::kExhausted, "too many listings and reads are queued; try again when some are done"};
-  return {};
-}
-
 void Pipeline::close_session(SessionId session) {
   const auto found = state_->sessions.find(raw(session));
   if (found == state_->sessions.end()) return;
   SessionRun run = std::move(found->second);
   state_->sessions.erase(found);  // from here on nothing reaches its sink or its slots
-  run.gone->stop();
   for (const BatchPtr& batch : run.waiting) state_->fail(batch, Error{Code::kCancelled, "the session was closed"});
   for (const BatchPtr& batch : run.active) state_->fail(batch, Error{Code::kCancelled, "the session was closed"});
 }

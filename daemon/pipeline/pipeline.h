@@ -18,20 +18,21 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/backend.h"
-#include "daemon/fetch/fetcher.h"
 #include "daemon/memory/arena.h"
+#include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/epoch.h"
-#include "daemon/model/file_choice.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/result.h"
 
 namespace millrace {
+
+class Backend;
+class Fetcher;
 
 // What a session brings. `slots` and `sink` outlive the session in the pipeline.
 struct SessionParts {
@@ -62,7 +63,6 @@ class Pipeline {
   ~Pipeline();
 
   void open_session(SessionId session, SessionParts parts);
-  void set_ring(SessionId session, std::shared_ptr<const InputRing> ring);
 
   // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound
   // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
@@ -80,12 +80,6 @@ class Pipeline {
   // Begins to push an epoch; errors and results come through the sink.
   void start_epoch(SessionId session, EpochRequest request);
   void stop_epoch(SessionId session, EpochStreamId stream);  // epoch_ended follows once its batches have ended
-
-  // Lists a folder tree on a fetch thread; `progress` and `done` are called on the control thread, unless the session
-  // closes first.
-  Result<void> list_dataset(SessionId session, std::string path_untrusted, FileChoice choice,
-                            std::function<void(std::uint64_t)> progress,
-                            std::function<void(Result<std::shared_ptr<const Dataset>>)> done);
 
   // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go
   // when the last lane that writes to it is done.

@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "daemon/backend/backend.h"
+#include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch_run.h"
 #include "daemon/pipeline/epoch_run.h"
@@ -30,12 +32,10 @@ enum class PlannedEpoch : std::uint8_t { kWanted, kStopped };
 
 struct SessionRun {
   SessionParts parts;
-  std::shared_ptr<const InputRing> ring;
-  std::deque<BatchPtr> waiting;                                   // submitted, without a slot
-  std::vector<BatchPtr> active;                                   // with a slot
-  std::vector<std::unique_ptr<EpochRun>> epochs;                  // taking turns
-  std::map<EpochStreamId, PlannedEpoch> planning;                 // being shuffled
-  std::shared_ptr<StopFlag> gone = std::make_shared<StopFlag>();  // shared with listings under way
+  std::deque<BatchPtr> waiting;                    // submitted, without a slot
+  std::vector<BatchPtr> active;                    // with a slot
+  std::vector<std::unique_ptr<EpochRun>> epochs;   // taking turns
+  std::map<EpochStreamId, PlannedEpoch> planning;  // being shuffled
 };
 
 struct Pipeline::State {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/backend/backend.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"

@@ -23,13 +23,16 @@ LogLevel level_of(const Error& refusal) {
   return of_rights_or_room ? LogLevel::kWarning : LogLevel::kDebug;
 }
 
-Session::Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits)
+Session::Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
+                 const Limits& limits)
     : parts_(std::move(parts)),
-      pipeline_(pipeline),
+      pipeline_(services.pipeline),
+      rings_(services.rings),
       counters_(counters),
       limits_(limits),
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
+      listings_(control, services.lister, parts_.caller, limits.session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(limits.session.datasets)) {
   pipeline_.open_session(parts_.id, SessionParts{&slots_, parts_.arena, &publisher_, parts_.caller});
   counters_.add(MetricId::sessions_opened);
@@ -86,6 +89,7 @@ void Session::detach(StreamEnd end) {
   ended_by_client_ = end == StreamEnd::kByClient;
   stream_ends();
   publisher_.detach();
+  listings_.stop();
   pipeline_.close_session(parts_.id);
 }
 
@@ -105,6 +109,7 @@ void Session::act(BatchRequest request) {
   const BatchId id = request.id;
   const std::shared_ptr<const Recipe> recipe = request.recipe;
   const auto samples = static_cast<std::uint32_t>(request.samples.size());
+  request.ring = ring_;
   const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request));
   if (admitted) return;
   const Bytes needed = pipeline_.slot_bytes_for(*recipe, samples);
@@ -123,11 +128,9 @@ void Session::act(ReleaseRequest request) {
 void Session::act(OpenDatasetRequest request) {
   const DatasetId id = request.id;
   if (const Result<void> reserved = datasets_->reserve(id); !reserved) return refuse(id, reserved.error());
-  // The pipeline calls neither once the session is closed in it, and ~Session closes it.
   const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
-  const Result<void> begun =
-      pipeline_.list_dataset(parts_.id, std::move(request.path), std::move(request.choice), progress, done);
+  const Result<void> begun = listings_.begin(std::move(request.path), std::move(request.choice), progress, done);
   if (!begun && datasets_->drop(id)) refuse(id, begun.error());
 }
 
@@ -175,10 +178,9 @@ void Session::refuse(const Subject& subject, const Error& error, Bytes slot_byte
 }
 
 Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
-  if (has_ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
-  MILLRACE_TRY(NewInputRing made, InputRing::create(size_untrusted, limits_.session.ring));
-  pipeline_.set_ring(parts_.id, std::move(made.ring));
-  has_ring_ = true;
+  if (ring_) return Error{Code::kPrecondition, "this session has its input ring already"};
+  MILLRACE_TRY(NewInputRing made, rings_.make_ring(size_untrusted, limits_.session.ring));
+  ring_ = std::move(made.ring);
   return std::move(made.clients);
 }
 

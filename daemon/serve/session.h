@@ -14,6 +14,8 @@
 
 #include "daemon/memory/segment_maker.h"
 #include "daemon/model/caller.h"
+#include "daemon/model/folder_lister.h"
+#include "daemon/model/input_ring.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
@@ -23,6 +25,7 @@
 #include "daemon/serve/client_request.h"
 #include "daemon/serve/dataset_table.h"
 #include "daemon/serve/reply_socket.h"
+#include "daemon/serve/session_listings.h"
 #include "daemon/slots/slot_pool.h"
 #include "millrace/v1/statistics.pb.h"
 #include "proto/base/ids.h"
@@ -39,6 +42,12 @@ enum class StreamEnd : std::uint8_t { kByClient, kBroken };
 
 class Session {
  public:
+  // What it asks for on behalf of its client. All of it outlives the session.
+  struct Services {
+    Pipeline& pipeline;
+    FolderLister& lister;
+    RingMaker& rings;
+  };
   struct Parts {
     SessionId id{};
     ClientId client{};                     // its hand-off connection
@@ -52,7 +61,8 @@ class Session {
     LinesByUser& log;
   };
 
-  Session(Parts parts, Pipeline& pipeline, Counters& counters, const Limits& limits);
+  Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
+          const Limits& limits);
   ~Session();  // closes it in the pipeline; its stream, if any, is told by whoever destroys it
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -81,7 +91,7 @@ class Session {
   // The answer goes to the stream.
   void handle(ClientRequest request);
 
-  // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise InputRing's errors.
+  // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise RingMaker's errors.
   Result<UniqueFd> make_ring(Bytes size_untrusted);
 
   // Shared with the stream, which parses on gRPC's threads.
@@ -106,16 +116,18 @@ class Session {
   Parts parts_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
   Pipeline& pipeline_;
+  RingMaker& rings_;
   Counters& counters_;
   const Limits& limits_;
   SlotPool slots_;
   Publisher publisher_;
+  std::shared_ptr<const InputRing> ring_;  // shared with its batches; null: none yet
   StreamPort* stream_ = nullptr;
-  std::shared_ptr<ReplySocket> replies_;    // shared with its own handlers; null: replies go by the stream
+  std::shared_ptr<ReplySocket> replies_;  // shared with its own handlers; null: replies go by the stream
+  SessionListings listings_;
   std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
   bool had_stream_ = false;
   bool ended_by_client_ = false;
-  bool has_ring_ = false;
 };
 
 }  // namespace millrace

@@ -23,9 +23,9 @@ Error no_such_memory(std::string_view name_untrusted) {
 
 }  // namespace
 
-SessionTable::SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Copier& copier,
-                           Counters& counters, const Limits& limits)
-    : control_(control), pipeline_(pipeline), maker_(maker), copier_(copier), counters_(counters), limits_(limits) {}
+SessionTable::SessionTable(boost::asio::io_context& control, const Session::Services& services, SegmentMaker& maker,
+                           Copier& copier, Counters& counters, const Limits& limits)
+    : control_(control), services_(services), maker_(maker), copier_(copier), counters_(counters), limits_(limits) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -108,7 +108,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .unwanted = std::move(opening.unwanted),
                        .log = log_};
   const auto session =
-      sessions_.emplace(id, std::make_unique<Session>(std::move(parts), pipeline_, counters_, limits_)).first;
+      sessions_.emplace(id, std::make_unique<Session>(std::move(parts), control_, services_, counters_, limits_)).first;
   by_client_.emplace(client, id);
   const Caller& caller = session->second->caller();
   log_.say(LogLevel::kInfo, caller.uid,

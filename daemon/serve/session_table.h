@@ -45,7 +45,7 @@ struct AttachedSession {
 
 class SessionTable final : public HandoffServer::Events {
  public:
-  SessionTable(boost::asio::io_context& control, Pipeline& pipeline, SegmentMaker& maker, Copier& copier,
+  SessionTable(boost::asio::io_context& control, const Session::Services& services, SegmentMaker& maker, Copier& copier,
                Counters& counters, const Limits& limits);
   ~SessionTable() override;
 
@@ -92,7 +92,7 @@ class SessionTable final : public HandoffServer::Events {
   Session* find(ClientId client) const;
 
   boost::asio::io_context& control_;
-  Pipeline& pipeline_;
+  const Session::Services services_;
   SegmentMaker& maker_;
   Copier& copier_;
   Counters& counters_;

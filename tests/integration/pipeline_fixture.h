@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "daemon/backend/backend_table.h"
+#include "daemon/fetch/fetcher.h"
 #include "daemon/memory/host_arena.h"
 #include "daemon/pipeline/pipeline.h"
 #include "proto/base/mutex.h"
@@ -218,11 +219,10 @@ class PipelineFixture {
   Result<std::shared_ptr<const Dataset>> list(const std::string& path) {
     std::promise<Result<std::shared_ptr<const Dataset>>> listed;
     auto answer = listed.get_future();
-    const Result<void> begun = on_control([&] {
-      return pipeline_->list_dataset(
-          kSession, path, {}, [](std::uint64_t) {}, [&](auto result) { listed.set_value(std::move(result)); });
-    });
-    if (!begun) return begun.error();
+    REQUIRE(fetcher_->try_list({.path_untrusted = path,
+                                .caller = caller_,
+                                .max_files = setup_.limits.session.dataset_files,
+                                .done = [&](auto result) { listed.set_value(std::move(result)); }}));
     return answer.get();
   }
 
@@ -257,20 +257,25 @@ class PipelineFixture {
     const bool apart = setup_.in_device_memory;
     const Bytes shared = apart ? shm::slot_bytes(0_B, kMostSamplesApart) : setup_.slot_bytes;  // a slot of the segment
     segment_ = *Segment::create(shm::segment_bytes(setup_.slots, shared), budget_);
-    auto caller = std::make_shared<Caller>();
-    caller->uid = ::geteuid();
-    caller->gid = ::getegid();
     on_control([&] {
       slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, shared, counters_);
       if (apart)
         arena_ = std::make_shared<DeviceArena>(control_, *setup_.device, setup_.slots, setup_.slot_bytes);
       else
         arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
-      pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller});
+      pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller_});
     });
   }
 
+  static std::shared_ptr<const Caller> this_process() {
+    Caller caller;
+    caller.uid = ::geteuid();
+    caller.gid = ::getegid();
+    return std::make_shared<const Caller>(std::move(caller));
+  }
+
   PipelineSetup setup_;
+  std::shared_ptr<const Caller> caller_ = this_process();
   Counters counters_;
   SegmentBudget budget_{1_GiB};
   boost::asio::io_context control_{1};

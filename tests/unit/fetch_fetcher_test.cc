@@ -246,7 +246,7 @@ TEST_CASE("a listing and its samples fit together", "[fetch]") {
 TEST_CASE("a listing that fails, or whose fetcher goes away, is answered", "[fetch]") {
   Fixture fixture;
   std::promise<Code> listed;
-  Fetcher::ListTask task{
+  ListTask task{
       .path_untrusted = "/nowhere",
       .caller = std::make_shared<const Caller>(Caller{.uid = geteuid()}),
       .max_files = 10,

@@ -13,7 +13,7 @@ namespace millrace {
 namespace {
 
 NewInputRing ring_of(Bytes size, const std::string& content = "") {
-  Result<NewInputRing> made = InputRing::create(size, 1_MiB);
+  Result<NewInputRing> made = SealedRing::create(size, 1_MiB);
   REQUIRE(made.has_value());
   REQUIRE(pwrite(made->clients.get(), content.data(), content.size(), 0) == static_cast<ssize_t>(content.size()));
   return *std::move(made);
@@ -76,9 +76,9 @@ TEST_CASE("flags that the client sets on its descriptor are not the daemon's", "
 }
 
 TEST_CASE("a ring of no size, or over the limit, is refused", "[fetch]") {
-  const auto over = InputRing::create(Bytes{8192}, Bytes{4096});
+  const auto over = SealedRing::create(Bytes{8192}, Bytes{4096});
 
-  REQUIRE(InputRing::create(0_B, 1_MiB).error().code == Code::kInvalid);
+  REQUIRE(SealedRing::create(0_B, 1_MiB).error().code == Code::kInvalid);
   REQUIRE(over.error().code == Code::kExhausted);
   REQUIRE(over.error().message.find("limits.ring") != std::string::npos);
 }

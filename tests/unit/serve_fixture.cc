@@ -9,6 +9,7 @@
 #include <cstring>
 #include <future>
 
+#include "daemon/backend/backend.h"
 #include "daemon/model/stopping.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
@@ -34,7 +35,7 @@ void answer(FetchTask task) {
   task.done(std::move(items));
 }
 
-void answer(Fetcher::ListTask task) {
+void answer(ListTask task) {
   if (task.path_untrusted.find("bad") != std::string::npos)
     return task.done(Error{Code::kNotFound, "the dataset is empty"});
   task.progress(5);
@@ -115,7 +116,8 @@ Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), bud
   copier_ = std::make_unique<Copier>(control_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
-  sessions_ = std::make_unique<SessionTable>(control_, *pipeline_, *maker_, *copier_, counters_, setup.limits);
+  sessions_ = std::make_unique<SessionTable>(control_, Session::Services{*pipeline_, fetcher_, fetcher_}, *maker_,
+                                             *copier_, counters_, setup.limits);
   auto handoff_options = HandoffServer::Options::of(handoff_path(socket_), setup.limits.session);
   handoff_options.session_within = setup.session_within;
   handoff_ = *HandoffServer::create(control_, std::move(handoff_options), counters_, *sessions_);

@@ -10,7 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/fetch/fetcher.h"
 #include "daemon/memory/segment_maker.h"
+#include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
 #include "daemon/serve/session_table.h"

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <future>
 
+#include "daemon/backend/backend.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/serve_fixture.h"
 
@@ -80,7 +81,7 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   Copier copier(control);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, counters, {});
-  SessionTable sessions(control, pipeline, maker, copier, counters, Limits{});
+  SessionTable sessions(control, Session::Services{pipeline, fetcher, fetcher}, maker, copier, counters, Limits{});
 
   const auto second =
       GrpcServer::create({.socket = front.socket(), .version = "1", .limits = {}},
