@@ -28,12 +28,14 @@ namespace millrace {
 struct SlotRange {
   std::uint64_t offset = 0;
   Bytes bytes;
+  friend bool operator==(const SlotRange&, const SlotRange&) = default;
 };
 
 // Zeroes, or a copy of other bytes of the slot, which may overlap.
 struct Repair {
   SlotRange to;
   std::optional<std::uint64_t> from;  // where the copied bytes begin; nullopt: zeroes
+  friend bool operator==(const Repair&, const Repair&) = default;
 };
 
 // What a client maps or imports to reach the tensors. Borrowed from the arena.

@@ -1,90 +1,70 @@
-// Memory for decoding, which all lanes share. It is charged here, on the control thread and before a lane gets the
-// picture, so no lane ever waits for it: what finds no room is set aside and goes on when a job has given some back.
+#include "daemon/pipeline/large_pictures.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "daemon/formats/decoding_memory.h"
-#include "daemon/pipeline/state.h"
 
 namespace millrace {
 
-Result<void> Pipeline::State::check_decoding(const SampleTask& task) const {
+Result<void> LargePictures::check(const SampleTask& task) const {
   const Bytes needed = decoding_memory(task.image.info, task.geometry).needed;
-  if (needed <= std::max(options.decoding, kLaneKeeps)) return {};
+  if (needed <= std::max(budget_.limit(), kLaneKeeps)) return {};
   return Error{Code::kExhausted,
                "decoding it takes " + to_text(needed) + ", and all lanes together may take " +
-                   to_text(options.decoding) +
+                   to_text(budget_.limit()) +
                    " (memory.decoding in the daemon's settings): raise it, or save the image smaller, "
                    "or, if it is a JPEG of several scans, in one"};
 }
 
 // What may be more than the budget, but need not, is decoded alone.
-Bytes Pipeline::State::decoding_charge(const SampleTask& task) const {
+Bytes LargePictures::bytes_of(const SampleTask& task) const {
   const Bytes at_most = decoding_memory(task.image.info, task.geometry).at_most;
-  return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, options.decoding);
+  return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, budget_.limit());
 }
 
-// false: no room, or others wait for some already.
-bool Pipeline::State::charge_decoding(Bytes bytes) {
-  if (next_large || !waiting_for_memory.empty() || decoding_in_use + bytes > options.decoding) return false;
-  decoding_in_use += bytes;
-  counters.add(MetricId::decoding_in_use, bytes.count);
+bool LargePictures::cover(const SampleTask& task, ByteBudget::Charge& charge) {
+  const Bytes bytes = bytes_of(task);
+  if (bytes <= charge.bytes()) return true;
+  if (next_ || !waiting_.empty() || !budget_.has_room_for(bytes - charge.bytes())) return false;
+  charge.give_back();
+  charge = budget_.charge(bytes);
   return true;
 }
 
-void Pipeline::State::refund_decoding(Bytes bytes) {
-  decoding_in_use -= bytes;
-  counters.subtract(MetricId::decoding_in_use, bytes.count);
+void LargePictures::set_aside(SetAside picture) {
+  const Batch& batch = *picture.batch.batch();
+  waiting_.push(batch.session().id, batch.request().priority, std::move(picture));
 }
 
-void Pipeline::State::set_aside(const BatchPtr& batch, std::size_t backend, SampleTask task) {
-  ++batch->outstanding;
-  const Bytes bytes = decoding_charge(task);
-  waiting_for_memory.push(batch->session, batch->request.priority, SetAside{batch, backend, std::move(task), bytes});
+const LargePictures::SetAside* LargePictures::next() {
+  if (!next_) next_ = waiting_.take();
+  return next_ ? &*next_ : nullptr;
 }
 
-// Those that waited, in turns; and where other samples are ready, on half the lanes at most.
-void Pipeline::State::feed_set_aside() {
-  while (true) {
-    if (!next_large) next_large = waiting_for_memory.take();
-    if (!next_large) return;
-    BackendRun& run = backends[next_large->backend];
-    if (!next_large->batch->running() || run.backend->lost()) {
-      SetAside dropped = *std::exchange(next_large, std::nullopt);
-      std::vector<SampleTask> tasks;
-      tasks.push_back(std::move(dropped.task));
-      give_back(dropped.backend, dropped.batch, std::move(tasks));
-      continue;
-    }
-    const std::uint32_t depth = run.backend->depth();
-    if (run.in_it >= depth || (!run.ready.empty() && run.waited >= std::max(1U, depth / 4))) return;
-    if (decoding_in_use + next_large->bytes > options.decoding) return;
-    std::vector<SampleTask> tasks;
-    tasks.push_back(std::move(next_large->task));
-    DecodeJob job = decode_job(next_large->backend, next_large->batch, std::move(tasks),
-                               Charge{.bytes = next_large->bytes, .had_to_wait = true});
-    if (!run.backend->try_submit(std::move(job))) {
-      next_large->task = std::move(job.tasks.front());
-      return;
-    }
-    decoding_in_use += next_large->bytes;
-    counters.add(MetricId::decoding_in_use, next_large->bytes.count);
-    ++run.in_it;
-    ++run.waited;
-    next_large.reset();
-  }
+bool LargePictures::next_has_room() const {
+  return budget_.has_room_for(bytes_of(next_->task));
 }
 
-// Nobody wants the batch any more: its slot need not wait for others' memory.
-void Pipeline::State::drop_set_aside(const BatchPtr& batch) {
+ByteBudget::Charge LargePictures::charge_next() {
+  return budget_.charge(bytes_of(next_->task));
+}
+
+LargePictures::SetAside LargePictures::take_next() {
+  SetAside picture = *std::move(next_);
+  next_.reset();
+  return picture;
+}
+
+void LargePictures::put_back_next(SetAside picture) {
+  next_.emplace(std::move(picture));
+}
+
+std::vector<LargePictures::SetAside> LargePictures::drop(const Batch& batch) {
   std::vector<SetAside> dropped =
-      waiting_for_memory.remove([&](const SetAside& waiting) { return waiting.batch == batch; });
-  if (next_large && next_large->batch == batch) dropped.push_back(*std::exchange(next_large, std::nullopt));
-  for (SetAside& waiting : dropped) {
-    std::vector<SampleTask> tasks;
-    tasks.push_back(std::move(waiting.task));
-    give_back(waiting.backend, batch, std::move(tasks));
-  }
+      waiting_.remove([&](const SetAside& picture) { return picture.batch.batch().get() == &batch; });
+  if (next_ && next_->batch.batch().get() == &batch) dropped.push_back(take_next());
+  return dropped;
 }
 
 }  // namespace millrace

@@ -1,175 +1,212 @@
-// Stages 4 and 5 as the pipeline drives them: samples go to backends, come back made, broken, or to be tried elsewhere.
+#include "daemon/pipeline/making.h"
+
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "daemon/observe/log.h"
-#include "daemon/pipeline/state.h"
 
 namespace millrace {
+namespace {
 
-void Pipeline::State::enqueue_ready(const BatchPtr& batch, std::vector<SampleTask> tasks) {
+std::vector<BackendState> placeable(const std::vector<NamedBackend>& backends) {
+  std::vector<BackendState> states;
+  for (const NamedBackend& named : backends)
+    states.push_back(BackendState{named.name, named.backend->info().formats, named.backend->lost(), named.by_pin_only});
+  return states;
+}
+
+}  // namespace
+
+Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, Bytes decoding, SlowImages& slow,
+               Counters& counters, Next& next)
+    : control_(control),
+      slow_(slow),
+      counters_(counters),
+      next_(next),
+      large_(decoding, counters),
+      placer_(placeable(backends)) {
+  std::uint32_t sum = 0;
+  for (NamedBackend& named : backends) {
+    if (!named.by_pin_only) sum += named.backend->info().lanes;
+    names_.push_back(std::move(named.name));
+    std::vector<MemoryId> memories = named.backend->info().memories;
+    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), {}, {}});
+  }
+  lanes_ = std::max(1U, sum);
+}
+
+Making::~Making() {
+  for (BackendRun& run : backends_) run.backend->shutdown();
+}
+
+std::vector<BackendInfo> Making::infos() const {
+  std::vector<BackendInfo> infos;
+  for (const BackendRun& run : backends_) infos.push_back(run.backend->info());
+  return infos;
+}
+
+void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
   for (SampleTask& task : tasks) {
-    SampleRun& sample = batch->samples[task.index];
-    const Result<std::size_t> chosen = placer.place(task.image.info, batch->request.backend, sample.tried);
+    const SampleRun& sample = batch->sample(task.index);
+    const Result<std::size_t> chosen = placer_.place(task.image.info, batch->request().backend, sample.tried);
     if (!chosen) {
       // What the last backend said about it tells more than that none is left.
-      const std::uint32_t index = task.index;
-      forget_encoded(task.image);
-      give_up(*batch, index, sample.error ? *std::exchange(sample.error, std::nullopt) : chosen.error());
+      batch->give_up(task.index, sample.error ? *sample.error : chosen.error());
       continue;
     }
-    if (const Result<void> possible = check_decoding(task); !possible) {
-      forget_encoded(task.image);
-      give_up(*batch, task.index, possible.error());
+    if (const Result<void> possible = large_.check(task); !possible) {
+      batch->give_up(task.index, possible.error());
       continue;
     }
-    sample.error.reset();
-    sample.backend = static_cast<std::uint32_t>(*chosen);
+    batch->choose(task.index, *chosen);
     ReadySamples& ready = batch->ready[*chosen];
-    if (ready.empty()) {  // a batch that has some waits already
-      ++batch->outstanding;
-      backends[*chosen].ready.push(batch->session, batch->request.priority, batch);
-    }
+    if (ready.empty())  // a batch that has some waits already
+      backends_[*chosen].ready.push(batch->session().id, batch->request().priority, InFlight(batch));
     ready.add(std::move(task));
   }
-  for (std::size_t i = 0; i < backends.size(); ++i) feed_backend(i);
+  for (std::size_t i = 0; i < backends_.size(); ++i) feed(i);
 }
 
-void Pipeline::State::feed_backend(std::size_t index) {
-  BackendRun& run = backends[index];
-  while (run.in_it < run.backend->depth()) {
-    const std::optional<BatchPtr> next = run.ready.take();
+void Making::feed(std::size_t index) {
+  BackendRun& run = backends_[index];
+  while (run.jobs.size() < run.backend->depth()) {
+    std::optional<InFlight> next = run.ready.take();
     if (!next) return;
-    const BatchPtr& batch = *next;
+    const BatchPtr batch = next->batch();
     ReadySamples& ready = batch->ready[index];
     if (!batch->running() || run.backend->lost()) {
-      give_back(index, batch, ready.take(batch->count()));
+      give_back(index, *std::move(next), ready.take(batch->count()));
       continue;
     }
-    Charge charge;
-    std::vector<SampleTask> tasks = take_ready(index, batch, charge);
-    if (tasks.empty()) {  // all were set aside, and are outstanding themselves
-      if (ready.empty()) {
-        --batch->outstanding;
-      } else {
-        run.ready.put_back(batch->session, batch->request.priority, batch);
-      }
-      continue;
-    }
-    DecodeJob job = decode_job(index, batch, std::move(tasks), charge);
-    if (!run.backend->try_submit(std::move(job))) {
-      refund_decoding(charge.bytes);
-      for (SampleTask& task : job.tasks) ready.add(std::move(task));
-      run.ready.put_back(batch->session, batch->request.priority, batch);
-      return;
-    }
-    ++run.in_it;
-    if (ready.empty()) continue;  // the job is outstanding in the batch's place
-    ++batch->outstanding;
-    run.ready.put_back(batch->session, batch->request.priority, batch);
+    JobOut out{.batch = InFlight(batch)};
+    std::vector<SampleTask> tasks = take_ready(index, batch, out.decoding);
+    const bool taken = tasks.empty() || submit(index, out, tasks);  // empty: all were set aside
+    for (SampleTask& task : tasks) ready.add(std::move(task));
+    if (!ready.empty()) run.ready.put_back(batch->session().id, batch->request().priority, *std::move(next));
+    if (!taken) return;
   }
 }
 
-// The batch's next samples, charged for together: a lane decodes one after the other, so the largest counts.
-std::vector<SampleTask> Pipeline::State::take_ready(std::size_t index, const BatchPtr& batch, Charge& charge) {
+// The batch's next samples, charged for together.
+std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& batch, ByteBudget::Charge& charge) {
   ReadySamples& ready = batch->ready[index];
-  const std::uint32_t waiting = ready.size() + batch->count() - batch->fetched;
+  const std::uint32_t waiting = ready.size() + batch->not_read();
   std::vector<SampleTask> tasks;
-  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, lanes))) {
-    const Bytes bytes = decoding_charge(task);
-    if (bytes > charge.bytes) {
-      if (!charge_decoding(bytes - charge.bytes)) {
-        set_aside(batch, index, std::move(task));
-        continue;
-      }
-      charge.bytes = bytes;
+  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, lanes_))) {
+    if (large_.cover(task, charge)) {
+      tasks.push_back(std::move(task));
+    } else {
+      batch->set_aside(task.index);
+      large_.set_aside({InFlight(batch), index, std::move(task)});
     }
-    tasks.push_back(std::move(task));
   }
   return tasks;
 }
 
-DecodeJob Pipeline::State::decode_job(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks,
-                                      Charge charge) {
-  for (SampleTask& task : tasks) task.out = destination(index, *batch, task.index);
-  return DecodeJob{
-      .tasks = std::move(tasks),
-      .recipe = batch->request.recipe,
-      .fidelity = batch->request.fidelity,
-      .stop = batch->stop,
-      .keep_alive = batch,
-      .done = [this, index, batch, charge](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
-        post([this, index, batch, charge, done = std::move(done), outcomes = std::move(outcomes)]() mutable {
-          made(index, batch, charge, std::move(done), std::move(outcomes));
-        });
-      }};
-}
-
-// In the slot if the backend can write there, else on the host, to be brought there before the seal.
-Destination Pipeline::State::destination(std::size_t index, const BatchRun& batch, std::uint32_t sample) const {
-  Arena& arena = *batch.arena;
-  const SlotRange range = range_of(batch.samples[sample]);
-  const std::vector<MemoryId>& own = backends[index].memories;
-  const bool directly = arena.memory() == kHostMemory || std::find(own.begin(), own.end(), arena.memory()) != own.end();
-  return directly ? arena.destination(batch.lease->slot, range) : arena.stage(batch.lease->slot, range);
+// false: the backend has no room; `out` and `tasks` are then left as they were.
+bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tasks) {
+  BackendRun& run = backends_[index];
+  const BatchPtr batch = out.batch.batch();
+  batch->make(tasks);
+  for (SampleTask& task : tasks) task.out = batch->destination(task.index, run.memories);
+  const std::uint32_t number = run.jobs.add(std::move(out));
+  DecodeJob job{.tasks = std::move(tasks),
+                .recipe = batch->request().recipe,
+                .fidelity = batch->request().fidelity,
+                .stop = batch->stop(),
+                .keep_alive = batch,
+                .done = [this, index, number](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
+                  boost::asio::post(control_, [this, index, number, done = std::move(done),
+                                               outcomes = std::move(outcomes)]() mutable {
+                    made(index, number, std::move(done), std::move(outcomes));
+                  });
+                }};
+  tasks.clear();
+  if (run.backend->try_submit(std::move(job))) return true;
+  tasks = std::move(job.tasks);
+  batch->not_taken(tasks);
+  out = run.jobs.take(number);
+  return false;
 }
 
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
-void Pipeline::State::give_back(std::size_t index, const BatchPtr& batch, std::vector<SampleTask> tasks) {
+void Making::give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks) {
   const Error why =
-      batch->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
+      batch.batch()->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
+  batch.batch()->make(tasks);
   std::vector<SampleOutcome> outcomes;
   for (const SampleTask& task : tasks) outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
-  ++backends[index].in_it;
-  post([this, index, batch, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
-    made(index, batch, {}, std::move(tasks), std::move(outcomes));
-  });
+  const std::uint32_t number = backends_[index].jobs.add(JobOut{.batch = std::move(batch)});
+  boost::asio::post(control_,
+                    [this, index, number, tasks = std::move(tasks), outcomes = std::move(outcomes)]() mutable {
+                      made(index, number, std::move(tasks), std::move(outcomes));
+                    });
 }
 
-void Pipeline::State::made(std::size_t index, const BatchPtr& batch, Charge charge, std::vector<SampleTask> tasks,
-                           std::vector<SampleOutcome> outcomes) {
-  BackendRun& run = backends[index];
-  --run.in_it;
-  if (charge.had_to_wait) --run.waited;
-  refund_decoding(charge.bytes);
-  --batch->outstanding;
-  if (run.backend->lost() && placer.set_lost(index))
-    log_error("backend " + run.name +
+void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
+                  std::vector<SampleOutcome> outcomes) {
+  BackendRun& run = backends_[index];
+  const BatchPtr batch = run.jobs.take(number).batch.batch();  // its charge and its right to call back go here
+  if (run.backend->lost() && placer_.set_lost(index))
+    log_error("backend " + names_[index] +
               " has lost its device: what it had goes to the others; restart the daemon when the device is back");
   MILLRACE_CHECK(tasks.size() == outcomes.size());
   std::vector<SampleTask> again;
-  for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, index, std::move(tasks[i]), outcomes[i], again);
-  if (!again.empty()) enqueue_ready(batch, std::move(again));
-  settle(batch);
+  for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
+  if (!again.empty()) add(batch, std::move(again));
+  next_.came_back(batch);
   feed_set_aside();
-  feed_backend(index);
+  feed(index);
   feed_set_aside();  // of what else was ready there may be nothing left
-  feed_fetch();
+  next_.bytes_let_go();
 }
 
-void Pipeline::State::note_outcome(BatchRun& batch, std::size_t backend, SampleTask task, const SampleOutcome& outcome,
-                                   std::vector<SampleTask>& again) {
-  SampleRun& sample = batch.samples[task.index];
-  sample.queued += outcome.queued;
-  sample.decode += outcome.decode;
-  sample.transform += outcome.transform;
-  note_time(batch, task.index, "making", outcome.decode + outcome.transform);
-  counters.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
-  counters.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
-  counters.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
-  const bool elsewhere =
-      outcome.error && (outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported);
-  if (elsewhere && batch.running()) {
-    sample.tried |= 1U << backend;
-    sample.error = outcome.error;  // in case nobody else takes it
-    again.push_back(std::move(task));
-    return;
+void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
+  batch.note_making(task.index, outcome);
+  slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
+  counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
+  counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
+  counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
+  if (!outcome.error) return batch.made(task.index);
+  const bool elsewhere = outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported;
+  if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
+  batch.try_elsewhere(task.index, *outcome.error);
+  again.push_back(std::move(task));
+}
+
+// Those that waited for memory, in turns; and where other samples are ready, on half the lanes at most.
+void Making::feed_set_aside() {
+  while (const LargePictures::SetAside* next = large_.next()) {
+    BackendRun& run = backends_[next->backend];
+    if (!next->batch.batch()->running() || run.backend->lost()) {
+      drop(large_.take_next());
+      continue;
+    }
+    const std::uint32_t depth = run.backend->depth();
+    if (run.jobs.size() >= depth) return;
+    const auto waited = [](const JobOut& out) { return out.had_to_wait; };
+    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, depth / 4)) return;
+    if (!large_.next_has_room()) return;
+    JobOut out{.batch = InFlight(next->batch.batch()), .decoding = large_.charge_next(), .had_to_wait = true};
+    LargePictures::SetAside picture = large_.take_next();
+    std::vector<SampleTask> tasks;
+    tasks.push_back(std::move(picture.task));
+    if (submit(picture.backend, out, tasks)) continue;
+    picture.task = std::move(tasks.front());
+    out.batch.batch()->set_aside(picture.task.index);
+    return large_.put_back_next(std::move(picture));
   }
-  forget_encoded(task.image);
-  if (outcome.error) return give_up(batch, task.index, *outcome.error);
-  sample.done = true;
-  ++batch.finished;
-  counters.add(MetricId::samples_completed);
+}
+
+void Making::drop(LargePictures::SetAside picture) {
+  std::vector<SampleTask> tasks;
+  tasks.push_back(std::move(picture.task));
+  give_back(picture.backend, std::move(picture.batch), std::move(tasks));
+}
+
+void Making::drop(const BatchPtr& batch) {
+  for (LargePictures::SetAside& picture : large_.drop(*batch)) drop(std::move(picture));
 }
 
 }  // namespace millrace

@@ -1,28 +1,36 @@
-// What becomes of a batch whose samples have all come back: the session's policy for bad ones, as repairs
-// of the slot; then the records and the description of the tensor. Pure but for the slot's records.
-// Thread-bound(control).
+// What on_error makes of a batch whose samples have ended: which of them the tensor has, in which order, where their
+// pixels lie, and what has to be done to the slot's bytes for that. Pure.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "daemon/memory/arena.h"
-#include "daemon/model/batch_result.h"
-#include "daemon/pipeline/batch_run.h"
-#include "proto/base/result.h"
+#include "daemon/pipeline/tensor_layout.h"
+#include "proto/base/batch_choices.h"
+#include "proto/base/bytes.h"
 
 namespace millrace {
 
-// Sets batch.order and batch.tensor, moves or shares pixels where the policy needs it: the repairs that the arena has
-// still to carry out. An error fails the batch (on_error fail, nothing to substitute, or
-// nothing good under the guard).
-Result<std::vector<Repair>> mend(BatchRun& batch);
+// A sample that has ended, well or not.
+struct EndedSample {
+  bool good = false;
+  std::optional<SlotRange> place;  // a good one has one; a bad one may
+};
 
-// Writes one record a sample of batch.order behind the tensor. `backends`: their names, by position.
-void write_records(const BatchRun& batch, std::span<const std::string> backends);
+struct MendedSlot {
+  std::vector<std::uint32_t> order;              // by position in the tensor: the sample whose pixels are there
+  std::vector<std::optional<SlotRange>> places;  // by sample
+  std::vector<std::uint32_t> zeroed;             // bad samples that are there, blank
+  std::vector<Repair> repairs;                   // for the arena to carry out
+  Bytes tensor;
+};
 
-// The handle, but for the sealing time. REQUIRES: batch.order is not empty.
-SealedTensor describe_tensor(const BatchRun& batch);
+// `tensor`: its bytes with all samples in it. nullopt: some sample is bad and `on_error` allows for none, or none is
+// good that could stand in.
+std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, std::span<const EndedSample> samples,
+                               Bytes tensor);
 
 }  // namespace millrace

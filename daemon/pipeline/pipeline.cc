@@ -1,158 +1,248 @@
 #include "daemon/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 #include "daemon/model/stopping.h"
-#include "daemon/pipeline/state.h"
-#include "proto/base/printable.h"
+#include "daemon/pipeline/epoch_planner.h"
+#include "daemon/pipeline/making.h"
+#include "daemon/pipeline/reading.h"
+#include "daemon/pipeline/settling.h"
+#include "daemon/pipeline/slow_images.h"
+#include "daemon/pipeline/waiting.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::size_t kLongestName = 300;  // bytes of a file's in the log
-
-std::vector<BackendState> placeable(const std::vector<Pipeline::NamedBackend>& backends) {
-  std::vector<BackendState> states;
-  for (const Pipeline::NamedBackend& named : backends)
-    states.push_back(BackendState{named.name, named.backend->info().formats, named.backend->lost(), named.by_pin_only});
-  return states;
+std::vector<std::string> names_of(const std::vector<NamedBackend>& backends) {
+  std::vector<std::string> names;
+  for (const NamedBackend& named : backends) names.push_back(named.name);
+  return names;
 }
 
 }  // namespace
 
-Pipeline::State::State(boost::asio::io_context& control_, Fetcher& fetcher_, std::vector<NamedBackend> backends_,
-                       Counters& counters_, Options options_)
-    : control(control_),
-      fetcher(fetcher_),
-      counters(counters_),
-      options(std::move(options_)),
-      placer(placeable(backends_)) {
-  const boost::asio::steady_timer first(control_);  // the context takes what timers need while there are descriptors
-  std::uint32_t sum = 0;
-  for (NamedBackend& named : backends_) {
-    if (!named.by_pin_only) sum += named.backend->info().lanes;
-    backend_names.push_back(named.name);
-    std::vector<MemoryId> memories = named.backend->info().memories;
-    backends.push_back(BackendRun{std::move(named.name), std::move(named.backend), std::move(memories), {}, 0});
+// The stages and the sessions, and what happens after each step.
+class Pipeline::Stages final : private Waiting::Next,
+                               private Reading::Next,
+                               private Making::Next,
+                               private Settling::Next {
+ public:
+  struct SessionRun {
+    std::shared_ptr<OpenSession> session;  // shared with its batches
+    Waiting waiting;
+    std::vector<BatchPtr> active;  // with a slot
+  };
+
+  Stages(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters,
+         Options wanted)
+      : options(std::move(wanted)),
+        names(names_of(backends)),
+        slow(options.slow),
+        encoded(std::make_shared<ByteBudget>(options.encoded_in_flight, MetricId::encoded_in_flight, counters)),
+        planner(control),
+        settling(control, names, counters, *this),
+        making(control, std::move(backends), options.decoding, slow, counters, *this),
+        reading(control, fetcher, encoded, slow, counters,
+                {.lanes = making.lanes(), .host_patience = options.host_patience}, *this),
+        batches{.owner = settling,
+                .counters = counters,
+                .encoded = encoded,
+                .backends = names.size(),
+                .max_side = options.limits.sample.side},
+        around_sessions{control, options.limits, making.placer(), batches, *this} {}
+
+  SessionRun* find(SessionId id) {
+    const auto found = sessions.find(id);
+    return found == sessions.end() ? nullptr : &found->second;
   }
-  lanes = std::max(1U, sum);
+  void begin_waiting(SessionId id);
+  void epoch_planned(SessionId id, EpochRequest request, Result<EpochOrder> order);
+  void retire_epochs(SessionId id);
+  void check_idle();
+
+  const Options options;
+  const std::vector<std::string> names;  // of the backends
+  SlowImages slow;
+  const std::shared_ptr<ByteBudget> encoded;  // shared with batches, see there
+  EpochPlanner planner;
+  Settling settling;  // outlives those that hold batches
+  Making making;
+  Reading reading;
+  const Batch::Surroundings batches;
+  const Waiting::Surroundings around_sessions;
+  std::unordered_map<SessionId, SessionRun> sessions;
+  bool draining = false;
+  std::function<void()> idle;
+
+ private:
+  void read(const BatchPtr& batch, std::vector<SampleTask> tasks) override { making.add(batch, std::move(tasks)); }
+  void came_back(const BatchPtr& batch) override { settling.settle(batch); }
+  void bytes_let_go() override { reading.feed(); }
+  void fail(const BatchPtr& batch, Error why, Bytes would_fit) override {
+    settling.fail(batch, std::move(why), would_fit);
+  }
+  void dropped(const BatchPtr& batch) override { making.drop(batch); }
+  void ended(const BatchPtr& batch) override;
+};
+
+void Pipeline::Stages::begin_waiting(SessionId id) {
+  SessionRun* run = find(id);
+  while (run != nullptr && run->session->parts.slots->free_slots() > 0) {
+    const BatchPtr batch = run->waiting.next();
+    if (!batch) break;
+    SlotPool& slots = *run->session->parts.slots;
+    batch->begin(*slots.lease(), run->session->parts.arena);
+    run->active.push_back(batch);
+    reading.begin(batch);
+    run = find(id);
+  }
+  reading.feed();
 }
 
-SessionRun* Pipeline::State::find(SessionId session) {
-  const auto found = sessions.find(raw(session));
-  return found == sessions.end() ? nullptr : &found->second;
+void Pipeline::Stages::ended(const BatchPtr& batch) {
+  const SessionId id = batch->session().id;
+  if (SessionRun* run = find(id)) {
+    std::erase(run->active, batch);
+    run->waiting.remove(batch);
+    retire_epochs(id);
+    begin_waiting(id);
+  }
+  check_idle();
 }
 
-void Pipeline::State::note_time(const BatchRun& batch, std::uint32_t index, std::string_view verb,
-                                std::chrono::microseconds took) {
-  if (options.slow.count() == 0 || took <= options.slow) return;
-  slow_line.warn("slow: " + std::string(verb) + ' ' +
-                 printable(source_name(batch.request.samples[index].source), kLongestName) + " took " +
-                 std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()) +
-                 " ms, for session " + std::to_string(raw(batch.session)));
+void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, Result<EpochOrder> order) {
+  SessionRun* run = find(id);
+  if (run == nullptr) return;
+  run->waiting.planned(std::move(request), std::move(order));
+  if (draining) run->waiting.interrupt(stopping());
+  if (const Result<void> any = run->session->parts.slots->has_slots(); !any) run->waiting.interrupt(any.error());
+  begin_waiting(id);
+  retire_epochs(id);
 }
 
-std::uint32_t Pipeline::State::portion(const BatchRun& batch) const {
-  return std::clamp(batch.count() / (lanes * 4), 1U, 16U);
+void Pipeline::Stages::retire_epochs(SessionId id) {
+  if (SessionRun* run = find(id)) run->waiting.retire();
+}
+
+void Pipeline::Stages::check_idle() {
+  if (!draining || !idle || settling.under_way() > 0) return;
+  std::exchange(idle, nullptr)();
 }
 
 Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends,
                    Counters& counters, Options options)
-    : state_(std::make_unique<State>(control, fetcher, std::move(backends), counters, std::move(options))) {}
+    : stages_(std::make_unique<Stages>(control, fetcher, std::move(backends), counters, std::move(options))) {}
 
-Pipeline::~Pipeline() {
-  state_->planner.stop();
-  state_->planner.join();
-  for (State::BackendRun& run : state_->backends) run.backend->shutdown();
+Pipeline::~Pipeline() = default;
+
+void Pipeline::open_session(SessionId id, SessionParts parts) {
+  const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts)});
+  stages_->sessions.emplace(id, Stages::SessionRun{session, Waiting(session, stages_->around_sessions), {}});
 }
 
-void Pipeline::open_session(SessionId session, SessionParts parts) {
-  SessionRun run;
-  run.parts = std::move(parts);
-  state_->sessions.emplace(raw(session), std::move(run));
-}
-
-Result<void> Pipeline::submit(SessionId session, BatchRequest request) {
-  return state_->admit(session, std::move(request));
-}
-
-void Pipeline::cancel(SessionId session, BatchId batch) {
-  SessionRun* run = state_->find(session);
-  if (run == nullptr) return;
-  const auto wanted = [&](const BatchPtr& candidate) { return !candidate->epoch && candidate->request.id == batch; };
-  const auto active = std::find_if(run->active.begin(), run->active.end(), wanted);
-  const auto waiting = std::find_if(run->waiting.begin(), run->waiting.end(), wanted);
-  const Error cancelled{Code::kCancelled, "cancelled by the client"};
-  if (active != run->active.end()) {
-    state_->fail(BatchPtr(*active), cancelled);
-  } else if (waiting != run->waiting.end()) {
-    state_->fail(BatchPtr(*waiting), cancelled);
-  }
-}
-
-Result<void> Pipeline::release(SessionId session, std::uint32_t slot_untrusted, std::uint64_t generation_untrusted) {
-  SessionRun* run = state_->find(session);
+Result<void> Pipeline::submit(SessionId id, BatchRequest request) {
+  Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
-  MILLRACE_TRY_VOID(run->parts.slots->release(slot_untrusted, generation_untrusted));
-  state_->begin_waiting(session);
+  if (stages_->draining) return stopping();
+  const auto same = [&](const BatchPtr& batch) { return batch->is(request.id); };
+  if (std::any_of(run->active.begin(), run->active.end(), same) || run->waiting.find(request.id) != nullptr)
+    return Error{Code::kInvalid,
+                 "batch_id: " + std::to_string(raw(request.id)) + " is under way already; give every batch its own"};
+  MILLRACE_TRY_VOID(run->waiting.submit(std::move(request)));
+  stages_->begin_waiting(id);
   return {};
 }
 
-void Pipeline::slots_changed(SessionId session) {
-  state_->slots_changed(session);
+Bytes Pipeline::slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32_t samples) const {
+  const auto layout = TensorLayout::create(std::move(recipe), stages_->options.limits.sample.side);
+  return layout ? least_slot_bytes(**layout, samples) : Bytes{};
 }
 
-void Pipeline::start_epoch(SessionId session, EpochRequest request) {
-  state_->start_epoch(session, std::move(request));
-}
-
-void Pipeline::stop_epoch(SessionId session, EpochStreamId stream) {
-  SessionRun* run = state_->find(session);
+void Pipeline::cancel(SessionId id, BatchId batch) {
+  Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return;
-  if (const auto planned = run->planning.find(stream); planned != run->planning.end())
-    planned->second = PlannedEpoch::kStopped;
-  for (const auto& epoch : run->epochs) {
-    if (epoch->id() == stream) epoch->stop();
-  }
+  const auto wanted = [&](const BatchPtr& candidate) { return candidate->is(batch); };
+  const auto active = std::find_if(run->active.begin(), run->active.end(), wanted);
+  const BatchPtr found = active != run->active.end() ? *active : run->waiting.find(batch);
+  if (found) stages_->settling.fail(found, Error{Code::kCancelled, "cancelled by the client"});
+}
+
+Result<void> Pipeline::release(SessionId id, std::uint32_t slot_untrusted, std::uint64_t generation_untrusted) {
+  Stages::SessionRun* run = stages_->find(id);
+  if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
+  MILLRACE_TRY_VOID(run->session->parts.slots->release(slot_untrusted, generation_untrusted));
+  stages_->begin_waiting(id);
+  return {};
+}
+
+void Pipeline::start_epoch(SessionId id, EpochRequest request) {
+  Stages::SessionRun* run = stages_->find(id);
+  if (run == nullptr) return;
+  if (stages_->draining) return run->session->parts.sink->epoch_failed(request.id, stopping());
+  if (!run->waiting.plan(request)) return;
+  const EpochOrderSpec spec = request.order;
+  stages_->planner.plan(spec,
+                        [stages = stages_.get(), id, request = std::move(request)](Result<EpochOrder> order) mutable {
+                          stages->epoch_planned(id, std::move(request), std::move(order));
+                        });
+}
+
+void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {
+  Stages::SessionRun* run = stages_->find(id);
+  if (run == nullptr) return;
+  run->waiting.stop(stream);
   const std::vector<BatchPtr> active = run->active;
   for (const BatchPtr& batch : active) {
-    if (batch->epoch && batch->epoch->stream == stream)
-      state_->fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
+    if (batch->epoch() != nullptr && batch->epoch()->id() == stream)
+      stages_->settling.fail(batch, Error{Code::kCancelled, "the epoch was stopped"});
   }
-  state_->retire_epochs(session);
+  stages_->retire_epochs(id);
 }
 
-void Pipeline::close_session(SessionId session) {
-  const auto found = state_->sessions.find(raw(session));
-  if (found == state_->sessions.end()) return;
-  SessionRun run = std::move(found->second);
-  state_->sessions.erase(found);  // from here on nothing reaches its sink or its slots
-  for (const BatchPtr& batch : run.waiting) state_->fail(batch, Error{Code::kCancelled, "the session was closed"});
-  for (const BatchPtr& batch : run.active) state_->fail(batch, Error{Code::kCancelled, "the session was closed"});
+void Pipeline::close_session(SessionId id) {
+  const auto found = stages_->sessions.find(id);
+  if (found == stages_->sessions.end()) return;
+  const Stages::SessionRun run = std::move(found->second);
+  stages_->sessions.erase(found);
+  run.session->close();  // from here on nothing reaches its sink or its slots
+  const Error closed{Code::kCancelled, "the session was closed"};
+  for (const BatchPtr& batch : run.waiting.batches()) stages_->settling.fail(batch, closed);
+  for (const BatchPtr& batch : run.active) stages_->settling.fail(batch, closed);
+}
+
+void Pipeline::slots_changed(SessionId id) {
+  Stages::SessionRun* run = stages_->find(id);
+  if (run == nullptr) return;
+  const Result<void> any = run->session->parts.slots->has_slots();
+  if (any) return stages_->begin_waiting(id);
+  run->waiting.interrupt(any.error());
+  const std::deque<BatchPtr> waiting = run->waiting.batches();
+  for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, any.error());
+  stages_->retire_epochs(id);
 }
 
 void Pipeline::drain(std::function<void()> idle) {
-  state_->draining = true;
-  state_->idle = std::move(idle);
+  stages_->draining = true;
+  stages_->idle = std::move(idle);
   std::vector<SessionId> ids;
-  for (const auto& [id, run] : state_->sessions) ids.push_back(SessionId{id});
+  for (const auto& [id, run] : stages_->sessions) ids.push_back(id);
   for (const SessionId id : ids) {
-    const std::deque<BatchPtr> waiting = state_->find(id)->waiting;
-    for (const BatchPtr& batch : waiting) state_->fail(batch, stopping());
-    for (const auto& epoch : state_->find(id)->epochs) epoch->interrupt(stopping());
-    state_->retire_epochs(id);
+    const std::deque<BatchPtr> waiting = stages_->find(id)->waiting.batches();
+    for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, stopping());
+    stages_->find(id)->waiting.interrupt(stopping());
+    stages_->retire_epochs(id);
   }
-  state_->check_idle();
+  stages_->check_idle();
 }
 
 std::vector<BackendInfo> Pipeline::backends() const {
-  std::vector<BackendInfo> infos;
-  for (const State::BackendRun& run : state_->backends) infos.push_back(run.backend->info());
-  return infos;
+  return stages_->making.infos();
 }
 
 bool Pipeline::backend_lost(std::size_t index) const {
-  return state_->backends[index].backend->lost();
+  return stages_->making.lost(index);
 }
 
 }  // namespace millrace

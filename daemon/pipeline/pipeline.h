@@ -1,12 +1,14 @@
-// Runs batches through the stages: a state machine over bounded queues. All state lives on the control thread; fetch
-// threads and lanes post their results to it. daemon/doc/life_of_a_batch.md follows one batch through here.
+// Runs batches through the stages: four objects, each with its own state, and this one, which sends a batch from one to
+// the next and has nothing but them and the sessions. daemon/doc/life_of_a_batch.md follows one batch through here.
 //
-//   queued ──a slot is free──▶ running ──every sample is back──▶ mending ──seal──▶ ended: handed over just before
-//      └──────────────────────────┴─────────────────────────────────┴─fail()─▶ failing ──nobody writes──▶ ended
+//   waiting ──a slot is free──▶ reading ──samples──▶ making ──all are back──▶ settling ──▶ handed over
+//      └───────────────────────────┴──────────────────┴── fail() ─────────────▶─┘
 //
 // fail(): a bad sample where on_error says so, cancel, deadline, the session closes, the daemon lacks what reading
 // takes. The client is told at once; the slot comes back when the last fetch task and the last lane have called back.
+// What phases a batch has, and what states its samples, is drawn in batch.h.
 //
+// All state lives on the control thread; fetch threads and lanes post their results to it.
 // Thread-bound(control): every call, and every call of a BatchSink, is made on the io_context's one thread.
 #pragma once
 
@@ -15,35 +17,24 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "daemon/memory/arena.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
-#include "daemon/model/batch_sink.h"
-#include "daemon/model/caller.h"
 #include "daemon/model/epoch.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
-#include "daemon/slots/slot_pool.h"
+#include "daemon/pipeline/named_backend.h"
+#include "daemon/pipeline/session_parts.h"
 #include "proto/base/result.h"
 
 namespace millrace {
 
-class Backend;
 class Fetcher;
-
-// What a session brings. `slots` and `sink` outlive the session in the pipeline.
-struct SessionParts {
-  SlotPool* slots = nullptr;
-  std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
-  BatchSink* sink = nullptr;
-  std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
-};
 
 class Pipeline {
  public:
+  using NamedBackend = millrace::NamedBackend;
   struct Options {
     Limits limits;
     Bytes encoded_in_flight = 512_MiB;  // encoded bytes fetched and not yet decoded; over it, fetching waits
@@ -51,11 +42,6 @@ class Pipeline {
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
     std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
-  };
-  struct NamedBackend {
-    std::string name;
-    std::unique_ptr<Backend> backend;
-    bool by_pin_only = false;
   };
 
   Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters,
@@ -68,7 +54,7 @@ class Pipeline {
   // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
   Result<void> submit(SessionId session, BatchRequest request);
   // Slot bytes without which submit() refuses such a batch; 0 for a recipe that it refuses anyway.
-  Bytes slot_bytes_for(const Recipe& recipe, std::uint32_t samples) const;
+  Bytes slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32_t samples) const;
   void cancel(SessionId session, BatchId batch);  // unknown: nothing happens
 
   // Gives a slot back and begins what waits for one. kPrecondition: a stale handle.
@@ -92,8 +78,8 @@ class Pipeline {
   bool backend_lost(std::size_t index) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  class Stages;
+  std::unique_ptr<Stages> stages_;
 };
 
 }  // namespace millrace

@@ -112,7 +112,7 @@ void Session::act(BatchRequest request) {
   request.ring = ring_;
   const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request));
   if (admitted) return;
-  const Bytes needed = pipeline_.slot_bytes_for(*recipe, samples);
+  const Bytes needed = pipeline_.slot_bytes_for(recipe, samples);
   refuse(id, admitted.error(), needed > parts_.arena->slot_bytes() ? needed : Bytes{});
 }
 

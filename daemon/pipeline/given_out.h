@@ -1,0 +1,53 @@
+// What other threads work on and will give back: each piece by a number, so that a callback carries that alone and what
+// the control thread holds for the piece stays on it. Thread-bound(control).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "proto/base/result.h"
+
+namespace millrace {
+
+template <class T>
+class GivenOut {
+ public:
+  std::size_t size() const { return pieces_.size() - free_.size(); }
+
+  // Its number, until it is taken.
+  std::uint32_t add(T piece) {
+    if (free_.empty()) {
+      pieces_.emplace_back(std::move(piece));
+      return static_cast<std::uint32_t>(pieces_.size() - 1);
+    }
+    const std::uint32_t number = free_.back();
+    free_.pop_back();
+    pieces_[number] = std::move(piece);
+    return number;
+  }
+
+  // REQUIRES: the number of one that is not taken; a second time is a bug of ours.
+  T take(std::uint32_t number) {
+    MILLRACE_CHECK(number < pieces_.size() && pieces_[number].has_value());
+    T piece = *std::move(pieces_[number]);
+    pieces_[number].reset();
+    free_.push_back(number);
+    return piece;
+  }
+
+  template <class Which>
+  std::uint32_t count_if(Which which) const {
+    return static_cast<std::uint32_t>(std::count_if(
+        pieces_.begin(), pieces_.end(), [&](const std::optional<T>& piece) { return piece && which(*piece); }));
+  }
+
+ private:
+  std::vector<std::optional<T>> pieces_;
+  std::vector<std::uint32_t> free_;  // positions in it
+};
+
+}  // namespace millrace

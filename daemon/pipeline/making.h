@@ -1,0 +1,91 @@
+// Stages 4 and 5 as the pipeline drives them: samples wait for a backend, go to it in jobs, and come back made, broken,
+// or to be tried elsewhere.
+//
+//   add() ──▶ ready at a backend ──▶ lanes ──▶ made or bad ──▶ Next::came_back()
+//               ▲     │    └─ its device is lost, or it cannot ──▶ ready at another
+//               │     ▼
+//            set aside, while a large picture finds no memory (large_pictures.h)
+//
+// A batch that fails gets what waits here back through the same door, as if a backend had given it back.
+// Thread-bound(control).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/fair_queue.h"
+#include "daemon/pipeline/given_out.h"
+#include "daemon/pipeline/large_pictures.h"
+#include "daemon/pipeline/named_backend.h"
+#include "daemon/pipeline/slow_images.h"
+#include "daemon/place/placer.h"
+
+namespace millrace {
+
+class Making {
+ public:
+  class Next {
+   public:
+    virtual ~Next() = default;
+    // Some of its samples have ended, or it has: does the batch?
+    virtual void came_back(const BatchPtr& batch) = 0;
+    virtual void bytes_let_go() = 0;  // of encoded images: more can be read
+  };
+
+  // `decoding`: what lanes may take for large pictures together. Everything outlives it.
+  Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, Bytes decoding, SlowImages& slow,
+         Counters& counters, Next& next);
+  ~Making();  // shuts the backends down
+
+  const Placer& placer() const { return placer_; }
+  std::uint32_t lanes() const { return lanes_; }  // of all backends that need not be pinned
+  std::vector<BackendInfo> infos() const;
+  bool lost(std::size_t index) const { return backends_[index].backend->lost(); }
+
+  // Samples of a batch that can be made: each waits for the backend that the placer chooses, or is given up.
+  void add(const BatchPtr& batch, std::vector<SampleTask> tasks);
+
+  // Nobody wants the batch any more: its large pictures do not wait for others' memory.
+  void drop(const BatchPtr& batch);
+
+ private:
+  // What the control thread holds for a job that a backend has.
+  struct JobOut {
+    InFlight batch;
+    ByteBudget::Charge decoding;
+    bool had_to_wait = false;  // a picture that had been set aside
+  };
+  struct BackendRun {
+    std::unique_ptr<Backend> backend;
+    std::vector<MemoryId> memories;  // BackendInfo's
+    FairQueue<InFlight> ready;       // batches of which some samples are ready for it
+    GivenOut<JobOut> jobs;
+  };
+
+  void feed(std::size_t index);
+  std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, ByteBudget::Charge& charge);
+  bool submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tasks);
+  void give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks);
+  void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
+            std::vector<SampleOutcome> outcomes);
+  void note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
+  void feed_set_aside();
+  void drop(LargePictures::SetAside picture);
+
+  boost::asio::io_context& control_;
+  SlowImages& slow_;
+  Counters& counters_;
+  Next& next_;
+  LargePictures large_;  // outlives the jobs charged to it
+  std::vector<BackendRun> backends_;
+  std::vector<std::string> names_;
+  Placer placer_;
+  std::uint32_t lanes_ = 1;
+};
+
+}  // namespace millrace

@@ -1,0 +1,244 @@
+#include "daemon/pipeline/reading.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <string>
+#include <utility>
+
+#include "daemon/observe/log.h"
+#include "daemon/pipeline/epoch_run.h"
+
+namespace millrace {
+namespace {
+
+// Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
+constexpr std::uint32_t kFetchTasks = 8;
+
+constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
+
+Error host_lacks_for_long(const Error& lacking) {
+  return Error{Code::kUnavailable,
+               "the daemon lacks what it needs to read files, and waited for it in vain (" + lacking.message +
+                   "): no sample is bad and none was left out; try again or resume later, or give the "
+                   "daemon more (LimitNOFILE=, memory)"};
+}
+
+Error root_missing(const Error& missing) {
+  return Error{Code::kUnavailable, missing.message + "; the epoch breaks off, no sample of it counts as bad, and a " +
+                                       "position goes on where it is (set on_error to take such samples for bad ones)"};
+}
+
+Bytes slot_bytes(const Batch& batch) {
+  return batch.arena().slot_bytes();
+}
+
+Error no_room_in_slot(const Batch& batch, std::uint32_t index, Bytes needed) {
+  return Error{Code::kExhausted,
+               "its " + to_text(batch.sample(index).bytes) + " of pixels do not fit into the session's slots of " +
+                   to_text(slot_bytes(batch)) +
+                   " beside the packed batch's smaller images: open the session with slot_bytes of at least " +
+                   std::to_string(needed.count) + ", make it smaller by the recipe, or submit fewer samples at once"};
+}
+
+Error slot_too_small(const Batch& batch, const Overflow& over) {
+  const std::uint32_t largest = over.samples.front();
+  return Error{Code::kExhausted, "the packed batch needs " + to_text(over.needed) + ", of which " +
+                                     source_name(batch.request().samples[largest].source) + " takes " +
+                                     to_text(batch.sample(largest).bytes) + ", and the session's slots have " +
+                                     to_text(slot_bytes(batch)) + ": open the session with slot_bytes of at least " +
+                                     std::to_string(over.needed.count) +
+                                     ", submit fewer samples at once, or have on_error leave out what does not fit"};
+}
+
+bool pausing(const Batch& batch) {
+  return batch.reading.want && batch.reading.want->pausing;
+}
+
+Result<void> lay_out(Batch& batch, const Fetched& item) {
+  if (!item.image) return item.image.error();
+  return batch.lay_out(item.index, item.image->info);
+}
+
+bool has_unread(const Batch& batch) {
+  return batch.count(SampleState::kUnread) > 0;
+}
+
+}  // namespace
+
+Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, std::shared_ptr<const ByteBudget> encoded,
+                 SlowImages& slow, Counters& counters, const Options& options, Next& next)
+    : control_(control),
+      fetcher_(fetcher),
+      encoded_(std::move(encoded)),
+      slow_(slow),
+      counters_(counters),
+      options_(options),
+      next_(next) {
+  const boost::asio::steady_timer first(control);  // the context takes what timers need while there are descriptors
+}
+
+void Reading::begin(const BatchPtr& batch) {
+  queue(batch);
+}
+
+void Reading::queue(const BatchPtr& batch) {
+  if (batch->reading.queued || pausing(*batch) || !batch->running() || !has_unread(*batch)) return;
+  batch->reading.queued = true;
+  batches_.push(batch->session().id, batch->request().priority, batch);
+}
+
+void Reading::put_back(const BatchPtr& batch) {
+  batch->reading.queued = true;
+  batches_.put_back(batch->session().id, batch->request().priority, batch);
+}
+
+void Reading::feed() {
+  std::vector<BatchPtr> later;  // whose turn it is not yet
+  while (tasks_.size() < kFetchTasks && !encoded_->full()) {
+    const std::optional<BatchPtr> next = take_next(later);
+    if (!next) break;
+    const BatchPtr& batch = *next;
+    if (!give(batch)) {
+      later.push_back(batch);
+      break;
+    }
+    if (has_unread(*batch)) put_back(batch);
+  }
+  for (auto batch = later.rbegin(); batch != later.rend(); ++batch) put_back(*batch);
+}
+
+// One packed batch is read for its sizes at a time; others go to `later`.
+std::optional<BatchPtr> Reading::take_next(std::vector<BatchPtr>& later) {
+  const auto whole = [](const TaskOut& out) { return out.whole_batch; };
+  while (std::optional<BatchPtr> next = batches_.take()) {
+    Batch& batch = **next;
+    batch.reading.queued = false;
+    if (!batch.running() || pausing(batch)) continue;  // a pause ends by itself
+    if (batch.has_places() || tasks_.count_if(whole) == 0) return next;
+    later.push_back(*std::move(next));
+  }
+  return std::nullopt;
+}
+
+// false: the fetcher has no room, and the batch is as it was.
+bool Reading::give(const BatchPtr& batch) {
+  FetchTask task = task_of(batch);
+  MILLRACE_CHECK(!task.items.empty());
+  const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places()});
+  task.done = [this, number](std::vector<Fetched> items) {
+    boost::asio::post(control_,
+                      [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
+  };
+  if (fetcher_.try_fetch(std::move(task))) return true;
+  tasks_.take(number);
+  for (const FetchItem& item : task.items) batch->put_back_unread(item.index);
+  return false;
+}
+
+// A packed batch is read in one piece, for no sample has a place before all have a size. Images over the budget are
+// then read for their headers alone, and once more when they have a place.
+FetchTask Reading::task_of(const BatchPtr& batch) {
+  const bool places = batch->has_places();
+  const std::uint32_t portion = std::clamp(batch->count() / (options_.lanes * 4), 1U, 16U);
+  FetchTask task{.keep_alive = batch,
+                 .caller = batch->session().parts.caller,
+                 .ring = batch->request().ring,
+                 .stop = batch->stop(),
+                 .room = places ? Bytes{encoded_->limit().count / kFetchTasks} : encoded_->limit(),
+                 .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};
+  for (const std::uint32_t index : batch->take_unread(places ? portion : batch->count()))
+    task.items.push_back(
+        FetchItem{index, &batch->request().samples[index].source, batch->request().recipe->ignore_orientation});
+  return task;
+}
+
+void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
+  const BatchPtr batch = tasks_.take(number).batch.batch();
+  if (batch->running()) take_all(batch, std::move(items));
+  next_.came_back(batch);
+  feed();
+}
+
+void Reading::take_all(const BatchPtr& batch, std::vector<Fetched> items) {
+  const auto missing = std::find_if(items.begin(), items.end(), [](const Fetched& item) { return item.root_missing; });
+  if (missing != items.end() && batch->request().guard == Guard::kOn) return break_off(batch, missing->image.error());
+  std::vector<SampleTask> ready;
+  std::optional<Error> lacking;
+  for (Fetched& item : items) {
+    if (item.end == FetchEnd::kHostLacks) lacking = item.image.error();
+    if (item.end == FetchEnd::kRead) batch->reading.want.reset();  // there is something left, if only just
+    if (std::optional<SampleTask> task = take(*batch, std::move(item))) ready.push_back(*std::move(task));
+  }
+  if (!batch->has_places() && batch->not_read() == 0 && !place_packed(batch, ready)) return;
+  if (!ready.empty()) next_.read(batch, std::move(ready));
+  if (lacking) pause(batch, *lacking);
+  queue(batch);
+}
+
+// What a lane needs for the sample; nullopt when it is given up, must be read again, or waits for the rest of a packed
+// batch.
+std::optional<SampleTask> Reading::take(Batch& batch, Fetched item) {
+  if (item.end == FetchEnd::kNotBegun || item.end == FetchEnd::kHostLacks) {
+    batch.put_back_unread(item.index);
+    return std::nullopt;
+  }
+  batch.note_reading(item.index, item.time);
+  slow_.note(batch, item.index, "reading", item.time);
+  if (const Result<void> laid_out = lay_out(batch, item); !laid_out) {
+    batch.give_up(item.index, laid_out.error());
+    return std::nullopt;
+  }
+  if (batch.has_places()) return batch.wait(item.index, *std::move(item.image));
+  if (item.end == FetchEnd::kHeaderOnly) {
+    batch.park(item.index, std::nullopt);
+  } else {
+    batch.park(item.index, *std::move(item.image));
+  }
+  return std::nullopt;
+}
+
+// All sizes are known. What was kept of the images goes to `ready`, the others are read again. false: the batch fails,
+// for with on_error fail none may be left out.
+bool Reading::place_packed(const BatchPtr& batch, std::vector<SampleTask>& ready) {
+  const Overflow over = batch->overflow();
+  if (!over.samples.empty() && batch->request().on_error == OnError::kFail) {
+    next_.fail(batch, slot_too_small(*batch, over), over.needed);
+    return false;
+  }
+  for (const std::uint32_t index : over.samples) batch->give_up(index, no_room_in_slot(*batch, index, over.needed));
+  ready = batch->place_parked();
+  return true;
+}
+
+// The batch's samples are read again after a pause, however on_error is set: nothing is wrong with them.
+void Reading::pause(const BatchPtr& batch, const Error& lacking) {
+  counters_.add(MetricId::fetch_waits);
+  const auto now = std::chrono::steady_clock::now();
+  pause_line_.warn("reading pauses, for the daemon lacks something: " + lacking.message);
+  std::optional<Batch::HostWant>& want = batch->reading.want;
+  if (!want) want = Batch::HostWant{.since = now, .pause = kShortestPause};
+  if (want->pausing) return;
+  if (now - want->since >= options_.host_patience) return next_.fail(batch, host_lacks_for_long(lacking));
+  // A packed batch that waits for sizes holds no bytes meanwhile: over the budget nothing is read, so it would wait for
+  // itself.
+  if (!batch->has_places()) batch->drop_parked();
+  want->pausing = true;
+  batch->reading.later.emplace(control_, want->pause);
+  want->pause = std::min(want->pause * 2, kLongestPause);
+  batch->reading.later->async_wait([this, weak = std::weak_ptr(batch)](boost::system::error_code cancelled) {
+    const BatchPtr waiting = weak.lock();
+    if (cancelled || !waiting) return;
+    if (waiting->reading.want) waiting->reading.want->pausing = false;
+    queue(waiting);
+    feed();
+  });
+}
+
+// Nothing is wrong with a guarded epoch's samples either when their root is not there.
+void Reading::break_off(const BatchPtr& batch, const Error& missing) {
+  const Error why = root_missing(missing);
+  batch->epoch()->break_off(why);
+  next_.fail(batch, why);
+}
+
+}  // namespace millrace

@@ -1,0 +1,83 @@
+// Stage 3 as the pipeline drives it: which samples are read next, and what becomes of their bytes.
+//
+//   begin() ──▶ wants reading ──▶ fetch threads ──▶ read ──▶ Next::read(): can be made
+//                    ▲ ▲              │   │         └──▶ bad, or parked until a packed batch's sizes are all known
+//                    │ └── not begun ─┘   │
+//                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
+//
+// At most kFetchTasks are at the fetcher, and none is given while the budget of encoded bytes is used up.
+// Thread-bound(control).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "daemon/fetch/fetcher.h"
+#include "daemon/observe/bounded_log.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/byte_budget.h"
+#include "daemon/pipeline/fair_queue.h"
+#include "daemon/pipeline/given_out.h"
+#include "daemon/pipeline/slow_images.h"
+
+namespace millrace {
+
+class Reading {
+ public:
+  class Next {
+   public:
+    virtual ~Next() = default;
+    virtual void read(const BatchPtr& batch, std::vector<SampleTask> tasks) = 0;  // they can be made
+    virtual void came_back(const BatchPtr& batch) = 0;                            // some of its samples may have ended
+    // The batch cannot be had. `would_fit`: the slot bytes with which it could, if it is for want of them.
+    virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;
+  };
+  struct Options {
+    std::uint32_t lanes = 1;                  // of all backends: a portion is a share of theirs
+    std::chrono::milliseconds host_patience;  // see Pipeline::Options
+  };
+
+  // `encoded`: what may be held of encoded bytes, shared with the batches that hold them. Everything outlives it.
+  Reading(boost::asio::io_context& control, Fetcher& fetcher, std::shared_ptr<const ByteBudget> encoded,
+          SlowImages& slow, Counters& counters, const Options& options, Next& next);
+
+  void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
+  // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
+  void feed();
+
+ private:
+  // What the control thread holds for a task that the fetcher has.
+  struct TaskOut {
+    InFlight batch;
+    bool whole_batch = false;  // a packed one's, for its sizes
+  };
+
+  std::optional<BatchPtr> take_next(std::vector<BatchPtr>& later);
+  [[nodiscard]] bool give(const BatchPtr& batch);
+  FetchTask task_of(const BatchPtr& batch);
+  void queue(const BatchPtr& batch);
+  void put_back(const BatchPtr& batch);
+  void fetched(std::uint32_t number, std::vector<Fetched> items);
+  void take_all(const BatchPtr& batch, std::vector<Fetched> items);
+  std::optional<SampleTask> take(Batch& batch, Fetched item);
+  [[nodiscard]] bool place_packed(const BatchPtr& batch, std::vector<SampleTask>& ready);
+  void pause(const BatchPtr& batch, const Error& lacking);
+  void break_off(const BatchPtr& batch, const Error& missing);
+
+  boost::asio::io_context& control_;
+  Fetcher& fetcher_;
+  const std::shared_ptr<const ByteBudget> encoded_;  // shared: see Batch
+  SlowImages& slow_;
+  Counters& counters_;
+  const Options options_;
+  Next& next_;
+  FairQueue<BatchPtr> batches_;  // that have unread samples
+  GivenOut<TaskOut> tasks_;
+  SeldomLine pause_line_;
+};
+
+}  // namespace millrace

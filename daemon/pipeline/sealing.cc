@@ -1,0 +1,69 @@
+#include "daemon/pipeline/sealing.h"
+
+#include <cstring>
+
+#include "proto/shm/segment_layout.h"
+
+namespace millrace {
+namespace {
+
+void write_record(const Batch& batch, std::uint32_t position, std::span<const std::string> backends,
+                  shm::SampleRecord& record) {
+  const std::vector<std::uint32_t>& order = batch.slot().order;
+  const std::uint32_t from = order[position];
+  const SampleRun& sample = batch.sample(from);
+  const SampleRequest& request = batch.request().samples[from];
+  const SampleGeometry& geometry = sample.geometry;
+  const bool substituted = order.size() == batch.count() && from != position;
+  const SampleRun& asked = substituted ? batch.sample(position) : sample;
+  const SlotRange place = substituted && batch.layout().copies_stand_ins() ? *asked.place : *sample.place;
+  std::memset(&record, 0, sizeof record);
+  record.id = raw(request.id);
+  record.label = request.label;
+  record.pixels_offset = batch.arena().tensor_offset(batch.lease().slot) + place.offset;
+  record.pixels_bytes = place.bytes.count;
+  record.width = geometry.output().width;
+  record.height = geometry.output().height;
+  record.source_width = sample.source ? sample.source->stored.width : 0;
+  record.source_height = sample.source ? sample.source->stored.height : 0;
+  record.orientation = sample.source ? sample.source->orientation : 0;
+  record.crop_left = geometry.crop.left;
+  record.crop_top = geometry.crop.top;
+  record.crop_width = geometry.crop.width;
+  record.crop_height = geometry.crop.height;
+  record.fetch_us = static_cast<std::uint32_t>(sample.fetch.count());
+  record.queue_us = static_cast<std::uint32_t>(sample.queued.count());
+  record.decode_us = static_cast<std::uint32_t>(sample.decode.count());
+  record.transform_us = static_cast<std::uint32_t>(sample.transform.count());
+  record.status = asked.bad() ? static_cast<std::uint16_t>(asked.error->code) : std::uint16_t{0};
+  record.flags = static_cast<std::uint8_t>(sample.flags | (geometry.flip ? shm::kFlipped : 0) |
+                                           (substituted ? shm::kSubstituted : 0));
+  record.index = substituted ? position : from;
+  if (!sample.bad()) backends[sample.backend].copy(record.backend, sizeof record.backend - 1);
+}
+
+}  // namespace
+
+void write_records(const Batch& batch, std::span<const std::string> backends) {
+  std::byte* const base = batch.lease().memory.data() + batch.arena().records_offset(batch.tensor());
+  for (std::uint32_t i = 0; i < batch.slot().order.size(); ++i)
+    write_record(batch, i, backends, *reinterpret_cast<shm::SampleRecord*>(base + i * sizeof(shm::SampleRecord)));
+}
+
+SealedTensor describe_tensor(const Batch& batch) {
+  const Recipe& recipe = *batch.request().recipe;
+  const auto samples = static_cast<std::uint32_t>(batch.slot().order.size());
+  SealedTensor tensor{.memory = batch.arena().memory() == kHostMemory ? 0U : 1U,
+                      .slot = batch.lease().slot,
+                      .generation = batch.lease().generation,
+                      .offset = batch.arena().tensor_offset(batch.lease().slot),
+                      .bytes = batch.tensor(),
+                      .shape = batch.layout().shape(samples, batch.tensor()),
+                      .dtype = recipe.dtype,
+                      .records_offset = batch.lease().offset + batch.arena().records_offset(batch.tensor()),
+                      .samples = samples};
+  tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
+  return tensor;
+}
+
+}  // namespace millrace

@@ -1,0 +1,36 @@
+// What a session brings into the pipeline, and what its batches see of it. Thread-bound(control).
+#pragma once
+
+#include <memory>
+
+#include "daemon/memory/arena.h"
+#include "daemon/model/batch_sink.h"
+#include "daemon/model/caller.h"
+#include "daemon/slots/slot_pool.h"
+#include "proto/base/ids.h"
+
+namespace millrace {
+
+// `slots` and `sink` outlive the session in the pipeline.
+struct SessionParts {
+  SlotPool* slots = nullptr;
+  std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
+  BatchSink* sink = nullptr;
+  std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
+};
+
+// Shared by the session and its batches, which end after it when a lane still writes.
+struct OpenSession {
+  SessionId id{};
+  SessionParts parts;
+  bool open = true;  // false: nothing reaches its sink or its slots any more
+
+  void close() {
+    open = false;
+    parts.slots = nullptr;
+    parts.sink = nullptr;
+    parts.arena.reset();
+  }
+};
+
+}  // namespace millrace

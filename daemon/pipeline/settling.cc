@@ -1,0 +1,122 @@
+#include "daemon/pipeline/settling.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "daemon/pipeline/bad_sample_guard.h"
+#include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/sealing.h"
+
+namespace millrace {
+namespace {
+
+std::string named(const SampleFailure& failure) {
+  return "sample " + std::to_string(failure.index) + " (" + failure.source + "): " + failure.error.message;
+}
+
+Error failed_by(const SampleFailure& failure) {
+  return Error{failure.error.code,
+               named(failure) + "; the batch's on_error is fail (skip, zero or substitute keep the others)"};
+}
+
+Error no_stand_in(const SampleFailure& failure) {
+  return Error{failure.error.code, named(failure) +
+                                       "; no other sample of the batch is good, so none can stand in: its " +
+                                       "on_error is substitute (skip leaves bad ones out, zero blanks them)"};
+}
+
+}  // namespace
+
+void Settling::settle(const BatchPtr& batch) {
+  if (!batch->running()) return;
+  const bool fatal =
+      batch->count(SampleState::kBad) > 0 && batch->request().on_error == OnError::kFail && batch->first_bad_is_known();
+  if (batch->ended() < batch->count() && !fatal) return;
+  batch->session().parts.sink->ending();  // the client wakes up while we mend and write records
+  Result<MendedSlot> slot = mended(*batch);
+  if (!slot) return fail(batch, slot.error());
+  std::vector<Repair> repairs = std::move(slot->repairs);
+  batch->mend(*std::move(slot));
+  const std::uint32_t number = settling_.add(InFlight(batch));
+  batch->arena().settle(batch->lease().slot, std::move(repairs),
+                        [this, number](const Result<void>& result) { settled(number, result); });
+}
+
+Result<MendedSlot> Settling::mended(const Batch& batch) const {
+  std::vector<EndedSample> samples;
+  samples.reserve(batch.count());
+  for (const SampleRun& sample : batch.samples())
+    samples.push_back({.good = sample.state == SampleState::kMade, .place = sample.place});
+  const auto bad = std::find_if(samples.begin(), samples.end(), [](const EndedSample& sample) { return !sample.good; });
+  const bool none_good = batch.count(SampleState::kBad) == batch.count();
+  if (none_good && batch.request().guard == Guard::kOn)
+    return BadSampleGuard::none_good(batch.count(), batch.failure(0));
+  std::optional<MendedSlot> slot = millrace::mend(batch.layout(), batch.request().on_error, samples, batch.tensor());
+  if (slot) return *std::move(slot);
+  const SampleFailure first = batch.failure(static_cast<std::uint32_t>(bad - samples.begin()));
+  return batch.request().on_error == OnError::kFail ? failed_by(first) : no_stand_in(first);
+}
+
+// The slot's bytes are final, or lost.
+void Settling::settled(std::uint32_t number, const Result<void>& result) {
+  const BatchPtr batch = settling_.take(number).batch();
+  if (batch->phase() != Batch::Phase::kMending) return;  // failed meanwhile
+  if (!result) return fail(batch, result.error());
+  complete(batch);
+}
+
+void Settling::complete(const BatchPtr& batch) {
+  SlotPool& slots = *batch->session().parts.slots;  // or close_session() had failed the batch
+  const MendedSlot& slot = batch->slot();
+  counters_.add(MetricId::batches_completed);
+  counters_.add(MetricId::tensor_bytes, slot.order.empty() ? 0 : slot.tensor.count);
+  CompletedBatch result{.id = batch->request().id, .samples = batch->count(), .failures = batch->failures()};
+  if (batch->epoch() != nullptr) result.epoch = batch->epoch()->mark_after(batch->request().id);
+  if (!slot.order.empty()) {
+    write_records(*batch, backends_);
+    result.tensor = describe_tensor(*batch);
+    result.tensor->sealed_at_ns =
+        slots.seal(batch->lease(), slot.tensor, result.tensor->records_offset, result.tensor->samples);
+    batch->sealed();
+  }
+  hand_over(*batch, std::move(result));  // nothing between the seal and this: somebody waits
+  end(batch);
+}
+
+void Settling::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
+  if (batch->over()) return;
+  batch->fail();
+  next_.dropped(batch);
+  counters_.add(MetricId::batches_failed);
+  FailedBatch result{.id = batch->request().id,
+                     .samples = batch->count(),
+                     .error = std::move(why),
+                     .failures = batch->failures(),
+                     .slot_bytes = would_fit};
+  if (batch->epoch() != nullptr) result.stream = batch->epoch()->id();
+  hand_over(*batch, std::move(result));
+  if (!batch->in_flight()) end(batch);
+}
+
+void Settling::unused(BatchPtr batch) {
+  boost::asio::post(control_, [this, batch = std::move(batch)] {
+    if (batch->phase() == Batch::Phase::kFailing && !batch->in_flight()) end(batch);
+  });
+}
+
+void Settling::hand_over(const Batch& batch, std::variant<CompletedBatch, FailedBatch> result) {
+  if (!batch.session().open) return;
+  BatchSink& sink = *batch.session().parts.sink;
+  if (EpochRun* epoch = batch.epoch()) return epoch->ended(sink, batch.request().id, std::move(result));
+  if (const auto* completed = std::get_if<CompletedBatch>(&result)) sink.completed(*completed);
+  if (const auto* failed = std::get_if<FailedBatch>(&result)) sink.failed(*failed);
+}
+
+void Settling::end(const BatchPtr& batch) {
+  const std::optional<SlotLease> unsealed = batch->end();
+  if (unsealed && batch->session().open) batch->session().parts.slots->abandon(*unsealed);
+  next_.ended(batch);
+}
+
+}  // namespace millrace

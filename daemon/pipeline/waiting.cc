@@ -1,0 +1,132 @@
+#include "daemon/pipeline/waiting.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+Result<void> check_fits(const TensorLayout& layout, std::uint32_t samples, Bytes slot) {
+  const Bytes needed = least_slot_bytes(layout, samples);
+  if (needed <= slot) return {};
+  return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text_beside(needed, slot) +
+                                     " and the session's slots have " + to_text_beside(slot, needed) +
+                                     ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
+                                     ", or make smaller batches"};
+}
+
+}  // namespace
+
+Result<void> Waiting::submit(BatchRequest request) {
+  const std::uint32_t most = around_.limits.session.queued_batches;
+  if (batches_.size() >= most) {
+    return Error{Code::kExhausted,
+                 std::to_string(most) + " batches of this session wait for a slot already: release tensors, open the " +
+                     "session with more slots, or raise limits.queued_batches in the daemon's settings"};
+  }
+  MILLRACE_TRY(const BatchPtr batch, new_batch(std::move(request), nullptr));
+  batches_.push_back(batch);
+  watch_deadline(batch);
+  return {};
+}
+
+Result<BatchPtr> Waiting::new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch) {
+  if (request.samples.empty()) return Error{Code::kInvalid, "samples: a batch needs at least one"};
+  MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
+  MILLRACE_TRY(std::unique_ptr<const TensorLayout> layout,
+               TensorLayout::create(request.recipe, around_.limits.sample.side));
+  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
+  MILLRACE_TRY_VOID(
+      check_fits(*layout, static_cast<std::uint32_t>(request.samples.size()), session_->parts.arena->slot_bytes()));
+  return std::make_shared<Batch>(session_, std::move(request), std::move(layout), std::move(epoch), around_.batches);
+}
+
+BatchPtr Waiting::find(BatchId submitted) const {
+  const auto found =
+      std::find_if(batches_.begin(), batches_.end(), [&](const BatchPtr& batch) { return batch->is(submitted); });
+  return found == batches_.end() ? nullptr : *found;
+}
+
+void Waiting::watch_deadline(const BatchPtr& batch) {
+  if (!batch->request().deadline) return;
+  batch->deadline.emplace(around_.control, *batch->request().deadline);
+  batch->deadline->async_wait([&next = around_.next, weak = std::weak_ptr(batch)](boost::system::error_code cancelled) {
+    const BatchPtr late = weak.lock();
+    if (cancelled || !late) return;
+    next.fail(late, Error{Code::kDeadline, "the deadline passed with " + std::to_string(late->ended()) + " of " +
+                                               std::to_string(late->count()) + " images made"});
+  });
+}
+
+BatchPtr Waiting::next() {
+  const auto less_urgent = [](const BatchPtr& a, const BatchPtr& b) {
+    return a->request().priority < b->request().priority;
+  };
+  const auto first = std::max_element(batches_.begin(), batches_.end(), less_urgent);
+  if (first != batches_.end()) {
+    BatchPtr batch = std::move(*first);
+    batches_.erase(first);
+    return batch;
+  }
+  for (std::size_t turn = 0; turn < epochs_.size(); ++turn) {
+    std::rotate(epochs_.begin(), epochs_.begin() + 1, epochs_.end());
+    std::optional<BatchRequest> request = epochs_.back()->next();
+    if (!request) continue;
+    Result<BatchPtr> batch = new_batch(*std::move(request), epochs_.back());
+    MILLRACE_CHECK(batch.has_value());  // plan() checked recipe, backend and size for every batch
+    return *std::move(batch);
+  }
+  return nullptr;
+}
+
+bool Waiting::plan(const EpochRequest& request) {
+  const auto check = [&]() -> Result<void> {
+    const auto same = [&](const auto& epoch) { return epoch->id() == request.id; };
+    if (planning_.contains(request.id) || std::any_of(epochs_.begin(), epochs_.end(), same))
+      return Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"};
+    MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
+    MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
+                 TensorLayout::create(request.recipe, around_.limits.sample.side));
+    MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
+    return check_fits(*layout, request.order.batch_size, session_->parts.arena->slot_bytes());
+  };
+  if (const Result<void> checked = check(); !checked) {
+    session_->parts.sink->epoch_failed(request.id, checked.error());
+    return false;
+  }
+  planning_.emplace(request.id, Planned::kWanted);
+  return true;
+}
+
+void Waiting::planned(EpochRequest request, Result<EpochOrder> order) {
+  const auto planned = planning_.extract(request.id);
+  BatchSink& sink = *session_->parts.sink;
+  if (!order) return sink.epoch_failed(request.id, order.error());
+  const auto epoch = std::make_shared<EpochRun>(std::move(request), *std::move(order));
+  epochs_.push_back(epoch);
+  epoch->announce(sink);
+  if (planned.mapped() == Planned::kStopped) epoch->stop();
+}
+
+void Waiting::stop(EpochStreamId stream) {
+  if (const auto planned = planning_.find(stream); planned != planning_.end()) planned->second = Planned::kStopped;
+  for (const auto& epoch : epochs_) {
+    if (epoch->id() == stream) epoch->stop();
+  }
+}
+
+void Waiting::interrupt(const Error& why) {
+  for (const auto& epoch : epochs_) epoch->interrupt(why);
+}
+
+void Waiting::retire() {
+  for (std::size_t i = epochs_.size(); i-- > 0;) {
+    if (!epochs_[i]->over()) continue;
+    const std::shared_ptr<EpochRun> done = std::move(epochs_[i]);
+    epochs_.erase(epochs_.begin() + static_cast<std::ptrdiff_t>(i));
+    done->say_goodbye(*session_->parts.sink);
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,76 @@
+// What one session's client has asked for and no slot was free for: the batches that it submitted, and its epochs, which
+// give a batch whenever a slot is free.
+//
+//   submit() ──▶ waits ──next()──▶ (the slot's)
+//                  └── its deadline passes, or somebody wants it gone: Next::fail(), then remove()
+//   plan() ──▶ being shuffled ──planned()──▶ epoch ──next()──▶ (a batch of it, the slot's) ... ──retire()──▶ over
+//
+// Submitted batches go before epochs', the most urgent first; epochs take turns. Thread-bound(control).
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "daemon/model/epoch.h"
+#include "daemon/model/limits.h"
+#include "daemon/pipeline/batch.h"
+#include "daemon/pipeline/epoch_run.h"
+#include "daemon/place/placer.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+class Waiting {
+ public:
+  class Next {
+   public:
+    virtual ~Next() = default;
+    virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;
+  };
+  // All of it outlives every session.
+  struct Surroundings {
+    boost::asio::io_context& control;
+    const Limits& limits;
+    const Placer& placer;
+    const Batch::Surroundings& batches;
+    Next& next;
+  };
+
+  Waiting(std::shared_ptr<OpenSession> session, const Surroundings& around)
+      : session_(std::move(session)), around_(around) {}
+
+  // The batch waits; its deadline counts until it has ended, with or without a slot. kInvalid naming the field,
+  // kExhausted (too many wait, or too large for a slot), kNotFound (pinned backend): then nothing waits.
+  Result<void> submit(BatchRequest request);
+  BatchPtr find(BatchId submitted) const;  // that waits; null: none
+  const std::deque<BatchPtr>& batches() const { return batches_; }
+  void remove(const BatchPtr& batch) { std::erase(batches_, batch); }
+
+  // Whether the epoch may begin, which is then being shuffled until planned(): its sink is told what is wrong otherwise.
+  [[nodiscard]] bool plan(const EpochRequest& request);
+  void planned(EpochRequest request, Result<EpochOrder> order);
+  void stop(EpochStreamId stream);   // gives no batch any more
+  void interrupt(const Error& why);  // likewise all of them: those that had more say why at their end
+  void retire();                     // those that have handed over everything say so, and are gone
+
+  // The batch that a free slot is for; null: none.
+  BatchPtr next();
+
+ private:
+  enum class Planned : std::uint8_t { kWanted, kStopped };
+
+  Result<BatchPtr> new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch);
+  void watch_deadline(const BatchPtr& batch);
+
+  const std::shared_ptr<OpenSession> session_;  // shared with its batches
+  const Surroundings around_;
+  std::deque<BatchPtr> batches_;                   // submitted, without a slot
+  std::vector<std::shared_ptr<EpochRun>> epochs_;  // taking turns; shared with their batches
+  std::map<EpochStreamId, Planned> planning_;      // being shuffled
+};
+
+}  // namespace millrace
