@@ -6,10 +6,10 @@
 //
 // and each sample while the batch runs:
 //
-//   unread ◀──────▶ reading ──▶ waiting ◀──────▶ making ──▶ made
-//      ▲               │           │ ▲              ▲ └───────▶ bad, as from every state but made and unread
-//      │               ▼           ▼ │              │
-//      └──────────── parked ◀────────┘──────────────┘
+//   unread ◀──▶ reading ──▶ waiting ◀──▶ making ──▶ made
+//      ▲           │           ▲             ▲
+//      │           ▼           ▼             │
+//      └──────── parked ───────┴─────────────┘        bad: from every state but unread and made
 //
 //   parked: its bytes are here, or were, and it is no thread's turn: the sizes of a packed batch's others are not known,
 //   or a large picture finds no memory to be decoded in.
@@ -115,18 +115,18 @@ class Batch {
 
   // It has a slot. `arena` keeps its memory until the last lane is done, whatever becomes of the session.
   void begin(const SlotLease& lease, std::shared_ptr<Arena> arena);
-  void mend(MendedSlot slot);  // what on_error makes of its samples. REQUIRES: these have ended
+  void mend(MendedSlot slot);  // what on_error makes of its samples. REQUIRES: these have finished
   void fail();                 // nothing more is begun, and what is under way is told to stop
   // The slot that was not sealed. REQUIRES: nothing is in flight; mending or failing.
   std::optional<SlotLease> end();
 
   bool in_flight() const { return in_flight_ > 0; }
 
-  // Samples, by state. Those that were read and made, whatever came of it: ended.
+  // Samples, by state. Made or given up: finished.
   const SampleRun& sample(std::uint32_t index) const { return samples_[index]; }
   std::span<const SampleRun> samples() const { return samples_; }
   std::uint32_t count(SampleState state) const { return counts_[static_cast<std::size_t>(state)]; }
-  std::uint32_t ended() const { return count(SampleState::kMade) + count(SampleState::kBad); }
+  std::uint32_t finished() const { return count(SampleState::kMade) + count(SampleState::kBad); }
   std::uint32_t not_read() const { return count(SampleState::kUnread) + count(SampleState::kReading); }
   // Whether all samples before the lowest-numbered bad one are made, so that no other one can turn out to be it.
   bool first_bad_is_known();

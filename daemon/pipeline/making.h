@@ -32,7 +32,7 @@ class Making {
   class Next {
    public:
     virtual ~Next() = default;
-    // Some of its samples have ended, or it has: does the batch?
+    // Some of its samples may have finished: does it end?
     virtual void came_back(const BatchPtr& batch) = 0;
     virtual void bytes_let_go() = 0;  // of encoded images: more can be read
   };

@@ -6,7 +6,7 @@
 namespace millrace {
 namespace {
 
-using Samples = std::span<const EndedSample>;
+using Samples = std::span<const FinishedSample>;
 
 std::uint32_t count_of(Samples samples) {
   return static_cast<std::uint32_t>(samples.size());
@@ -16,7 +16,7 @@ MendedSlot as_it_is(Samples samples, Bytes tensor) {
   MendedSlot slot{.order = std::vector<std::uint32_t>(samples.size()), .tensor = tensor};
   std::iota(slot.order.begin(), slot.order.end(), 0U);
   slot.places.reserve(samples.size());
-  for (const EndedSample& sample : samples) slot.places.push_back(sample.place);
+  for (const FinishedSample& sample : samples) slot.places.push_back(sample.place);
   return slot;
 }
 
@@ -77,7 +77,7 @@ MendedSlot substitute_bad(const TensorLayout& layout, Samples samples, Bytes ten
 }  // namespace
 
 std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, Samples samples, Bytes tensor) {
-  const auto good = [](const EndedSample& sample) { return sample.good; };
+  const auto good = [](const FinishedSample& sample) { return sample.good; };
   if (std::all_of(samples.begin(), samples.end(), good)) return as_it_is(samples, tensor);
   switch (on_error) {
     case OnError::kFail:

@@ -1,4 +1,4 @@
-// What on_error makes of a batch whose samples have ended: which of them the tensor has, in which order, where their
+// What on_error makes of a batch whose samples have finished: which of them the tensor has, in which order, where their
 // pixels lie, and what has to be done to the slot's bytes for that. Pure.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace millrace {
 
-// A sample that has ended, well or not.
-struct EndedSample {
+// A sample that is made (good) or given up.
+struct FinishedSample {
   bool good = false;
   std::optional<SlotRange> place;  // a good one has one; a bad one may
 };
@@ -30,7 +30,7 @@ struct MendedSlot {
 
 // `tensor`: its bytes with all samples in it. nullopt: some sample is bad and `on_error` allows for none, or none is
 // good that could stand in.
-std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, std::span<const EndedSample> samples,
+std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, std::span<const FinishedSample> samples,
                                Bytes tensor);
 
 }  // namespace millrace

@@ -32,7 +32,7 @@ class Reading {
    public:
     virtual ~Next() = default;
     virtual void read(const BatchPtr& batch, std::vector<SampleTask> tasks) = 0;  // they can be made
-    virtual void came_back(const BatchPtr& batch) = 0;                            // some of its samples may have ended
+    virtual void came_back(const BatchPtr& batch) = 0;  // some of its samples may have finished
     // The batch cannot be had. `would_fit`: the slot bytes with which it could, if it is for want of them.
     virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;
   };

@@ -32,7 +32,7 @@ void Settling::settle(const BatchPtr& batch) {
   if (!batch->running()) return;
   const bool fatal =
       batch->count(SampleState::kBad) > 0 && batch->request().on_error == OnError::kFail && batch->first_bad_is_known();
-  if (batch->ended() < batch->count() && !fatal) return;
+  if (batch->finished() < batch->count() && !fatal) return;
   batch->session().parts.sink->ending();  // the client wakes up while we mend and write records
   Result<MendedSlot> slot = mended(*batch);
   if (!slot) return fail(batch, slot.error());
@@ -44,11 +44,12 @@ void Settling::settle(const BatchPtr& batch) {
 }
 
 Result<MendedSlot> Settling::mended(const Batch& batch) const {
-  std::vector<EndedSample> samples;
+  std::vector<FinishedSample> samples;
   samples.reserve(batch.count());
   for (const SampleRun& sample : batch.samples())
     samples.push_back({.good = sample.state == SampleState::kMade, .place = sample.place});
-  const auto bad = std::find_if(samples.begin(), samples.end(), [](const EndedSample& sample) { return !sample.good; });
+  const auto bad =
+      std::find_if(samples.begin(), samples.end(), [](const FinishedSample& sample) { return !sample.good; });
   const bool none_good = batch.count(SampleState::kBad) == batch.count();
   if (none_good && batch.request().guard == Guard::kOn)
     return BadSampleGuard::none_good(batch.count(), batch.failure(0));

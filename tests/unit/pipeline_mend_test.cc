@@ -14,9 +14,9 @@ std::unique_ptr<const TensorLayout> layout_of(Packing packing, std::optional<Pat
 }
 
 // `count` samples in their places, one after the other every `apart` bytes, of which those in `bad` are not good.
-std::vector<EndedSample> samples(std::vector<std::uint32_t> bad, std::uint64_t apart = kImage.count,
-                                 Bytes bytes = kImage, std::uint32_t count = 4) {
-  std::vector<EndedSample> made;
+std::vector<FinishedSample> samples(std::vector<std::uint32_t> bad, std::uint64_t apart = kImage.count,
+                                    Bytes bytes = kImage, std::uint32_t count = 4) {
+  std::vector<FinishedSample> made;
   for (std::uint32_t i = 0; i < count; ++i) made.push_back({.good = true, .place = SlotRange{i * apart, bytes}});
   for (const std::uint32_t i : bad) made[i].good = false;
   return made;
