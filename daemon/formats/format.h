@@ -2,7 +2,7 @@
 // png.h, webp.h).
 //
 // Decoding is not here. Each backend decodes in its own way, on its own device; which formats it takes is its own
-// table's (backend/cpu/decoder_table.h), and is told in BackendInfo.formats.
+// table's (backend/cpu/decoders/decoder_table.h), and is told in BackendInfo.formats.
 //
 // Values, and pure functions of the bytes: Immutable, thread-safe.
 #pragma once

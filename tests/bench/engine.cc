@@ -17,9 +17,9 @@
 
 #include <jpeglib.h>
 
-#include "daemon/backend/cpu/image_maker.h"
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"

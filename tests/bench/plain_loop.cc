@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "proto/base/unique_fd.h"

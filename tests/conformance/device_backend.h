@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "tests/conformance/made_up_device.h"
 
 namespace millrace {

@@ -3,9 +3,9 @@
 // too. The first byte chooses the box.
 #include <cstdlib>
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
-#include "daemon/backend/cpu/png_decoder.h"
-#include "daemon/backend/cpu/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/fuzz/fuzz_pixels.h"
 
 namespace {

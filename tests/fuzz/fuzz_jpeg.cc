@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "daemon/backend/cpu/fused_jpeg.h"
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "kernels/cpu/workspace.h"
 #include "tests/fuzz/fuzz_jpeg_input.h"
 #include "tests/fuzz/fuzz_pixels.h"

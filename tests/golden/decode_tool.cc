@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 
 namespace {

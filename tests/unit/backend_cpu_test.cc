@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "daemon/backend/cpu/cpu_backend.h"
-#include "daemon/backend/cpu/topology.h"
+#include "daemon/backend/cpu/lanes/topology.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/support/skip.h"
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <random>
 
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "kernels/cpu/store.h"

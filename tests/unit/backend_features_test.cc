@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/cpu/decoder_table.h"
+#include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/png_file.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/support/skip.h"

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/guarded_bytes.h"
 #include "tests/support/rounds.h"
 #include "tests/support/test_data.h"

@@ -1,6 +1,6 @@
 // Our JPEG decoder and libjpeg-turbo on random streams, whole and damaged: the same pixels, the same verdicts.
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/rounds.h"
 #include "tests/unit/jpeg_rig.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/conformance/slow_path.h"
 #include "tests/support/test_images.h"
 

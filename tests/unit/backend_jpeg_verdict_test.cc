@@ -2,9 +2,9 @@
 // libjpeg-turbo, with a seek index and without.
 #include <algorithm>
 
-#include "daemon/backend/cpu/image_maker.h"
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/restart_damage.h"
 #include "tests/support/test_images.h"

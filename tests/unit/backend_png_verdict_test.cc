@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "daemon/backend/cpu/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "tests/support/limited_memory.h"
 #include "tests/support/png_file.h"
 #include "tests/support/sanitized.h"

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <random>
 
-#include "daemon/backend/cpu/png_decoder.h"
-#include "daemon/backend/cpu/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/conformance/slow_path.h"
 #include "tests/support/test_images.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <random>
 
-#include "daemon/backend/cpu/webp_decoder.h"
-#include "daemon/backend/cpu/webp_frame.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_frame.h"
 #include "tests/support/limited_memory.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"

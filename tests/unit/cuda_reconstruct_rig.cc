@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tile_plan.h"

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/block_collector.h"
 #include "tests/support/every_decoder.h"
 

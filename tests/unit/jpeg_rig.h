@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "tests/support/jpeg_stream.h"
 

@@ -1,8 +1,8 @@
 // Hostile JPEG headers: what is odd is refused, and what is read is what libjpeg-turbo reads.
 #include <algorithm>
 
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/guarded_bytes.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/rounds.h"

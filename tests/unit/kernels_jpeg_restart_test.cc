@@ -1,8 +1,8 @@
 // Files with restart intervals: libjpeg-turbo's pixels in any box, by the markers, and its outcome where they are odd.
 #include <algorithm>
 
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/restart_damage.h"
 #include "tests/support/rounds.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/backend/cpu/decoder_table.h"
-#include "daemon/backend/cpu/topology.h"
+#include "daemon/backend/cpu/decoders/decoder_table.h"
+#include "daemon/backend/cpu/lanes/topology.h"
 #include "kernels/base/target.h"
 
 namespace millrace {

@@ -16,9 +16,9 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_table.h"
-#include "daemon/backend/cpu/image_maker.h"
-#include "daemon/backend/cpu/job_queue.h"
-#include "daemon/backend/cpu/placement.h"
+#include "daemon/backend/cpu/lanes/job_queue.h"
+#include "daemon/backend/cpu/lanes/pinning.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 
 namespace millrace {
 

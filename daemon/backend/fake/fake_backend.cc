@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "daemon/backend/cpu/decoder_table.h"
+#include "daemon/backend/cpu/decoders/decoder_table.h"
 
 namespace millrace {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_table.h"
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/backend/fake/fake_options.h"
 #include "proto/base/mutex.h"
 

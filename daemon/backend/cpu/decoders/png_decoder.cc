@@ -1,13 +1,13 @@
-#include "daemon/backend/cpu/png_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
 
 #include <spng.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "daemon/backend/cpu/png_chunks.h"
-#include "daemon/backend/cpu/png_rows.h"
-#include "daemon/backend/cpu/png_stream.h"
+#include "daemon/backend/cpu/decoders/png_chunks.h"
+#include "daemon/backend/cpu/decoders/png_rows.h"
+#include "daemon/backend/cpu/decoders/png_stream.h"
 #include "kernels/cpu/convert.h"
 
 namespace millrace {

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cpu/cpu_variant.h"
-#include "daemon/backend/cpu/pixel_buffer.h"
+#include "daemon/backend/cpu/decoders/pixel_buffer.h"
+#include "daemon/backend/cpu/making/cpu_variant.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/model/limits.h"
 #include "kernels/cpu/jpeg/decoder.h"

@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
 
 #include <sys/mman.h>
 #include <webp/decode.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "daemon/backend/cpu/webp_frame.h"
+#include "daemon/backend/cpu/decoders/webp_frame.h"
 
 namespace millrace {
 namespace {

@@ -1,6 +1,6 @@
-#include "daemon/backend/cpu/reduced_jpeg.h"
+#include "daemon/backend/cpu/making/reduced_jpeg.h"
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "kernels/cpu/workspace.h"
 
 namespace millrace {

@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/png_chunks.h"
+#include "daemon/backend/cpu/decoders/png_chunks.h"
 
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 
 #include <algorithm>
 #include <csetjmp>

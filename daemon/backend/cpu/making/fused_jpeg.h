@@ -9,21 +9,12 @@
 
 #include <optional>
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
+#include "daemon/backend/cpu/making/fused_output.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/plane_resample.h"
-#include "kernels/cpu/store.h"
 
 namespace millrace {
-
-// What becomes of the picture: `crop` of it, resampled to `resample.target`, of which the window is stored.
-struct FusedOutput {
-  kernels::ResampleSpec resample;  // source: the crop's size
-  int left = 0, top = 0;           // of the crop
-  kernels::Flip flip = kernels::Flip::kNone;
-  const kernels::StoreTable& table;
-  MutableByteView tensor;
-};
 
 // What a lane keeps for it. Thread-bound(the lane that owns it).
 struct FusedTools {
@@ -31,11 +22,6 @@ struct FusedTools {
   kernels::PlaneResampler& planes;
   kernels::Workspace& workspace;
   PixelBuffer& rows;
-};
-
-struct FusedOutcome {
-  Result<void> made;
-  std::chrono::microseconds transform{};  // of the time, what resampling and storing took; estimated from samples
 };
 
 // nullopt: not for it; what is in the tensor then means nothing. Errors: kDeadline, kExhausted. REQUIRES:

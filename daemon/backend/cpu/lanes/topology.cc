@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/topology.h"
+#include "daemon/backend/cpu/lanes/topology.h"
 
 #include <hwloc.h>
 #include <sched.h>

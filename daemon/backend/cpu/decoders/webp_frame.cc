@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/webp_frame.h"
+#include "daemon/backend/cpu/decoders/webp_frame.h"
 
 #include <webp/decode.h>
 

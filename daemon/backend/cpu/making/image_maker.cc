@@ -1,12 +1,12 @@
-#include "daemon/backend/cpu/image_maker.h"
+#include "daemon/backend/cpu/making/image_maker.h"
 
 #include <algorithm>
 #include <string>
 
-#include "daemon/backend/cpu/decoder_table.h"
-#include "daemon/backend/cpu/fused_jpeg.h"
-#include "daemon/backend/cpu/jpeg_choice.h"
-#include "daemon/backend/cpu/reduced_jpeg.h"
+#include "daemon/backend/cpu/decoders/decoder_table.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/making/fused_jpeg.h"
+#include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 

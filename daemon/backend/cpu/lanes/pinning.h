@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "daemon/backend/backend_table.h"
-#include "daemon/backend/cpu/topology.h"
+#include "daemon/backend/cpu/lanes/topology.h"
 
 namespace millrace {
 

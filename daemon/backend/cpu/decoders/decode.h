@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/backend/cpu/pixel_buffer.h"
+#include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/cache/index_use.h"
 #include "kernels/base/image_view.h"
 #include "proto/base/bytes.h"

@@ -2,7 +2,7 @@
 // odd or damaged. Pixels, warnings and verdicts are libjpeg-turbo's on either path.
 #pragma once
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 #include "kernels/cpu/jpeg/decoder.h"
 
 namespace millrace {

@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/png_stream.h"
+#include "daemon/backend/cpu/decoders/png_stream.h"
 
 #include <algorithm>
 #include <cstring>

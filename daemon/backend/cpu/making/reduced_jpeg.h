@@ -4,7 +4,9 @@
 
 #include <optional>
 
-#include "daemon/backend/cpu/fused_jpeg.h"
+#include "daemon/backend/cpu/decoders/decode.h"
+#include "daemon/backend/cpu/making/fused_output.h"
+#include "kernels/cpu/plane_resample.h"
 
 namespace millrace {
 
@@ -13,7 +15,7 @@ namespace millrace {
 int reduction_of(const kernels::ResampleSpec& resample);
 
 // nullopt: it does not shrink so much; nothing was done then. Errors: as decode_jpeg()'s (jpeg_decoder.h). REQUIRES: as
-// for make_fast_from_jpeg(). Thread-bound(the owner of the tools).
+// for make_fast_from_jpeg() (fused_jpeg.h). Thread-bound(the owner of the tools).
 std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
                                                    kernels::PlaneResampler& planes, kernels::Workspace& workspace,
                                                    PixelBuffer& buffer);

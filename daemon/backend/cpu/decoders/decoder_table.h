@@ -1,17 +1,17 @@
 // The formats that the CPU decodes, and what decodes each to pixels. A format of daemon/formats without a row here is
 // another backend's, and not told in the CPU's BackendInfo. Immutable.
 //
-// Two ways around it are JPEG's alone, and image_maker.cc's affair: our own decoder goes before libjpeg-turbo
-// (jpeg_choice.h), and a picture need not come to be at all (fused_jpeg.h).
+// Two ways around it are JPEG's alone, and making/image_maker.cc's affair: our own decoder goes before libjpeg-turbo
+// (jpeg_choice.h), and a picture need not come to be at all (making/fused_jpeg.h).
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <vector>
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
-#include "daemon/backend/cpu/png_decoder.h"
-#include "daemon/backend/cpu/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/model/encoded_image.h"
 
 namespace millrace {

@@ -1,6 +1,6 @@
-#include "daemon/backend/cpu/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_choice.h"
 
-#include "daemon/backend/cpu/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 
 namespace millrace {
 

@@ -9,7 +9,7 @@
 // 64 KiB for zlib and libspng, and two rows of the file, 8 bytes a pixel of the width each at most. Nothing for chunks.
 #pragma once
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 
 namespace millrace {
 

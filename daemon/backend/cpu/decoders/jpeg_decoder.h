@@ -11,7 +11,7 @@
 // looked at where the scan has none but restarts in turns and EOI.
 #pragma once
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 
 namespace millrace {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "daemon/backend/cpu/png_chunks.h"
-#include "daemon/backend/cpu/png_rows.h"
+#include "daemon/backend/cpu/decoders/png_chunks.h"
+#include "daemon/backend/cpu/decoders/png_rows.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
 

@@ -1,11 +1,11 @@
-#include "daemon/backend/cpu/png_rows.h"
+#include "daemon/backend/cpu/decoders/png_rows.h"
 
 #include <libdeflate.h>
 
 #include <algorithm>
 #include <new>
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 
 namespace millrace {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "daemon/backend/cpu/png_chunks.h"
+#include "daemon/backend/cpu/decoders/png_chunks.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 

@@ -1,9 +1,9 @@
-#include "daemon/backend/cpu/fused_jpeg.h"
+#include "daemon/backend/cpu/making/fused_jpeg.h"
 
 #include <algorithm>
 #include <array>
 
-#include "daemon/backend/cpu/reduced_jpeg.h"
+#include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "kernels/cpu/row_resampler.h"
 #include "kernels/cpu/workspace.h"
 

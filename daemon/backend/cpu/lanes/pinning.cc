@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/placement.h"
+#include "daemon/backend/cpu/lanes/pinning.h"
 
 #include <algorithm>
 #include <map>

@@ -13,7 +13,7 @@
 // hostile file 8.4 KiB a byte of the file and 1.4 GB in all. Nothing for chunks.
 #pragma once
 
-#include "daemon/backend/cpu/decode.h"
+#include "daemon/backend/cpu/decoders/decode.h"
 
 namespace millrace {
 
