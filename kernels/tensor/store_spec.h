@@ -18,6 +18,7 @@ enum class Flip : std::uint8_t { kNone, kHorizontal };
 struct Normalise {
   std::array<float, 3> mean{};
   std::array<float, 3> std{1, 1, 1};
+  friend bool operator==(const Normalise&, const Normalise&) = default;
 };
 
 // Patch by patch instead of row by row: patches in groups of merge x merge, groups row by row, patches row by row in
@@ -39,6 +40,7 @@ struct StoreSpec {
   ValueRange range = ValueRange::kUnit;
   std::optional<Normalise> normalise;
   std::optional<Patches> patches = std::nullopt;
+  friend bool operator==(const StoreSpec&, const StoreSpec&) = default;
 };
 
 constexpr int channel_count(ChannelOrder order) {

@@ -11,6 +11,7 @@
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/lanes/topology.h"
+#include "daemon/backend/words.h"
 #include "kernels/base/target.h"
 
 namespace millrace {
@@ -100,10 +101,6 @@ BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<co
   for (const kernels::Target target : kernels::available_targets())
     info.instruction_sets.emplace_back(kernels::name_of(target));
   return info;
-}
-
-Error cancelled_error() {
-  return {Code::kCancelled, "stopped before it began"};
 }
 
 }  // namespace

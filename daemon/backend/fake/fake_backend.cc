@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
+#include "daemon/backend/words.h"
 
 namespace millrace {
 namespace {
@@ -103,7 +104,7 @@ FakeBackend::Made FakeBackend::make(Queued queued, ImageWorkspace& workspace) {
 std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace,
                                               SampleOutcome& outcome) {
   if (lost()) return lost_error();
-  if (closed() || (job.stop && job.stop->stopped())) return Error{Code::kCancelled, "stopped before it began"};
+  if (closed() || (job.stop && job.stop->stopped())) return cancelled_error();
   ++samples_;
   if (options_.lose_after != 0 && samples_ > options_.lose_after) {
     lost_.store(true, std::memory_order_release);

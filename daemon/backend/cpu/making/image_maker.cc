@@ -1,12 +1,12 @@
 #include "daemon/backend/cpu/making/image_maker.h"
 
 #include <algorithm>
-#include <string>
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
+#include "daemon/backend/words.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 
@@ -14,85 +14,6 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kTables = 8;  // recipes at the same time on one lane; a table is 6 KiB
-
-// --- the model's words in the kernels' ---
-
-static_assert(static_cast<int>(Filter::kLanczos) == static_cast<int>(kernels::Filter::kLanczos));
-static_assert(static_cast<int>(DType::kFloat32) == static_cast<int>(kernels::DType::kFloat32));
-static_assert(static_cast<int>(Layout::kNhwc) == static_cast<int>(kernels::Layout::kNhwc));
-static_assert(static_cast<int>(Channels::kGrey) == static_cast<int>(kernels::ChannelOrder::kGrey));
-static_assert(static_cast<int>(ValueRange::kRaw) == static_cast<int>(kernels::ValueRange::kRaw));
-
-kernels::Size to_kernels(Size size) {
-  return {static_cast<int>(size.width), static_cast<int>(size.height)};
-}
-kernels::Box to_kernels(const Box& box) {
-  return {box.left, box.top, box.width, box.height};
-}
-
-kernels::StoreSpec store_spec(const Recipe& recipe) {
-  kernels::StoreSpec spec{.dtype = static_cast<kernels::DType>(recipe.dtype),
-                          .layout = static_cast<kernels::Layout>(recipe.layout),
-                          .channels = static_cast<kernels::ChannelOrder>(recipe.channels),
-                          .range = static_cast<kernels::ValueRange>(recipe.range),
-                          .normalise = std::nullopt,
-                          .patches = std::nullopt};
-  if (recipe.normalise) spec.normalise = kernels::Normalise{recipe.normalise->mean, recipe.normalise->std};
-  if (recipe.patches) {
-    const auto [width, height] = to_kernels(recipe.patches->size);
-    spec.patches = kernels::Patches{width, height, static_cast<int>(recipe.patches->merge),
-                                    static_cast<int>(recipe.patches->temporal)};
-  }
-  return spec;
-}
-
-bool same(const kernels::StoreSpec& a, const kernels::StoreSpec& b) {
-  if (a.dtype != b.dtype || a.layout != b.layout || a.channels != b.channels || a.range != b.range) return false;
-  if (a.patches != b.patches) return false;
-  if (a.normalise.has_value() != b.normalise.has_value()) return false;
-  return !a.normalise || (a.normalise->mean == b.normalise->mean && a.normalise->std == b.normalise->std);
-}
-
-// --- checks ---
-
-// The header was checked when it was read; checked again here, where memory follows from it.
-Result<void> check_limits(Size stored, const SampleLimits& limits) {
-  const bool fits = stored.width >= 1 && stored.height >= 1 && stored.width <= limits.side &&
-                    stored.height <= limits.side && std::uint64_t{stored.width} * stored.height <= limits.pixels;
-  if (fits) return {};
-  return Error{Code::kInvalid, "an image of " + to_text(to_kernels(stored)) + " pixels is over the limits of " +
-                                   std::to_string(limits.pixels) + " pixels and " + std::to_string(limits.side) +
-                                   " a side"};
-}
-
-bool lies_inside(const Box& box, Size size) {
-  return box.left >= 0 && box.top >= 0 && box.width >= 1 && box.height >= 1 &&
-         std::int64_t{box.left} + box.width <= std::int64_t{size.width} &&
-         std::int64_t{box.top} + box.height <= std::int64_t{size.height};
-}
-
-// The geometry comes from our own planner: what is wrong with it is our bug, but no reason to end the process.
-Result<void> check_task(const SampleTask& task, const Recipe& recipe) {
-  const SampleGeometry& geometry = task.geometry;
-  if (!lies_inside(geometry.crop, oriented_size(task.image.info)))
-    return Error{Code::kInternal, "the crop lies outside the image"};
-  constexpr std::uint32_t kMost = kernels::kMaxSide;
-  if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
-      !lies_inside(geometry.window, geometry.resized))
-    return Error{Code::kInternal, "the window lies outside the resized image"};
-  if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
-                         geometry.output().height % recipe.patches->group().height != 0))
-    return Error{Code::kInternal, "the image does not divide into the recipe's patches"};
-  if (task.out.host == nullptr)
-    return Error{Code::kUnsupported, "the place for the image is in memory that a processor cannot write"};
-  if (task.out.bytes != image_bytes(recipe, geometry.output()))
-    return Error{Code::kInternal, "the place for the image has another size than the image"};
-  if (reinterpret_cast<std::uintptr_t>(task.out.host) % dtype_bytes(recipe.dtype).count != 0)
-    return Error{Code::kInternal, "the place for the image is not aligned to its elements"};
-  return {};
-}
-
-// --- the steps ---
 
 // Whose turn it is to decode a JPEG file: everybody's, or libjpeg-turbo's, because ours has tried.
 enum class JpegTurn : std::uint8_t { kAny, kLibjpegTurbo };
@@ -128,7 +49,7 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
                                        ImageWorkspace& workspace, JpegTurn turn) {
   const SourceInfo& info = task.image.info;
-  const kernels::Size stored = to_kernels(info.stored);
+  const kernels::Size stored = in_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
   std::optional<IndexUse> index = turn == JpegTurn::kAny ? index_use(task, workspace) : std::nullopt;
   const DecodeRequest request{task.image.bytes.view(),
@@ -155,14 +76,6 @@ kernels::U8View as_whole(const kernels::U8View& part, const kernels::Box& place,
           part.channels, part.stride};
 }
 
-kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe& recipe, int channels) {
-  return {.channels = channels,
-          .source = {geometry.crop.width, geometry.crop.height},
-          .target = to_kernels(geometry.resized),
-          .window = to_kernels(geometry.window),
-          .filter = static_cast<kernels::Filter>(recipe.filter)};
-}
-
 bool has_fused_form(const kernels::ResampleSpec& spec) {
   return spec.filter != kernels::Filter::kNearest;
 }
@@ -172,21 +85,17 @@ bool shows_all(const SampleTask& task) {
   const auto covers = [](const Box& box, kernels::Size size) {
     return box.width == size.width && box.height == size.height;
   };
-  return covers(task.geometry.crop, to_kernels(oriented_size(task.image.info))) &&
-         covers(task.geometry.window, to_kernels(task.geometry.resized));
+  return covers(task.geometry.crop, in_kernels(oriented_size(task.image.info))) &&
+         covers(task.geometry.window, in_kernels(task.geometry.resized));
 }
 
 // The part of the oriented picture that the window depends on. All of a picture that is shown whole, where `nearest`
 // may pick out less.
 kernels::Box needed_box(const SampleTask& task, const Recipe& recipe, kernels::Workspace& workspace) {
   const SampleGeometry& geometry = task.geometry;
-  if (shows_all(task)) return to_kernels(geometry.crop);
+  if (shows_all(task)) return in_kernels(geometry.crop);
   const kernels::Box needed = kernels::needed_source(workspace.plan(resample_spec(geometry, recipe, 3)));
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
-}
-
-kernels::Flip flip_of(const SampleGeometry& geometry) {
-  return geometry.flip ? kernels::Flip::kHorizontal : kernels::Flip::kNone;
 }
 
 void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
@@ -197,7 +106,7 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
   const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
-  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), to_kernels(geometry.output()),
+  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), in_kernels(geometry.output()),
                             part.channels, fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
@@ -216,7 +125,7 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                                        ImageWorkspace& workspace, Fidelity fidelity) {
   const SampleGeometry& geometry = task.geometry;
   std::optional<IndexUse> index = index_use(task, workspace);
-  DecodeRequest request{task.image.bytes.view(),   to_kernels(task.image.info.stored), {}, deadline,
+  DecodeRequest request{task.image.bytes.view(),   in_kernels(task.image.info.stored), {}, deadline,
                         index ? &*index : nullptr, task.image.info.codec.at_most};
   const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
                            .left = geometry.crop.left,
@@ -243,8 +152,8 @@ std::chrono::microseconds since(Clock::time_point begun) {
 Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
                       ImageWorkspace& workspace, Fidelity fidelity, SampleOutcome& outcome) {
   const Clock::time_point begun = Clock::now();
-  MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
-  MILLRACE_TRY_VOID(check_task(task, recipe));
+  MILLRACE_TRY_VOID(check_task(task, recipe, limits));
+  MILLRACE_TRY_VOID(check_on_host(task, recipe));
   const bool by_us = may_be_fused(task, recipe);
   if (by_us) {
     if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity)) {
@@ -278,7 +187,7 @@ ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCac
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
   const kernels::StoreSpec spec = store_spec(recipe);
   const auto found = std::find_if(tables_.begin(), tables_.end(),
-                                  [&](const kernels::StoreTable& table) { return same(table.spec(), spec); });
+                                  [&](const kernels::StoreTable& table) { return table.spec() == spec; });
   if (found != tables_.end()) {
     tables_.splice(tables_.begin(), tables_, found);
     return tables_.front();
