@@ -1,6 +1,6 @@
 #include "daemon/backend/backend_table.h"
 
-#include <array>
+#include <algorithm>
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/fake/fake_backend.h"
@@ -8,20 +8,29 @@
 namespace millrace {
 namespace {
 
-bool always() {
-  return true;
-}
-
-constexpr std::array kTable = {
-    BackendRow{"cpu", always, CpuBackend::create},
-    BackendRow{"fake", always,
-               FakeBackend::create},  // a device made up for tests; nothing is sent there unless it is asked for
+constexpr BackendRow kTable[] = {
+    {"cpu", cpu_settings, wants_cpu, make_cpu_backends},
+    {"fake", fake_settings, wants_fake, make_fake_backends},  // made up, for tests
 };
+
+std::vector<Complaint> one_is_wanted(const Settings& settings) {
+  const bool wanted =
+      std::any_of(std::begin(kTable), std::end(kTable), [&](const BackendRow& row) { return row.wanted(settings); });
+  if (wanted) return {};
+  return {{"backends.cpu", "must be true: there is no other backend"}};
+}
 
 }  // namespace
 
 std::span<const BackendRow> backend_table() {
   return kTable;
+}
+
+std::vector<SettingsPart> backend_settings() {
+  std::vector<SettingsPart> parts;
+  for (const BackendRow& row : kTable) parts.push_back(row.settings());
+  parts.push_back({.complaints = one_is_wanted});
+  return parts;
 }
 
 }  // namespace millrace

@@ -12,7 +12,7 @@
 namespace millrace {
 
 struct BackendInfo {
-  std::string name;    // "cpu"
+  std::string name;    // "cpu", "cuda:0": the row's, with a number where there may be several; is_backend_name()
   std::string device;  // "AMD EPYC 9R14"
   std::string detail;  // instruction sets, driver
   std::uint32_t lanes = 0;
@@ -20,6 +20,7 @@ struct BackendInfo {
   std::vector<MemoryId> memories;             // a device's, that it writes beside the host's
   std::vector<std::string> instruction_sets;  // of a processor: those that the kernels may use here, the best one last
   std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
+  bool by_pin_only = false;                                     // never chosen unless a request names it
 };
 
 }  // namespace millrace

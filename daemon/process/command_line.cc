@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/fake/fake_settings.h"
 #include "daemon/cache/check_in_child.h"
 #include "daemon/cache/disk_tier.h"
 #include "daemon/fetch/root_folder.h"
+#include "daemon/process/parts.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"
 
@@ -49,7 +52,7 @@ void add_options(CLI::App& app, CommandLine& line) {
 }
 
 void print_settings(const Settings& settings) {
-  std::printf("%s", to_toml(settings).c_str());
+  std::printf("%s", to_toml(settings, every_key()).c_str());
   for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
   for (const std::string& root : settings.roots) {
     const Result<void> there = RootFolder::look_for(root);
@@ -74,16 +77,17 @@ CommandLine read_command_line(int argc, char** argv) {
 }
 
 Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmapped) {
+  const KeyTable keys = every_key();
   Settings settings = default_settings();
   if (!line.config.empty()) {
-    MILLRACE_TRY(settings, load_settings(line.config));
+    MILLRACE_TRY(settings, load_settings(line.config, keys));
   }
   if (!line.socket.empty()) settings.socket = line.socket;
   for (const std::string& root : line.roots) settings.roots.push_back(root);
-  if (line.lanes) settings.cpu_lanes = *line.lanes;
-  if (!line.fake.empty()) settings.fake_backend = line.fake;
+  if (line.lanes) settings.groups.of<CpuSettings>().lanes = *line.lanes;
+  if (!line.fake.empty()) settings.groups.of<FakeSettings>().options = line.fake;
   distrust_own_folders(settings, unmapped);
-  MILLRACE_TRY_VOID(check_settings(settings));
+  MILLRACE_TRY_VOID(check_settings(settings, keys));
   return settings;
 }
 

@@ -12,6 +12,10 @@
 
 namespace millrace {
 
+KeyTable every_key() {
+  return KeyTable(backend_settings());
+}
+
 void prepare_state_dir(const Settings& settings) {
   const std::string& folder = settings.state_dir;
   if (folder.empty())
@@ -35,27 +39,24 @@ std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counte
 }
 
 Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache) {
-  const BackendOptions options{.lanes = settings.cpu_lanes,
-                               .cores = settings.cores,
-                               .pin = settings.pin,
-                               .target = settings.target,
-                               .limits = settings.limits.sample,
-                               .cache = cache,
-                               .fake = settings.fake_backend};
   std::vector<Pipeline::NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
-    const bool fake = row.name == "fake";
-    const bool wanted = fake ? !settings.fake_backend.empty() : settings.cpu_backend;
-    if (!wanted || !row.available()) continue;
-    if (!is_backend_name(row.name))
-      return Error{Code::kInternal, printable(row.name) + " is not a backend's name, which has " + kBackendNameRule};
-    MILLRACE_TRY(std::unique_ptr<Backend> backend, row.create(options));
-    const BackendInfo info = backend->info();
-    log_info("backend " + info.name + ": " + std::to_string(info.lanes) + " lanes of " + info.device + ", " +
-             info.detail);
-    backends.push_back({std::string(row.name), std::move(backend), fake});
+    if (!row.wanted(settings)) continue;
+    MILLRACE_TRY(auto devices, row.create(settings, {.limits = settings.limits.sample, .cache = cache}));
+    if (devices.empty()) log_info("backend " + std::string(row.name) + ": no such device here");
+    for (std::unique_ptr<Backend>& device : devices) {
+      const BackendInfo info = device->info();
+      if (!is_backend_name(info.name))
+        return Error{Code::kInternal, printable(info.name) + " is not a backend's name, which has " + kBackendNameRule};
+      log_info("backend " + info.name + ": " + std::to_string(info.lanes) + " lanes of " + info.device + ", " +
+               info.detail);
+      backends.push_back({info.name, std::move(device), info.by_pin_only});
+    }
   }
-  if (backends.empty()) return Error{Code::kInvalid, "no backend is left: set backends.cpu = true"};
+  if (backends.empty())
+    return Error{Code::kInvalid,
+                 "no backend is left: this host lacks the devices of those that the settings want; set "
+                 "backends.cpu = true"};
   return backends;
 }
 

@@ -9,10 +9,14 @@
 #include "daemon/cache/seek_cache.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/settings/key_table.h"
 #include "daemon/settings/settings.h"
 #include "proto/base/result.h"
 
 namespace millrace {
+
+// The daemon's own settings, and those of the backends.
+KeyTable every_key();
 
 // The folder for what is remembered; where nothing can be kept, the log says so and all works but from memory.
 void prepare_state_dir(const Settings& settings);
@@ -21,8 +25,8 @@ void prepare_state_dir(const Settings& settings);
 constexpr std::chrono::milliseconds kDiskPatience{500};  // for those on disk, before the first client is listened to
 std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counters);
 
-// Those of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none. kInvalid:
-// none is left, or what making one came to.
+// The devices of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none.
+// kInvalid: none is left, or what making one came to.
 Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache);
 
 }  // namespace millrace

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "daemon/observe/log.h"
+#include "daemon/process/parts.h"
 
 namespace millrace {
 namespace {
@@ -23,7 +24,7 @@ void give_large_blocks_back() {
 
 void log_in_force(const Settings& settings) {
   if (!logs(LogLevel::kDebug)) return;
-  std::istringstream lines(to_toml(settings));
+  std::istringstream lines(to_toml(settings, every_key()));
   for (std::string line, table; std::getline(lines, line);) {
     if (line.starts_with('[')) table = line.substr(1, line.size() - 2);
     if (line.find(" = ") != std::string::npos) log_debug("setting " + table + '.' + line);

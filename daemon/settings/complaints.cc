@@ -1,6 +1,5 @@
 // What can be wrong with settings, whoever made them.
 #include <algorithm>
-#include <set>
 #include <type_traits>
 
 #include "daemon/settings/key_table.h"
@@ -9,8 +8,6 @@
 
 namespace millrace {
 namespace {
-
-constexpr int kMostCores = 4'096;
 
 struct BoundsOf {
   const Settings& settings;
@@ -32,10 +29,7 @@ struct BoundsOf {
   }
   std::string operator()(const AutomaticSize& size) const { return (*this)(size.number); }
   std::string operator()(const AutomaticFolder&) const { return {}; }
-  template <class T>
-  std::string operator()(const Choice<T>&) const {
-    return {};
-  }
+  std::string operator()(const Choice&) const { return {}; }
 };
 
 std::string absolute_path(const std::string& path) {
@@ -69,27 +63,26 @@ std::string out_of_bounds(Bytes size, Bytes least, Bytes most) {
   return {};
 }
 
-std::vector<Complaint> complaints_about(const Settings& settings) {
+std::vector<Complaint> own_complaints(const Settings& settings) {
   std::vector<Complaint> complaints;
   const auto complain = [&](std::string_view key, std::string text) {
     if (!text.empty()) complaints.push_back({std::string(key), std::move(text)});
   };
-  for (const Key& key : key_table()) complain(key.name, std::visit(BoundsOf{settings}, key.field));
   complain("daemon.socket", socket_path(settings.socket));
   if (!settings.state_dir.empty()) complain("daemon.state_dir", absolute_path(settings.state_dir));
   for (const std::string& root : settings.roots) complain("files.roots", absolute_path(root));
-  for (const int core : settings.cores) {
-    if (core < 0 || core >= kMostCores)
-      complain("lanes.cores", "must hold core numbers from 0 to " + std::to_string(kMostCores - 1) + ", one is " +
-                                  std::to_string(core));
+  return complaints;
+}
+
+std::vector<Complaint> KeyTable::complaints_about(const Settings& settings) const {
+  std::vector<Complaint> complaints;
+  for (const Key& key : keys_) {
+    std::string text = std::visit(BoundsOf{settings}, key.field);
+    if (!text.empty()) complaints.push_back({std::string(key.name), std::move(text)});
   }
-  if (std::set(settings.cores.begin(), settings.cores.end()).size() != settings.cores.size())
-    complain("lanes.cores", "must name each core once");
-  if (!settings.cores.empty() && settings.cpu_lanes > settings.cores.size())
-    complain("lanes.cpu", "must be at most the number of lanes.cores (" + std::to_string(settings.cores.size()) +
-                              "), or 0, is " + std::to_string(settings.cpu_lanes));
-  if (!settings.cpu_backend && settings.fake_backend.empty())
-    complain("backends.cpu", "must be true: there is no other backend");
+  for (const auto& rule : rules_) {
+    for (Complaint& complaint : rule(settings)) complaints.push_back(std::move(complaint));
+  }
   return complaints;
 }
 

@@ -1,8 +1,6 @@
 #include "daemon/settings/key_table.h"
 
 #include <limits>
-#include <type_traits>
-#include <utility>
 
 #include "daemon/settings/state_dir.h"
 
@@ -11,41 +9,16 @@ namespace {
 
 constexpr std::uint64_t kMost32 = std::numeric_limits<std::uint32_t>::max();
 
-template <class F>
-constexpr auto place(F f) {
-  using T = std::remove_reference_t<decltype(f(std::declval<Settings&>()))>;
-  return Place<T>{f, f};
-}
-
-template <class F>
-constexpr auto number(F f, std::uint64_t least, std::uint64_t most) {
-  using T = std::remove_reference_t<decltype(f(std::declval<Settings&>()))>;
-  return Number<T>{place(f), least, most};
-}
-
-template <class F, class T, std::size_t kCount>
-constexpr auto choice(F f, const Word<T> (&words)[kCount]) {
-  return Choice<T>{place(f), words};
-}
-
-using kernels::Target;
 constexpr Word<LogLevel> kLevels[] = {{"error", LogLevel::kError},
                                       {"warning", LogLevel::kWarning},
                                       {"info", LogLevel::kInfo},
                                       {"debug", LogLevel::kDebug}};
-constexpr Word<LanePin> kPins[] = {
-    {"none", LanePin::kNone}, {"auto", LanePin::kAuto}, {"node", LanePin::kNode}, {"core", LanePin::kCore}};
-constexpr Word<std::optional<Target>> kTargets[] = {
-    {"auto", std::nullopt}, {"scalar", Target::kScalar}, {"avx2", Target::kAvx2}, {"avx512", Target::kAvx512}};
 
 #define AT(member) [](auto& settings) -> decltype((settings.member)) { return settings.member; }
 
 const KeyGroup kGroups[] = {
     {"daemon", "The daemon itself."},
     {"lanes", "Threads."},
-    {"cpu",
-     "How the CPU's lanes decode. Pixels do not depend on it, but that \"scalar\" is exact where a request is content "
-     "with fidelity fast."},
     {"memory",
      "Budgets for memory. Sizes are bytes, or text with a unit: \"4 GiB\", \"500 MB\" (B, kB, MB, GB, TB, KiB, MiB, "
      "GiB, TiB)."},
@@ -66,12 +39,7 @@ const Key kKeys[] = {
     {"daemon.slow_milliseconds", number(AT(slow), 0, 3'600'000), "An image that takes longer than this to read, or to decode and transform, is told of in the log, at most every ten seconds. 0: none is."},
     {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
-    {"lanes.cpu", number(AT(cpu_lanes), 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
-    {"lanes.cores", place(AT(cores)), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
-    {"lanes.pin", choice(AT(pin), kPins), "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
-
-    {"cpu.target", choice(AT(target), kTargets), "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
 
     {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
@@ -99,28 +67,31 @@ const Key kKeys[] = {
     {"limits.dataset_files", number(AT(limits.session.dataset_files), 1, kMost32), "Files in one dataset."},
     {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, memory that the client fills and pays for."},
 
-    {"backends.cpu", place(AT(cpu_backend)), "Decode and transform on the CPU's lanes."},
-    {"backends.fake", place(AT(fake_backend)), "For tests of the daemon: a backend that pretends, for example \"delay_us=500,fail_every=7\". Empty: none."},
 };
 // clang-format on
 
-constexpr std::string_view kNowByTable = "the daemon has a table of processors instead; take this line out";
-constexpr GoneKey kGone[] = {{"cpu.streams", kNowByTable}, {"cpu.indexed", kNowByTable}};
-
 #undef AT
+
+// Those that belong to no part.
+SettingsPart own_settings() {
+  return {.keys = kKeys, .groups = kGroups, .complaints = own_complaints};
+}
 
 }  // namespace
 
-std::span<const Key> key_table() {
-  return kKeys;
-}
-
-std::span<const KeyGroup> key_groups() {
-  return kGroups;
-}
-
-std::span<const GoneKey> gone_keys() {
-  return kGone;
+KeyTable::KeyTable(std::span<const SettingsPart> parts) {
+  const SettingsPart own = own_settings();
+  groups_.assign(own.groups.begin(), own.groups.end());
+  const auto take = [this](const SettingsPart& part) {
+    keys_.insert(keys_.end(), part.keys.begin(), part.keys.end());
+    gone_.insert(gone_.end(), part.gone.begin(), part.gone.end());
+    if (part.complaints != nullptr) rules_.push_back(part.complaints);
+  };
+  for (const SettingsPart& part : parts) {
+    groups_.insert(groups_.end(), part.groups.begin(), part.groups.end());
+    take(part);
+  }
+  take(own);
 }
 
 }  // namespace millrace

@@ -89,12 +89,9 @@ struct ValueText {
   std::string operator()(const Number<T>& number) const {
     return (*this)(number.place);
   }
-  template <class T>
-  std::string operator()(const Choice<T>& choice) const {
-    for (const Word<T>& word : choice.words) {
-      if (word.value == choice.place.in_const(settings)) return quoted(word.text);
-    }
-    return {};
+  std::string operator()(const Choice& choice) const {
+    const std::size_t chosen = choice.chosen(settings);
+    return chosen < choice.words.size() ? quoted(choice.words[chosen]) : "";
   }
   std::string operator()(const AutomaticSize& size) const {
     return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
@@ -134,9 +131,9 @@ Settings default_settings() {
   return settings;
 }
 
-Result<void> check_settings(const Settings& settings) {
+Result<void> check_settings(const Settings& settings, const KeyTable& table) {
   std::string lines;
-  for (const Complaint& complaint : complaints_about(settings)) {
+  for (const Complaint& complaint : table.complaints_about(settings)) {
     if (!lines.empty()) lines += '\n';
     lines += complaint.key + ": " + complaint.text;
   }
@@ -144,14 +141,14 @@ Result<void> check_settings(const Settings& settings) {
   return Error{Code::kInvalid, std::move(lines)};
 }
 
-std::string to_toml(const Settings& settings, TomlStyle style) {
+std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle style) {
   const bool example = style == TomlStyle::kExample;
   std::string text = example ? comment(kExampleHead) : "";
-  for (const KeyGroup& group : key_groups()) {
+  for (const KeyGroup& group : table.groups()) {
     if (!text.empty()) text += '\n';
     if (example) text += comment(group.help);
     text += "[" + std::string(group.table) + "]\n";
-    for (const Key& key : key_table()) {
+    for (const Key& key : table.keys()) {
       if (key.table() != group.table) continue;
       if (example) text += '\n' + comment(key.help) + '#';
       text += std::string(key.key()) + " = " + std::visit(ValueText{settings, style}, key.field) + '\n';

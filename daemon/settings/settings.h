@@ -1,5 +1,5 @@
-// What the administrator decides, typed, checked once, immutable afterwards. The keys are one table, key_table.cc;
-// config/millrace.toml shows every one with its default.
+// What the administrator decides, typed, checked once, immutable afterwards. The keys are one table (key_table.h), to
+// which parts of the daemon bring their own; config/millrace.toml shows every one with its default.
 //
 //   default_settings() ─┐
 //   load_settings(file) ┴─▶ the command line's wishes ─▶ check_settings() ─▶ const
@@ -14,14 +14,15 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/model/lane_pin.h"
 #include "daemon/model/limits.h"
-#include "kernels/base/target.h"
+#include "daemon/settings/setting_groups.h"
 #include "proto/base/bytes.h"
 #include "proto/base/log_level.h"
 #include "proto/base/result.h"
 
 namespace millrace {
+
+class KeyTable;
 
 struct Settings {
   // [daemon]
@@ -32,13 +33,7 @@ struct Settings {
   std::string state_dir;                  // what is remembered from start to start; empty: nothing
 
   // [lanes]
-  std::uint32_t cpu_lanes = 0;   // 0: one for each of `cores`, or each core that the process may use
-  std::vector<int> cores;        // to pin lanes to, in order; empty: no pinning
-  LanePin pin = LanePin::kNone;  // where `cores` is empty
   std::uint32_t fetch_threads = 4;
-
-  // [cpu]
-  std::optional<kernels::Target> target;  // nullopt: the best that the processor has
 
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
@@ -55,32 +50,29 @@ struct Settings {
   // [limits]
   Limits limits;
 
-  // [backends]
-  bool cpu_backend = true;
-  std::string fake_backend;  // empty: none. Tests only
+  SettingGroups groups;  // of the backends: each row's own
 
   // What the file says to no effect, a line each, for whoever runs the daemon; no setting itself.
   std::vector<std::string> remarks;
 };
 
 // As the members say, but for segment_budget and decoding, which are automatic_segment_budget() and
-// automatic_decoding_budget(), and state_dir, which is
-// automatic_state_dir().
+// automatic_decoding_budget(), and state_dir, which is automatic_state_dir().
 Settings default_settings();
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
 // kInvalid, or what reading the file came to.
-Result<Settings> load_settings(const std::string& path);
+Result<Settings> load_settings(const std::string& path, const KeyTable& table);
 // The same from memory. `name` stands for the file in messages.
-Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name);
+Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name, const KeyTable& table);
 
 // kInvalid: as load_settings, without file and line.
-Result<void> check_settings(const Settings& settings);
+Result<void> check_settings(const Settings& settings, const KeyTable& table);
 
 // TOML that load_settings reads back as the same. kExample: every line commented out and explained, as in
 // config/millrace.toml.
 enum class TomlStyle : std::uint8_t { kPlain, kExample };
-std::string to_toml(const Settings& settings, TomlStyle style = TomlStyle::kPlain);
+std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle style = TomlStyle::kPlain);
 
 // "4 GiB", "500 MB", "4096": a whole number, with or without one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB. nullopt:
 // none of these.

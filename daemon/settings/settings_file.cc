@@ -57,6 +57,17 @@ std::string wrong_kind(std::string_view wanted, const toml::node& node) {
   return "must be " + std::string(wanted) + ", is " + std::string(kind_of(node));
 }
 
+// "\"none\", \"auto\" or \"core\"".
+std::string words_text(std::span<const std::string_view> words) {
+  std::string text;
+  for (const std::string_view& word : words) {
+    const bool last = &word == &words.back();
+    if (!text.empty()) text += last ? " or " : ", ";
+    text += '"' + std::string(word) + '"';
+  }
+  return text;
+}
+
 // Puts one value where it belongs, or says what is wrong with it.
 struct ValueReader {
   const toml::node& node;
@@ -74,14 +85,13 @@ struct ValueReader {
     return {};
   }
 
-  template <class T>
-  std::string operator()(const Choice<T>& choice) const {
+  std::string operator()(const Choice& choice) const {
     const std::string wanted = words_text(choice.words);
     if (!node.is_string()) return wrong_kind(wanted, node);
     const std::string& text = node.as_string()->get();
-    for (const Word<T>& word : choice.words) {
-      if (word.text != text) continue;
-      choice.place.in(settings) = word.value;
+    for (std::size_t i = 0; i < choice.words.size(); ++i) {
+      if (choice.words[i] != text) continue;
+      choice.choose(settings, i);
       return {};
     }
     return "must be " + wanted + ", is \"" + printable(text) + '"';
@@ -105,7 +115,7 @@ struct ValueReader {
     for (const toml::node& one : *list) {
       if (!one.is_integer()) return "must be a list of whole numbers, has in it " + std::string(kind_of(one));
       const std::int64_t number = one.as_integer()->get();
-      // Whatever no int holds is as wrong as -1, and complaints_about() says so with this number.
+      // Whatever no int holds is as wrong as -1, and whose setting it is says so with this number.
       place.in(settings).push_back(std::in_range<int>(number) ? static_cast<int>(number) : -1);
     }
     return {};
@@ -158,11 +168,11 @@ struct ValueReader {
 // Reads every key of the document, gathering what is wrong.
 class Reading {
  public:
-  explicit Reading(std::string_view name) : name_(name), settings_(default_settings()) {}
+  Reading(std::string_view name, const KeyTable& table) : name_(name), table_(table), settings_(default_settings()) {}
 
   Result<Settings> finish(const toml::table& document) {
     for (const auto& [name, node] : document) read_group(name.str(), node);
-    for (const Complaint& complaint : complaints_about(settings_)) {
+    for (const Complaint& complaint : table_.complaints_about(settings_)) {
       if (!bad_.contains(complaint.key)) complain(line_of(complaint.key), complaint.key, complaint.text);
     }
     for (auto& [line, text] : remarks_) settings_.remarks.push_back(std::move(text));
@@ -175,7 +185,7 @@ class Reading {
  private:
   void read_group(std::string_view name, const toml::node& node) {
     const Line line = node.source().begin.line;
-    const auto groups = key_groups();
+    const auto groups = table_.groups();
     const bool known =
         std::any_of(groups.begin(), groups.end(), [&](const KeyGroup& group) { return group.table == name; });
     if (!known) return complain_of_unknown(line, name, node.is_table());
@@ -186,7 +196,7 @@ class Reading {
 
   void read_key(const std::string& name, const toml::node& node) {
     const Line line = node.source().begin.line;
-    for (const Key& key : key_table()) {
+    for (const Key& key : table_.keys()) {
       if (key.name != name) continue;
       lines_[name] = line;
       const std::string complaint = std::visit(ValueReader{node, settings_}, key.field);
@@ -194,7 +204,7 @@ class Reading {
       bad_[name] = line;
       return complain(line, name, complaint);
     }
-    for (const GoneKey& gone : gone_keys()) {
+    for (const GoneKey& gone : table_.gone()) {
       if (gone.name != name) continue;
       remarks_.emplace(line, at(line) + ": " + name + ": is no setting any more: " + std::string(gone.instead));
       return;
@@ -205,9 +215,9 @@ class Reading {
   void complain_of_unknown(Line line, std::string_view name, bool table) {
     std::vector<std::string_view> known;
     if (table) {
-      for (const KeyGroup& group : key_groups()) known.push_back(group.table);
+      for (const KeyGroup& group : table_.groups()) known.push_back(group.table);
     } else {
-      for (const Key& key : key_table()) known.push_back(key.name);
+      for (const Key& key : table_.keys()) known.push_back(key.name);
     }
     const std::optional<std::string_view> near = nearest_name(name, known);
     std::string text = table ? "no such table" : "no such setting";
@@ -227,6 +237,7 @@ class Reading {
   std::string at(Line line) const { return line > 0 ? name_ + ':' + std::to_string(line) : name_; }
 
   const std::string name_;
+  const KeyTable& table_;
   Settings settings_;
   std::map<std::string, Line> lines_;                      // where a key stands
   std::map<std::string, Line> bad_;                        // complained of already
@@ -253,19 +264,19 @@ Result<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-Result<Settings> load_settings(const std::string& path) {
+Result<Settings> load_settings(const std::string& path, const KeyTable& table) {
   MILLRACE_TRY(const std::string text, read_file(path));
-  return parse_settings(text, path);
+  return parse_settings(text, path, table);
 }
 
-Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name) {
+Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name, const KeyTable& table) {
   const toml::parse_result parsed = toml::parse(toml_untrusted);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
     return Error{Code::kInvalid, std::string(name) + ':' + std::to_string(error.source().begin.line) +
                                      ": not TOML: " + printable(error.description())};
   }
-  return Reading(name).finish(parsed.table());
+  return Reading(name, table).finish(parsed.table());
 }
 
 }  // namespace millrace

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/fake/fake_settings.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
@@ -12,7 +14,9 @@ namespace millrace {
 std::vector<BackendRow> testable_backends() {
   std::vector<BackendRow> rows;
   for (const BackendRow& row : backend_table()) {
-    if (row.available())
+    const auto devices = row.create(settings_of({.lanes = 1}), {});
+    REQUIRE(devices);
+    if (!devices->empty())
       rows.push_back(row);
     else
       skip_loudly("backend " + std::string(row.name) + ": this host has no such device");
@@ -21,10 +25,18 @@ std::vector<BackendRow> testable_backends() {
   return rows;
 }
 
-std::unique_ptr<Backend> start(const BackendRow& row, const BackendOptions& options) {
-  Result<std::unique_ptr<Backend>> backend = row.create(options);
-  REQUIRE(backend);
-  return *std::move(backend);
+Settings settings_of(const BenchSettings& bench) {
+  Settings settings;
+  settings.groups.of<CpuSettings>().lanes = bench.lanes;
+  settings.groups.of<FakeSettings>().options = bench.fake;
+  return settings;
+}
+
+std::unique_ptr<Backend> start(const BackendRow& row, const BenchSettings& bench) {
+  auto devices = row.create(settings_of(bench), {.limits = bench.limits});
+  REQUIRE(devices);
+  REQUIRE_FALSE(devices->empty());
+  return std::move(devices->front());
 }
 
 std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> Collector::done() {

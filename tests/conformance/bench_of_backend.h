@@ -13,11 +13,19 @@
 
 namespace millrace {
 
+// How a backend is to be: each takes of it what it has.
+struct BenchSettings {
+  std::uint32_t lanes = 0;
+  std::string fake{};  // options of the fake backend
+  SampleLimits limits{};
+};
+Settings settings_of(const BenchSettings& bench);
+
 // The rows that this host can run; says loudly which it cannot.
 std::vector<BackendRow> testable_backends();
 
-// `fake`: options for the fake backend, ignored by all others.
-std::unique_ptr<Backend> start(const BackendRow& row, const BackendOptions& options = {});
+// The row's first device.
+std::unique_ptr<Backend> start(const BackendRow& row, const BenchSettings& bench = {});
 
 struct Finished {
   std::vector<SampleTask> tasks;

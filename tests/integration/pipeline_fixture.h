@@ -15,6 +15,8 @@
 #include <thread>
 
 #include "daemon/backend/backend_table.h"
+#include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/fake/fake_settings.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/host_arena.h"
 #include "daemon/pipeline/pipeline.h"
@@ -140,6 +142,13 @@ struct PipelineSetup {
   bool in_device_memory = false;     // the session's tensors
 };
 
+inline Settings settings_of(const PipelineSetup& setup) {
+  Settings settings;
+  settings.groups.of<CpuSettings>().lanes = 2;
+  settings.groups.of<FakeSettings>().options = setup.fake;
+  return settings;
+}
+
 class PipelineFixture {
  public:
   static constexpr SessionId kSession{1};
@@ -156,10 +165,12 @@ class PipelineFixture {
     if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
     for (const BackendRow& row : backend_table()) {
       if (!backends.empty() && backends[0].name == "test") break;
-      const bool fake = row.name == "fake";
-      if (fake && setup_.fake.empty()) continue;
-      BackendOptions options{.lanes = 2, .limits = setup_.limits.sample, .fake = setup_.fake};
-      backends.push_back({std::string(row.name), *row.create(options), fake});
+      if (!row.wanted(settings_of(setup_))) continue;
+      auto devices = *row.create(settings_of(setup_), {.limits = setup_.limits.sample});
+      for (auto& device : devices) {
+        const BackendInfo info = device->info();
+        backends.push_back({info.name, std::move(device), info.by_pin_only});
+      }
     }
     if (setup_.device != nullptr)
       backends.insert(

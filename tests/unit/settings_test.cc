@@ -9,6 +9,9 @@
 #include <sstream>
 #include <string>
 
+#include "daemon/backend/backend_table.h"
+#include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/fake/fake_settings.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
 #include "daemon/settings/state_dir.h"
@@ -19,8 +22,17 @@
 namespace millrace {
 namespace {
 
+const KeyTable& keys() {
+  static const KeyTable kKeys(backend_settings());
+  return kKeys;
+}
+
+const CpuSettings& cpu(const Result<Settings>& settings) {
+  return settings->groups.of<CpuSettings>();
+}
+
 Result<Settings> parse(std::string_view text) {
-  return parse_settings(text, "millrace.toml");
+  return parse_settings(text, "millrace.toml", keys());
 }
 
 std::string complaint(std::string_view text) {
@@ -91,12 +103,12 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->socket == "/tmp/m.sock");
   REQUIRE(settings->log_level == LogLevel::kDebug);
   REQUIRE(settings->drain == std::chrono::seconds(5));
-  REQUIRE(settings->cpu_lanes == 2);
-  REQUIRE(settings->cores == std::vector{3, 1});
+  REQUIRE(cpu(settings).lanes == 2);
+  REQUIRE(cpu(settings).cores == std::vector{3, 1});
   REQUIRE(settings->fetch_threads == 7);
   REQUIRE(settings->state_dir == "/var/tmp/m");
-  REQUIRE(settings->pin == LanePin::kCore);
-  REQUIRE(settings->target == kernels::Target::kAvx2);
+  REQUIRE(cpu(settings).pin == LanePin::kCore);
+  REQUIRE(cpu(settings).target == kernels::Target::kAvx2);
   REQUIRE(settings->segment_budget == 2_GiB);
   REQUIRE(settings->encoded_in_flight == 1048577_B);
   REQUIRE(settings->decoding == 3_GiB);
@@ -115,16 +127,16 @@ TEST_CASE("every setting is read where it belongs", "[settings]") {
   REQUIRE(settings->limits.session.datasets == 1011);
   REQUIRE(settings->limits.session.dataset_files == 1012);
   REQUIRE(settings->limits.session.ring == 1013_B);
-  REQUIRE_FALSE(settings->cpu_backend);
-  REQUIRE(settings->fake_backend == "delay_us=1");
+  REQUIRE_FALSE(cpu(settings).wanted);
+  REQUIRE(settings->groups.of<FakeSettings>().options == "delay_us=1");
 }
 
 TEST_CASE("an empty file means the defaults, and they are in order", "[settings]") {
   const auto settings = parse("");
 
   REQUIRE(settings);
-  REQUIRE(to_toml(*settings) == to_toml(default_settings()));
-  REQUIRE(check_settings(default_settings()));
+  REQUIRE(to_toml(*settings, keys()) == to_toml(default_settings(), keys()));
+  REQUIRE(check_settings(default_settings(), keys()));
 }
 
 TEST_CASE("the state directory is the service's where that is ours, else the user's, else none", "[settings]") {
@@ -232,7 +244,7 @@ TEST_CASE("a setting that is gone is passed over with a remark that names its li
                                    "processors instead; take this line out",
                                    "millrace.toml:4: cpu.indexed: is no setting any more: the daemon has a table of "
                                    "processors instead; take this line out"});
-  REQUIRE(settings->target == kernels::Target::kAvx2);
+  REQUIRE(cpu(settings).target == kernels::Target::kAvx2);
   REQUIRE(parse("")->remarks.empty());
 }
 
@@ -284,7 +296,7 @@ TEST_CASE("settings changed after reading are checked again, by key", "[settings
   settings.socket = "here";
   settings.fetch_threads = 0;
 
-  const Result<void> checked = check_settings(settings);
+  const Result<void> checked = check_settings(settings, keys());
 
   REQUIRE_FALSE(checked);
   REQUIRE(checked.error().message ==
@@ -295,41 +307,46 @@ TEST_CASE("settings printed are read back as the same", "[settings]") {
   Settings settings = default_settings();
   settings.socket = "/tmp/with \"quotes\", a \\ and \u00fc\x01";
   settings.roots = {"/a", "/b\tc"};
-  settings.cores = {5, 6};
+  settings.groups.of<CpuSettings>().cores = {5, 6};
   settings.segment_budget = 1234567_B;
   settings.limits.sample.encoded = 3_MiB;
   settings.log_level = LogLevel::kWarning;
-  settings.pin = LanePin::kNode;
-  settings.target = kernels::Target::kScalar;
+  settings.groups.of<CpuSettings>().pin = LanePin::kNode;
+  settings.groups.of<CpuSettings>().target = kernels::Target::kScalar;
 
-  const auto again = parse(to_toml(settings));
+  const auto again = parse(to_toml(settings, keys()));
 
   REQUIRE(again);
-  REQUIRE(to_toml(*again) == to_toml(settings));
+  REQUIRE(to_toml(*again, keys()) == to_toml(settings, keys()));
   REQUIRE(again->socket == settings.socket);
   REQUIRE(again->roots == settings.roots);
   REQUIRE(again->segment_budget == settings.segment_budget);
   REQUIRE(again->log_level == LogLevel::kWarning);
-  REQUIRE(again->pin == LanePin::kNode);
-  REQUIRE(again->target == kernels::Target::kScalar);
+  REQUIRE(cpu(again).pin == LanePin::kNode);
+  REQUIRE(cpu(again).target == kernels::Target::kScalar);
 }
 
 // Whatever a row of choices lacks or says twice, comes back as something else.
 TEST_CASE("every choice is a word of its own, printed as it is read", "[settings]") {
   const auto level = [](LogLevel one) { return Settings{.log_level = one}; };
-  const auto pin = [](LanePin one) { return Settings{.pin = one}; };
-  const auto target = [](std::optional<kernels::Target> one) { return Settings{.target = one}; };
+  const auto with = [](const CpuSettings& cpu_settings) {
+    Settings settings;
+    settings.groups.of<CpuSettings>() = cpu_settings;
+    return settings;
+  };
+  const auto pin = [&](LanePin one) { return with({.pin = one}); };
+  const auto target = [&](std::optional<kernels::Target> one) { return with({.target = one}); };
   using kernels::Target;
 
   for (const LogLevel one : {LogLevel::kError, LogLevel::kWarning, LogLevel::kInfo, LogLevel::kDebug})
-    REQUIRE(parse(to_toml(level(one)))->log_level == one);
+    REQUIRE(parse(to_toml(level(one), keys()))->log_level == one);
   for (const LanePin one : {LanePin::kNone, LanePin::kAuto, LanePin::kNode, LanePin::kCore})
-    REQUIRE(parse(to_toml(pin(one)))->pin == one);
+    REQUIRE(cpu(parse(to_toml(pin(one), keys()))).pin == one);
   for (const std::optional<Target> one : {std::optional<Target>{}, std::optional(Target::kScalar),
                                           std::optional(Target::kAvx2), std::optional(Target::kAvx512)}) {
-    REQUIRE(parse(to_toml(target(one)))->target == one);
+    REQUIRE(cpu(parse(to_toml(target(one), keys()))).target == one);
     if (one)
-      REQUIRE(to_toml(target(one)).find("target = \"" + std::string(kernels::name_of(*one)) + '"') !=
+      REQUIRE(to_toml(target(one), keys()).find("target = \"" + std::string(kernels::name_of(*one)) + '"') !=
               std::string::npos);
   }
 }
@@ -339,12 +356,13 @@ TEST_CASE("the example file shows every setting with its default", "[settings]")
 
   // Whoever changes the table prints the file anew: ninja millrace_print_example, bin/millrace_print_example >
   // config/millrace.toml
-  REQUIRE(example == to_toml(default_settings(), TomlStyle::kExample));
-  for (const Key& key : key_table()) REQUIRE(example.find("\n#" + std::string(key.key()) + " = ") != std::string::npos);
+  REQUIRE(example == to_toml(default_settings(), keys(), TomlStyle::kExample));
+  for (const Key& key : keys().keys())
+    REQUIRE(example.find("\n#" + std::string(key.key()) + " = ") != std::string::npos);
   REQUIRE(parse(example));
   const auto in_force = parse(uncommented(example));
   REQUIRE(in_force);
-  REQUIRE(to_toml(*in_force) == to_toml(default_settings()));
+  REQUIRE(to_toml(*in_force, keys()) == to_toml(default_settings(), keys()));
 }
 
 TEST_CASE("sizes are read with units and printed without loss", "[settings]") {
@@ -396,9 +414,9 @@ TEST_CASE("a file that cannot be read is an error that names it", "[settings]") 
   const TempFolder folder;
   std::ofstream(folder / "large.toml") << std::string((1_MiB).count + 1, '\n');
 
-  const auto missing = load_settings(folder / "missing.toml");
-  const auto a_folder = load_settings(folder.path());
-  const auto large = load_settings(folder / "large.toml");
+  const auto missing = load_settings(folder / "missing.toml", keys());
+  const auto a_folder = load_settings(folder.path(), keys());
+  const auto large = load_settings(folder / "large.toml", keys());
 
   REQUIRE(missing.error().code == Code::kNotFound);
   REQUIRE(missing.error().message.find(folder / "missing.toml") != std::string::npos);
@@ -411,7 +429,7 @@ TEST_CASE("a settings file is read from the disk", "[settings]") {
   const std::string path = folder / "m.toml";
   std::ofstream(path) << "[lanes]\ncpu = 5\n[limits]\nslots = 0\n";
 
-  const auto settings = load_settings(path);
+  const auto settings = load_settings(path, keys());
 
   REQUIRE_FALSE(settings);
   REQUIRE(settings.error().message == path + ":4: limits.slots: must be at least 1, is 0");

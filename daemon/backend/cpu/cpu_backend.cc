@@ -28,21 +28,22 @@ std::uint32_t lanes_by_default() {
   return std::max(1U, granted == 0 ? all : std::min(all, granted));
 }
 
-Result<std::uint32_t> lanes_of(const BackendOptions& options) {
-  std::uint32_t lanes = options.lanes;
-  if (lanes == 0) lanes = options.cores.empty() ? lanes_by_default() : static_cast<std::uint32_t>(options.cores.size());
+Result<std::uint32_t> lanes_of(const CpuSettings& settings) {
+  std::uint32_t lanes = settings.lanes;
+  if (lanes == 0)
+    lanes = settings.cores.empty() ? lanes_by_default() : static_cast<std::uint32_t>(settings.cores.size());
   if (lanes <= CpuBackend::kMaxLanes) return lanes;
   return Error{Code::kInvalid, std::to_string(lanes) + " CPU lanes: at most " + std::to_string(CpuBackend::kMaxLanes) +
                                    " are possible"};
 }
 
-Result<std::vector<LanePlace>> places_of(const BackendOptions& options, std::uint32_t lanes) {
+Result<std::vector<LanePlace>> places_of(const CpuSettings& settings, std::uint32_t lanes) {
   std::vector<LanePlace> places(lanes);
-  if (!options.cores.empty()) {
-    for (std::uint32_t i = 0; i < lanes; ++i) places[i].processors = {options.cores[i % options.cores.size()]};
-  } else if (options.pin != LanePin::kNone) {
+  if (!settings.cores.empty()) {
+    for (std::uint32_t i = 0; i < lanes; ++i) places[i].processors = {settings.cores[i % settings.cores.size()]};
+  } else if (settings.pin != LanePin::kNone) {
     MILLRACE_TRY(const std::vector<Processor> usable, usable_processors());
-    places = lane_places(usable, lanes, options.pin);
+    places = lane_places(usable, lanes, settings.pin);
   }
   return places;
 }
@@ -72,10 +73,10 @@ std::string processor_name() {
   return "unknown processor";
 }
 
-Result<CpuVariant> variant_of(const BackendOptions& options) {
-  if (!options.target) return CpuVariant{};
-  if (kernels::is_available(*options.target)) return CpuVariant{.target = *options.target};
-  return Error{Code::kInvalid, "cpu.target: this processor lacks " + std::string(kernels::name_of(*options.target)) +
+Result<CpuVariant> variant_of(const CpuSettings& settings) {
+  if (!settings.target) return CpuVariant{};
+  if (kernels::is_available(*settings.target)) return CpuVariant{.target = *settings.target};
+  return Error{Code::kInvalid, "cpu.target: this processor lacks " + std::string(kernels::name_of(*settings.target)) +
                                    "; set \"auto\", or what it has"};
 }
 
@@ -105,19 +106,34 @@ BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<co
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> CpuBackend::create(const BackendOptions& options) {
-  MILLRACE_TRY(const std::uint32_t lanes, lanes_of(options));
-  MILLRACE_TRY(const std::vector<LanePlace> places, places_of(options, lanes));
-  MILLRACE_TRY(const CpuVariant variant, variant_of(options));
-  std::string indexes = options.cache == nullptr ? "none" : options.cache->whereabouts();
+bool wants_cpu(const Settings& settings) {
+  return settings.groups.of<CpuSettings>().wanted;
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make_cpu_backends(const Settings& settings,
+                                                                const BackendServices& services) {
+  std::vector<std::unique_ptr<Backend>> one(1);
+  MILLRACE_TRY(one[0], CpuBackend::create(settings.groups.of<CpuSettings>(), services));
+  return one;
+}
+
+Result<std::unique_ptr<Backend>> CpuBackend::create(const CpuSettings& settings, const BackendServices& services) {
+  MILLRACE_TRY(const std::uint32_t lanes, lanes_of(settings));
+  MILLRACE_TRY(const std::vector<LanePlace> places, places_of(settings, lanes));
+  MILLRACE_TRY(const CpuVariant variant, variant_of(settings));
+  std::string indexes = services.cache == nullptr ? "none" : services.cache->whereabouts();
   std::unique_ptr<CpuBackend> backend(
-      new CpuBackend(info_of(lanes, variant, places, std::move(indexes)), variant, options.limits, options.cache));
+      new CpuBackend(info_of(lanes, variant, places, std::move(indexes)), variant, services));
   MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits, SeekCache* cache)
-    : info_(std::move(info)), variant_(variant), limits_(limits), cache_(cache), queue_(2 * info_.lanes) {}
+CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const BackendServices& services)
+    : info_(std::move(info)),
+      variant_(variant),
+      limits_(services.limits),
+      cache_(services.cache),
+      queue_(2 * info_.lanes) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   Result<void> pinned;

@@ -15,20 +15,24 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/backend_table.h"
+#include "daemon/backend/backend_row.h"
+#include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cpu/lanes/job_queue.h"
 #include "daemon/backend/cpu/lanes/pinning.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 
 namespace millrace {
 
+// The row's: on unless backends.cpu is false, and always one, "cpu".
+bool wants_cpu(const Settings& settings);
+Result<std::vector<std::unique_ptr<Backend>>> make_cpu_backends(const Settings& settings,
+                                                                const BackendServices& services);
+
 class CpuBackend final : public Backend {
  public:
-  // Lanes from the options; by default one a core in `cores`, else one for each processor that the process may use, but
-  // no more than its control group is granted the time of. kInvalid: a core that the lanes cannot be pinned to, more
-  // lanes than kMaxLanes, a target that the processor lacks.
+  // kInvalid: a core that the lanes cannot be pinned to, more lanes than kMaxLanes, a target that the processor lacks.
   static constexpr std::uint32_t kMaxLanes = 1024;
-  static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
+  static Result<std::unique_ptr<Backend>> create(const CpuSettings& settings, const BackendServices& services = {});
   ~CpuBackend() override { shutdown(); }
 
   BackendInfo info() const override { return info_; }
@@ -38,7 +42,7 @@ class CpuBackend final : public Backend {
   void shutdown() override;
 
  private:
-  CpuBackend(BackendInfo info, const CpuVariant& variant, const SampleLimits& limits, SeekCache* cache);
+  CpuBackend(BackendInfo info, const CpuVariant& variant, const BackendServices& services);
   Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();

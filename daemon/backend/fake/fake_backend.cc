@@ -15,11 +15,22 @@ Error lost_error() {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> FakeBackend::create(const BackendOptions& options) {
-  MILLRACE_TRY(const FakeOptions fake, FakeOptions::parse(options.fake));
-  std::unique_ptr<FakeBackend> backend(new FakeBackend(fake, options.limits));
+bool wants_fake(const Settings& settings) {
+  return !settings.groups.of<FakeSettings>().options.empty();
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make_fake_backends(const Settings& settings,
+                                                                 const BackendServices& services) {
+  MILLRACE_TRY(const FakeOptions options, FakeOptions::parse(settings.groups.of<FakeSettings>().options));
+  std::vector<std::unique_ptr<Backend>> one;
+  one.push_back(FakeBackend::create(options, services.limits));
+  return one;
+}
+
+std::unique_ptr<Backend> FakeBackend::create(const FakeOptions& options, const SampleLimits& limits) {
+  std::unique_ptr<FakeBackend> backend(new FakeBackend(options, limits));
   backend->device_ = std::thread([device = backend.get()] { device->run_device(); });
-  return std::unique_ptr<Backend>(std::move(backend));
+  return backend;
 }
 
 FakeBackend::FakeBackend(const FakeOptions& options, const SampleLimits& limits) : options_(options), limits_(limits) {}
@@ -29,7 +40,8 @@ BackendInfo FakeBackend::info() const {
           .device = "made-up device",
           .detail = options_.instant ? "decodes nothing" : "",
           .lanes = 1,
-          .formats = decoded_formats()};
+          .formats = decoded_formats(),
+          .by_pin_only = true};
 }
 
 bool FakeBackend::try_submit(DecodeJob&& job) {

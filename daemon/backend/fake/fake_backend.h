@@ -17,17 +17,22 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/backend_table.h"
+#include "daemon/backend/backend_row.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/backend/fake/fake_options.h"
+#include "daemon/backend/fake/fake_settings.h"
 #include "proto/base/mutex.h"
 
 namespace millrace {
 
+// The row's: there is one, "fake", where backends.fake says how it behaves. kInvalid: that cannot be understood.
+bool wants_fake(const Settings& settings);
+Result<std::vector<std::unique_ptr<Backend>>> make_fake_backends(const Settings& settings,
+                                                                 const BackendServices& services);
+
 class FakeBackend final : public Backend {
  public:
-  // Behaves as options.fake says. kInvalid when that cannot be understood.
-  static Result<std::unique_ptr<Backend>> create(const BackendOptions& options);
+  static std::unique_ptr<Backend> create(const FakeOptions& options, const SampleLimits& limits = {});
   ~FakeBackend() override { shutdown(); }
 
   BackendInfo info() const override;

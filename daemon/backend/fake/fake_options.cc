@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "proto/base/printable.h"
+
 namespace millrace {
 namespace {
 
@@ -39,7 +41,7 @@ Result<FakeOptions> FakeOptions::parse(std::string_view text) {
     if (!value || !set(options, item.substr(0, equals), *value))
       return Error{
           Code::kInvalid,
-          "fake backend: \"" + std::string(item) +
+          '"' + printable(item) +
               "\" is not an option; use delay_us, fail_every, lose_after, depth or instant, each with =NUMBER"};
   }
   return options;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/backend/backend_table.h"
+#include "daemon/backend/cpu/lanes/lane_pin.h"
 #include "daemon/backend/cpu/lanes/topology.h"
 
 namespace millrace {

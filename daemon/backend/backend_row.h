@@ -1,0 +1,37 @@
+// What the table says of a family of devices: its settings, and how its backends are made. Values.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/cache/seek_cache.h"
+#include "daemon/model/limits.h"
+#include "daemon/settings/keys.h"
+#include "daemon/settings/settings.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// What the daemon has for every backend.
+struct BackendServices {
+  SampleLimits limits;
+  SeekCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
+};
+
+struct BackendRow {
+  std::string_view name;  // "cuda": its devices are called so, or so with a number, "cuda:0"
+
+  // The keys that it brings, in a struct of its own.
+  SettingsPart (*settings)();
+
+  // Whether the settings switch it on.
+  bool (*wanted)(const Settings& settings);
+
+  // One for each device that this host has and the settings want; none where there is none. An error: what the settings
+  // ask for cannot be had. Called once, when it is wanted.
+  Result<std::vector<std::unique_ptr<Backend>>> (*create)(const Settings& settings, const BackendServices& services);
+};
+
+}  // namespace millrace

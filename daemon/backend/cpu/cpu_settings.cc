@@ -1,0 +1,59 @@
+#include "daemon/backend/cpu/cpu_settings.h"
+
+#include <set>
+#include <string>
+
+namespace millrace {
+namespace {
+
+using kernels::Target;
+constexpr Word<LanePin> kPins[] = {
+    {"none", LanePin::kNone}, {"auto", LanePin::kAuto}, {"node", LanePin::kNode}, {"core", LanePin::kCore}};
+constexpr Word<std::optional<Target>> kTargets[] = {
+    {"auto", std::nullopt}, {"scalar", Target::kScalar}, {"avx2", Target::kAvx2}, {"avx512", Target::kAvx512}};
+
+constexpr KeyGroup kGroups[] = {
+    {"cpu",
+     "How the CPU's lanes decode. Pixels do not depend on it, but that \"scalar\" is exact where a request is content "
+     "with fidelity fast."},
+};
+
+// clang-format off
+const Key kKeys[] = {
+    {"lanes.cpu", number(in_group<&CpuSettings::lanes>, 0, 4'096), "Threads that decode and transform. 0: one for each of lanes.cores, or each processor that the daemon may use, but no more than its control group's share of time (cpu.max)."},
+    {"lanes.cores", place(in_group<&CpuSettings::cores>), "Pins the lanes to these cores, in order, for example [2, 3, 4]. Empty: the kernel chooses."},
+    {"lanes.pin", choice(in_group<&CpuSettings::pin>, kPins), "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
+
+    {"cpu.target", choice(in_group<&CpuSettings::target>, kTargets), "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
+
+    {"backends.cpu", place(in_group<&CpuSettings::wanted>), "Decode and transform on the CPU's lanes."},
+};
+// clang-format on
+
+constexpr std::string_view kNowByTable = "the daemon has a table of processors instead; take this line out";
+constexpr GoneKey kGone[] = {{"cpu.streams", kNowByTable}, {"cpu.indexed", kNowByTable}};
+
+std::vector<Complaint> complaints(const Settings& settings) {
+  constexpr int kMostCores = 4'096;
+  const CpuSettings& cpu = settings.groups.of<CpuSettings>();
+  std::vector<Complaint> all;
+  for (const int core : cpu.cores) {
+    if (core < 0 || core >= kMostCores)
+      all.push_back({"lanes.cores", "must hold core numbers from 0 to " + std::to_string(kMostCores - 1) + ", one is " +
+                                        std::to_string(core)});
+  }
+  if (std::set(cpu.cores.begin(), cpu.cores.end()).size() != cpu.cores.size())
+    all.push_back({"lanes.cores", "must name each core once"});
+  if (!cpu.cores.empty() && cpu.lanes > cpu.cores.size())
+    all.push_back({"lanes.cpu", "must be at most the number of lanes.cores (" + std::to_string(cpu.cores.size()) +
+                                    "), or 0, is " + std::to_string(cpu.lanes)});
+  return all;
+}
+
+}  // namespace
+
+SettingsPart cpu_settings() {
+  return {.keys = kKeys, .groups = kGroups, .gone = kGone, .complaints = complaints};
+}
+
+}  // namespace millrace
