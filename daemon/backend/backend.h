@@ -2,6 +2,7 @@
 // asynchronously, because a GPU or an FPGA is, and the CPU's lanes then fit as well. daemon/doc/add_a_backend.md is the
 // guide for writers, tests/conformance the judge.
 //
+//   can_make(sample)? ──▶ yes, or why not
 //   try_submit(job) ──▶ queued ──▶ running ──▶ done(results)    exactly once for every accepted job, in any order,
 //                                                              on a thread of the backend's
 //
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/backend/health.h"
 #include "daemon/memory/destination.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/encoded_image.h"
@@ -60,17 +62,39 @@ struct DecodeJob {
   std::function<void(std::vector<SampleTask>, std::vector<SampleOutcome>)> done;
 };
 
+// What is known of a sample before it is decoded. Borrowed for a call.
+struct SampleFacts {
+  const SourceInfo& source;  // format, size, memory, and what the file's header says that it has
+  const SampleGeometry& geometry;
+  Fidelity fidelity = Fidelity::kExact;
+};
+
+// What keeps a backend busy. Constant.
+struct Appetite {
+  std::uint32_t jobs = 1;     // queued or running at the same time; it accepts no more
+  std::uint32_t at_once = 1;  // of these, worked on at the same time: lanes, or what a device runs side by side
+  // Samples a job: with fewer than `few` the next job may come too late, more than `most` are not worth waiting for.
+  std::uint32_t few = 1, most = 1;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;  // shuts down first
 
   virtual BackendInfo info() const = 0;
-  virtual bool lost() const = 0;  // the device is gone: every job gets kUnavailable
+  virtual Appetite appetite() const = 0;
 
-  // How many jobs it wants queued or running at the same time to be busy, and at most accepts.
-  virtual std::uint32_t depth() const = 0;
+  // Whether it takes such a sample, asked before there is a job. kUnsupported: no, and why not, for people ("it decodes
+  // no progressive JPEG"). A yes is no promise: a file may show only later that it is none for this backend. Called for
+  // every sample, on the control thread: allocates nothing for a yes.
+  virtual Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const = 0;
 
-  // Never blocks. false: depth() jobs are in it or it is shut down; `job` is then left as it was.
+  // Once, before the first job: `listener` is told when the device is lost and when it is ready again, on any thread, up
+  // to the end of shutdown(). Of a loss before what it loses comes back; of a device that is lost already at once, here.
+  // While it is lost, every sample gets kUnavailable.
+  virtual void listen(HealthListener listener) = 0;
+
+  // Never blocks. false: appetite().jobs are in it or it is shut down; `job` is then left as it was.
   [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
 
   // Running samples finish, queued ones come back as kCancelled; returns when every `done` has been called. Idempotent.

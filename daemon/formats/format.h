@@ -1,8 +1,8 @@
 // What the daemon knows of one image format: a row of format_table.h, which the format's own file fills in (jpeg.h,
 // png.h, webp.h).
 //
-// Decoding is not here. Each backend decodes in its own way, on its own device; which formats it takes is its own
-// table's (backend/cpu/decoders/decoder_table.h), and is told in BackendInfo.formats.
+// Decoding is not here. Each backend decodes in its own way, on its own device, and says of each sample whether it can
+// (Backend::can_make()).
 //
 // Values, and pure functions of the bytes: Immutable, thread-safe.
 #pragma once
@@ -21,21 +21,12 @@ namespace millrace {
 
 struct ImageHeader {
   Size size;
+  ImageFeatures has{};
   std::optional<std::uint32_t> exif;  // orientation as it stands in the file, any number
   std::optional<std::uint32_t> xmp;
 };
 
 enum class Metadata { kSkip, kRead };
-
-// What files of a format may have beside grey or RGB pixels of 8 bits, and what becomes of it. All of it is decoded.
-struct Features {
-  bool alpha = false;      // dropped
-  bool cmyk = false;       // made RGB; four bytes a pixel until then
-  bool deep = false;       // 16 bits a sample: made 8, as Pillow does
-  bool passes = false;     // progressive or interlaced: no row is complete before the last pass
-  bool animation = false;  // its first picture is the image
-  friend bool operator==(const Features&, const Features&) = default;
-};
 
 // What decoding costs a lane: nanoseconds of some processor. place/expected_cost.h adds it up, and says what it is good
 // for.
@@ -54,7 +45,7 @@ struct Format {
   std::string_view name;                         // as Devices.List tells it: "jpeg"
   std::string_view title;                        // in sentences for people: "JPEG"
   std::span<const std::string_view> extensions;  // what names of its files end with: lower case, without the dot
-  Features features;
+  ImageFeatures features;  // what its files may have; all of it is decoded. What a file has: SourceInfo.has
   DecodingCost cost;
 
   // Whether the bytes begin with the format's signature.

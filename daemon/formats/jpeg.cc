@@ -32,6 +32,10 @@ bool has_segment(std::uint8_t marker) {
   return is_frame(marker) || marker == kDht || marker == kDac || (marker >= kDqt && marker <= kApp15) || marker == kCom;
 }
 
+bool is_progressive(std::uint8_t frame) {
+  return (frame & 3U) == 2;
+}
+
 struct Marker {
   std::uint8_t code;
   std::size_t end;  // position after it
@@ -145,10 +149,6 @@ Bytes coefficients(const std::vector<Component>& components, Size size) {
   return Bytes{blocks * kBlockBytes};
 }
 
-bool is_progressive(std::uint8_t frame) {
-  return (frame & 3U) == 2;
-}
-
 // Of all components, if the file keeps them until its last scan: progressive ones do, and those whose first scan has
 // not all components. Without image data nothing is kept: an error to every decoder.
 Bytes kept_coefficients(const ByteReader& bytes, Size size) {
@@ -192,6 +192,7 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
     if (!length) break;
     if (is_frame(marker->code) && !sized) {
       MILLRACE_TRY(header.size, read_frame(bytes_untrusted, at));
+      header.has = {.cmyk = bytes_untrusted.u8(at + 7) == 4, .passes = is_progressive(marker->code)};
       sized = true;
       if (metadata == Metadata::kSkip) return header;
     }

@@ -27,6 +27,22 @@ Result<std::size_t> find_header(const ByteReader& bytes) {
   return cut_off("the IHDR chunk");
 }
 
+// PNG 11.2.1: bit depth, colour type (4: alpha) and interlace follow the size. 11.3.1.1, and APNG's acTL: chunks before
+// the image data.
+ImageFeatures read_features(const ByteReader& bytes, std::size_t header) {
+  ImageFeatures has{.alpha = (bytes.u8(header + 9).value_or(0) & 4U) != 0,
+                    .deep = bytes.u8(header + 8) == 16,
+                    .passes = bytes.u8(header + 12).value_or(0) != 0};
+  std::size_t at = kSignature;
+  while (const std::optional<std::uint32_t> length = bytes.big32(at)) {
+    if (bytes.holds(at + 4, "IDAT") || bytes.holds(at + 4, "IEND")) break;
+    has.alpha = has.alpha || bytes.holds(at + 4, "tRNS");
+    has.animation = has.animation || bytes.holds(at + 4, "acTL");
+    at += kChunkFrame + std::size_t{*length};
+  }
+  return has;
+}
+
 }  // namespace
 
 bool is_png(const ByteReader& bytes_untrusted) {
@@ -37,7 +53,7 @@ Result<ImageHeader> read_png_header(ByteReader bytes_untrusted, Metadata metadat
   MILLRACE_TRY(const std::size_t data, find_header(bytes_untrusted));
   const auto width = bytes_untrusted.big32(data), height = bytes_untrusted.big32(data + 4);
   if (!height || !bytes_untrusted.u8(data + 12)) return cut_off("the IHDR chunk");
-  ImageHeader header{.size = {*width, *height}};
+  ImageHeader header{.size = {*width, *height}, .has = read_features(bytes_untrusted, data)};
   if (metadata == Metadata::kRead) MILLRACE_TRY_VOID(read_png_metadata(bytes_untrusted, header));
   return header;
 }

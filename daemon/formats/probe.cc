@@ -54,7 +54,7 @@ Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& lim
                format->read_header(bytes, use == UseOrientation::kYes ? Metadata::kRead : Metadata::kSkip));
   MILLRACE_TRY_VOID(check_size(header.size, limits));
   return SourceInfo{format->format, header.size, use == UseOrientation::kYes ? orientation_of(header) : std::uint8_t{1},
-                    format->codec_memory(header.size, bytes)};
+                    format->codec_memory(header.size, bytes), header.has};
 }
 
 }  // namespace millrace

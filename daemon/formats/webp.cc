@@ -13,7 +13,8 @@ using namespace std::string_view_literals;
 
 constexpr std::size_t kFirstChunk = 12;  // after "RIFF", size, "WEBP"
 constexpr std::size_t kChunkHeader = 8;
-constexpr std::uint8_t kXmpFlag = 0x04, kExifFlag = 0x08;  // RFC 9649, 2.7.1
+// RFC 9649, 2.7.1
+constexpr std::uint8_t kAnimationFlag = 0x02, kXmpFlag = 0x04, kExifFlag = 0x08, kAlphaFlag = 0x10;
 
 // RFC 6386, 9.1: frame tag, start code, two times 14 bits of size and 2 of scale.
 Result<Size> read_lossy(const ByteReader& data) {
@@ -24,7 +25,7 @@ Result<Size> read_lossy(const ByteReader& data) {
   return Size{*width & 0x3FFFU, *height & 0x3FFFU};
 }
 
-// RFC 9649, 3.4: signature, 14 bits each of width - 1 and height - 1.
+// RFC 9649, 3.4: signature, 14 bits each of width - 1 and height - 1; after them, whether there is alpha.
 Result<Size> read_lossless(const ByteReader& data) {
   const auto bits = data.little32(1);
   if (!bits) return cut_off("the frame header");
@@ -84,9 +85,12 @@ Result<ImageHeader> read_webp_header(ByteReader bytes_untrusted, Metadata metada
     MILLRACE_TRY(header.size, read_lossy(data));
   } else if (bytes_untrusted.holds(kFirstChunk, "VP8L")) {
     MILLRACE_TRY(header.size, read_lossless(data));
+    header.has.alpha = (*data.little32(1) >> 28U & 1U) != 0;
   } else if (bytes_untrusted.holds(kFirstChunk, "VP8X")) {
     MILLRACE_TRY(header.size, read_extended(data));
-    if (metadata == Metadata::kRead) read_metadata(bytes_untrusted, *data.u8(0), header);
+    const std::uint8_t flags = *data.u8(0);
+    header.has = {.alpha = (flags & kAlphaFlag) != 0, .animation = (flags & kAnimationFlag) != 0};
+    if (metadata == Metadata::kRead) read_metadata(bytes_untrusted, flags, header);
   } else {
     return Error{Code::kInvalid, "a broken WebP: its first chunk is none of VP8, VP8L and VP8X"};
   }

@@ -22,12 +22,23 @@ struct CodecMemory {
   friend bool operator==(const CodecMemory&, const CodecMemory&) = default;
 };
 
+// What a file may have beside grey or RGB pixels of 8 bits, and what becomes of it.
+struct ImageFeatures {
+  bool alpha = false;      // dropped
+  bool cmyk = false;       // made RGB; four bytes a pixel until then
+  bool deep = false;       // 16 bits a sample: made 8, as Pillow does
+  bool passes = false;     // progressive or interlaced: no row is complete before the last pass
+  bool animation = false;  // its first picture is the image
+  friend bool operator==(const ImageFeatures&, const ImageFeatures&) = default;
+};
+
 // From the header alone, not from decoding.
 struct SourceInfo {
   ImageFormat format = ImageFormat::kJpeg;
   Size stored;                   // pixels in the file
   std::uint8_t orientation = 1;  // EXIF, 1 ... 8; 1 when absent, unreadable or ignored by the recipe
   CodecMemory codec;
+  ImageFeatures has{};  // as what stands before the image data says
   friend bool operator==(const SourceInfo&, const SourceInfo&) = default;
 };
 

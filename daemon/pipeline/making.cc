@@ -9,11 +9,11 @@
 namespace millrace {
 namespace {
 
-std::vector<BackendState> placeable(const std::vector<NamedBackend>& backends) {
-  std::vector<BackendState> states;
+std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
+  std::vector<Placeable> all;
   for (const NamedBackend& named : backends)
-    states.push_back(BackendState{named.name, named.backend->info().formats, named.backend->lost(), named.by_pin_only});
-  return states;
+    all.push_back(Placeable{named.name, named.backend.get(), named.by_pin_only});
+  return all;
 }
 
 }  // namespace
@@ -28,10 +28,14 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
       placer_(placeable(backends)) {
   std::uint32_t sum = 0;
   for (NamedBackend& named : backends) {
-    if (!named.by_pin_only) sum += named.backend->info().lanes;
+    const Appetite appetite = named.backend->appetite();
+    if (!named.by_pin_only) sum += appetite.at_once;
+    named.backend->listen([this, i = backends_.size()](const Health& health) {
+      boost::asio::post(control_, [this, i, health] { health_changed(i, health); });
+    });
     names_.push_back(std::move(named.name));
     std::vector<MemoryId> memories = named.backend->info().memories;
-    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), {}, {}});
+    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), appetite, {}, {}});
   }
   lanes_ = std::max(1U, sum);
 }
@@ -49,7 +53,9 @@ std::vector<BackendInfo> Making::infos() const {
 void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
   for (SampleTask& task : tasks) {
     const SampleRun& sample = batch->sample(task.index);
-    const Result<std::size_t> chosen = placer_.place(task.image.info, batch->request().backend, sample.tried);
+    const BatchRequest& request = batch->request();
+    const Result<std::size_t> chosen = placer_.place({task.image.info, task.geometry, request.fidelity},
+                                                     *request.recipe, request.backend, sample.tried);
     if (!chosen) {
       // What the last backend said about it tells more than that none is left.
       batch->give_up(task.index, sample.error ? *sample.error : chosen.error());
@@ -70,12 +76,12 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
 
 void Making::feed(std::size_t index) {
   BackendRun& run = backends_[index];
-  while (run.jobs.size() < run.backend->depth()) {
+  while (run.jobs.size() < run.appetite.jobs) {
     std::optional<InFlight> next = run.ready.take();
     if (!next) return;
     const BatchPtr batch = next->batch();
     ReadySamples& ready = batch->ready[index];
-    if (!batch->running() || run.backend->lost()) {
+    if (!batch->running() || placer_.lost(index)) {
       give_back(index, *std::move(next), ready.take(batch->count()));
       continue;
     }
@@ -93,7 +99,7 @@ std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& ba
   ReadySamples& ready = batch->ready[index];
   const std::uint32_t waiting = ready.size() + batch->not_read();
   std::vector<SampleTask> tasks;
-  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, lanes_))) {
+  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite))) {
     if (large_.cover(task, charge)) {
       tasks.push_back(std::move(task));
     } else {
@@ -132,8 +138,9 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
 
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
 void Making::give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks) {
-  const Error why =
-      batch.batch()->running() ? Error{Code::kUnavailable, "the device is lost"} : Error{Code::kCancelled, "stopped"};
+  const Error why = batch.batch()->running()
+                        ? Error{Code::kUnavailable, "the device is lost (" + placer_.lost(index).value_or("") + ")"}
+                        : Error{Code::kCancelled, "stopped"};
   batch.batch()->make(tasks);
   std::vector<SampleOutcome> outcomes;
   for (const SampleTask& task : tasks) outcomes.push_back(SampleOutcome{.index = task.index, .error = why});
@@ -144,13 +151,22 @@ void Making::give_back(std::size_t index, InFlight batch, std::vector<SampleTask
                     });
 }
 
+// What waits for a lost backend goes elsewhere, whether or not it has a job that will come back.
+void Making::health_changed(std::size_t index, const Health& health) {
+  placer_.set_health(index, health);
+  if (health.state == Health::State::kLost) {
+    log_error("backend " + names_[index] + " has lost its device: " + health.why + "; what it had goes to the others");
+  } else {
+    log_info("backend " + names_[index] + " has its device back");
+  }
+  feed_set_aside();
+  feed(index);
+}
+
 void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
                   std::vector<SampleOutcome> outcomes) {
   BackendRun& run = backends_[index];
   const BatchPtr batch = run.jobs.take(number).batch.batch();  // its charge and its right to call back go here
-  if (run.backend->lost() && placer_.set_lost(index))
-    log_error("backend " + names_[index] +
-              " has lost its device: what it had goes to the others; restart the daemon when the device is back");
   MILLRACE_CHECK(tasks.size() == outcomes.size());
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
@@ -179,14 +195,14 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
 void Making::feed_set_aside() {
   while (const LargePictures::SetAside* next = large_.next()) {
     BackendRun& run = backends_[next->backend];
-    if (!next->batch.batch()->running() || run.backend->lost()) {
+    if (!next->batch.batch()->running() || placer_.lost(next->backend)) {
       drop(large_.take_next());
       continue;
     }
-    const std::uint32_t depth = run.backend->depth();
-    if (run.jobs.size() >= depth) return;
+    const std::uint32_t jobs = run.appetite.jobs;
+    if (run.jobs.size() >= jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
-    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, depth / 4)) return;
+    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, jobs / 4)) return;
     if (!large_.next_has_room()) return;
     JobOut out{.batch = InFlight(next->batch.batch()), .decoding = large_.charge_next(), .had_to_wait = true};
     LargePictures::SetAside picture = large_.take_next();

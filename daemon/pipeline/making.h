@@ -43,9 +43,9 @@ class Making {
   ~Making();  // shuts the backends down
 
   const Placer& placer() const { return placer_; }
-  std::uint32_t lanes() const { return lanes_; }  // of all backends that need not be pinned
+  std::uint32_t lanes() const { return lanes_; }  // jobs that all backends that need no pin work on at the same time
   std::vector<BackendInfo> infos() const;
-  bool lost(std::size_t index) const { return backends_[index].backend->lost(); }
+  bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
 
   // Samples of a batch that can be made: each waits for the backend that the placer chooses, or is given up.
   void add(const BatchPtr& batch, std::vector<SampleTask> tasks);
@@ -63,7 +63,8 @@ class Making {
   struct BackendRun {
     std::unique_ptr<Backend> backend;
     std::vector<MemoryId> memories;  // BackendInfo's
-    FairQueue<InFlight> ready;       // batches of which some samples are ready for it
+    Appetite appetite;
+    FairQueue<InFlight> ready;  // batches of which some samples are ready for it
     GivenOut<JobOut> jobs;
   };
 
@@ -71,6 +72,7 @@ class Making {
   std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, ByteBudget::Charge& charge);
   bool submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tasks);
   void give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks);
+  void health_changed(std::size_t index, const Health& health);
   void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
   void note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);

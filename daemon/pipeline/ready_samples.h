@@ -45,14 +45,13 @@ class ReadySamples {
   std::vector<Waiting> heap_;
 };
 
-// How many samples of a batch of `count` a lane is given at once while `waiting` of them have not been given to any:
+// How many samples of a batch of `count` are one job of a backend of such an appetite while `waiting` of them have not been given to any:
 // fewer and fewer, so that hand-overs are rare at first and no lane has much left when another has nothing; but not so
 // few that lanes run dry before the next job comes where others keep this host's cores busy.
-constexpr std::uint32_t samples_a_job(std::uint32_t count, std::uint32_t waiting, std::uint32_t lanes) {
+constexpr std::uint32_t samples_a_job(std::uint32_t count, std::uint32_t waiting, const Appetite& appetite) {
   constexpr std::uint32_t kShares = 3;  // of what is left, a lane; 2 lets the costliest come together on many lanes
-  constexpr std::uint32_t kMost = 16, kFew = 4;
-  const std::uint32_t least = std::clamp(count / (lanes * 8), 1U, kFew);
-  return std::clamp(waiting / (lanes * kShares), least, kMost);
+  const std::uint32_t least = std::clamp(count / (appetite.at_once * 8), 1U, appetite.few);
+  return std::clamp(waiting / (appetite.at_once * kShares), least, appetite.most);
 }
 
 }  // namespace millrace

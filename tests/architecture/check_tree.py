@@ -36,7 +36,7 @@ MAY_INCLUDE = {
     "daemon/plan": {"daemon/model"},
     "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe"},
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
-    "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe"},
+    "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/model", "daemon/device", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
         "kernels/tensor", "kernels/cpu",

@@ -6,14 +6,15 @@
 
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
+#include "daemon/formats/probe.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
 
-std::vector<BackendRow> testable_backends() {
-  std::vector<BackendRow> rows;
-  for (const BackendRow& row : backend_table()) {
+std::vector<BackendUnderTest> testable_backends() {
+  std::vector<BackendUnderTest> rows;
+  for (const BackendUnderTest& row : backends_under_test()) {
     const auto devices = row.create(settings_of({.lanes = 1}), {});
     REQUIRE(devices);
     if (!devices->empty())
@@ -62,6 +63,38 @@ std::vector<Finished> Collector::wait_for(std::size_t count) {
   return std::exchange(finished_, {});
 }
 
+bool is_refused(const Backend& backend, const SampleTask& task, const Recipe& recipe, const SampleOutcome& outcome) {
+  const Result<void> can = backend.can_make({task.image.info, task.geometry}, recipe);
+  if (can) return false;
+  REQUIRE(can.error().code == Code::kUnsupported);
+  REQUIRE_FALSE(can.error().message.empty());
+  REQUIRE(outcome.error);
+  REQUIRE(outcome.error->code == Code::kUnsupported);
+  return true;
+}
+
+HealthListener HealthOnTheBench::listener() {
+  return [this](const Health& health) {
+    MutexLock lock(mutex_);
+    told_.push_back(health);
+  };
+}
+
+std::vector<Health> HealthOnTheBench::told() const {
+  MutexLock lock(mutex_);
+  return told_;
+}
+
+bool HealthOnTheBench::told_before_given_back() const {
+  MutexLock lock(mutex_);
+  return told_first_.value_or(false);
+}
+
+void HealthOnTheBench::note_given_back() {
+  MutexLock lock(mutex_);
+  if (!told_first_) told_first_ = !told_.empty();
+}
+
 GuardedBytes::GuardedBytes(std::size_t size) : memory_(size + 2 * kGuard, kFill) {}
 
 bool GuardedBytes::untouched() const {
@@ -77,11 +110,26 @@ bool GuardedBytes::intact() const {
 EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Size stored, int orientation) {
   EncodedBytes copy(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.writable().data(), bytes.data(), bytes.size());
-  return {std::move(copy), {format, stored, static_cast<std::uint8_t>(orientation)}};
+  SourceInfo info{format, stored, static_cast<std::uint8_t>(orientation)};
+  if (const Result<SourceInfo> probed = probe_image(bytes, SampleLimits{}, UseOrientation::kNo)) info.has = probed->has;
+  return {std::move(copy), info};
 }
 
 EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed) {
   return encoded(make_jpeg({.pixels = make_pixels(width, height, 3, seed)}), ImageFormat::kJpeg, {width, height});
+}
+
+EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t height) {
+  const Pixels pixels = make_pixels(width, height, 3, 7);
+  switch (format) {
+    case ImageFormat::kJpeg:
+      return encoded(make_jpeg({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kPng:
+      return encoded(make_png({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kWebp:
+      return encoded(make_webp({.pixels = pixels}), format, {width, height});
+  }
+  return {};
 }
 
 SampleGeometry resized_whole(const EncodedImage& image, Size output) {

@@ -5,11 +5,12 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "daemon/backend/backend_table.h"
 #include "proto/base/mutex.h"
+#include "tests/conformance/backends_under_test.h"
 
 namespace millrace {
 
@@ -21,8 +22,8 @@ struct BenchSettings {
 };
 Settings settings_of(const BenchSettings& bench);
 
-// The rows that this host can run; says loudly which it cannot.
-std::vector<BackendRow> testable_backends();
+// Those of backends_under_test() that this host can run; says loudly which it cannot.
+std::vector<BackendUnderTest> testable_backends();
 
 // The row's first device.
 std::unique_ptr<Backend> start(const BackendRow& row, const BenchSettings& bench = {});
@@ -47,6 +48,25 @@ class Collector {
   std::vector<Finished> finished_ MILLRACE_GUARDED_BY(mutex_);
 };
 
+// Whether the backend says that it cannot make the sample. Fails the test unless such a one then comes back as
+// kUnsupported.
+bool is_refused(const Backend& backend, const SampleTask& task, const Recipe& recipe, const SampleOutcome& outcome);
+
+// What a backend tells of its device. Thread-safe; outlives the backend.
+class HealthOnTheBench {
+ public:
+  HealthListener listener();
+  std::vector<Health> told() const;
+  // Whether at least one had been told when note_given_back() was called first.
+  bool told_before_given_back() const;
+  void note_given_back();
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<Health> told_ MILLRACE_GUARDED_BY(mutex_);
+  std::optional<bool> told_first_ MILLRACE_GUARDED_BY(mutex_);
+};
+
 // A tensor's bytes with guards around them.
 class GuardedBytes {
  public:
@@ -62,10 +82,14 @@ class GuardedBytes {
   std::vector<std::byte> memory_;
 };
 
+// With what the header says that it has, if there is a header.
 EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Size stored, int orientation = 1);
 
 // A JPEG of its own for each seed.
 EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed);
+
+// A picture of a format, the same for each.
+EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t height);
 
 // The whole image resized to `output`.
 SampleGeometry resized_whole(const EncodedImage& image, Size output);

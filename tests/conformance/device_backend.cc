@@ -15,7 +15,7 @@ BackendInfo DeviceBackend::info() const {
 }
 
 bool DeviceBackend::try_submit(DecodeJob&& job) {
-  if (closed_ || in_it_ == depth()) return false;
+  if (closed_ || in_it_ == appetite().jobs) return false;
   ++in_it_;
   ++undone_;
   struct Running {
@@ -45,6 +45,7 @@ bool DeviceBackend::try_submit(DecodeJob&& job) {
 void DeviceBackend::shutdown() {
   closed_ = true;
   for (std::uint32_t left = undone_; left > 0; left = undone_) undone_.wait(left);
+  device_.listen(nullptr);
 }
 
 SampleOutcome DeviceBackend::make(const DecodeJob& job, SampleTask& task, MadeUpDevice::Engine& engine) {

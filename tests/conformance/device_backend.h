@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/making/image_maker.h"
@@ -17,8 +18,9 @@ class DeviceBackend final : public Backend {
   ~DeviceBackend() override { shutdown(); }
 
   BackendInfo info() const override;
-  bool lost() const override { return device_.lost(); }
-  std::uint32_t depth() const override { return 4; }
+  Appetite appetite() const override { return {.jobs = 4, .at_once = 1, .few = 4, .most = 16}; }
+  Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
+  void listen(HealthListener listener) override { device_.listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override;
   void shutdown() override;
 

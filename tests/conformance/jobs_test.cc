@@ -1,7 +1,9 @@
 // What a backend does about jobs: bounds, exactly once, cancellation, shutdown, loss of the device.
 #include <algorithm>
 #include <atomic>
+#include <set>
 
+#include "proto/base/backend_name.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/support/eventually.h"
 #include "tests/support/skip.h"
@@ -25,7 +27,7 @@ bool all_made_or(const std::vector<Finished>& finished, Code code) {
 
 TEST_CASE("a job beyond depth is refused and left as it was, and every accepted one is done exactly once",
           "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     Collector collector;
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=20000"});
@@ -42,7 +44,7 @@ TEST_CASE("a job beyond depth is refused and left as it was, and every accepted 
     }
 
     REQUIRE(refused);
-    REQUIRE(accepted >= backend->depth());
+    REQUIRE(accepted >= backend->appetite().jobs);
     REQUIRE(refused->tasks.size() == 6);
     REQUIRE(refused->tasks[5].image.bytes.size() > 0);
     REQUIRE(refused->recipe);
@@ -56,10 +58,10 @@ TEST_CASE("a job beyond depth is refused and left as it was, and every accepted 
 }
 
 TEST_CASE("the next job may be submitted as soon as one is told done", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 1, .fake = "depth=1"});
-    std::vector<JobOnTheBench> benches = small_jobs(backend->depth() + 30, 1);
+    std::vector<JobOnTheBench> benches = small_jobs(backend->appetite().jobs + 30, 1);
     Collector collector;
     std::atomic<std::size_t> next = 0;
     std::atomic<int> refusals = 0;
@@ -74,7 +76,7 @@ TEST_CASE("the next job may be submitted as soon as one is told done", "[conform
       if (!backend->try_submit(std::move(job))) ++refusals;
     };
 
-    for (std::uint32_t i = 0; i < backend->depth(); ++i) submit();
+    for (std::uint32_t i = 0; i < backend->appetite().jobs; ++i) submit();
 
     collector.wait_for(benches.size());
     REQUIRE(refusals == 0);
@@ -82,7 +84,7 @@ TEST_CASE("the next job may be submitted as soon as one is told done", "[conform
 }
 
 TEST_CASE("a stopped job's samples come back as cancelled and write nothing", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 1});
     std::vector<JobOnTheBench> benches = small_jobs(2, 20, 200);
@@ -104,24 +106,25 @@ TEST_CASE("a stopped job's samples come back as cancelled and write nothing", "[
 }
 
 TEST_CASE("shutdown hands every job back and takes no more", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     Collector collector;
     const std::unique_ptr<Backend> backend = start(row, {.lanes = 2, .fake = "delay_us=50000"});
-    std::vector<JobOnTheBench> benches = small_jobs(backend->depth() + 1, 30, 200);
-    for (std::uint32_t i = 0; i < backend->depth(); ++i) REQUIRE(backend->try_submit(benches[i].job(collector)));
+    std::vector<JobOnTheBench> benches = small_jobs(backend->appetite().jobs + 1, 30, 200);
+    for (std::uint32_t i = 0; i < backend->appetite().jobs; ++i)
+      REQUIRE(backend->try_submit(benches[i].job(collector)));
 
     backend->shutdown();
     backend->shutdown();
 
-    REQUIRE(collector.count() == backend->depth());
-    REQUIRE(all_made_or(collector.wait_for(backend->depth()), Code::kCancelled));
+    REQUIRE(collector.count() == backend->appetite().jobs);
+    REQUIRE(all_made_or(collector.wait_for(backend->appetite().jobs), Code::kCancelled));
     REQUIRE_FALSE(backend->try_submit(benches.back().job(collector)));
   }
 }
 
 TEST_CASE("what a job keeps alive is let go once it is done", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     JobOnTheBench bench = std::move(small_jobs(1, 2)[0]);
@@ -137,36 +140,113 @@ TEST_CASE("what a job keeps alive is let go once it is done", "[conformance]") {
 }
 
 TEST_CASE("a lost device gives every sample back", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
-    if (row.name != "fake") {
+    if (!row.can_lose) {
       skip_loudly("losing the device of backend " + std::string(row.name) + ": cannot be provoked");
       continue;
     }
     const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=5,delay_us=20000"});
     std::vector<JobOnTheBench> benches = small_jobs(4, 4);
     Collector collector;
-    for (std::size_t i = 0; i < 3; ++i) REQUIRE(backend->try_submit(benches[i].job(collector)));
+    HealthOnTheBench health;
+    backend->listen(health.listener());
+    for (std::size_t i = 0; i < 3; ++i) {
+      DecodeJob job = benches[i].job(collector);
+      job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+        health.note_given_back();
+        keep(std::move(tasks), std::move(outcomes));
+      };
+      REQUIRE(backend->try_submit(std::move(job)));
+    }
 
     const std::vector<Finished> finished = collector.wait_for(3);
 
-    REQUIRE(backend->lost());
     REQUIRE(all_made_or(finished, Code::kUnavailable));
     for (const Finished& job : finished) REQUIRE(job.tasks.size() == 4);
     REQUIRE(backend->try_submit(benches[3].job(collector)));
     const Finished after_loss = collector.wait_for_one();
     for (const SampleOutcome& outcome : after_loss.outcomes) REQUIRE(outcome.error->code == Code::kUnavailable);
+    const std::vector<Health> told = health.told();
+    REQUIRE(told.size() == 1);
+    REQUIRE(told[0].state == Health::State::kLost);
+    REQUIRE_FALSE(told[0].why.empty());
+    REQUIRE(health.told_before_given_back());
   }
 }
 
-TEST_CASE("a backend says what it is", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
-    const BackendInfo info = start(row, {.lanes = 3})->info();
+TEST_CASE("whoever listens to a device that is lost already is told at once", "[conformance]") {
+  for (const BackendUnderTest& row : testable_backends()) {
+    INFO(row.name);
+    if (!row.can_lose) {
+      skip_loudly("listening to a lost device of backend " + std::string(row.name) + ": it cannot be lost");
+      continue;
+    }
+    const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=1"});
+    Collector collector;
+    REQUIRE(backend->try_submit(small_jobs(1, 2)[0].job(collector)));
+    collector.wait_for(1);
+    HealthOnTheBench health;
 
-    REQUIRE(info.name == row.name);
-    REQUIRE_FALSE(info.device.empty());
-    REQUIRE(info.lanes >= 1);
-    REQUIRE_FALSE(info.formats.empty());
+    backend->listen(health.listener());
+
+    REQUIRE(health.told().size() == 1);
+    REQUIRE(health.told()[0].state == Health::State::kLost);
+  }
+}
+
+TEST_CASE("what keeps a backend busy makes sense", "[conformance]") {
+  for (const BackendUnderTest& row : testable_backends()) {
+    INFO(row.name);
+    const Appetite appetite = start(row, {.lanes = 3})->appetite();
+
+    REQUIRE(appetite.at_once >= 1);
+    REQUIRE(appetite.jobs >= appetite.at_once);
+    REQUIRE(appetite.few >= 1);
+    REQUIRE(appetite.most >= appetite.few);
+  }
+}
+
+TEST_CASE("what a backend cannot make it says why it cannot, and gives back if it is asked to all the same",
+          "[conformance]") {
+  const Recipe patches{.resize = ExactSize{{32, 32}}, .patches = Patches{{16, 16}}};
+  for (const BackendUnderTest& row : testable_backends()) {
+    const std::unique_ptr<Backend> backend = start(row);
+    for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+      for (const Recipe& recipe : {Recipe{}, patches}) {
+        INFO(row.name << ", format " << static_cast<int>(format) << (recipe.patches ? ", patches" : ""));
+        JobOnTheBench bench(recipe);
+        EncodedImage image = image_of(format, 40, 40);
+        const SampleGeometry geometry = resized_whole(image, {32, 32});
+        bench.add(std::move(image), geometry);
+        Collector collector;
+
+        REQUIRE(backend->try_submit(bench.job(collector)));
+
+        const Finished finished = collector.wait_for_one();
+        if (!is_refused(*backend, finished.tasks[0], recipe, finished.outcomes[0]))
+          REQUIRE_FALSE(finished.outcomes[0].error);
+        REQUIRE(bench.tensors[0]->intact());
+      }
+    }
+  }
+}
+
+TEST_CASE("each device of a row has a name of its own, and says what it is", "[conformance]") {
+  for (const BackendUnderTest& row : testable_backends()) {
+    INFO(row.name);
+    const auto devices = *row.create(settings_of({.lanes = 3}), {});
+    std::set<std::string> names;
+    for (const auto& device : devices) {
+      const BackendInfo info = device->info();
+
+      REQUIRE(is_backend_name(info.name));
+      REQUIRE(names.insert(info.name).second);
+      REQUIRE((info.name == row.name || info.name.starts_with(std::string(row.name) + ':')));
+      REQUIRE_FALSE(info.device.empty());
+      REQUIRE(info.lanes >= 1);
+      REQUIRE_FALSE(info.formats.empty());
+    }
   }
 }
 

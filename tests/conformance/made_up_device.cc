@@ -100,6 +100,7 @@ std::size_t MadeUpDevice::waiting() {
 }
 
 void MadeUpDevice::lose() {
+  health_.lost("made to be lost");  // before what waits comes back
   {
     MutexLock lock(mutex_);
     lost_ = true;

@@ -10,7 +10,9 @@
 #include <functional>
 #include <map>
 #include <thread>
+#include <utility>
 
+#include "daemon/backend/health.h"
 #include "daemon/memory/destination.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
@@ -57,6 +59,7 @@ class MadeUpDevice {
   // For ever. What waits ends as lost, held or not.
   void lose() MILLRACE_EXCLUDES(mutex_);
   bool lost() const MILLRACE_EXCLUDES(mutex_);
+  void listen(HealthListener listener) { health_.listen(std::move(listener)); }  // nullptr: nobody
 
  private:
   struct Allocation {
@@ -83,6 +86,7 @@ class MadeUpDevice {
   bool held_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool lost_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool closed_ MILLRACE_GUARDED_BY(mutex_) = false;
+  HealthNews health_;
   std::thread thread_;
 };
 

@@ -30,7 +30,7 @@ std::vector<std::byte> cut(std::vector<std::byte> bytes, std::size_t size) {
 }  // namespace
 
 TEST_CASE("a broken sample is an error of its own and leaves the others as they are", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     const Pixels pixels = make_pixels(50, 40, 3, 1);
@@ -69,7 +69,7 @@ TEST_CASE("a broken sample is an error of its own and leaves the others as they 
 }
 
 TEST_CASE("tasks come back with their bytes, and an outcome each", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     JobOnTheBench bench = std::move(small_jobs(1, 5)[0]);
@@ -91,7 +91,7 @@ TEST_CASE("tasks come back with their bytes, and an outcome each", "[conformance
 }
 
 TEST_CASE("an image over the limit on pixels is refused without being decoded", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row, {.limits = {.pixels = 1000}});
     JobOnTheBench bench;
@@ -107,7 +107,7 @@ TEST_CASE("an image over the limit on pixels is refused without being decoded", 
 }
 
 TEST_CASE("a sample over its time limit ends as kDeadline", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row, {.limits = {.time = std::chrono::milliseconds(0)}});
     JobOnTheBench bench;
@@ -121,7 +121,7 @@ TEST_CASE("a sample over its time limit ends as kDeadline", "[conformance]") {
 }
 
 TEST_CASE("a place that no processor can write goes back as unsupported, for others to make", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     JobOnTheBench bench;
@@ -140,7 +140,7 @@ TEST_CASE("a place that no processor can write goes back as unsupported, for oth
 }
 
 TEST_CASE("a task that contradicts itself is an error, not an overflow", "[conformance]") {
-  for (const BackendRow& row : testable_backends()) {
+  for (const BackendUnderTest& row : testable_backends()) {
     INFO(row.name);
     const std::unique_ptr<Backend> backend = start(row);
     JobOnTheBench bench;

@@ -3,7 +3,18 @@
 #include <cstdint>
 #include <span>
 
+#include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
+
+namespace millrace {
+
+// Whether a file of a format that may have `most` may have `has`.
+bool are_of(const ImageFeatures& most, const ImageFeatures& has) {
+  return (most.alpha || !has.alpha) && (most.cmyk || !has.cmyk) && (most.deep || !has.deep) &&
+         (most.passes || !has.passes) && (most.animation || !has.animation);
+}
+
+}  // namespace millrace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace millrace;
@@ -21,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   MILLRACE_CHECK(stored.width >= 1 && stored.height >= 1 && stored.width <= limits.side &&
                  stored.height <= limits.side);
   MILLRACE_CHECK(std::uint64_t{stored.width} * stored.height <= limits.pixels);
+  MILLRACE_CHECK(info->has == upright->has && are_of(format_of(info->format).features, info->has));
   MILLRACE_CHECK(info->orientation >= 1 && info->orientation <= 8);
   return 0;
 }

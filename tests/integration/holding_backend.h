@@ -31,8 +31,10 @@ class HoldingBackend final : public Backend {
   BackendInfo info() const override {
     return {.name = "test", .lanes = 4, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
   }
-  bool lost() const override { return false; }
-  std::uint32_t depth() const override { return depth_; }
+  Appetite appetite() const override { return {.jobs = depth_, .at_once = 4, .few = 4, .most = 16}; }
+  Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
+  void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
+  void lose(std::string why) { health_.lost(std::move(why)); }  // jobs stay where they are
   bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
     if (jobs_.size() == depth_) return false;
@@ -90,6 +92,7 @@ class HoldingBackend final : public Backend {
   }
 
   const std::uint32_t depth_;
+  HealthNews health_;
   Mutex mutex_;
   std::vector<DecodeJob> jobs_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<Given> given_ MILLRACE_GUARDED_BY(mutex_);

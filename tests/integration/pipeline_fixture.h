@@ -14,7 +14,6 @@
 #include <string>
 #include <thread>
 
-#include "daemon/backend/backend_table.h"
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/fetch/fetcher.h"
@@ -22,6 +21,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "proto/base/mutex.h"
 #include "proto/shm/segment_layout.h"
+#include "tests/conformance/backends_under_test.h"
 #include "tests/conformance/device_arena.h"
 #include "tests/conformance/device_backend.h"
 #include "tests/support/eventually.h"
@@ -163,7 +163,7 @@ class PipelineFixture {
     fetcher_ = std::move(counting);
     std::vector<Pipeline::NamedBackend> backends;
     if (setup_.backend) backends.push_back({"test", std::move(setup_.backend), false});
-    for (const BackendRow& row : backend_table()) {
+    for (const BackendUnderTest& row : backends_under_test()) {
       if (!backends.empty() && backends[0].name == "test") break;
       if (!row.wanted(settings_of(setup_))) continue;
       auto devices = *row.create(settings_of(setup_), {.limits = setup_.limits.sample});

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
 #include "tests/support/eventually.h"
@@ -220,6 +221,53 @@ TEST_CASE("samples of a device that is lost are made by another backend", "[pipe
   unpinned.id = BatchId{2};
   REQUIRE(fixture.submit(std::move(unpinned)).has_value());
   REQUIRE(fixture.sink().wait_completed().tensor->samples == 12);
+}
+
+TEST_CASE("what waits for a device that is lost does not wait for the jobs that are still in it",
+          "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 1);
+  auto held = std::make_unique<HoldingBackend>(1);
+  HoldingBackend& device = *held;
+  PipelineFixture fixture({.roots = {folder.path()}, .backend = std::move(held)});
+  BatchRequest behind = request_of(folder.path(), 1, square(16));
+  behind.id = BatchId{2};
+  REQUIRE(fixture.submit(request_of(folder.path(), 1, square(16))).has_value());
+  REQUIRE(eventually([&] { return device.jobs() == 1; }));
+  REQUIRE(fixture.submit(std::move(behind)).has_value());
+  fixture.wait_until_nothing_is_read();
+
+  device.lose("unplugged");
+
+  const FailedBatch failed = fixture.sink().wait_failed();
+  REQUIRE(failed.id == BatchId{2});
+  REQUIRE(failed.error.code == Code::kUnavailable);
+  REQUIRE_THAT(failed.error.message, Catch::Contains("unplugged"));
+  REQUIRE(device.jobs() == 1);
+  device.finish_all();
+  REQUIRE(fixture.sink().wait_completed().id == BatchId{1});
+}
+
+TEST_CASE("a device that is back gets samples again", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 4);
+  PipelineFixture fixture({.roots = {folder.path()}, .fake = "lose_after=3,back_after=1"});
+  const auto on_the_device = [&](std::uint64_t id, std::uint32_t samples) {
+    BatchRequest request = request_of(folder.path(), samples, square(16));
+    request.id = BatchId{id};
+    request.backend = "fake";
+    request.on_error = OnError::kSkip;
+    return fixture.submit(std::move(request));
+  };
+
+  REQUIRE(on_the_device(1, 4).has_value());
+  const CompletedBatch lossy = fixture.sink().wait_completed();
+  // Until somebody asks the device again, it is lost; who asks at the wrong moment is refused, and that counts, too.
+  REQUIRE(eventually([&] { return !fixture.on_control([&] { return fixture.pipeline().backend_lost(1); }); }));
+  REQUIRE(on_the_device(2, 3).has_value());
+
+  REQUIRE(lossy.failures.size() > 0);
+  REQUIRE(fixture.sink().wait_completed().failures.empty());
 }
 
 TEST_CASE("an epoch pushes every sample once, in batches in order, and resumes where it was",

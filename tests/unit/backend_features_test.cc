@@ -1,5 +1,5 @@
-// What the table of formats says that files may have (Features), the CPU takes: a file for each, and nothing said of
-// which there is none.
+// What the table of formats says that files may have (ImageFeatures), the probe finds and the CPU takes: a file for
+// each, and nothing said of which there is none.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ constexpr std::uint32_t kSide = 24;
 
 struct Example {
   ImageFormat format;
-  Features has;
+  ImageFeatures has;
   File file;
 };
 
@@ -99,9 +99,34 @@ TEST_CASE("a file with any feature of its format is decoded, to one picture of t
   }
 }
 
+TEST_CASE("a file's header tells its features, and no others", "[backend]") {
+  for (const Example& example : examples()) {
+    CAPTURE(format_of(example.format).title, example.has.alpha, example.has.cmyk, example.has.deep, example.has.passes,
+            example.has.animation);
+    for (const UseOrientation use : {UseOrientation::kNo, UseOrientation::kYes}) {
+      const Result<SourceInfo> info = probe_image(example.file, SampleLimits{}, use);
+
+      REQUIRE(info.has_value());
+      REQUIRE(info->has == example.has);
+    }
+  }
+  for (const File& plain :
+       {make_jpeg({.pixels = pixels(3)}), make_png({.pixels = pixels(3)}), make_webp({.pixels = pixels(3)})})
+    REQUIRE(probe_image(plain, SampleLimits{}, UseOrientation::kYes)->has == ImageFeatures{});
+}
+
+TEST_CASE("transparent colours of a PNG without an alpha channel are alpha", "[backend]") {
+  std::vector<PngPart> parts = parts_of(make_png({.pixels = pixels(3)}));
+  parts.insert(parts.begin() + 1, {"tRNS", std::string(6, '\0')});
+
+  const Result<SourceInfo> info = probe_image(make_png_of(parts), SampleLimits{}, UseOrientation::kNo);
+
+  REQUIRE(info->has == ImageFeatures{.alpha = true});
+}
+
 TEST_CASE("the table says of each format what there is an example of, no less and no more", "[backend]") {
   for (const Format& format : kFormats) {
-    Features shown;
+    ImageFeatures shown;
     for (const Example& example : examples()) {
       if (example.format != format.format) continue;
       shown.alpha |= example.has.alpha;

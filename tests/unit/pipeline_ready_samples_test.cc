@@ -35,19 +35,31 @@ TEST_CASE("the costliest samples are taken first, whenever they came", "[pipelin
   REQUIRE(ready.take(9).empty());
 }
 
+constexpr Appetite lanes(std::uint32_t count) {
+  return {.jobs = 2 * count, .at_once = count, .few = 4, .most = 16};
+}
+
 TEST_CASE("a job has fewer samples the less of the batch is left, and at least one", "[pipeline]") {
-  REQUIRE(samples_a_job(1000, 1000, 2) == 16);
-  REQUIRE(samples_a_job(64, 64, 2) == 10);
-  REQUIRE(samples_a_job(32, 13, 2) == 2);
-  REQUIRE(samples_a_job(8, 8, 2) == 1);
-  REQUIRE(samples_a_job(1, 1, 2) == 1);
-  REQUIRE(samples_a_job(64, 64, 64) == 1);
+  REQUIRE(samples_a_job(1000, 1000, lanes(2)) == 16);
+  REQUIRE(samples_a_job(64, 64, lanes(2)) == 10);
+  REQUIRE(samples_a_job(32, 13, lanes(2)) == 2);
+  REQUIRE(samples_a_job(8, 8, lanes(2)) == 1);
+  REQUIRE(samples_a_job(1, 1, lanes(2)) == 1);
+  REQUIRE(samples_a_job(64, 64, lanes(64)) == 1);
 }
 
 TEST_CASE("a large batch's last jobs still keep a lane busy for a while", "[pipeline]") {
-  REQUIRE(samples_a_job(64, 1, 2) == 4);
-  REQUIRE(samples_a_job(32, 1, 2) == 2);
-  REQUIRE(samples_a_job(256, 1, 8) == 4);
+  REQUIRE(samples_a_job(64, 1, lanes(2)) == 4);
+  REQUIRE(samples_a_job(32, 1, lanes(2)) == 2);
+  REQUIRE(samples_a_job(256, 1, lanes(8)) == 4);
+}
+
+TEST_CASE("a device that works on many samples at once gets as many as it asks for", "[pipeline]") {
+  const Appetite device{.jobs = 3, .at_once = 1, .few = 32, .most = 64};
+
+  REQUIRE(samples_a_job(1000, 1000, device) == 64);
+  REQUIRE(samples_a_job(1000, 10, device) == 32);
+  REQUIRE(samples_a_job(16, 16, device) == 5);
 }
 
 TEST_CASE("what lies below the crop of a JPEG costs nothing, of a PNG or WebP as much as the rest", "[place]") {

@@ -51,8 +51,9 @@ class StandInBackend final : public Backend {
   BackendInfo info() const override {
     return {.name = "cpu", .device = "stand-in", .detail = "none", .lanes = 1, .formats = {ImageFormat::kJpeg}};
   }
-  bool lost() const override { return false; }
-  std::uint32_t depth() const override { return 4; }
+  Appetite appetite() const override { return {.jobs = 4, .few = 4, .most = 16}; }
+  Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
+  void listen(HealthListener) override {}
   bool try_submit(DecodeJob&& job) override {
     std::vector<SampleOutcome> outcomes;
     for (const SampleTask& task : job.tasks) {

@@ -133,7 +133,7 @@ CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const Backen
       variant_(variant),
       limits_(services.limits),
       cache_(services.cache),
-      queue_(2 * info_.lanes) {}
+      queue_(appetite().jobs) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   Result<void> pinned;
@@ -144,6 +144,10 @@ Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
   }
   placed_.count_down();
   return pinned;
+}
+
+Result<void> CpuBackend::can_make(const SampleFacts& facts, const Recipe&) const {
+  return check_decoder(facts.source.format);
 }
 
 void CpuBackend::shutdown() {

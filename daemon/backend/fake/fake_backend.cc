@@ -44,6 +44,10 @@ BackendInfo FakeBackend::info() const {
           .by_pin_only = true};
 }
 
+Result<void> FakeBackend::can_make(const SampleFacts& facts, const Recipe&) const {
+  return check_decoder(facts.source.format);
+}
+
 bool FakeBackend::try_submit(DecodeJob&& job) {
   {
     MutexLock lock(mutex_);
@@ -81,7 +85,15 @@ void FakeBackend::run_device() {
     closed = work.closed;
     for (Queued& queued : work.decodes) made_.push_back(make(std::move(queued), workspace));
     complete_due(closed ? Clock::time_point::max() : Clock::now());
+    recover();
   }
+}
+
+// What it had is lost, and nothing of it is here any more.
+void FakeBackend::recover() {
+  if (options_.back_after == 0 || refused_ < options_.back_after) return;
+  samples_ = refused_ = 0;
+  health_.ready();
 }
 
 // What came in; waits until there is something, or something made is due, or the end.
@@ -115,11 +127,15 @@ FakeBackend::Made FakeBackend::make(Queued queued, ImageWorkspace& workspace) {
 
 std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace,
                                               SampleOutcome& outcome) {
-  if (lost()) return lost_error();
+  if (health_.is_lost()) {
+    ++refused_;
+    return lost_error();
+  }
   if (closed() || (job.stop && job.stop->stopped())) return cancelled_error();
   ++samples_;
   if (options_.lose_after != 0 && samples_ > options_.lose_after) {
-    lost_.store(true, std::memory_order_release);
+    ++refused_;
+    health_.lost("made to be lost");
     return lost_error();
   }
   if (options_.fail_every != 0 && samples_ % options_.fail_every == 0) return Error{Code::kInternal, "made to fail"};
@@ -129,7 +145,7 @@ std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const Sample
 }
 
 void FakeBackend::complete_due(Clock::time_point now) {
-  if (lost()) now = Clock::time_point::max();
+  if (health_.is_lost()) now = Clock::time_point::max();
   for (std::size_t i = made_.size(); i-- > 0;) {
     if (made_[i].due > now) continue;
     Made made = std::move(made_[i]);
@@ -140,7 +156,7 @@ void FakeBackend::complete_due(Clock::time_point now) {
 
 // What a lost device had made is lost with it.
 void FakeBackend::complete(Made made) {
-  if (lost()) {
+  if (health_.is_lost()) {
     for (SampleOutcome& outcome : made.outcomes) outcome.error = lost_error();
   }
   {

@@ -2,12 +2,11 @@
 // built on Backend suits a device as well as a CPU. Its pixels are real: the same arithmetic as the CPU backend's.
 //
 //   queued ──▶ made (all that is queued, in order) ──▶ due ──▶ done, the youngest of those that are due first
-//   device lost: whatever is queued or made comes back as kUnavailable, and so does every later job
+//   device lost: whatever is queued or made comes back as kUnavailable, and so does every later job until it is back
 //
 // Thread-safe. One thread is the device; `done` is called on it; shutdown() must not be called from there.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -36,8 +35,9 @@ class FakeBackend final : public Backend {
   ~FakeBackend() override { shutdown(); }
 
   BackendInfo info() const override;
-  bool lost() const override { return lost_.load(std::memory_order_acquire); }
-  std::uint32_t depth() const override { return options_.depth; }
+  Appetite appetite() const override { return {.jobs = options_.depth, .few = 4, .most = 16}; }
+  Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
+  void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_);
   void shutdown() override MILLRACE_EXCLUDES(mutex_);
 
@@ -66,13 +66,14 @@ class FakeBackend final : public Backend {
   Made make(Queued queued, ImageWorkspace& workspace);
   std::optional<Error> make_sample(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace,
                                    SampleOutcome& outcome);
+  void recover();
   void complete_due(Clock::time_point now);
   void complete(Made made) MILLRACE_EXCLUDES(mutex_);
   bool closed() const MILLRACE_EXCLUDES(mutex_);
 
   const FakeOptions options_;
   const SampleLimits limits_;
-  std::atomic<bool> lost_{false};  // writer: the device's thread; readers: everybody. Publishes nothing but itself
+  HealthNews health_;  // the device's thread brings them
   mutable Mutex mutex_;
   Condition changed_;
   Work work_ MILLRACE_GUARDED_BY(mutex_);
@@ -80,6 +81,7 @@ class FakeBackend final : public Backend {
   std::uint32_t in_it_ MILLRACE_GUARDED_BY(mutex_) = 0;     // decode jobs
   std::vector<Made> made_;                                  // the device's thread's, as is the next
   std::uint64_t samples_ = 0;                               // begun
+  std::uint64_t refused_ = 0;                               // since it was lost
   std::thread device_;
   std::once_flag shut_down_;
 };

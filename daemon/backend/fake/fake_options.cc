@@ -23,6 +23,7 @@ bool set(FakeOptions& options, std::string_view key, std::uint64_t value) {
   if (key == "delay_us" && value <= kLongestDelay) return options.delay = std::chrono::microseconds(value), true;
   if (key == "fail_every") return options.fail_every = value, true;
   if (key == "lose_after") return options.lose_after = value, true;
+  if (key == "back_after") return options.back_after = value, true;
   if (key == "depth" && value >= 1 && value <= kMostDepth)
     return options.depth = static_cast<std::uint32_t>(value), true;
   if (key == "instant" && value <= 1) return options.instant = value == 1, true;
@@ -39,10 +40,9 @@ Result<FakeOptions> FakeOptions::parse(std::string_view text) {
     const std::size_t equals = std::min(item.find('='), item.size());
     const std::optional<std::uint64_t> value = number(item.substr(std::min(equals + 1, item.size())));
     if (!value || !set(options, item.substr(0, equals), *value))
-      return Error{
-          Code::kInvalid,
-          '"' + printable(item) +
-              "\" is not an option; use delay_us, fail_every, lose_after, depth or instant, each with =NUMBER"};
+      return Error{Code::kInvalid, '"' + printable(item) +
+                                       "\" is not an option; use delay_us, fail_every, lose_after, back_after, depth "
+                                       "or instant, each with =NUMBER"};
   }
   return options;
 }

@@ -1,4 +1,4 @@
-// How the fake device behaves: "delay_us=200,fail_every=7,lose_after=20,depth=4,instant=1", all of them optional.
+// How the fake device behaves: "delay_us=200,fail_every=7,lose_after=20,back_after=4,depth=4,instant=1", all of them optional.
 // Value.
 #pragma once
 
@@ -14,6 +14,7 @@ struct FakeOptions {
   std::chrono::microseconds delay{0};  // from submission to completion at the least; twice that for every second job
   std::uint64_t fail_every = 0;        // every n-th sample fails; 0: none
   std::uint64_t lose_after = 0;        // the device is lost once it has made so many samples; 0: never
+  std::uint64_t back_after = 0;        // and ready again once it has refused so many more; 0: never
   std::uint32_t depth = 4;
   bool instant = false;  // nothing is decoded, slot memory stays as it is: for measuring what is around the device
 

@@ -34,6 +34,12 @@ constexpr const FormatDecoder* decoder_of(ImageFormat format) {
   return row == kDecoders.end() ? nullptr : row;
 }
 
+// kUnsupported: none.
+inline Result<void> check_decoder(ImageFormat format) {
+  if (decoder_of(format) != nullptr) return {};
+  return Error{Code::kUnsupported, "it does not decode this image format"};
+}
+
 inline std::vector<ImageFormat> decoded_formats() {
   std::vector<ImageFormat> formats;
   for (const FormatDecoder& row : kDecoders) formats.push_back(row.format);

@@ -34,9 +34,8 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
     if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace))
       return decode_jpeg(request, buffer, *ours);
   }
-  const FormatDecoder* const decoder = decoder_of(format);
-  if (decoder == nullptr) return Error{Code::kUnsupported, "the CPU backend does not know this format"};
-  return decoder->decode(request, buffer);
+  MILLRACE_TRY_VOID(check_decoder(format));
+  return decoder_of(format)->decode(request, buffer);
 }
 
 // The seek index of a JPEG file; nullopt: there is no cache.

@@ -1,0 +1,17 @@
+// The backends that the conformance suite and the pipeline's tests run with: every row of the product's table, and those
+// that exist for tests. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "daemon/backend/backend_row.h"
+
+namespace millrace {
+
+struct BackendUnderTest : BackendRow {
+  bool can_lose = false;  // its device, where BenchSettings::fake asks for it
+};
+
+std::vector<BackendUnderTest> backends_under_test();
+
+}  // namespace millrace
