@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "proto/base/ids.h"
+
 namespace millrace {
 
 struct Caller {
@@ -12,6 +14,8 @@ struct Caller {
   gid_t gid = 0;
   std::vector<gid_t> groups;  // supplementary
   pid_t pid = 0;
+
+  UserId user() const { return UserId{uid}; }
 };
 
 }  // namespace millrace

@@ -33,6 +33,7 @@
 #include "daemon/model/batch_result.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
+#include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/pipeline/byte_budget.h"
 #include "daemon/pipeline/mend.h"
@@ -103,6 +104,7 @@ class Batch {
 
   const BatchRequest& request() const { return request_; }
   const OpenSession& session() const { return *session_; }
+  Owner owner() const { return {session_->parts.caller->user(), session_->id}; }
   EpochRun* epoch() const { return epoch_.get(); }  // null: the client's own
   const TensorLayout& layout() const { return *layout_; }
   const std::shared_ptr<StopFlag>& stop() const { return stop_; }  // shared with fetch threads and lanes

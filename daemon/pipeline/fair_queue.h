@@ -1,11 +1,17 @@
-// Work waiting for a stage, in the order in which it should go on: the highest priority first, within it the sessions
-// in turns, within a session first in, first out. So one session with ten thousand samples delays another's next one by
-// one item. Thread-bound(control).
+// Work waiting for a stage, in the order in which it should go on: the highest priority first; within it the users in
+// turns, each user's sessions in turns, a session's items first in, first out.
+//
+// Turns are by cost: who was given much waits until the others have had as much. So a user has one user's share however
+// many sessions he has open, and a session whose items cost ten times as much gets a tenth as many of them. Debts last
+// as long as others have something to do: once a stage has asked in vain (take() gives nothing), all begin anew.
+//
+// O(log users + log sessions) a step. Thread-bound(control).
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <iterator>
@@ -13,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/model/owner.h"
+#include "daemon/pipeline/fair_turns.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
 
@@ -24,63 +32,72 @@ class FairQueue {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
 
-  void push(SessionId session, Priority priority, T item) {
-    turn_of(session, priority).items.push_back(std::move(item));
+  void push(Owner owner, Priority priority, T item) {
+    items_of(owner, priority).push_back(std::move(item));
     ++size_;
   }
 
   // The item goes first among its session's: what take() gave and is not used up.
-  void put_back(SessionId session, Priority priority, T item) {
-    turn_of(session, priority).items.push_front(std::move(item));
+  void put_back(Owner owner, Priority priority, T item) {
+    items_of(owner, priority).push_front(std::move(item));
     ++size_;
+  }
+
+  // The next item. Without a charge() it has cost nothing: its session is due again, after others that are.
+  std::optional<T> take() {
+    for (std::size_t p = kPriorities; p-- > 0;) {
+      if (!users_[p].empty()) return take_from(users_[p]);
+    }
+    for (Users& users : users_) users.settle();
+    return std::nullopt;
+  }
+
+  // What was taken of `owner` costs so much, in any unit that is the same for all items of the queue.
+  void charge(Owner owner, Priority priority, std::uint64_t cost) {
+    Users& users = users_[static_cast<std::size_t>(priority)];
+    users.charge(owner.user, cost).charge(owner.session, cost);
   }
 
   // Takes out all for which unwanted(item), in no particular order.
   template <class Unwanted>
   std::vector<T> remove(Unwanted unwanted) {
     std::vector<T> removed;
-    for (auto& turns : turns_) {
-      for (Turn& turn : turns) {
-        const auto first = std::stable_partition(turn.items.begin(), turn.items.end(), std::not_fn(unwanted));
-        std::move(first, turn.items.end(), std::back_inserter(removed));
-        turn.items.erase(first, turn.items.end());
-      }
-      std::erase_if(turns, [](const Turn& turn) { return turn.items.empty(); });
+    for (Users& users : users_) {
+      users.for_each_waiting([&](UserId user, Sessions& sessions) {
+        sessions.for_each_waiting([&](SessionId session, Items& items) {
+          const auto first = std::stable_partition(items.begin(), items.end(), std::not_fn(unwanted));
+          std::move(first, items.end(), std::back_inserter(removed));
+          items.erase(first, items.end());
+          if (items.empty()) sessions.leave(session);
+        });
+        if (sessions.empty()) users.leave(user);
+      });
     }
     size_ -= removed.size();
     return removed;
   }
 
-  std::optional<T> take() {
-    for (std::size_t p = kPriorities; p-- > 0;) {
-      auto& turns = turns_[p];
-      if (turns.empty()) continue;
-      Turn turn = std::move(turns.front());
-      turns.pop_front();
-      T item = std::move(turn.items.front());
-      turn.items.pop_front();
-      if (!turn.items.empty()) turns.push_back(std::move(turn));
-      --size_;
-      return item;
-    }
-    return std::nullopt;
-  }
-
  private:
-  struct Turn {
-    SessionId session;
-    std::deque<T> items;  // never empty
-  };
+  using Items = std::deque<T>;  // of a session that waits: never empty
+  using Sessions = FairTurns<SessionId, Items>;
+  using Users = FairTurns<UserId, Sessions>;
 
-  Turn& turn_of(SessionId session, Priority priority) {
-    auto& turns = turns_[static_cast<std::size_t>(priority)];
-    for (Turn& turn : turns) {
-      if (turn.session == session) return turn;
-    }
-    return turns.emplace_back(Turn{session, {}});
+  Items& items_of(Owner owner, Priority priority) {
+    return users_[static_cast<std::size_t>(priority)].enter(owner.user).enter(owner.session);
   }
 
-  std::array<std::deque<Turn>, kPriorities> turns_;
+  T take_from(Users& users) {
+    auto [user, sessions] = users.first();
+    auto [session, items] = sessions.first();
+    T item = std::move(items.front());
+    items.pop_front();
+    --size_;
+    items.empty() ? sessions.leave(session) : sessions.pass(session);
+    sessions.empty() ? users.leave(user) : users.pass(user);
+    return item;
+  }
+
+  std::array<Users, kPriorities> users_;
   std::size_t size_ = 0;
 };
 

@@ -34,7 +34,7 @@ bool LargePictures::cover(const SampleTask& task, ByteBudget::Charge& charge) {
 
 void LargePictures::set_aside(SetAside picture) {
   const Batch& batch = *picture.batch.batch();
-  waiting_.push(batch.session().id, batch.request().priority, std::move(picture));
+  waiting_.push(batch.owner(), batch.request().priority, std::move(picture));
 }
 
 const LargePictures::SetAside* LargePictures::next() {
@@ -54,6 +54,10 @@ LargePictures::SetAside LargePictures::take_next() {
   SetAside picture = *std::move(next_);
   next_.reset();
   return picture;
+}
+
+void LargePictures::charge_turn(const Batch& batch, std::uint64_t cost) {
+  waiting_.charge(batch.owner(), batch.request().priority, cost);
 }
 
 void LargePictures::put_back_next(SetAside picture) {

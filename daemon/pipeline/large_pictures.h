@@ -38,10 +38,11 @@ class LargePictures {
 
   // Whose turn it is, until it is taken; null: none waits.
   const SetAside* next();
-  bool next_has_room() const;            // REQUIRES: next()
-  ByteBudget::Charge charge_next();      // REQUIRES: next_has_room()
-  SetAside take_next();                  // REQUIRES: next()
-  void put_back_next(SetAside picture);  // as before take_next()
+  bool next_has_room() const;                                // REQUIRES: next()
+  ByteBudget::Charge charge_next();                          // REQUIRES: next_has_room()
+  SetAside take_next();                                      // REQUIRES: next()
+  void put_back_next(SetAside picture);                      // as before take_next()
+  void charge_turn(const Batch& batch, std::uint64_t cost);  // what was taken of it costs so much
 
   // Those of `batch`, which nobody wants any more: its slot need not wait for others' memory.
   std::vector<SetAside> drop(const Batch& batch);

@@ -68,7 +68,7 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
     batch->choose(task.index, *chosen);
     ReadySamples& ready = batch->ready[*chosen];
     if (ready.empty())  // a batch that has some waits already
-      backends_[*chosen].ready.push(batch->session().id, batch->request().priority, InFlight(batch));
+      backends_[*chosen].ready.push(batch->owner(), batch->request().priority, InFlight(batch));
     ready.add(std::move(task));
   }
   for (std::size_t i = 0; i < backends_.size(); ++i) feed(i);
@@ -89,7 +89,7 @@ void Making::feed(std::size_t index) {
     std::vector<SampleTask> tasks = take_ready(index, batch, out.decoding);
     const bool taken = tasks.empty() || submit(index, out, tasks);  // empty: all were set aside
     for (SampleTask& task : tasks) ready.add(std::move(task));
-    if (!ready.empty()) run.ready.put_back(batch->session().id, batch->request().priority, *std::move(next));
+    if (!ready.empty()) run.ready.put_back(batch->owner(), batch->request().priority, *std::move(next));
     if (!taken) return;
   }
 }
@@ -116,6 +116,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   const BatchPtr batch = out.batch.batch();
   batch->make(tasks);
   for (SampleTask& task : tasks) task.out = batch->destination(task.index, run.memories);
+  const std::uint64_t cost = expected_cost(tasks);
   const std::uint32_t number = run.jobs.add(std::move(out));
   DecodeJob job{.tasks = std::move(tasks),
                 .recipe = batch->request().recipe,
@@ -129,7 +130,10 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
                   });
                 }};
   tasks.clear();
-  if (run.backend->try_submit(std::move(job))) return true;
+  if (run.backend->try_submit(std::move(job))) {
+    run.ready.charge(batch->owner(), batch->request().priority, cost);
+    return true;
+  }
   tasks = std::move(job.tasks);
   batch->not_taken(tasks);
   out = run.jobs.take(number);
@@ -208,7 +212,11 @@ void Making::feed_set_aside() {
     LargePictures::SetAside picture = large_.take_next();
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(picture.task));
-    if (submit(picture.backend, out, tasks)) continue;
+    const std::uint64_t cost = expected_cost(tasks);
+    if (submit(picture.backend, out, tasks)) {
+      large_.charge_turn(*picture.batch.batch(), cost);
+      continue;
+    }
     picture.task = std::move(tasks.front());
     out.batch.batch()->set_aside(picture.task.index);
     return large_.put_back_next(std::move(picture));

@@ -84,12 +84,12 @@ void Reading::begin(const BatchPtr& batch) {
 void Reading::queue(const BatchPtr& batch) {
   if (batch->reading.queued || pausing(*batch) || !batch->running() || !has_unread(*batch)) return;
   batch->reading.queued = true;
-  batches_.push(batch->session().id, batch->request().priority, batch);
+  batches_.push(batch->owner(), batch->request().priority, batch);
 }
 
 void Reading::put_back(const BatchPtr& batch) {
   batch->reading.queued = true;
-  batches_.put_back(batch->session().id, batch->request().priority, batch);
+  batches_.put_back(batch->owner(), batch->request().priority, batch);
 }
 
 void Reading::feed() {
@@ -124,12 +124,16 @@ std::optional<BatchPtr> Reading::take_next(std::vector<BatchPtr>& later) {
 bool Reading::give(const BatchPtr& batch) {
   FetchTask task = task_of(batch);
   MILLRACE_CHECK(!task.items.empty());
+  const std::size_t given = task.items.size();
   const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places()});
   task.done = [this, number](std::vector<Fetched> items) {
     boost::asio::post(control_,
                       [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
   };
-  if (fetcher_.try_fetch(std::move(task))) return true;
+  if (fetcher_.try_fetch(std::move(task))) {
+    batches_.charge(batch->owner(), batch->request().priority, given);
+    return true;
+  }
   tasks_.take(number);
   for (const FetchItem& item : task.items) batch->put_back_unread(item.index);
   return false;

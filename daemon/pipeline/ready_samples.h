@@ -12,6 +12,13 @@
 
 namespace millrace {
 
+// Of samples that a lane makes one after the other.
+inline std::uint64_t expected_cost(const std::vector<SampleTask>& tasks) {
+  std::uint64_t sum = 0;
+  for (const SampleTask& task : tasks) sum += expected_cost(task.image, task.geometry);
+  return sum;
+}
+
 class ReadySamples {
  public:
   bool empty() const { return heap_.empty(); }

@@ -1,5 +1,5 @@
 // How long a sample will keep a lane, as far as its header and its boxes tell before it is decoded. Good enough to
-// order by; nothing else may depend on it.
+// order by, and to share lanes by; nothing else may depend on it.
 //
 // What a byte and a pixel cost is the format's: DecodingCost in formats/format.h.
 #pragma once

@@ -6,6 +6,7 @@
 
 namespace millrace {
 
+enum class UserId : std::uint32_t {};      // who the kernel says is asking: a uid of the daemon's host
 enum class ClientId : std::uint64_t {};    // one connection to the hand-off socket: a process
 enum class SessionId : std::uint64_t {};   // daemon-wide, never reused while the daemon lives
 enum class BatchId : std::uint64_t {};     // unique in its session: chosen by the client, or counted in an epoch
