@@ -1,0 +1,143 @@
+#include "daemon/admit/ledger.h"
+
+#include <string>
+
+namespace millrace {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;  // cells publish nothing but themselves
+
+bool add_within(std::atomic<std::uint64_t>& cell, std::uint64_t amount, std::uint64_t bound) {
+  std::uint64_t used = cell.load(kRelaxed);
+  do {
+    if (amount > bound || used > bound - amount) return false;
+  } while (!cell.compare_exchange_weak(used, used + amount, kRelaxed));
+  return true;
+}
+
+std::string whose(Bound over, Owner owner) {
+  if (over == Bound::kUser) return " of user " + std::to_string(raw(owner.user));
+  return over == Bound::kSession ? " of this session" : "";
+}
+
+std::string_view who(Bound over) {
+  if (over == Bound::kUser) return "a user";
+  return over == Bound::kSession ? "a session" : "all together";
+}
+
+}  // namespace
+
+Charge& Charge::operator=(Charge&& other) noexcept {
+  if (this == &other) return *this;
+  refund();
+  account_ = std::move(other.account_);
+  resource_ = other.resource_;
+  amount_ = std::exchange(other.amount_, 0);
+  return *this;
+}
+
+void Charge::absorb(Charge other) {
+  if (!account_) {
+    *this = std::move(other);
+    return;
+  }
+  MILLRACE_CHECK(!other.account_ || (other.account_ == account_ && other.resource_ == resource_));
+  amount_ += std::exchange(other.amount_, 0);
+}
+
+void Charge::refund() {
+  if (amount_ != 0) account_->subtract(resource_, std::exchange(amount_, 0));
+  account_.reset();
+}
+
+std::optional<Bound> Account::add(Resource resource, std::uint64_t amount) {
+  const Bounds& bounds = ledger_.bounds(resource);
+  if (!add_within(ledger_.all_[resource], amount, bounds.total)) return Bound::kTotal;
+  const bool has_session = raw(owner_.session) != 0;
+  if (!add_within((*users_)[resource], amount, bounds.user)) {
+    ledger_.all_[resource].fetch_sub(amount, kRelaxed);
+    return Bound::kUser;
+  }
+  if (!add_within(own_[resource], amount, has_session ? bounds.session : kUnbounded)) {
+    ledger_.all_[resource].fetch_sub(amount, kRelaxed);
+    (*users_)[resource].fetch_sub(amount, kRelaxed);
+    return Bound::kSession;
+  }
+  return std::nullopt;
+}
+
+void Account::subtract(Resource resource, std::uint64_t amount) {
+  own_[resource].fetch_sub(amount, kRelaxed);
+  (*users_)[resource].fetch_sub(amount, kRelaxed);
+  ledger_.all_[resource].fetch_sub(amount, kRelaxed);
+}
+
+std::uint64_t Account::in_use(Resource resource, Bound of) const {
+  if (of == Bound::kTotal) return ledger_.in_use(resource);
+  return of == Bound::kUser ? users_->of(resource) : own_.of(resource);
+}
+
+Result<Charge> Account::charge(Resource resource, std::uint64_t amount) {
+  if (const std::optional<Bound> over = add(resource, amount)) return ledger_.explain(resource, *over, *this, amount);
+  return Charge(shared_from_this(), resource, amount);
+}
+
+std::optional<Charge> Account::try_charge(Resource resource, std::uint64_t amount) {
+  if (add(resource, amount)) return std::nullopt;
+  return Charge(shared_from_this(), resource, amount);
+}
+
+Charge Account::take(Resource resource, std::uint64_t amount) {
+  own_[resource].fetch_add(amount, kRelaxed);
+  (*users_)[resource].fetch_add(amount, kRelaxed);
+  ledger_.all_[resource].fetch_add(amount, kRelaxed);
+  return Charge(shared_from_this(), resource, amount);
+}
+
+std::shared_ptr<Account> Ledger::account(Owner owner) {
+  MutexLock lock(mutex_);
+  std::weak_ptr<Account>& known = accounts_[{owner.user, owner.session}];
+  if (std::shared_ptr<Account> account = known.lock()) return account;
+  std::weak_ptr<InUse>& known_user = users_[owner.user];
+  std::shared_ptr<InUse> user = known_user.lock();
+  if (!user) known_user = user = std::make_shared<InUse>();
+  auto account = std::make_shared<Account>(*this, owner, std::move(user));
+  known = account;
+  forget_unused();
+  return account;
+}
+
+std::size_t Ledger::accounts() const {
+  MutexLock lock(mutex_);
+  return accounts_.size();
+}
+
+// Once in a while: as many entries are looked at as were made since the last time.
+void Ledger::forget_unused() {
+  if (accounts_.size() < forget_at_) return;
+  std::erase_if(accounts_, [](const auto& entry) { return entry.second.expired(); });
+  std::erase_if(users_, [](const auto& entry) { return entry.second.expired(); });
+  forget_at_ = 64 + 2 * accounts_.size();
+}
+
+Error Ledger::explain(Resource resource, Bound over, const Account& account, std::uint64_t amount) const {
+  const ResourceRow& row = row_of(resource);
+  const std::uint64_t bound = budgets_[resource].of(over);
+  std::string text = row.where.empty() ? "" : std::string(row.where) + ": ";
+  if (row.unit == Unit::kBytes) {
+    text += std::string(row.noun) + whose(over, account.owner()) + ": " + to_text(Bytes{amount}) + " asked for, " +
+            to_text(Bytes{account.in_use(resource, over)}) + " of " + to_text(Bytes{bound}) + " in use";
+  } else if (amount > bound && amount > 1) {
+    text += std::string(row.noun) + ": " + std::to_string(amount) + " asked for, " + std::string(who(over)) +
+            " may have " + std::to_string(bound);
+  } else {
+    text += std::to_string(bound) + ' ' + std::string(row.noun) + whose(over, account.owner()) + ' ' +
+            std::string(row.state);
+  }
+  text += ": " + std::string(row.instead);
+  if (const std::string_view setting = setting_of(row, over); !setting.empty())
+    text += ", or raise " + std::string(setting) + " in the daemon's settings";
+  return Error{Code::kExhausted, std::move(text)};
+}
+
+}  // namespace millrace

@@ -1,0 +1,79 @@
+// What the daemon lends to clients and has only so much of: the one table of budgets. A row says what is counted, how a
+// refusal speaks of it, and which settings raise it; how much there is comes from the settings (budgets_of()).
+//
+// A new budget is a row here, its bound in budgets_of(), and charge() where it is taken. Immutable.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "daemon/model/limits.h"
+
+namespace millrace {
+
+enum class Resource : std::uint8_t {
+  kSegments,  // bytes of shared memory
+  kSessions,
+  kSlots,
+  kHandoffConnections,
+  kGrpcConnections,
+  kQueuedBatches,
+  kDatasets,
+  kEncoded,   // bytes of files read and not decoded yet
+  kDecoding,  // bytes that large pictures take while they are decoded
+};
+inline constexpr std::size_t kResources = 9;
+
+enum class Unit : std::uint8_t { kCount, kBytes };
+enum class Bound : std::uint8_t { kTotal, kUser, kSession };
+
+struct ResourceRow {
+  Resource id;
+  Unit unit;
+  std::string_view where;                                   // begins the sentence, if it needs a beginning: "hand-off"
+  std::string_view noun;                                    // "sessions"
+  std::string_view state;                                   // of those that there are: "are open"
+  std::string_view instead;                                 // what the client can do: "close one"
+  std::string_view setting, user_setting, session_setting;  // that raises the bound; empty: there is none
+};
+
+// The setting that raises it; empty: none does.
+constexpr std::string_view setting_of(const ResourceRow& row, Bound bound) {
+  return bound == Bound::kTotal ? row.setting : bound == Bound::kUser ? row.user_setting : row.session_setting;
+}
+
+const ResourceRow& row_of(Resource resource);
+
+inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+// How much there may be in use at once.
+struct Bounds {
+  std::uint64_t total = kUnbounded;
+  std::uint64_t user = kUnbounded;
+  std::uint64_t session = kUnbounded;
+
+  std::uint64_t of(Bound bound) const {
+    return bound == Bound::kTotal ? total : bound == Bound::kUser ? user : session;
+  }
+};
+
+class Budgets {
+ public:
+  Bounds& operator[](Resource resource) { return bounds_[static_cast<std::size_t>(resource)]; }
+  const Bounds& operator[](Resource resource) const { return bounds_[static_cast<std::size_t>(resource)]; }
+
+ private:
+  std::array<Bounds, kResources> bounds_{};
+};
+
+struct MemoryBudgets {
+  Bytes segments{kUnbounded};
+  Bytes encoded{kUnbounded};
+  Bytes decoding{kUnbounded};
+};
+Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory = {});
+
+}  // namespace millrace
