@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/cache/seek_cache.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/copier.h"
@@ -32,6 +33,9 @@ class Daemon {
   Daemon(Settings settings, std::string settings_file)
       : settings_(std::move(settings)),
         settings_file_(std::move(settings_file)),
+        ledger_(budgets_of(settings_.limits.session, {.segments = settings_.segment_budget,
+                                                      .encoded = settings_.encoded_in_flight,
+                                                      .decoding = settings_.decoding})),
         budget_(settings_.segment_budget),
         encoded_(settings_.encoded_in_flight) {}
 
@@ -57,24 +61,24 @@ class Daemon {
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     copier_ = std::make_unique<Copier>(control_);
     sessions_ = std::make_unique<SessionTable>(
-        control_, Session::Services{.pipeline = *pipeline_, .lister = *fetcher_, .rings = *fetcher_}, *maker_, *copier_,
-        counters_, settings_.limits);
-    MILLRACE_TRY(handoff_,
-                 HandoffServer::create(
-                     control_, HandoffServer::Options::of(handoff_path(settings_.socket), settings_.limits.session),
-                     counters_, *sessions_));
+        control_, ledger_, Session::Services{.pipeline = *pipeline_, .lister = *fetcher_, .rings = *fetcher_}, *maker_,
+        *copier_, counters_, settings_.limits);
+    MILLRACE_TRY(handoff_, HandoffServer::create(control_, ledger_, {.path = handoff_path(settings_.socket)}, counters_,
+                                                 *sessions_));
     sessions_->use(*handoff_);
-    MILLRACE_TRY(grpc_,
-                 GrpcServer::create(
-                     {.socket = settings_.socket,
-                      .version = MILLRACE_VERSION,
-                      .settings_file = settings_file_,
-                      .roots = settings_.roots,
-                      .missing_roots = [this] { return fetcher_->missing_roots(); },
-                      .indexes_not_kept = cache_ ? cache_->hindrance() : "",
-                      .limits = settings_.limits,
-                      .highest_descriptor = highest_descriptor},
-                     {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_}));
+    MILLRACE_TRY(grpc_, GrpcServer::create({.socket = settings_.socket,
+                                            .version = MILLRACE_VERSION,
+                                            .settings_file = settings_file_,
+                                            .roots = settings_.roots,
+                                            .missing_roots = [this] { return fetcher_->missing_roots(); },
+                                            .indexes_not_kept = cache_ ? cache_->hindrance() : "",
+                                            .limits = settings_.limits,
+                                            .highest_descriptor = highest_descriptor},
+                                           {.control = control_,
+                                            .sessions = *sessions_,
+                                            .pipeline = *pipeline_,
+                                            .counters = counters_,
+                                            .ledger = ledger_}));
     return {};
   }
 
@@ -89,6 +93,7 @@ class Daemon {
   const Settings settings_;
   const std::string settings_file_;
   Counters counters_;
+  Ledger ledger_;
   SegmentBudget budget_;
   EncodedPool encoded_;                  // outlives the event loop's last handlers, which hold images
   std::unique_ptr<SegmentMaker> maker_;  // outlives every segment, and those outlive the event loop's last handlers

@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/backend/backend.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_result.h"
@@ -104,7 +105,7 @@ class Batch {
 
   const BatchRequest& request() const { return request_; }
   const OpenSession& session() const { return *session_; }
-  Owner owner() const { return {session_->parts.caller->user(), session_->id}; }
+  millrace::Owner owner() const { return {session_->parts.caller->user(), session_->id}; }
   EpochRun* epoch() const { return epoch_.get(); }  // null: the client's own
   const TensorLayout& layout() const { return *layout_; }
   const std::shared_ptr<StopFlag>& stop() const { return stop_; }  // shared with fetch threads and lanes
@@ -189,6 +190,7 @@ class Batch {
   } reading;
   std::vector<ReadySamples> ready;                    // making's: for each backend
   std::optional<boost::asio::steady_timer> deadline;  // waiting's
+  Charge queued;                                      // waiting's, as long as it has no slot
 
  private:
   friend class InFlight;

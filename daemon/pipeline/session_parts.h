@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/memory/arena.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
@@ -17,6 +18,7 @@ struct SessionParts {
   std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
   BatchSink* sink = nullptr;
   std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
+  std::shared_ptr<Account> account;      // shared: see Ledger::account()
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

@@ -19,13 +19,9 @@ Result<void> check_fits(const TensorLayout& layout, std::uint32_t samples, Bytes
 }  // namespace
 
 Result<void> Waiting::submit(BatchRequest request) {
-  const std::uint32_t most = around_.limits.session.queued_batches;
-  if (batches_.size() >= most) {
-    return Error{Code::kExhausted,
-                 std::to_string(most) + " batches of this session wait for a slot already: release tensors, open the " +
-                     "session with more slots, or raise limits.queued_batches in the daemon's settings"};
-  }
+  MILLRACE_TRY(Charge queued, session_->parts.account->charge(Resource::kQueuedBatches, 1));
   MILLRACE_TRY(const BatchPtr batch, new_batch(std::move(request), nullptr));
+  batch->queued = std::move(queued);
   batches_.push_back(batch);
   watch_deadline(batch);
   return {};
@@ -48,6 +44,10 @@ BatchPtr Waiting::find(BatchId submitted) const {
   return found == batches_.end() ? nullptr : *found;
 }
 
+void Waiting::remove(const BatchPtr& batch) {
+  if (std::erase(batches_, batch) > 0) batch->queued.refund();
+}
+
 void Waiting::watch_deadline(const BatchPtr& batch) {
   if (!batch->request().deadline) return;
   batch->deadline.emplace(around_.control, *batch->request().deadline);
@@ -67,6 +67,7 @@ BatchPtr Waiting::next() {
   if (first != batches_.end()) {
     BatchPtr batch = std::move(*first);
     batches_.erase(first);
+    batch->queued.refund();
     return batch;
   }
   for (std::size_t turn = 0; turn < epochs_.size(); ++turn) {

@@ -48,7 +48,7 @@ class Waiting {
   Result<void> submit(BatchRequest request);
   BatchPtr find(BatchId submitted) const;  // that waits; null: none
   const std::deque<BatchPtr>& batches() const { return batches_; }
-  void remove(const BatchPtr& batch) { std::erase(batches_, batch); }
+  void remove(const BatchPtr& batch);
 
   // Whether the epoch may begin, which is then being shuffled until planned(): its sink is told what is wrong otherwise.
   [[nodiscard]] bool plan(const EpochRequest& request);

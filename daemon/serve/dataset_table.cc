@@ -13,11 +13,8 @@ Result<void> DatasetTable::reserve(DatasetId id) {
     return field_error("dataset_id", std::to_string(raw(id)) +
                                          " is taken, or its listing has not ended yet; give every dataset its own");
   }
-  if (entries_.size() >= limit_) {
-    return Error{Code::kExhausted, "this session has " + std::to_string(limit_) +
-                                       " datasets open: close one, or raise limits.datasets in the daemon's settings"};
-  }
-  entries_.emplace(id, Entry{});
+  MILLRACE_TRY(Charge charge, account_->charge(Resource::kDatasets, 1));
+  entries_.emplace(id, Entry{.charge = std::move(charge)});
   return {};
 }
 

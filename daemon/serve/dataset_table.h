@@ -7,11 +7,12 @@
 // Thread-safe: the control thread changes it, gRPC's threads look datasets up while they parse.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/dataset.h"
 #include "proto/base/ids.h"
 #include "proto/base/mutex.h"
@@ -23,9 +24,10 @@ class DatasetTable {
  public:
   enum class Closed : std::uint8_t { kUnknown, kWhileListed, kOpen };
 
-  explicit DatasetTable(std::size_t limit) : limit_(limit) {}
+  // Each is charged to `account`, those being listed included. Null: a table that stays empty.
+  explicit DatasetTable(std::shared_ptr<Account> account) : account_(std::move(account)) {}
 
-  // kInvalid: the id is taken. kExhausted: `limit` are open or being listed.
+  // kInvalid: the id is taken. kExhausted: the account has no room. REQUIRES: an account.
   Result<void> reserve(DatasetId id) MILLRACE_EXCLUDES(mutex_);
 
   // The listing is done, well or not. false: closed meanwhile, nobody wants it. REQUIRES: reserved, listed until now.
@@ -39,11 +41,12 @@ class DatasetTable {
 
  private:
   struct Entry {
-    std::shared_ptr<const Dataset> dataset;  // null: being listed
+    Charge charge;
+    std::shared_ptr<const Dataset> dataset = {};  // null: being listed
     bool unwanted = false;
   };
 
-  const std::size_t limit_;
+  const std::shared_ptr<Account> account_;  // shared: see Ledger::account()
   mutable Mutex mutex_;
   std::map<DatasetId, Entry> entries_ MILLRACE_GUARDED_BY(mutex_);
 };

@@ -28,7 +28,7 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
-  const std::uint64_t handoff = HandoffServer::Options::of("", needs.sessions).connections;
+  const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total;
   return kOwn + kPerRoot * needs.roots + for_files(needs) + handoff + kPerSession * needs.sessions.sessions +
          std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
 }

@@ -61,8 +61,8 @@ struct GrpcConnections::State final : UnixListener::Events {
     if (thread.joinable()) thread.join();
   }
 
-  Result<void> begin(const Options& options);
-  void came_in(UniqueFd socket, Caller caller) override;
+  Result<void> begin(Ledger& ledger, const Options& options);
+  void came_in(UniqueFd socket, Caller caller, Charge place) override;
   void turned_away(int socket, const Error& why) override;
   void wait_for_ends();
   void take_ends();
@@ -75,6 +75,7 @@ struct GrpcConnections::State final : UnixListener::Events {
     uid_t user;
     int given;     // the descriptor that gRPC has
     ino_t socket;  // which tells it from what may get the same number later
+    Charge place;
   };
 
   const std::function<void(int)> hand_over;
@@ -89,22 +90,18 @@ struct GrpcConnections::State final : UnixListener::Events {
   std::thread thread;
 };
 
-Result<void> GrpcConnections::State::begin(const Options& options) {
+Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& options) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return errno_error("making an epoll instance", errno);
   boost::system::error_code failed;
   ends.assign(epoll.get(), failed);
   if (failed) return errno_error("watching an epoll instance", failed.value());
   static_cast<void>(epoll.release());
-  MILLRACE_TRY(listener, UnixListener::create(io,
+  MILLRACE_TRY(listener, UnixListener::create(io, ledger,
                                               {.path = options.path,
                                                .type = SocketType::kStream,
                                                .name = "gRPC",
-                                               .to_close = "clients",
-                                               .connections = options.connections,
-                                               .connections_per_user = options.connections_per_user,
-                                               .setting = "limits.connections",
-                                               .setting_per_user = "limits.connections_per_user",
+                                               .connections = Resource::kGrpcConnections,
                                                .highest_descriptor = options.highest_descriptor},
                                               *this));
   wait_for_ends();
@@ -115,16 +112,17 @@ Result<void> GrpcConnections::State::begin(const Options& options) {
   return {};
 }
 
-void GrpcConnections::State::came_in(UniqueFd socket, Caller caller) {
+void GrpcConnections::State::came_in(UniqueFd socket, Caller caller, Charge place) {
   struct stat status {};
   ::fstat(socket.get(), &status);
-  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid, socket.get(), status.st_ino};
+  Open connection{UniqueFd(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)), caller.uid, socket.get(), status.st_ino,
+                  std::move(place)};
   epoll_event event{};
   event.events = EPOLLRDHUP | EPOLLONESHOT;
   const std::uint64_t id = next_id++;
   event.data.u64 = id;
   if (!connection.watched || ::epoll_ctl(ends.native_handle(), EPOLL_CTL_ADD, connection.watched.get(), &event) != 0)
-    return listener->close(std::move(socket), caller.uid);
+    return hang_up(std::move(socket));
   open.emplace(id, std::move(connection));
   hand_over(socket.release());
 }
@@ -163,11 +161,7 @@ void GrpcConnections::State::wait_for_grpc() {
   next_look.expires_after(kBetweenLooks);
   next_look.async_wait([this](const boost::system::error_code& error) {
     if (error) return;  // `this` outlives the thread that is here
-    std::erase_if(ending, [this](const Open& connection) {
-      const bool gone = !is_open(connection.given, connection.socket);
-      if (gone) listener->leave(connection.user);
-      return gone;
-    });
+    std::erase_if(ending, [](const Open& connection) { return !is_open(connection.given, connection.socket); });
     if (!ending.empty()) wait_for_grpc();
   });
 }
@@ -179,10 +173,10 @@ void GrpcConnections::State::expel(uid_t user) {
   }
 }
 
-Result<std::unique_ptr<GrpcConnections>> GrpcConnections::create(Options options,
+Result<std::unique_ptr<GrpcConnections>> GrpcConnections::create(Ledger& ledger, Options options,
                                                                  std::function<void(int fd)> hand_over) {
   auto state = std::make_unique<State>(std::move(hand_over));
-  MILLRACE_TRY_VOID(state->begin(options));
+  MILLRACE_TRY_VOID(state->begin(ledger, options));
   return std::unique_ptr<GrpcConnections>(new GrpcConnections(std::move(state)));
 }
 

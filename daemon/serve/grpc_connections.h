@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -24,13 +25,13 @@ class GrpcConnections {
  public:
   struct Options {
     std::string path;
-    std::uint32_t connections = 256;
-    std::uint32_t connections_per_user = 128;
     int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
   };
 
   // Listens; errors: UnixListener's. `hand_over` gets each new connection, which is then its own, on the thread here.
-  static Result<std::unique_ptr<GrpcConnections>> create(Options options, std::function<void(int fd)> hand_over);
+  // `ledger` outlives this.
+  static Result<std::unique_ptr<GrpcConnections>> create(Ledger& ledger, Options options,
+                                                         std::function<void(int fd)> hand_over);
   ~GrpcConnections();  // as stop()
   GrpcConnections(const GrpcConnections&) = delete;
   GrpcConnections& operator=(const GrpcConnections&) = delete;

@@ -35,11 +35,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kStreamsPerConnection = 128;
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
-  const SessionLimits& limits = options.limits.session;
-  return {.path = options.socket,
-          .connections = limits.grpc_connections(),
-          .connections_per_user = limits.grpc_connections_per_user(),
-          .highest_descriptor = options.highest_descriptor};
+  return {.path = options.socket, .highest_descriptor = options.highest_descriptor};
 }
 
 // A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
@@ -192,7 +188,8 @@ class GrpcServer::Impl {
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
     if (!server_) return Error{Code::kInternal, "gRPC does not start"};
-    MILLRACE_TRY(connections_, GrpcConnections::create(connection_options(options_), [this](int fd) { serve(fd); }));
+    MILLRACE_TRY(connections_,
+                 GrpcConnections::create(parts_.ledger, connection_options(options_), [this](int fd) { serve(fd); }));
     MILLRACE_TRY_VOID(break_sleeps([this](int socket) { connections_->expel_user_of(socket); }));
     set_serving(true);
     return {};

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
@@ -39,6 +40,7 @@ class GrpcServer {
     SessionTable& sessions;
     const Pipeline& pipeline;
     const Counters& counters;
+    Ledger& ledger;
   };
 
   // Listens when it returns; calls are answered while `control` runs. Errors: UnixListener's.

@@ -56,7 +56,7 @@ GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerCon
     : around_(surroundings),
       call_(call),
       ticket_untrusted_(ticket_in(call)),
-      datasets_(std::make_shared<const DatasetTable>(0)),
+      datasets_(std::make_shared<const DatasetTable>(nullptr)),
       patience_(surroundings.control) {
   boost::asio::post(around_.control, [this] { begin(); });
 }

@@ -20,18 +20,16 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::uint32_t kComing = 32;
-constexpr std::uint32_t kComingPerUser = 8;
-
 enum class Phase : std::uint8_t { kAccepted, kWelcomed, kOpening, kSeated };
 
 struct Guest {
-  Guest(asio::io_context& control, std::shared_ptr<const Caller> who)
-      : socket(control), patience(control), caller(std::move(who)) {}
+  Guest(asio::io_context& control, std::shared_ptr<const Caller> who, Charge charged)
+      : socket(control), patience(control), caller(std::move(who)), place(std::move(charged)) {}
 
   asio::posix::stream_descriptor socket;
   asio::steady_timer patience;
   std::shared_ptr<const Caller> caller;
+  Charge place;
   Ticket ticket{};
   Phase phase = Phase::kAccepted;
   bool wants_reply_socket = false;
@@ -73,7 +71,7 @@ struct HandoffServer::State final : UnixListener::Events, std::enable_shared_fro
   State(asio::io_context& io, Options wanted, Counters& figures, HandoffServer::Events& reports)
       : control(io), options(std::move(wanted)), counters(figures), events(reports) {}
 
-  void came_in(UniqueFd socket, Caller caller) override;
+  void came_in(UniqueFd socket, Caller caller, Charge place) override;
   void turned_away(int socket, const Error& why) override;
   void wait_for_message(ClientId client);
   void read(ClientId client);
@@ -103,14 +101,13 @@ void HandoffServer::State::turned_away(int socket, const Error& why) {
   static_cast<void>(send_reply(socket, refused_reply(why)));
 }
 
-void HandoffServer::State::came_in(UniqueFd socket, Caller caller) {
+void HandoffServer::State::came_in(UniqueFd socket, Caller caller, Charge place) {
   const ClientId client{next_client++};
-  const uid_t user = caller.uid;
-  auto guest = std::make_unique<Guest>(control, std::make_shared<const Caller>(std::move(caller)));
+  auto guest = std::make_unique<Guest>(control, std::make_shared<const Caller>(std::move(caller)), std::move(place));
   boost::system::error_code failed;
   guest->socket.assign(socket.get(), failed);
   // The kernel has no room to watch it; closing says that as well as anything.
-  if (failed) return listener->close(std::move(socket), user);
+  if (failed) return hang_up(std::move(socket));
   static_cast<void>(socket.release());  // the guest's from here on
   limit_patience(client, *guest, options.hello_within, "no Hello came in time");
   guests.emplace(client, std::move(guest));
@@ -216,7 +213,7 @@ std::optional<HandoffServer::Departure> HandoffServer::State::end(ClientId clien
   const auto entry = guests.extract(client);
   if (entry.empty()) return std::nullopt;
   Guest& guest = *entry.mapped();
-  listener->close(UniqueFd(guest.socket.release()), guest.caller->uid);
+  hang_up(UniqueFd(guest.socket.release()));
   counters.subtract(MetricId::handoff_connections);
   if (guest.phase == Phase::kAccepted) return std::nullopt;
   return guest.said_goodbye ? Departure::kGoodbye : Departure::kGone;
@@ -228,24 +225,14 @@ void HandoffServer::State::end_and_report(ClientId client) {
 
 // ---- the server ----
 
-HandoffServer::Options HandoffServer::Options::of(std::string path, const SessionLimits& limits) {
-  return {.path = std::move(path),
-          .connections = limits.sessions + kComing,
-          .connections_per_user = limits.sessions_per_user + kComingPerUser};
-}
-
-Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& control, Options options,
+Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& control, Ledger& ledger, Options options,
                                                              Counters& counters, Events& events) {
   UnixListener::Options listening{.path = options.path,
                                   .type = SocketType::kSeqPacket,
                                   .name = "hand-off",
-                                  .to_close = "sessions",
-                                  .connections = options.connections,
-                                  .connections_per_user = options.connections_per_user,
-                                  .setting = "limits.sessions",
-                                  .setting_per_user = "limits.sessions_per_user"};
+                                  .connections = Resource::kHandoffConnections};
   auto state = std::make_shared<State>(control, std::move(options), counters, events);
-  MILLRACE_TRY(state->listener, UnixListener::create(control, std::move(listening), *state));
+  MILLRACE_TRY(state->listener, UnixListener::create(control, ledger, std::move(listening), *state));
   return std::unique_ptr<HandoffServer>(new HandoffServer(std::move(state)));
 }
 

@@ -21,8 +21,8 @@
 #include <optional>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
-#include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/serve/handoff_message.h"
 #include "proto/base/bytes.h"
@@ -47,20 +47,15 @@ class HandoffServer {
   };
 
   struct Options {
-    std::string path;                // of the socket: handoff_path() of gRPC's
-    std::uint32_t connections = 96;  // at the same time; more are refused with a reason
-    std::uint32_t connections_per_user = 40;
+    std::string path;  // of the socket: handoff_path() of gRPC's
     std::chrono::milliseconds hello_within{5'000};
     std::chrono::milliseconds session_within{10'000};  // from Welcome to opening()
-
-    // Room for every session that the limits allow, and for as many clients that are just coming.
-    static Options of(std::string path, const SessionLimits& limits);
   };
 
   // Listens. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there, or it is
-  // no socket; kInvalid: the path is too long. `events` and `counters` outlive the server.
-  static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, Options options,
-                                                       Counters& counters, Events& events);
+  // no socket; kInvalid: the path is too long. `ledger`, `counters` and `events` outlive the server.
+  static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, Ledger& ledger,
+                                                       Options options, Counters& counters, Events& events);
   ~HandoffServer();  // closes every connection and removes the socket file, if it is still its own
   HandoffServer(const HandoffServer&) = delete;
   HandoffServer& operator=(const HandoffServer&) = delete;

@@ -33,8 +33,8 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
       listings_(control, services.lister, parts_.caller, limits.session.dataset_files),
-      datasets_(std::make_shared<DatasetTable>(limits.session.datasets)) {
-  pipeline_.open_session(parts_.id, SessionParts{&slots_, parts_.arena, &publisher_, parts_.caller});
+      datasets_(std::make_shared<DatasetTable>(parts_.account)) {
+  pipeline_.open_session(parts_.id, SessionParts{&slots_, parts_.arena, &publisher_, parts_.caller, parts_.account});
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/folder_lister.h"
@@ -40,6 +41,12 @@ LogLevel level_of(const Error& refusal);
 // How a stream came to its end: the client said that it is done, or the call broke off.
 enum class StreamEnd : std::uint8_t { kByClient, kBroken };
 
+// What a session is charged to by being there.
+struct SessionCharges {
+  Charge session;
+  Charge slots;
+};
+
 class Session {
  public:
   // What it asks for on behalf of its client. All of it outlives the session.
@@ -58,6 +65,8 @@ class Session {
     std::shared_ptr<Segment> segment;    // shared: see SlotPool
     std::shared_ptr<Arena> arena;        // shared: see SessionParts
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes
+    std::shared_ptr<Account> account;    // shared: see Ledger::account()
+    SessionCharges charges;
     LinesByUser& log;
   };
 

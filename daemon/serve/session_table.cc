@@ -1,6 +1,5 @@
 #include "daemon/serve/session_table.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "daemon/memory/host_arena.h"
@@ -23,9 +22,15 @@ Error no_such_memory(std::string_view name_untrusted) {
 
 }  // namespace
 
-SessionTable::SessionTable(boost::asio::io_context& control, const Session::Services& services, SegmentMaker& maker,
-                           Copier& copier, Counters& counters, const Limits& limits)
-    : control_(control), services_(services), maker_(maker), copier_(copier), counters_(counters), limits_(limits) {}
+SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services,
+                           SegmentMaker& maker, Copier& copier, Counters& counters, const Limits& limits)
+    : control_(control),
+      ledger_(ledger),
+      services_(services),
+      maker_(maker),
+      copier_(copier),
+      counters_(counters),
+      limits_(limits) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -40,10 +45,13 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
     return done(
         Error{Code::kPrecondition,
               "this ticket has opened its session already; every session needs a hand-off connection of its own"});
-  if (const Result<void> fits = check_budgets(request, *connection->caller); !fits) {
-    log_refused(*connection->caller, request.name, fits.error());
-    return done(fits.error());
+  const SessionId id{next_id_};
+  Result<Admitted> admitted = admit(id, request, *connection->caller);
+  if (!admitted) {
+    log_refused(*connection->caller, request.name, admitted.error());
+    return done(admitted.error());
   }
+  ++next_id_;
 
   const SegmentOrder order{.size = shm::segment_bytes(request.slots, request.slot_bytes),
                            .head = shm::data_offset(request.slots),
@@ -52,7 +60,8 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
                            .whole = !request.slots_later,
                            .user = connection->caller->uid};
   const auto unwanted = std::make_shared<StopFlag>();
-  opening_.emplace(client, Opening{std::move(request), connection->caller, std::move(done), unwanted});
+  opening_.emplace(
+      client, Opening{id, std::move(request), connection->caller, std::move(done), unwanted, *std::move(admitted)});
   handoff_->opening(client);
   maker_.make(
       order, unwanted,
@@ -60,28 +69,11 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
        .grown = [this, client](SegmentProgress progress) { segment_grown(client, std::move(progress)); }});
 }
 
-Result<void> SessionTable::check_budgets(const OpenRequest& request, const Caller& caller) const {
-  const SessionLimits& limits = limits_.session;
-  if (request.slots > limits.slots) {
-    return Error{Code::kExhausted, "slots: " + std::to_string(request.slots) + " asked for, a session may have " +
-                                       std::to_string(limits.slots) +
-                                       ": ask for fewer, or raise limits.slots in the daemon's settings"};
-  }
-  if (sessions_.size() + opening_.size() >= limits.sessions) {
-    return Error{Code::kExhausted,
-                 std::to_string(limits.sessions) +
-                     " sessions are open: close one, or raise limits.sessions in the daemon's settings"};
-  }
-  const auto opened = std::count_if(sessions_.begin(), sessions_.end(),
-                                    [&](const auto& entry) { return entry.second->caller().uid == caller.uid; });
-  const auto opening = std::count_if(opening_.begin(), opening_.end(),
-                                     [&](const auto& entry) { return entry.second.caller->uid == caller.uid; });
-  if (opened + opening >= limits.sessions_per_user) {
-    return Error{Code::kExhausted,
-                 std::to_string(limits.sessions_per_user) + " sessions of user " + std::to_string(caller.uid) +
-                     " are open: close one, or raise limits.sessions_per_user in the daemon's settings"};
-  }
-  return {};
+Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenRequest& request, const Caller& caller) {
+  Admitted admitted{.account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}};
+  MILLRACE_TRY(admitted.charges.slots, admitted.account->charge(Resource::kSlots, request.slots));
+  MILLRACE_TRY(admitted.charges.session, admitted.account->charge(Resource::kSessions, 1));
+  return admitted;
 }
 
 void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment) {
@@ -94,7 +86,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
     return opening.done(std::move(segment).error());
   }
 
-  const SessionId id{next_id_++};
+  const SessionId id = opening.id;
   auto arena = std::make_shared<HostArena>(*segment, opening.request.slots, opening.request.slot_bytes, copier_);
   const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
   Session::Parts parts{.id = id,
@@ -106,6 +98,8 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .segment = *std::move(segment),
                        .arena = std::move(arena),
                        .unwanted = std::move(opening.unwanted),
+                       .account = std::move(opening.admitted.account),
+                       .charges = std::move(opening.admitted.charges),
                        .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), control_, services_, counters_, limits_)).first;

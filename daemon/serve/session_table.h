@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/memory/copier.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/model/limits.h"
@@ -45,8 +46,8 @@ struct AttachedSession {
 
 class SessionTable final : public HandoffServer::Events {
  public:
-  SessionTable(boost::asio::io_context& control, const Session::Services& services, SegmentMaker& maker, Copier& copier,
-               Counters& counters, const Limits& limits);
+  SessionTable(boost::asio::io_context& control, Ledger& ledger, const Session::Services& services, SegmentMaker& maker,
+               Copier& copier, Counters& counters, const Limits& limits);
   ~SessionTable() override;
 
   // The hand-off server reports to this table and is looked into by it. Once, before anything else.
@@ -76,14 +77,21 @@ class SessionTable final : public HandoffServer::Events {
   Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
 
  private:
+  // What it was let in with.
+  struct Admitted {
+    std::shared_ptr<Account> account;  // shared: becomes the session's
+    SessionCharges charges;
+  };
   struct Opening {
+    SessionId id;
     OpenRequest request;
     std::shared_ptr<const Caller> caller;  // shared: becomes the session's
     std::function<void(Result<OpenedSession>)> done;
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever makes the memory
+    Admitted admitted;
   };
 
-  Result<void> check_budgets(const OpenRequest& request, const Caller& caller) const;
+  Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller);
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
   void segment_grown(ClientId client, SegmentProgress progress);
   Result<void> hand_over(Session& session);
@@ -92,6 +100,7 @@ class SessionTable final : public HandoffServer::Events {
   Session* find(ClientId client) const;
 
   boost::asio::io_context& control_;
+  Ledger& ledger_;
   const Session::Services services_;
   SegmentMaker& maker_;
   Copier& copier_;

@@ -66,8 +66,8 @@ Result<UniqueFd> listen_on(const UnixListener::Options& options) {
 }  // namespace
 
 struct UnixListener::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& io, Options wanted, Events& reports)
-      : options(std::move(wanted)), events(reports), listener(io), pause(io), next_look(io) {}
+  State(asio::io_context& io, Ledger& bounds, Options wanted, Events& reports)
+      : ledger(bounds), options(std::move(wanted)), events(reports), listener(io), pause(io), next_look(io) {}
   ~State() {
     for (TurnedAway& client : turned_away) hang_up(std::move(client.socket));
   }
@@ -90,17 +90,16 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   void look_after_turned_away();
   void tell(TurnedAway& client);
   void let_go_of_first();
-  Result<void> check(const Caller& caller) const;
+  Result<void> check_ban(const Caller& caller) const;
 
+  Ledger& ledger;
   const Options options;
   Events& events;
   asio::posix::stream_descriptor listener;
   asio::steady_timer pause;
-  std::map<uid_t, std::uint32_t> by_user;
   std::map<uid_t, Clock::time_point> banned;  // until when
-  std::uint32_t connections = 0;
-  std::deque<TurnedAway> turned_away;  // the last ones
-  asio::steady_timer next_look;        // at them
+  std::deque<TurnedAway> turned_away;         // the last ones
+  asio::steady_timer next_look;               // at them
   int listener_descriptor = -1;
   SeldomLineByUser no_room;
   SeldomLine no_descriptors;
@@ -175,13 +174,14 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
   refuse_descriptors(socket.get());
   Result<Caller> caller = caller_of(socket.get());
   if (!caller) return turn_away(std::move(socket), std::move(caller).error());
-  if (Result<void> room = check(*caller); !room) {
-    no_room.warn(caller->uid, room.error().message);
-    return turn_away(std::move(socket), std::move(room).error());
-  }
-  ++connections;
-  ++by_user[caller->uid];
-  events.came_in(std::move(socket), *std::move(caller));
+  const auto refuse = [&](const Error& why) {
+    no_room.warn(caller->uid, why.message);
+    turn_away(std::move(socket), why);
+  };
+  if (const Result<void> welcome = check_ban(*caller); !welcome) return refuse(welcome.error());
+  Result<Charge> place = ledger.charge(options.connections, Owner{.user = caller->user()}, 1);
+  if (!place) return refuse(place.error());
+  events.came_in(std::move(socket), *std::move(caller), *std::move(place));
 }
 
 // A client that writes to a connection which is closed has an error of that, and may not read any more what it was
@@ -220,28 +220,17 @@ void UnixListener::State::let_go_of_first() {
   turned_away.pop_front();
 }
 
-Result<void> UnixListener::State::check(const Caller& caller) const {
-  if (const auto ban = banned.find(caller.uid); ban != banned.end() && Clock::now() < ban->second) {
-    return Error{Code::kDenied,
-                 options.name + ": user " + std::to_string(caller.uid) +
-                     " sent a descriptor, which the daemon takes from nobody: connect again in a minute"};
-  }
-  const auto full = [this](const std::string& whose, const std::string& setting) {
-    return Error{Code::kExhausted, options.name + ": " + whose + " are open: close " + options.to_close +
-                                       ", or raise " + setting + " in the daemon's settings"};
-  };
-  if (connections >= options.connections)
-    return full(std::to_string(options.connections) + " connections", options.setting);
-  const auto mine = by_user.find(caller.uid);
-  if (mine != by_user.end() && mine->second >= options.connections_per_user)
-    return full(std::to_string(mine->second) + " connections of user " + std::to_string(caller.uid),
-                options.setting_per_user);
-  return {};
+Result<void> UnixListener::State::check_ban(const Caller& caller) const {
+  const auto ban = banned.find(caller.uid);
+  if (ban == banned.end() || Clock::now() >= ban->second) return {};
+  return Error{Code::kDenied, options.name + ": user " + std::to_string(caller.uid) +
+                                  " sent a descriptor, which the daemon takes from nobody: connect again in a minute"};
 }
 
-Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Options options, Events& events) {
+Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Ledger& ledger, Options options,
+                                                           Events& events) {
   MILLRACE_TRY(UniqueFd socket, listen_on(options));
-  auto state = std::make_shared<State>(control, std::move(options), events);
+  auto state = std::make_shared<State>(control, ledger, std::move(options), events);
   MILLRACE_TRY_VOID(state->watch(std::move(socket)));
   return std::unique_ptr<UnixListener>(new UnixListener(std::move(state)));
 }
@@ -253,11 +242,6 @@ UnixListener::~UnixListener() {
     ::unlink(path.c_str());
 }
 
-void UnixListener::close(UniqueFd socket, uid_t user) {
-  hang_up(std::move(socket));
-  leave(user);
-}
-
 void UnixListener::ban(uid_t user) {
   const Clock::time_point now = Clock::now();
   Clock::time_point& until = state_->banned[user];
@@ -265,11 +249,6 @@ void UnixListener::ban(uid_t user) {
     log_warning(state_->options.name + ": user " + std::to_string(user) +
                 " sent a descriptor, which the daemon takes from nobody, and is not let in for a minute");
   until = now + kBan;
-}
-
-void UnixListener::leave(uid_t user) {
-  --state_->connections;
-  if (const auto count = state_->by_user.find(user); --count->second == 0) state_->by_user.erase(count);
 }
 
 }  // namespace millrace

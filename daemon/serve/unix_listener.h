@@ -1,7 +1,7 @@
 // A listening Unix socket of the daemon, and who may come in by it: so many connections at once in all, and so many of
 // each user. Both sockets, gRPC's and the hand-off's, are one.
 //
-//   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counted until close() or leave()
+//   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counts as long as its Charge
 //                                            └─ no ─▶ a little later Events::turned_away(), then nothing more is said;
 //                                                     closed after a second, or when kMostTurnedAway came after it
 //
@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
@@ -32,8 +33,8 @@ class UnixListener {
   class Events {
    public:
     virtual ~Events() = default;
-    // `socket` does not block. It ends with close() or leave(), once.
-    virtual void came_in(UniqueFd socket, Caller caller) = 0;
+    // `socket` does not block. `place` is kept as long as the connection is open.
+    virtual void came_in(UniqueFd socket, Caller caller, Charge place) = 0;
     // The chance to tell the other side why, without waiting for it; nothing can be written to `socket` afterwards.
     virtual void turned_away(int socket, const Error& why) = 0;
   };
@@ -43,26 +44,18 @@ class UnixListener {
   struct Options {
     std::string path;
     SocketType type = SocketType::kStream;
-    std::string name;      // begins what it says: "hand-off"
-    std::string to_close;  // what to close for more room: "sessions"
-    std::uint32_t connections = 256;
-    std::uint32_t connections_per_user = 128;
-    std::string setting;                                       // raises `connections`
-    std::string setting_per_user;                              // raises `connections_per_user`
+    std::string name;                                          // begins what it says: "hand-off"
+    Resource connections = Resource::kGrpcConnections;         // what each of them is charged to
     int highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
   };
 
   // Listens, mode 0660. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there,
-  // or it is no socket; kInvalid: the path is too long. `events` outlives the listener.
-  static Result<std::unique_ptr<UnixListener>> create(boost::asio::io_context& control, Options options,
+  // or it is no socket; kInvalid: the path is too long. `ledger` and `events` outlive the listener.
+  static Result<std::unique_ptr<UnixListener>> create(boost::asio::io_context& control, Ledger& ledger, Options options,
                                                       Events& events);
   ~UnixListener();  // listens no more, and removes the socket file if it is still its own
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
-
-  // A connection that came in ends: what was sent to it can still be read, and its user may open another one.
-  void close(UniqueFd socket, uid_t user);
-  void leave(uid_t user);  // the same for a connection whose descriptors others close
 
   // Connections of `user`, who sent a descriptor, are turned away for a minute.
   void ban(uid_t user);

@@ -11,7 +11,8 @@ namespace {
 
 const DatasetTable& datasets() {
   static const DatasetTable* const kTable = [] {
-    auto* table = new DatasetTable(4);
+    auto* ledger = new Ledger(Budgets{});
+    auto* table = new DatasetTable(ledger->account({UserId{1000}, SessionId{1}}));
     std::vector<Dataset::Entry> entries{{0, 1, 0}, {1, 1, -1}};
     const bool opened = table->reserve(DatasetId{1}).has_value() &&
                         table->fill(DatasetId{1}, std::make_shared<const Dataset>("/d", "ab", std::move(entries),

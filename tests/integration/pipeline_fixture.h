@@ -274,7 +274,8 @@ class PipelineFixture {
         arena_ = std::make_shared<DeviceArena>(control_, *setup_.device, setup_.slots, setup_.slot_bytes);
       else
         arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
-      pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller_});
+      const auto account = ledger_.account({.user = caller_->user(), .session = kSession});
+      pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller_, account});
     });
   }
 
@@ -288,6 +289,7 @@ class PipelineFixture {
   PipelineSetup setup_;
   std::shared_ptr<const Caller> caller_ = this_process();
   Counters counters_;
+  Ledger ledger_{budgets_of(setup_.limits.session)};
   SegmentBudget budget_{1_GiB};
   boost::asio::io_context control_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};

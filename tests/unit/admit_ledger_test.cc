@@ -149,6 +149,13 @@ TEST_CASE("a refusal says whose budget it is, what to do, and which setting rais
             " in use: use fewer or smaller slots, close sessions, or raise memory.segments in the daemon's settings");
 }
 
+TEST_CASE("the room for hand-off connections follows the limits on sessions", "[admit]") {
+  const Bounds connections = budgets_of({.sessions = 10, .sessions_per_user = 3})[Resource::kHandoffConnections];
+
+  REQUIRE(connections.total == 42);
+  REQUIRE(connections.user == 11);
+}
+
 TEST_CASE("charges from many threads never exceed the bound and all come back", "[admit]") {
   constexpr std::uint64_t kBound = 8;
   Ledger ledger(budgets(Resource::kDecoding, {.total = kBound, .user = 5, .session = 4}));

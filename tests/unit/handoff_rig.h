@@ -76,9 +76,9 @@ class RecordedEvents final : public HandoffServer::Events {
 
 class HandoffRig {
  public:
-  explicit HandoffRig(HandoffServer::Options options = {}) {
+  explicit HandoffRig(HandoffServer::Options options = {}, Bounds connections = {}) : ledger_(budgets(connections)) {
     options.path = path();
-    server_ = *HandoffServer::create(control_, std::move(options), counters_, events_);
+    server_ = *HandoffServer::create(control_, ledger_, std::move(options), counters_, events_);
     thread_ = std::thread([this] { control_.run(); });
   }
   ~HandoffRig() {
@@ -105,7 +105,14 @@ class HandoffRig {
   std::int64_t connections() const { return counters_.stored(MetricId::handoff_connections); }
 
  private:
+  static Budgets budgets(Bounds connections) {
+    Budgets made;
+    made[Resource::kHandoffConnections] = connections;
+    return made;
+  }
+
   TempFolder folder_;
+  Ledger ledger_;
   boost::asio::io_context control_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};
   Counters counters_;

@@ -262,7 +262,7 @@ TEST_CASE("who says nothing, or opens no session, is sent away in time", "[hando
 
 TEST_CASE("more connections than allowed are refused with the setting to raise", "[handoff]") {
   SECTION("in all") {
-    HandoffRig rig({.connections = 2});
+    HandoffRig rig({}, {.total = 2});
     const Welcomed first(rig);
     Welcomed second(rig);
     RawClient third(rig.path());
@@ -274,7 +274,7 @@ TEST_CASE("more connections than allowed are refused with the setting to raise",
     const Welcomed fourth(rig);
   }
   SECTION("of one user") {
-    HandoffRig rig({.connections_per_user = 1});
+    HandoffRig rig({}, {.user = 1});
     const Welcomed first(rig);
     RawClient second(rig.path());
     REQUIRE(refusal(second) ==
@@ -298,6 +298,7 @@ TEST_CASE("a dead daemon's socket is replaced, a living one's is not, nor any ot
   const TempFolder folder;
   const std::string path = folder / "s.handoff";
   boost::asio::io_context control;
+  Ledger ledger{Budgets{}};
   Counters counters;
   RecordedEvents events;
 
@@ -308,11 +309,11 @@ TEST_CASE("a dead daemon's socket is replaced, a living one's is not, nor any ot
     std::memcpy(address.sun_path, path.data(), path.size());
     REQUIRE(::bind(dead.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
     dead.reset();
-    REQUIRE(HandoffServer::create(control, {.path = path}, counters, events));
+    REQUIRE(HandoffServer::create(control, ledger, {.path = path}, counters, events));
   }
   SECTION("living") {
-    const auto first = HandoffServer::create(control, {.path = path}, counters, events);
-    const auto second = HandoffServer::create(control, {.path = path}, counters, events);
+    const auto first = HandoffServer::create(control, ledger, {.path = path}, counters, events);
+    const auto second = HandoffServer::create(control, ledger, {.path = path}, counters, events);
     REQUIRE(first);
     REQUIRE_FALSE(second);
     REQUIRE(second.error().code == Code::kPrecondition);
@@ -321,28 +322,23 @@ TEST_CASE("a dead daemon's socket is replaced, a living one's is not, nor any ot
   }
   SECTION("not a socket") {
     std::ofstream(path) << "precious";
-    const auto server = HandoffServer::create(control, {.path = path}, counters, events);
+    const auto server = HandoffServer::create(control, ledger, {.path = path}, counters, events);
     REQUIRE_FALSE(server);
     REQUIRE(server.error().code == Code::kPrecondition);
     REQUIRE(std::filesystem::file_size(path) == 8);
   }
   SECTION("a folder that is not there") {
-    const auto server = HandoffServer::create(control, {.path = folder / "missing/s.handoff"}, counters, events);
+    const auto server =
+        HandoffServer::create(control, ledger, {.path = folder / "missing/s.handoff"}, counters, events);
     REQUIRE_FALSE(server);
     REQUIRE(server.error().code == Code::kNotFound);
   }
   SECTION("a path longer than the kernel takes") {
-    const auto server = HandoffServer::create(control, {.path = folder / std::string(100, 'x')}, counters, events);
+    const auto server =
+        HandoffServer::create(control, ledger, {.path = folder / std::string(100, 'x')}, counters, events);
     REQUIRE_FALSE(server);
     REQUIRE(server.error().code == Code::kInvalid);
   }
-}
-
-TEST_CASE("the room for connections follows the limits on sessions", "[handoff]") {
-  const auto options = HandoffServer::Options::of("/s", {.sessions = 10, .sessions_per_user = 3});
-
-  REQUIRE(options.connections == 42);
-  REQUIRE(options.connections_per_user == 11);
 }
 
 }  // namespace

@@ -26,15 +26,22 @@ constexpr int kPassRights = 83;
 
 // Stands where gRPC does: keeps what it is handed.
 struct Door {
-  explicit Door(GrpcConnections::Options options) {
-    options.path = path;
+  explicit Door(Bounds bounds, int highest_descriptor = std::numeric_limits<int>::max()) : ledger(budgets(bounds)) {
     Result<std::unique_ptr<GrpcConnections>> made =
-        GrpcConnections::create(std::move(options), [this](int fd) { MILLRACE_CHECK(handed.try_push(UniqueFd(fd))); });
+        GrpcConnections::create(ledger, {.path = path, .highest_descriptor = highest_descriptor},
+                                [this](int fd) { MILLRACE_CHECK(handed.try_push(UniqueFd(fd))); });
     REQUIRE(made);
     connections = *std::move(made);
   }
   UniqueFd take() { return handed.pop_until(std::chrono::steady_clock::now() + 20s).value_or(UniqueFd()); }
 
+  static Budgets budgets(Bounds bounds) {
+    Budgets made;
+    made[Resource::kGrpcConnections] = bounds;
+    return made;
+  }
+
+  Ledger ledger;
   TempFolder folder;
   std::string path = folder / "m.sock";
   BoundedQueue<UniqueFd> handed{64};
@@ -63,7 +70,7 @@ std::string read_to_end(const UniqueFd& socket) {
 }  // namespace
 
 TEST_CASE("a user's connections are limited, and one turned away is told why as HTTP/2 has it", "[serve]") {
-  Door door({.connections = 10, .connections_per_user = 2});
+  Door door({.total = 10, .user = 2});
   const UniqueFd one = connect_to(door.path), two = connect_to(door.path);
 
   const std::string said = read_to_end(connect_to(door.path));
@@ -77,7 +84,7 @@ TEST_CASE("a user's connections are limited, and one turned away is told why as 
 }
 
 TEST_CASE("a client that was turned away can go on writing for a while, and so reads why", "[serve]") {
-  Door door({.connections = 1});
+  Door door({.total = 1});
   const UniqueFd one = connect_to(door.path);
   UniqueFd other;
 
@@ -89,7 +96,7 @@ TEST_CASE("a client that was turned away can go on writing for a while, and so r
 }
 
 TEST_CASE("of many clients that are turned away the first are told at once and let go of", "[serve]") {
-  Door door({.connections = 1});
+  Door door({.total = 1});
   const UniqueFd one = connect_to(door.path);
   std::vector<UniqueFd> others;
   for (std::size_t i = 0; i <= UnixListener::kMostTurnedAway; ++i) others.push_back(connect_to(door.path));
@@ -99,14 +106,14 @@ TEST_CASE("of many clients that are turned away the first are told at once and l
 }
 
 TEST_CASE("connections are limited in all", "[serve]") {
-  Door door({.connections = 1, .connections_per_user = 2});
+  Door door({.total = 1, .user = 2});
   const UniqueFd one = connect_to(door.path);
 
   CHECK_THAT(read_to_end(connect_to(door.path)), Catch::Contains("limits.connections in"));
 }
 
 TEST_CASE("a connection that the client ends counts until gRPC has closed it, too", "[serve]") {
-  Door door({.connections = 10, .connections_per_user = 1});
+  Door door({.total = 10, .user = 1});
   UniqueFd one = connect_to(door.path);
   UniqueFd held = door.take();
 
@@ -121,7 +128,7 @@ TEST_CASE("a connection that the client ends counts until gRPC has closed it, to
 }
 
 TEST_CASE("a connection that gRPC ends makes room, though the client still holds it", "[serve]") {
-  Door door({.connections = 10, .connections_per_user = 1});
+  Door door({.total = 10, .user = 1});
   const UniqueFd one = connect_to(door.path);
   UniqueFd held = door.take();
 
@@ -136,7 +143,7 @@ TEST_CASE("a connection that gRPC ends makes room, though the client still holds
 
 TEST_CASE("a connection that would take a descriptor kept for files waits until there is another", "[serve]") {
   UniqueFd lowest(::dup(0));
-  Door door({.highest_descriptor = lowest.get()});  // nothing else fits below
+  Door door({}, lowest.get());  // nothing else fits below
 
   const UniqueFd waiting = connect_to(door.path);
   const bool let_in = door.handed.pop_until(std::chrono::steady_clock::now() + 300ms).has_value();

@@ -110,22 +110,25 @@ void StandInFetcher::let_go() {
   for (ListTask& task : listings) answer(std::move(task));
 }
 
-Front::Front(FrontSetup setup) : socket_(folder_.path() + "/millrace.sock"), budget_(setup.segments) {
+Front::Front(FrontSetup setup)
+    : socket_(folder_.path() + "/millrace.sock"),
+      ledger_(budgets_of(setup.limits.session, {.segments = setup.segments})),
+      budget_(setup.segments) {
   std::vector<Pipeline::NamedBackend> backends;
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
   maker_ = std::make_unique<SegmentMaker>(control_, budget_);
   copier_ = std::make_unique<Copier>(control_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
                                          Pipeline::Options{.limits = setup.limits});
-  sessions_ = std::make_unique<SessionTable>(control_, Session::Services{*pipeline_, fetcher_, fetcher_}, *maker_,
-                                             *copier_, counters_, setup.limits);
-  auto handoff_options = HandoffServer::Options::of(handoff_path(socket_), setup.limits.session);
-  handoff_options.session_within = setup.session_within;
-  handoff_ = *HandoffServer::create(control_, std::move(handoff_options), counters_, *sessions_);
+  sessions_ = std::make_unique<SessionTable>(control_, ledger_, Session::Services{*pipeline_, fetcher_, fetcher_},
+                                             *maker_, *copier_, counters_, setup.limits);
+  handoff_ =
+      *HandoffServer::create(control_, ledger_, {.path = handoff_path(socket_), .session_within = setup.session_within},
+                             counters_, *sessions_);
   sessions_->use(*handoff_);
   Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::create(
       {.socket = socket_, .version = "1.2.3", .limits = setup.limits, .attach_within = setup.attach_within},
-      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_});
+      {.control = control_, .sessions = *sessions_, .pipeline = *pipeline_, .counters = counters_, .ledger = ledger_});
   if (!grpc) FAIL(grpc.error().message);
   grpc_ = *std::move(grpc);
   thread_ = std::thread([this] { control_.run(); });

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/pipeline/pipeline.h"
@@ -67,6 +68,7 @@ class Front {
  private:
   TempFolder folder_;
   std::string socket_;
+  Ledger ledger_;
   SegmentBudget budget_;
   Counters counters_;
   StandInFetcher fetcher_;

@@ -221,7 +221,8 @@ TEST_CASE("pictures are what the daemon decodes, unless extensions say which", "
 }
 
 TEST_CASE("a dataset's id is free again when it was closed and its listing has ended", "[serve]") {
-  DatasetTable table(2);
+  Ledger ledger(budgets_of({.datasets = 2}));
+  DatasetTable table(ledger.account({UserId{1000}, SessionId{1}}));
   REQUIRE(table.reserve(DatasetId{1}));
 
   CHECK_FALSE(table.reserve(DatasetId{1}));
@@ -237,7 +238,8 @@ TEST_CASE("a dataset's id is free again when it was closed and its listing has e
 }
 
 TEST_CASE("a session's datasets are bounded, those being listed included", "[serve]") {
-  DatasetTable table(2);
+  Ledger ledger(budgets_of({.datasets = 2}));
+  DatasetTable table(ledger.account({UserId{1000}, SessionId{1}}));
   REQUIRE(table.reserve(DatasetId{1}));
   REQUIRE(table.reserve(DatasetId{2}));
 

@@ -21,7 +21,8 @@ inline std::shared_ptr<const Dataset> three_samples() {
 // Dataset 5 is open, dataset 6 is being listed.
 struct Tables {
   Limits limits;
-  DatasetTable datasets{16};
+  Ledger ledger{Budgets{}};
+  DatasetTable datasets{ledger.account({UserId{1000}, SessionId{1}})};
 
   Tables() {
     REQUIRE(datasets.reserve(DatasetId{5}));

@@ -76,16 +76,18 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   Front front;
   boost::asio::io_context control;
   Counters counters;
+  Ledger ledger{Budgets{}};
   SegmentBudget budget{1_MiB};
   SegmentMaker maker(control, budget);
   Copier copier(control);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, counters, {});
-  SessionTable sessions(control, Session::Services{pipeline, fetcher, fetcher}, maker, copier, counters, Limits{});
+  SessionTable sessions(control, ledger, Session::Services{pipeline, fetcher, fetcher}, maker, copier, counters,
+                        Limits{});
 
-  const auto second =
-      GrpcServer::create({.socket = front.socket(), .version = "1", .limits = {}},
-                         {.control = control, .sessions = sessions, .pipeline = pipeline, .counters = counters});
+  const auto second = GrpcServer::create(
+      {.socket = front.socket(), .version = "1", .limits = {}},
+      {.control = control, .sessions = sessions, .pipeline = pipeline, .counters = counters, .ledger = ledger});
 
   REQUIRE_FALSE(second);
   CHECK(second.error().code == Code::kPrecondition);
