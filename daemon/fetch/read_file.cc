@@ -16,7 +16,22 @@
 namespace millrace {
 namespace {
 
-// As many bytes as there are, up to the room that there is.
+// As many bytes as there are after `offset`, up to the room that there is.
+Result<std::size_t> fill_from(int fd, std::uint64_t offset, MutableByteView room) {
+  std::size_t filled = 0;
+  while (filled < room.size()) {
+    const ssize_t got = pread(fd, room.data() + filled, room.size() - filled, static_cast<off_t>(offset + filled));
+    if (got == 0) break;
+    if (got > 0) {
+      filled += static_cast<std::size_t>(got);
+    } else if (errno != EINTR) {
+      return io_error("reading the file", errno);
+    }
+  }
+  return filled;
+}
+
+// The same from its position.
 Result<std::size_t> fill(int fd, MutableByteView room) {
   std::size_t filled = 0;
   while (filled < room.size()) {
@@ -49,6 +64,13 @@ Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, Encoded
   return bytes;
 }
 
+Error no_such_range(const Dataset::Range& range, std::uint64_t file) {
+  return Error{Code::kInvalid,
+               "the file has " + to_text(Bytes{file}) + ", and " + to_text(range.length) + " from byte " +
+                   std::to_string(range.offset) +
+                   " on are a sample of the dataset: it has changed since it was listed; open the dataset again"};
+}
+
 std::int64_t nanoseconds(const timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
@@ -77,6 +99,22 @@ std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t b
                       .size = size,
                       .modified = nanoseconds(status.st_mtim),
                       .changed = nanoseconds(status.st_ctim)};
+}
+
+Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit, EncodedPool* pool) {
+  if (range.length > limit) return too_large(range.length, limit);
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return io_error("reading the file", errno);
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (range.offset > size || range.length.count > size - range.offset) return no_such_range(range, size);
+  try {
+    EncodedBytes bytes(range.length.count, pool);
+    MILLRACE_TRY(const std::size_t got, fill_from(fd, range.offset, bytes.writable()));
+    if (got < range.length.count) return no_such_range(range, range.offset + got);
+    return bytes;
+  } catch (const std::bad_alloc&) {
+    return no_memory("a file", range.length);
+  }
 }
 
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool) {

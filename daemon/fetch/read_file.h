@@ -1,6 +1,7 @@
-// A whole file in memory. Thread-safe.
+// A file, or a part of one, in memory. Thread-safe.
 #pragma once
 
+#include "daemon/model/dataset.h"
 #include "daemon/model/encoded_image.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -11,6 +12,10 @@ namespace millrace {
 // found out before memory is taken where the file's own size says so; kUnavailable, kExhausted: no memory, see
 // no_memory(); kInternal: the disk failed. Costs one allocation of the file's size, from `pool` if there is one.
 Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool = nullptr);
+
+// `range` of the file, and nothing else of it. kInvalid: the file does not have it, or it is more than `limit`, both found
+// out before memory is taken; otherwise read_file()'s errors.
+Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit, EncodedPool* pool = nullptr);
 
 // The identity of the file behind `fd`, of which `size` bytes were read after `begun`, nanoseconds since 1970. nullopt:
 // it has another size, or changed so shortly before or since then that it need not tell these bytes from others.

@@ -21,7 +21,7 @@ struct SampleReader::ReadSource {
   const InputRing* ring;
   EncodedPool* pool;
 
-  Result<Contents> operator()(const PathSource& source) const { return from_file(source.path); }
+  Result<Contents> operator()(const PathSource& source) const { return from_file({.file = source.path, .range = {}}); }
   Result<Contents> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
     if (size > limits.encoded) return too_large(size, limits.encoded);
@@ -37,12 +37,16 @@ struct SampleReader::ReadSource {
   Result<Contents> operator()(const DatasetSource& source) const {
     if (raw(source.sample) >= source.dataset->samples())
       return Error{Code::kInvalid, "the dataset has only " + std::to_string(source.dataset->samples()) + " samples"};
-    return from_file(source.dataset->root() + "/" + std::string(source.dataset->relative_path(source.sample)));
+    return from_file(source.dataset->locate(source.sample));
   }
 
-  Result<Contents> from_file(const std::string& path) const {
-    Result<UniqueFd> file = roots.open_file(path, caller);
+  Result<Contents> from_file(const Dataset::Location& location) const {
+    Result<UniqueFd> file = roots.open_file(location.file, caller);
     if (!file) return roots.with_roots(std::move(file).error());
+    if (location.range) {  // the identity is the file's, and this is one of many in it
+      MILLRACE_TRY(EncodedBytes part, read_range(file->get(), *location.range, limits.encoded, pool));
+      return Contents{std::move(part), std::nullopt};
+    }
     const std::int64_t begun = nanoseconds_since_1970();
     MILLRACE_TRY(EncodedBytes bytes, read_file(file->get(), limits.encoded, pool));
     const std::optional<FileIdentity> identity = identity_of(file->get(), bytes.size(), begun);

@@ -7,9 +7,7 @@ struct PathOf {
   std::string operator()(const PathSource& source) const { return source.path; }
   std::string operator()(const InlineSource&) const { return {}; }
   std::string operator()(const RingSource&) const { return {}; }
-  std::string operator()(const DatasetSource& source) const {
-    return source.dataset->root() + "/" + std::string(source.dataset->relative_path(source.sample));
-  }
+  std::string operator()(const DatasetSource& source) const { return source.dataset->locate(source.sample).file; }
 };
 
 }  // namespace

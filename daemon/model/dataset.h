@@ -1,5 +1,5 @@
-// A listed folder tree: samples in the order of torchvision's ImageFolder, classes in byte order of their names.
-// Immutable once listed.
+// A listed folder tree: where each sample's bytes lie, and its label. Samples in the order of torchvision's ImageFolder,
+// classes in byte order of their names. Immutable once listed.
 //
 // The order of samples: by class folder, then by the path of the folder that holds the file, then by the file's name,
 // each compared byte for byte. So "a-b/1" comes after "a/1" although '-' is less than '/', "c/z" before "c/a/0", and
@@ -7,17 +7,32 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/model/file_choice.h"
+#include "proto/base/bytes.h"
 #include "proto/base/ids.h"
 
 namespace millrace {
 
 class Dataset {
  public:
+  // A part of a file.
+  struct Range {
+    std::uint64_t offset;
+    Bytes length;
+    friend bool operator==(const Range&, const Range&) = default;
+  };
+  // Where a sample's encoded bytes are.
+  struct Location {
+    std::string file;            // absolute
+    std::optional<Range> range;  // nullopt: the whole file, however long it is when it is read
+    friend bool operator==(const Location&, const Location&) = default;
+  };
   struct Entry {
     std::uint64_t path_offset;  // into paths
     std::uint32_t path_bytes;
@@ -25,15 +40,16 @@ class Dataset {
   };
 
   // REQUIRES: entries in the order of samples. `root`: absolute, without a trailing slash. `fingerprint`: of the paths
-  // in order.
+  // in order. `ranges`: of each entry in its file, as many as entries; or none, if every sample is a file.
   Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,
-          std::uint64_t fingerprint, Skipped skipped = {})
+          std::uint64_t fingerprint, Skipped skipped = {}, std::vector<Range> ranges = {})
       : root_(std::move(root)),
         paths_(std::move(paths)),
         entries_(std::move(entries)),
         classes_(std::move(classes)),
         fingerprint_(fingerprint),
-        skipped_(std::move(skipped)) {}
+        skipped_(std::move(skipped)),
+        ranges_(std::move(ranges)) {}
 
   std::uint64_t samples() const { return entries_.size(); }
   const std::string& root() const { return root_; }
@@ -46,6 +62,11 @@ class Dataset {
     const Entry& entry = entries_[raw(id)];
     return std::string_view(paths_).substr(entry.path_offset, entry.path_bytes);
   }
+  Location locate(SampleId id) const {
+    std::string file = root_ + '/';
+    file += relative_path(id);
+    return {std::move(file), ranges_.empty() ? std::nullopt : std::optional(ranges_[raw(id)])};
+  }
   std::int64_t label(SampleId id) const { return entries_[raw(id)].label; }
 
  private:
@@ -55,6 +76,7 @@ class Dataset {
   std::vector<std::string> classes_;
   std::uint64_t fingerprint_;
   Skipped skipped_;
+  std::vector<Range> ranges_;
 };
 
 }  // namespace millrace

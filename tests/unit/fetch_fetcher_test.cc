@@ -78,6 +78,62 @@ TEST_CASE("every kind of source comes back as its bytes and header, in the task'
   REQUIRE(fixture.counters.stored(MetricId::encoded_bytes) == static_cast<std::int64_t>(3 * jpeg.size()));
 }
 
+TEST_CASE("a sample that is a part of a file comes back as that part alone", "[fetch]") {
+  Fixture fixture;
+  const std::vector<std::byte> first = small_jpeg(6), second = small_jpeg();
+  std::string shard(512, 'h');
+  const Dataset::Range of_first{shard.size(), Bytes{first.size()}};
+  shard += text_of(first) + std::string(77, 'p');
+  const Dataset::Range of_second{shard.size(), Bytes{second.size()}};
+  shard += text_of(second) + std::string(1024, 'e');
+  write_file(fixture.temp / "shard.tar", shard);
+  const auto dataset = std::make_shared<const Dataset>(
+      fixture.temp.path(), "shard.tar", std::vector<Dataset::Entry>{{0, 9, 0}, {0, 9, 1}}, Strings{"a", "b"}, 1,
+      Skipped{}, std::vector<Dataset::Range>{of_second, of_first});
+
+  const Items items = fixture.fetch({DatasetSource{dataset, SampleId{0}}, DatasetSource{dataset, SampleId{1}}});
+
+  REQUIRE(items.size() == 2);
+  REQUIRE(items[0].image);
+  REQUIRE(text_of(items[0].image->bytes.view()) == text_of(second));
+  REQUIRE(items[0].image->info.orientation == 1);
+  REQUIRE(items[1].image);
+  REQUIRE(text_of(items[1].image->bytes.view()) == text_of(first));
+  REQUIRE(items[1].image->info.orientation == 6);
+  REQUIRE_FALSE(items[1].image->identity);
+}
+
+TEST_CASE("a part that the file does not have, or that is over the limit, is its sample's error", "[fetch]") {
+  Fixture fixture({.threads = 1, .limits = {.encoded = 2_KiB}});
+  write_file(fixture.temp / "shard.tar", std::string(3'000, 'x'));
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  std::vector<Dataset::Range> ranges{{2'900, 101_B}, {3'001, 0_B}, {kMost, 1_B}, {1, Bytes{kMost}}, {0, 2'049_B}};
+  const std::size_t count = ranges.size();
+  const auto dataset =
+      std::make_shared<const Dataset>(fixture.temp.path(), "shard.tar", std::vector<Dataset::Entry>(count, {0, 9, -1}),
+                                      Strings{}, 1, Skipped{}, std::move(ranges));
+  std::vector<SampleSource> sources;
+  for (std::uint64_t i = 0; i < count; ++i) sources.push_back(DatasetSource{dataset, SampleId{i}});
+
+  const Items items = fixture.fetch(sources);
+
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE_FALSE(items[i].image);
+    CHECK(items[i].image.error().code == Code::kInvalid);
+    const bool over = i >= 3;
+    CHECK_THAT(error_of(items[i]), Catch::Contains(over ? "limits.encoded" : "has changed since it was listed"));
+  }
+}
+
+TEST_CASE("a dataset says where a sample lies: in a file, or in a part of one", "[fetch]") {
+  const std::vector<Dataset::Entry> entries{{0, 5, 0}, {5, 5, 0}};
+  const Dataset files("/data", "a.jpgb.jpg", entries, Strings{"c"}, 1);
+  const Dataset parts("/data", "a.jpgb.jpg", entries, Strings{"c"}, 1, {}, {{0, 10_B}, {10, 20_B}});
+
+  CHECK(files.locate(SampleId{1}) == Dataset::Location{"/data/b.jpg", std::nullopt});
+  CHECK(parts.locate(SampleId{1}) == Dataset::Location{"/data/b.jpg", Dataset::Range{10, 20_B}});
+}
+
 TEST_CASE("a bad sample has its own error and leaves the others alone", "[fetch]") {
   Fixture fixture;
   write_file(fixture.temp / "good.jpg", small_jpeg());
