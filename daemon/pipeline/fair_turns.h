@@ -12,7 +12,6 @@
 // O(log of the members) a step. Thread-bound(its owner).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <tuple>
@@ -99,7 +98,7 @@ class FairTurns {
 
   void requeue(Id id, Account& account, std::uint64_t due, bool waiting) {
     auto node = (account.waiting ? waiting_ : owing_).extract(account.turn);  // moved: nothing is allocated
-    account.due = std::max(due, clock_);
+    account.due = due;
     account.waiting = waiting;
     node.value() = Turn{account.due, order_++, id};
     account.turn = (waiting ? waiting_ : owing_).insert(std::move(node)).position;

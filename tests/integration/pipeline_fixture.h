@@ -202,6 +202,21 @@ class PipelineFixture {
     return answer.get();
   }
 
+  // Another session, with memory of its own; its results go to `sink`.
+  void open_another(SessionId session, UserId user, BatchSink& sink) {
+    auto segment = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    auto caller = std::make_shared<Caller>();
+    caller->uid = raw(user);
+    on_control([&] {
+      others_.push_back(
+          std::make_unique<SlotPool>(std::move(segment), session, setup_.slots, setup_.slot_bytes, counters_));
+      pipeline_->open_session(session, {.slots = others_.back().get(),
+                                        .sink = &sink,
+                                        .caller = caller,
+                                        .account = ledger_.account({.user = user, .session = session})});
+    });
+  }
+
   Result<void> submit(BatchRequest request) {
     return on_control([&] { return pipeline_->submit(kSession, std::move(request)); });
   }
@@ -300,6 +315,7 @@ class PipelineFixture {
   std::shared_ptr<Arena> arena_;
   CollectingSink sink_;
   std::unique_ptr<SlotPool> slots_;
+  std::vector<std::unique_ptr<SlotPool>> others_;  // of sessions beside kSession
   std::unique_ptr<Pipeline> pipeline_;
   std::thread thread_;
 };
