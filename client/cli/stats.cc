@@ -1,6 +1,7 @@
 // millrace stats: what the daemon has done and holds, once or again and again.
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -30,6 +31,35 @@ void print(const Look& look, const std::optional<Look>& before, Figures figures)
               figures_text(look, before, figures).c_str(), sessions_text(statistics.sessions).c_str());
 }
 
+// {"millrace_samples_total": {"backend": {"cpu": 640}}}
+void print_labels(const Statistics& statistics, Json& json) {
+  json.key("labels").begin_object();
+  for (const Metric& metric : statistics.metrics) {
+    if (metric.label.empty()) continue;
+    json.key(metric.name).begin_object().key(metric.label).begin_object();
+    for (const LabelledValue& one : metric.values) json.member(one.label, one.value);
+    json.end_object().end_object();
+  }
+  json.end_object();
+}
+
+// {"millrace_fetch_latency_seconds": {"count": 640, "sum": 0.2, "buckets": [{"below": 0.001, "count": 600}, ...]}}
+void print_histograms(const Statistics& statistics, Json& json) {
+  json.key("histograms").begin_object();
+  for (const Metric& metric : statistics.metrics) {
+    if (metric.buckets.empty()) continue;
+    json.key(metric.name).begin_object().member("count", metric.value).member("sum", metric.sum);
+    json.key("buckets").begin_array();
+    for (const Bucket& bucket : metric.buckets) {
+      json.begin_object();
+      if (!std::isinf(bucket.below)) json.member("below", bucket.below);  // left out: more than any bound
+      json.member("count", bucket.count).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_object();
+}
+
 void print_json(const Statistics& statistics) {
   Json json;
   json.begin_object()
@@ -37,7 +67,10 @@ void print_json(const Statistics& statistics) {
       .member("pid", static_cast<std::uint64_t>(statistics.pid));
   json.member("uptime_seconds", statistics.uptime.count()).key("metrics").begin_object();
   for (const Metric& metric : statistics.metrics) json.member(metric.name, metric.value);
-  json.end_object().key("sessions").begin_array();
+  json.end_object();
+  print_labels(statistics, json);
+  print_histograms(statistics, json);
+  json.key("sessions").begin_array();
   for (const SessionStatistics& session : statistics.sessions) {
     json.begin_object().member("id", session.id).member("name", session.name).member("uid", std::uint64_t{session.uid});
     json.member("pid", static_cast<std::uint64_t>(session.pid)).member("slots", std::uint64_t{session.slots});

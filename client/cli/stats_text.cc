@@ -23,7 +23,7 @@ constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
     {"millrace_slots", 1},
     {"millrace_encoded_in_flight", 1},
     {"millrace_decoding", 1},
-    {"millrace_batches", 2},
+    {"millrace_batch", 2},
     {"millrace_requests", 2},
     {"millrace_samples", 3},
     {"millrace_bad", 3},
@@ -68,6 +68,30 @@ std::string rate_text(const Metric& metric, const Look& look, const std::optiona
   return "";
 }
 
+// Half of the durations, or 99 of 100, were shorter than this.
+std::string quantile_text(const Metric& histogram, double part) {
+  for (const Bucket& bucket : histogram.buckets) {
+    if (static_cast<double>(bucket.count) < part * histogram.value) continue;
+    return std::isinf(bucket.below) ? "over a minute" : formatted("< %.3g ms", bucket.below * 1000);
+  }
+  return "none";
+}
+
+std::string histogram_text(const Metric& metric) {
+  return formatted("  %-58.58s %14s", printable(metric.help).c_str(), value_text("", metric.value).c_str()) +
+         "  median " + quantile_text(metric, 0.5) + ", 99 % " + quantile_text(metric, 0.99) + '\n';
+}
+
+std::string labelled_text(const Metric& metric) {
+  std::string text;
+  for (const LabelledValue& one : metric.values) {
+    if (one.value == 0) continue;
+    const std::string label = metric.label + ' ' + printable(one.label);
+    text += formatted("    %-56.56s %14s\n", label.c_str(), value_text(metric.unit, one.value).c_str());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string figures_text(const Look& look, const std::optional<Look>& before, Figures figures) {
@@ -78,9 +102,14 @@ std::string figures_text(const Look& look, const std::optional<Look>& before, Fi
       ++left_out;
       continue;
     }
-    lines[heading_of(metric)] +=
+    std::string& line = lines[heading_of(metric)];
+    if (!metric.buckets.empty()) {
+      line += histogram_text(metric);
+      continue;
+    }
+    line +=
         formatted("  %-58.58s %14s", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str()) +
-        rate_text(metric, look, before) + '\n';
+        rate_text(metric, look, before) + '\n' + labelled_text(metric);
   }
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i) {

@@ -17,7 +17,8 @@ struct Look {
 
 enum class Figures { kNotZero, kAll };
 
-// Headings and a line a figure, with its rate since `before`.
+// Headings and a line a figure, with its rate since `before`; beneath it one for each value by label. Of a histogram: how
+// many, the median and the 99th percentile.
 std::string figures_text(const Look& look, const std::optional<Look>& before, Figures figures);
 
 // A line a session; empty when there is none.

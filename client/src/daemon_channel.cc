@@ -42,11 +42,16 @@ Error call_error(const grpc::Status& status, const grpc::ClientContext& context,
 }
 
 Metric to_metric(const v1::Metric& metric) {
-  return {.name = metric.name(),
-          .unit = metric.unit(),
-          .help = metric.help(),
-          .counter = metric.kind() == v1::METRIC_KIND_COUNTER,
-          .value = metric.value()};
+  Metric found{.name = metric.name(),
+               .unit = metric.unit(),
+               .help = metric.help(),
+               .counter = metric.kind() == v1::METRIC_KIND_COUNTER,
+               .value = metric.value(),
+               .label = metric.label(),
+               .sum = metric.sum()};
+  for (const v1::LabelledValue& one : metric.values()) found.values.push_back({one.label(), one.value()});
+  for (const v1::Bucket& bucket : metric.buckets()) found.buckets.push_back({bucket.below(), bucket.count()});
+  return found;
 }
 
 SessionStatistics to_session(const v1::SessionStatistics& session) {

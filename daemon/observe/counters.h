@@ -1,5 +1,5 @@
-// The one table of counters: every figure that the daemon shows, by name, has one row here. Thread-safe: relaxed
-// atomics, no figure is used to decide anything.
+// The one table of figures: every counter, gauge and histogram that the daemon shows, by name, has one row here. Thread-
+// safe: relaxed atomics, no figure is used to decide anything.
 #pragma once
 
 #include <array>
@@ -7,10 +7,14 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "daemon/observe/histogram.h"
+#include "daemon/observe/labelled.h"
 
 namespace millrace {
 
-enum class MetricKind : std::uint8_t { kCounter, kGauge };
+enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
 
 // name, kind, unit of the stored integer, OpenMetrics name, help. Durations are stored in microseconds and shown in
 // seconds.
@@ -50,6 +54,18 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge };
   row(index_disk_bytes, kGauge, "bytes", "millrace_index_disk_bytes", "What seek indexes take in the state directory")            \
   row(index_disk_pending, kGauge, "", "millrace_index_disk_pending", "Seek indexes not yet written to the state directory")       \
   row(index_disk_evictions, kCounter, "", "millrace_index_disk_evictions_total", "Seek indexes dropped from the state directory")
+
+// Which counters are told by one label as well: id, label.
+#define MILLRACE_LABELS(row)        \
+  row(samples_completed, "backend") \
+  row(batches_completed, "user")    \
+  row(requests_refused, "code")
+
+// Durations by powers of two: id, name, help.
+#define MILLRACE_HISTOGRAMS(row)                                                                                          \
+  row(batch_latency, "millrace_batch_latency_seconds", "From a batch's admission, or its epoch's turn, to its hand-over") \
+  row(fetch_latency, "millrace_fetch_latency_seconds", "Reading one image")                                               \
+  row(decode_latency, "millrace_decode_latency_seconds", "Decoding one image")
 // clang-format on
 
 enum class MetricId : std::uint32_t {
@@ -59,15 +75,48 @@ enum class MetricId : std::uint32_t {
       kCount
 };
 
+enum class HistogramId : std::uint32_t {
+#define MILLRACE_ID(id, name, help) id,
+  MILLRACE_HISTOGRAMS(MILLRACE_ID)
+#undef MILLRACE_ID
+      kCount
+};
+
+// The place of a counter's cells by label; kCount: it has no label.
+enum class LabelId : std::uint32_t {
+#define MILLRACE_ID(id, label) id,
+  MILLRACE_LABELS(MILLRACE_ID)
+#undef MILLRACE_ID
+      kCount
+};
+constexpr LabelId label_of(MetricId metric) {
+  switch (metric) {
+#define MILLRACE_ID(id, label) \
+  case MetricId::id:           \
+    return LabelId::id;
+    MILLRACE_LABELS(MILLRACE_ID)
+#undef MILLRACE_ID
+    default:
+      return LabelId::kCount;
+  }
+}
+
 struct MetricRow {
   MetricId id;
   MetricKind kind;
   std::string_view unit;
   std::string_view name;
   std::string_view help;
+  std::string_view label;  // empty: it has none
 };
-
 std::span<const MetricRow> metric_table();
+
+struct HistogramRow {  // all in seconds
+  HistogramId id;
+  std::string_view name;
+  std::string_view help;
+};
+std::span<const HistogramRow> histogram_table();
 
 class Counters {
  public:
@@ -77,18 +126,35 @@ class Counters {
   void subtract(MetricId id, std::uint64_t n = 1) {
     cell(id).fetch_sub(static_cast<std::int64_t>(n), std::memory_order_relaxed);
   }
+  // Of a counter with a label. REQUIRES: `value` is value_of() the same counter.
+  void add(MetricId id, LabelValue value, std::uint64_t n = 1) {
+    add(id, n);
+    labelled(id).add(value, static_cast<std::int64_t>(n));
+  }
+  // "cpu" of samples_completed: has a lock, so it is kept by whoever counts often. REQUIRES: a counter with a label.
+  LabelValue value_of(MetricId id, std::string_view value) { return labelled(id).value_of(value); }
+  void add(MetricId id, std::string_view value) { add(id, value_of(id, value)); }
+
+  void add(HistogramId id, std::chrono::microseconds took) { histograms_[static_cast<std::size_t>(id)].add(took); }
+
   std::int64_t stored(MetricId id) const {
     return cells_[static_cast<std::size_t>(id)].load(std::memory_order_relaxed);
   }
 
   // In the row's unit: microseconds become seconds.
   double value(const MetricRow& row) const;
+  // By label; none for a counter without one.
+  std::vector<LabelledCount> labelled_counts(MetricId id) const;
+  const Histogram& histogram(HistogramId id) const { return histograms_[static_cast<std::size_t>(id)]; }
 
  private:
+  Labelled& labelled(MetricId id) { return labelled_[static_cast<std::size_t>(label_of(id))]; }
   std::atomic<std::int64_t>& cell(MetricId id) { return cells_[static_cast<std::size_t>(id)]; }
 
   // Writers: any thread. Readers: statistics. Each cell stands for itself.
   std::array<std::atomic<std::int64_t>, static_cast<std::size_t>(MetricId::kCount)> cells_{};
+  std::array<Labelled, static_cast<std::size_t>(LabelId::kCount)> labelled_;
+  std::array<Histogram, static_cast<std::size_t>(HistogramId::kCount)> histograms_;
 };
 
 }  // namespace millrace

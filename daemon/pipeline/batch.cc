@@ -300,7 +300,6 @@ void Batch::try_elsewhere(std::uint32_t index, Error why) {
 void Batch::made(std::uint32_t index) {
   enter(index, SampleState::kMade);
   samples_[index].encoded.give_back();
-  around_.counters.add(MetricId::samples_completed);
 }
 
 void Batch::give_up(std::uint32_t index, Error error) {

@@ -190,7 +190,8 @@ class Batch {
   } reading;
   std::vector<ReadySamples> ready;                    // making's: for each backend
   std::optional<boost::asio::steady_timer> deadline;  // waiting's
-  Charge queued;                                      // waiting's, as long as it has no slot
+  const std::chrono::steady_clock::time_point admitted = std::chrono::steady_clock::now();
+  Charge queued;  // waiting's, as long as it has no slot
 
  private:
   friend class InFlight;

@@ -33,9 +33,10 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     named.backend->listen([this, i = backends_.size()](const Health& health) {
       boost::asio::post(control_, [this, i, health] { health_changed(i, health); });
     });
+    const LabelValue label = counters.value_of(MetricId::samples_completed, named.name);
     names_.push_back(std::move(named.name));
     std::vector<MemoryId> memories = named.backend->info().memories;
-    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), appetite, {}, {}});
+    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), appetite, label, {}, {}});
   }
   lanes_ = std::max(1U, sum);
 }
@@ -186,9 +187,13 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
   counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
+  counters_.add(HistogramId::decode_latency, outcome.decode);
   counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
-  if (!outcome.error) return batch.made(task.index);
+  if (!outcome.error) {
+    counters_.add(MetricId::samples_completed, backends_[batch.sample(task.index).backend].label);
+    return batch.made(task.index);
+  }
   const bool elsewhere = outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported;
   if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
   batch.try_elsewhere(task.index, *outcome.error);

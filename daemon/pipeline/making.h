@@ -64,6 +64,7 @@ class Making {
     std::unique_ptr<Backend> backend;
     std::vector<MemoryId> memories;  // BackendInfo's
     Appetite appetite;
+    LabelValue label{};         // of what it has made
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it
     GivenOut<JobOut> jobs;
   };

@@ -35,9 +35,10 @@ class Pipeline::Stages final : private Waiting::Next,
     std::vector<BatchPtr> active;  // with a slot
   };
 
-  Stages(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters,
+  Stages(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters_,
          Options wanted)
-      : options(std::move(wanted)),
+      : counters(counters_),
+        options(std::move(wanted)),
         names(names_of(backends)),
         slow(options.slow),
         encoded(std::make_shared<ByteBudget>(options.encoded_in_flight, MetricId::encoded_in_flight, counters)),
@@ -62,6 +63,7 @@ class Pipeline::Stages final : private Waiting::Next,
   void retire_epochs(SessionId id);
   void check_idle();
 
+  Counters& counters;
   const Options options;
   const std::vector<std::string> names;  // of the backends
   SlowImages slow;
@@ -138,7 +140,9 @@ Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vect
 Pipeline::~Pipeline() = default;
 
 void Pipeline::open_session(SessionId id, SessionParts parts) {
-  const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts)});
+  const LabelValue user =
+      stages_->counters.value_of(MetricId::batches_completed, std::to_string(raw(parts.caller->user())));
+  const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts), .user = user});
   stages_->sessions.emplace(id, Stages::SessionRun{session, Waiting(session, stages_->around_sessions), {}});
 }
 

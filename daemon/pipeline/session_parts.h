@@ -7,6 +7,7 @@
 #include "daemon/memory/arena.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
+#include "daemon/observe/counters.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/ids.h"
 
@@ -25,7 +26,8 @@ struct SessionParts {
 struct OpenSession {
   SessionId id{};
   SessionParts parts;
-  bool open = true;  // false: nothing reaches its sink or its slots any more
+  LabelValue user{};  // whose batches are completed
+  bool open = true;   // false: nothing reaches its sink or its slots any more
 
   void close() {
     open = false;

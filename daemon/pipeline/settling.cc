@@ -70,7 +70,7 @@ void Settling::settled(std::uint32_t number, const Result<void>& result) {
 void Settling::complete(const BatchPtr& batch) {
   SlotPool& slots = *batch->session().parts.slots;  // or close_session() had failed the batch
   const MendedSlot& slot = batch->slot();
-  counters_.add(MetricId::batches_completed);
+  counters_.add(MetricId::batches_completed, batch->session().user);
   counters_.add(MetricId::tensor_bytes, slot.order.empty() ? 0 : slot.tensor.count);
   CompletedBatch result{.id = batch->request().id, .samples = batch->count(), .failures = batch->failures()};
   if (batch->epoch() != nullptr) result.epoch = batch->epoch()->mark_after(batch->request().id);
@@ -82,6 +82,8 @@ void Settling::complete(const BatchPtr& batch) {
     batch->sealed();
   }
   hand_over(*batch, std::move(result));  // nothing between the seal and this: somebody waits
+  counters_.add(HistogramId::batch_latency, std::chrono::duration_cast<std::chrono::microseconds>(
+                                                std::chrono::steady_clock::now() - batch->admitted));
   end(batch);
 }
 

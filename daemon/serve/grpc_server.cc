@@ -15,6 +15,7 @@
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/messages.h"
+#include "daemon/serve/metric_messages.h"
 #include "daemon/serve/parse_message.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/sleep_breaker.h"
@@ -148,14 +149,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
       reply->set_indexes_not_kept(printable(options_.indexes_not_kept));
       reply->set_pid(::getpid());
       reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
-      for (const MetricRow& row : metric_table()) {
-        v1::Metric& metric = *reply->add_metrics();
-        metric.set_name(std::string(row.name));
-        metric.set_kind(row.kind == MetricKind::kCounter ? v1::METRIC_KIND_COUNTER : v1::METRIC_KIND_GAUGE);
-        metric.set_unit(std::string(row.unit));
-        metric.set_help(std::string(row.help));
-        metric.set_value(parts_.counters.value(row));
-      }
+      describe(parts_.counters, *reply);
       parts_.sessions.describe(*reply);
       return grpc::Status::OK;
     });

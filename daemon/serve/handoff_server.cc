@@ -97,7 +97,7 @@ struct HandoffServer::State final : UnixListener::Events, std::enable_shared_fro
 // ---- coming ----
 
 void HandoffServer::State::turned_away(int socket, const Error& why) {
-  counters.add(MetricId::requests_refused);
+  counters.add(MetricId::requests_refused, code_name(why.code));
   static_cast<void>(send_reply(socket, refused_reply(why)));
 }
 
@@ -140,7 +140,7 @@ void HandoffServer::State::read(ClientId client) {
 void HandoffServer::State::handle(ClientId client, const Datagram& datagram) {
   const Result<void> answered = answer(client, *find(client), datagram);
   if (answered) return;
-  counters.add(MetricId::requests_refused);
+  counters.add(MetricId::requests_refused, code_name(answered.error().code));
   if (Guest* const still = find(client))
     static_cast<void>(send_reply(still->socket.native_handle(), refused_reply(answered.error())));
   end_and_report(client);

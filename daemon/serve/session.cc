@@ -170,7 +170,7 @@ void Session::act(RefusedRequest request) {
 }
 
 void Session::refuse(const Subject& subject, const Error& error, Bytes slot_bytes) {
-  counters_.add(MetricId::requests_refused);
+  counters_.add(MetricId::requests_refused, code_name(error.code));
   parts_.log.say(level_of(error), parts_.caller->uid,
                  "session " + std::to_string(raw(parts_.id)) + ", " + who(*parts_.caller, parts_.name) +
                      ": refused: " + printable(error.message, kLongestMessage));

@@ -68,7 +68,13 @@ def test_client_asks_the_daemon(client: millrace.Client, session: millrace.Sessi
     assert statistics.uptime > 0
     mine = next(s for s in statistics.sessions if s.id == session.id)
     assert (mine.pid, mine.slots, mine.samples) == (os.getpid(), 3, 1)
-    assert statistics.metrics["millrace_samples_total"].counter
+    made = statistics.metrics["millrace_samples_total"]
+    assert made.counter
+    assert (made.label, made.values) == ("backend", {"cpu": made.value})
+    assert statistics.metrics["millrace_batches_completed_total"].values[str(os.getuid())] >= 1
+    latency = statistics.metrics["millrace_batch_latency_seconds"]
+    assert latency.buckets[-1][1] == latency.value >= 1
+    assert latency.sum < latency.buckets[-1][0] * latency.value
 
 
 def test_session_is_named_in_the_statistics(client: millrace.Client, own_size: millrace.Recipe) -> None:

@@ -22,6 +22,7 @@
 #include "client/cli/progress.h"
 #include "client/cli/recipe_options.h"
 #include "client/cli/skipped_files.h"
+#include "client/cli/stats_text.h"
 #include "client/cli/to_pixels.h"
 
 using namespace millrace;
@@ -53,6 +54,27 @@ Recipe parsed(std::vector<std::string> arguments) {
 }
 
 }  // namespace
+
+TEST_CASE("figures by label stand beneath their sum, and a histogram says its median and its slowest", "[cli]") {
+  const Metric images{.name = "millrace_samples_total",
+                      .help = "Images made",
+                      .counter = true,
+                      .value = 1'300,
+                      .label = "backend",
+                      .values = {{"cpu", 1'200}, {"cuda:0", 100}, {"fpga:0", 0}}};
+  const Metric fetch{.name = "millrace_fetch_latency_seconds",
+                     .unit = "seconds",
+                     .help = "Reading one image",
+                     .value = 200,
+                     .buckets = {{0.001, 60}, {0.002, 100}, {0.004, 197}, {0.008, 198}, {0.016, 200}}};
+  const Look look{.statistics = {.metrics = {images, fetch}}, .at = {}};
+
+  const std::string text = figures_text(look, std::nullopt, Figures::kNotZero);
+
+  CHECK_THAT(text, Catch::Contains("1,300\n    backend cpu "));
+  CHECK_THAT(text, Catch::Contains("    backend cuda:0 ") && !Catch::Contains("fpga"));
+  CHECK_THAT(text, Catch::Contains("200  median < 2 ms, 99 % < 8 ms\n"));
+}
 
 TEST_CASE("JSON has commas between values and nowhere else", "[cli]") {
   Json json;

@@ -146,6 +146,65 @@ TEST_CASE("every counter has one row, a name as OpenMetrics wants it, and help",
   REQUIRE(names.size() == static_cast<std::size_t>(MetricId::kCount));
 }
 
+TEST_CASE("every histogram has one row, a name of seconds that no counter has, and help", "[observe]") {
+  std::set<std::string_view> names;
+  for (const MetricRow& row : metric_table()) names.insert(row.name);
+  for (const HistogramRow& row : histogram_table()) {
+    REQUIRE(names.insert(row.name).second);
+    REQUIRE(std::regex_match(std::string(row.name), std::regex("millrace_[a-z_]+_seconds")));
+    REQUIRE_FALSE(row.help.empty());
+  }
+}
+
+TEST_CASE("a counter with a label is told by its values, which add up to it", "[observe]") {
+  Counters counters;
+  const LabelValue cpu = counters.value_of(MetricId::samples_completed, "cpu");
+  counters.add(MetricId::samples_completed, cpu, 40);
+  counters.add(MetricId::samples_completed, "cuda:0");
+  counters.add(MetricId::samples_completed, cpu);
+
+  const std::vector<LabelledCount> counts = counters.labelled_counts(MetricId::samples_completed);
+  REQUIRE(counts.size() == 2);
+  REQUIRE(counts[0].value == "cpu");
+  REQUIRE(counts[0].count == 41);
+  REQUIRE(counts[1].value == "cuda:0");
+  REQUIRE(counts[1].count == 1);
+  REQUIRE(counters.stored(MetricId::samples_completed) == 42);
+  REQUIRE(counters.labelled_counts(MetricId::sessions_opened).empty());
+}
+
+TEST_CASE("values of a label beyond those that there is room for are counted as other", "[observe]") {
+  Counters counters;
+  for (int user = 0; user < 10'000; ++user) counters.add(MetricId::batches_completed, std::to_string(user));
+  counters.add(MetricId::batches_completed, "3");
+
+  const std::vector<LabelledCount> counts = counters.labelled_counts(MetricId::batches_completed);
+  REQUIRE(counts.size() == Labelled::kMost);
+  REQUIRE(counts[3].value == "3");
+  REQUIRE(counts[3].count == 2);
+  REQUIRE(counts.back().value == "other");
+  REQUIRE(counts.back().count == 10'000 - static_cast<std::int64_t>(Labelled::kMost) + 1);
+  REQUIRE(counters.stored(MetricId::batches_completed) == 10'001);
+}
+
+TEST_CASE("a histogram counts a duration below the least power of two that is more", "[observe]") {
+  using std::chrono::microseconds;
+  Histogram histogram;
+  for (const std::int64_t micros : {0, 1, 3, 4, 1'000'000}) histogram.add(microseconds(micros));
+  histogram.add(std::chrono::hours(1'000));
+  histogram.add(microseconds(-5));
+
+  const Histogram::Counts counts = histogram.counts();
+  REQUIRE(counts[0] == 2);  // below 1 us
+  REQUIRE(counts[1] == 1);  // below 2 us
+  REQUIRE(counts[2] == 1);  // below 4 us
+  REQUIRE(counts[3] == 1);  // below 8 us
+  REQUIRE(counts[20] == 1);
+  REQUIRE(Histogram::bound(20) == microseconds(1'048'576));
+  REQUIRE(counts.back() == 1);
+  REQUIRE(histogram.sum() == std::chrono::hours(1'000) + microseconds(1'000'008));
+}
+
 TEST_CASE("counters count from many threads, and durations are shown in seconds", "[observe]") {
   Counters counters;
   std::vector<std::thread> threads;

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "daemon/backend/backend.h"
+#include "daemon/serve/metric_messages.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/serve_fixture.h"
 
@@ -109,9 +110,43 @@ TEST_CASE("devices and statistics answer anyone who may connect", "[serve]") {
   CHECK(devices.devices(0).state() == v1::DEVICE_STATE_READY);
   CHECK(devices.devices(0).formats(0) == "jpeg");
   CHECK(statistics.pid() == ::getpid());
-  REQUIRE(statistics.metrics_size() == static_cast<int>(metric_table().size()));
+  REQUIRE(statistics.metrics_size() == static_cast<int>(metric_table().size() + histogram_table().size()));
   CHECK(statistics.metrics(0).name() == "millrace_sessions_opened_total");
   CHECK(statistics.metrics(0).kind() == v1::METRIC_KIND_COUNTER);
+}
+
+TEST_CASE("statistics tell figures by label, and durations by buckets that end with the longest one", "[serve]") {
+  Counters counters;
+  counters.add(MetricId::requests_refused, code_name(Code::kDenied));
+  for (const std::int64_t micros : {100, 100, 3'000})
+    counters.add(HistogramId::fetch_latency, std::chrono::microseconds(micros));
+  v1::GetStatisticsReply statistics;
+
+  describe(counters, statistics);
+
+  const auto metric = [&](const std::string& name) {
+    for (const v1::Metric& one : statistics.metrics()) {
+      if (one.name() == name) return one;
+    }
+    return v1::Metric();
+  };
+  const v1::Metric refused = metric("millrace_requests_refused_total");
+  CHECK(refused.value() == 1);
+  CHECK(refused.label() == "code");
+  REQUIRE(refused.values_size() == 1);
+  CHECK(refused.values(0).label() == "PERMISSION_DENIED");
+  CHECK(refused.values(0).value() == 1);
+  const v1::Metric fetch = metric("millrace_fetch_latency_seconds");
+  CHECK(fetch.kind() == v1::METRIC_KIND_HISTOGRAM);
+  CHECK(fetch.value() == 3);
+  CHECK(fetch.sum() == Approx(0.0032));
+  REQUIRE(fetch.buckets_size() == 13);
+  CHECK(fetch.buckets(6).count() == 0);
+  CHECK(fetch.buckets(7).below() == Approx(0.000128));
+  CHECK(fetch.buckets(7).count() == 2);
+  CHECK(fetch.buckets(12).below() == Approx(0.004096));
+  CHECK(fetch.buckets(12).count() == 3);
+  CHECK(metric("millrace_decode_latency_seconds").buckets_size() == 0);
 }
 
 TEST_CASE("health and reflection are there", "[serve]") {

@@ -11,12 +11,27 @@
 namespace millrace {
 inline namespace client {
 
+struct LabelledValue {
+  std::string label{};  // "cpu"
+  double value = 0;
+};
+
+// Of a histogram: how many durations were shorter than `below`, those of the buckets before included.
+struct Bucket {
+  double below = 0;  // seconds; infinity in the last one
+  std::uint64_t count = 0;
+};
+
 struct Metric {
   std::string name{};  // "millrace_samples_total": OpenMetrics names, base units
   std::string unit{};  // "seconds", "bytes", "" for plain counts
   std::string help{};
-  bool counter = false;  // only grows while the daemon lives; else it goes up and down
-  double value = 0;
+  bool counter = false;                 // only grows while the daemon lives; else it goes up and down
+  double value = 0;                     // of a histogram: how many durations
+  std::string label{};                  // what it is told by as well: "backend", "user", "code"; empty: it is not
+  std::vector<LabelledValue> values{};  // by label; they add up to `value`
+  std::vector<Bucket> buckets{};        // of a histogram: up to the longest duration
+  double sum = 0;                       // of a histogram: of all durations
 };
 
 struct SessionStatistics {

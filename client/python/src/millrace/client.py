@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any
 
 from millrace import _address, _fork, _schema
 from millrace._grpc import grpc
@@ -25,7 +26,21 @@ class Metric:
     unit: str
     help: str
     counter: bool
-    """Only grows while the daemon lives; else it goes up and down."""
+    """Only grows while the daemon lives; else it goes up and down, or is a histogram."""
+    label: str = ""
+    """What it is told by as well: ``"backend"``, ``"user"`` or ``"code"``; empty if it is not."""
+    values: dict[str, float] = field(default_factory=dict)
+    """By that label; they add up to ``value``. Of more than a few dozen the later ones are ``"other"``."""
+    buckets: tuple[tuple[float, int], ...] = ()
+    """Of a histogram of durations: how many were shorter than so many seconds; ``value`` is how many there were."""
+    sum: float = 0.0
+    """Of a histogram: the seconds of all durations."""
+
+
+def _metric(message: Any) -> Metric:
+    values = {one.label: one.value for one in message.values}
+    buckets = tuple((bucket.below, bucket.count) for bucket in message.buckets)
+    return Metric(message.name, message.value, message.unit, message.help, message.kind == 1, message.label, values, buckets, message.sum)
 
 
 @dataclass(frozen=True)
@@ -147,7 +162,7 @@ class Client:
         self._check()
         method = "/millrace.v1.Statistics/Get"
         reply = unary(self._channel, method, b"", _schema.GetStatisticsReply, self.path, timeout)
-        metrics = {m.name: Metric(m.name, m.value, m.unit, m.help, m.kind == 1) for m in reply.metrics}
+        metrics = {m.name: _metric(m) for m in reply.metrics}
         sessions = tuple(
             SessionStatistics(
                 id=s.session_id,
