@@ -44,6 +44,7 @@ bool DeviceBackend::try_submit(DecodeJob&& job) {
 
 void DeviceBackend::shutdown() {
   closed_ = true;
+  device_.let_go();  // or a test that fails while it is held would wait here for ever
   for (std::uint32_t left = undone_; left > 0; left = undone_) undone_.wait(left);
   device_.listen(nullptr);
 }

@@ -70,7 +70,8 @@ Seen run(const TempFolder& folder, Way way, const BatchRequest& wanted, bool fai
 struct InDeviceMemory {
   explicit InDeviceMemory(std::uint32_t bad = kFiles) {
     write_images(folder.path(), kFiles, {bad});
-    fixture.emplace(PipelineSetup{.roots = {folder.path()}, .slots = 1, .device = &device, .in_device_memory = true});
+    fixture.emplace(PipelineSetup{
+        .roots = {folder.path()}, .slots = 1, .device = &device, .device_first = true, .in_device_memory = true});
   }
   void submit(std::string backend = "cpu") {
     BatchRequest request = request_of(folder.path(), kFiles, in_one_size());
@@ -193,24 +194,21 @@ TEST_CASE("host memory loses nothing with a device that was to write there", "[p
   REQUIRE(seen(fixture, fixture.sink().wait_completed()) == on_host);
 }
 
-TEST_CASE("a batch whose device is lost before it begins, or while it settles, fails as unavailable",
+TEST_CASE("a batch whose device is lost before it begins, while it is made, or while it settles fails as unavailable",
           "[pipeline][integration]") {
-  for (const bool before : {true, false}) {
-    CAPTURE(before);
+  enum class When : std::uint8_t { kBefore, kWhileMade, kWhileItSettles };
+  for (const When when : {When::kBefore, When::kWhileMade, When::kWhileItSettles}) {
+    CAPTURE(static_cast<int>(when));
     InDeviceMemory setup(4);
-    if (before) {
-      setup.device.lose();
-      setup.submit();
-    } else {
-      setup.device.hold();
-      setup.submit();
-      setup.wait_until_it_settles();
-      setup.device.lose();
-    }
+    if (when == When::kBefore) setup.device.lose();
+    if (when != When::kBefore) setup.device.hold();
+    setup.submit(when == When::kWhileMade ? "" : "cpu");
+    if (when == When::kWhileMade) REQUIRE(eventually([&] { return setup.device.waiting() > 0; }));
+    if (when == When::kWhileItSettles) setup.wait_until_it_settles();
 
-    const FailedBatch failed = setup.fixture->sink().wait_failed();
+    setup.device.lose();
 
-    REQUIRE(failed.error.code == Code::kUnavailable);
+    REQUIRE(setup.fixture->sink().wait_failed().error.code == Code::kUnavailable);
     REQUIRE(eventually([&] { return setup.fixture->free_slots() == 1; }));
   }
 }
