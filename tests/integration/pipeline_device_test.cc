@@ -154,6 +154,7 @@ TEST_CASE("nothing of a batch that failed gets into the next one of its slot", "
   InDeviceMemory setup(kFiles - 1);
   BatchRequest fails = request_of(setup.folder.path(), kFiles, in_one_size());
   fails.on_error = OnError::kFail;
+  fails.backend = "cpu";  // so that images are staged
   BatchRequest other = request_of(setup.folder.path(), kFiles - 1, square(17));
   const Seen on_host = run(setup.folder, {Where::kHost, Where::kHost}, other);
   REQUIRE(setup.fixture->submit(std::move(fails)).has_value());
