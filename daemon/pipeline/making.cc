@@ -77,7 +77,7 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
 
 void Making::feed(std::size_t index) {
   BackendRun& run = backends_[index];
-  while (run.jobs.size() < run.appetite.jobs) {
+  while (placer_.lost(index) || run.jobs.size() < run.appetite.jobs) {  // a lost one keeps nothing waiting
     std::optional<InFlight> next = run.ready.take();
     if (!next) return;
     const BatchPtr batch = next->batch();
