@@ -32,7 +32,7 @@ Error socket_error(std::string_view doing, int error) {
 
 Error no_descriptor() {
   return Error{Code::kInternal,
-               "hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)"};
+               "hand-off: the daemon's message lacks a descriptor (is this process out of them? ulimit -n)"};
 }
 
 Code checked_code(std::uint32_t code) {
@@ -59,10 +59,8 @@ Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadli
 Result<HandoffConnection::ReceivedSegment> HandoffConnection::receive_segment(Deadline deadline) {
   std::vector<UniqueFd> descriptors;
   MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &descriptors, deadline));
-  if (descriptors.empty()) return no_descriptor();
-  ReceivedSegment received{std::move(descriptors[0]), Bytes{reply.segment_bytes}, UniqueFd()};
-  if (descriptors.size() > 1) received.replies = std::move(descriptors[1]);
-  return received;
+  if (descriptors.size() < 2) return no_descriptor();
+  return ReceivedSegment{std::move(descriptors[0]), Bytes{reply.segment_bytes}, std::move(descriptors[1])};
 }
 
 Result<UniqueFd> HandoffConnection::request_ring(Bytes size, Deadline deadline) {

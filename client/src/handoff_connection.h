@@ -28,7 +28,7 @@ class HandoffConnection {
   struct ReceivedSegment {
     UniqueFd fd;
     Bytes size;        // as the daemon says; not yet checked
-    UniqueFd replies;  // the reply socket; none: replies come by the gRPC stream
+    UniqueFd replies;  // the reply socket
   };
   // After Sessions.Open has succeeded.
   Result<ReceivedSegment> receive_segment(Deadline deadline);

@@ -30,7 +30,7 @@ class Holding {
   // Maps the headers of the segment that arrives on `connection` and checks them. kPrecondition: of another version.
   static Result<std::shared_ptr<Holding>> receive(HandoffConnection connection, Deadline deadline);
 
-  // The reply socket that came with the segment, to the first who takes it; none if the daemon gave none.
+  // The reply socket that came with the segment, to the first who takes it.
   UniqueFd take_replies() { return std::move(replies_); }
   ~Holding();
   Holding(const Holding&) = delete;

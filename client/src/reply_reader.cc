@@ -28,11 +28,8 @@ std::uint32_t length_at(const char* bytes) {
 
 }  // namespace
 
-ReplyReader::ReplyReader(UniqueFd socket) : socket_(std::move(socket)) {
-  if (!socket_) return;
-  waker_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  buffer_.resize(kFirstBuffer);
-}
+ReplyReader::ReplyReader(UniqueFd socket)
+    : socket_(std::move(socket)), waker_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), buffer_(kFirstBuffer) {}
 
 void ReplyReader::wake() const {
   const std::uint64_t one = 1;

@@ -16,7 +16,6 @@ inline namespace client {
 
 class ReplyReader {
  public:
-  // `socket`: none, when the daemon gave none; then open() is false from the beginning.
   explicit ReplyReader(UniqueFd socket);
 
   bool open() const { return static_cast<bool>(socket_); }  // false after the end of file, or a broken message

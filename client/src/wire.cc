@@ -47,7 +47,7 @@ struct Wire::Grpc {
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
   std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream;
-  v1::ServerMessage incoming;  // the leader's
+  v1::ServerMessage incoming;  // Attached
   grpc::Status status;
 
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
@@ -91,7 +91,7 @@ void Wire::send(v1::ClientMessage message) {
 // A write would fail, and with it the connection, before anybody has read why the stream has ended.
 void Wire::hear_the_end() {
   const Deadline patience = deadline_after(kLastWordsWithin);
-  while (!ended_ && !polling_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
+  while (!finished_ && !polling_ && std::chrono::steady_clock::now() < patience) poll_stream(patience);
 }
 
 std::size_t Wire::unsent() const {
@@ -126,7 +126,7 @@ void Wire::pump(std::uint64_t seen, Deadline deadline) {
 
 void Wire::lead(Deadline deadline) {
   leading_ = true;
-  if (!attached_ || !replies_.open()) {
+  if (!attached_ || drained_) {
     if (polling_) {
       changed_.wait_until(mutex_, deadline);
     } else {
@@ -150,6 +150,15 @@ void Wire::read_replies(Deadline deadline) {
   mutex_.lock();
   if (!news) ended_ = news.error();
   if (!news || *news) ++version_;
+  drained_ = !replies_.open();
+  end_if_all_came();
+}
+
+// Of a stream that was never attached nothing comes by the reply socket, not even its end.
+void Wire::end_if_all_came() {
+  if (!finished_ || ended_ || (attached_ && !drained_)) return;
+  ended_ = why_ended(grpc_->status, grpc_->context, address_);
+  ++version_;
 }
 
 void Wire::poll_stream(Deadline deadline) {
@@ -196,8 +205,9 @@ bool Wire::handle(Event event, bool ok) {
     }
     case Event::kFinished: {
       MutexLock lock(mutex_);
-      ended_ = why_ended(grpc_->status, grpc_->context, address_);
-      return true;
+      finished_ = true;
+      end_if_all_came();
+      return false;
     }
   }
   return false;

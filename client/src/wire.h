@@ -2,9 +2,9 @@
 // others wait for it; so a message reaches a single waiter without a change of threads, and several waiters share one
 // session.
 //
-// Messages to the daemon go by the session's gRPC stream. Those of the daemon come by the reply socket once the stream
-// is attached, or all of them by the stream if the daemon gave no such socket. The reply socket's end means that the
-// stream ends as well; the stream says why.
+// Messages to the daemon go by the session's gRPC stream, which answers Attach and at its end says why it has ended. All
+// else comes by the reply socket, and its end means that the stream ends as well. The two are not ordered: the wire has
+// ended only when both have, so that nothing that the daemon sent before is lost.
 //
 //   for (;;) {
 //     const auto seen = wire.seen();
@@ -39,7 +39,7 @@ class Wire {
  public:
   using Sink = std::function<void(v1::ServerMessage&)>;
 
-  Wire(const DaemonChannel& channel, UniqueFd replies);  // `replies`: the reply socket, or none
+  Wire(const DaemonChannel& channel, UniqueFd replies);  // `replies`: the reply socket
   ~Wire();                                               // cancels the stream. REQUIRES: nobody is in pump()
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -68,7 +68,8 @@ class Wire {
   void poll_stream(Deadline deadline) MILLRACE_REQUIRES(mutex_);   // REQUIRES: !polling_
   void read_replies(Deadline deadline) MILLRACE_REQUIRES(mutex_);  // REQUIRES: leading_
   void hear_the_end() MILLRACE_REQUIRES(mutex_);                   // REQUIRES: !leading_
-  bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);     // true: something that waiters should look at
+  void end_if_all_came() MILLRACE_REQUIRES(mutex_);
+  bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);  // true: something that waiters should look at
   void write_next() MILLRACE_REQUIRES(mutex_);
   void finish() MILLRACE_EXCLUDES(mutex_);
   bool forked() const { return ::getpid() != pid_; }
@@ -82,7 +83,9 @@ class Wire {
   ReplyReader replies_;  // the leader's, but for wake()
   bool leading_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool polling_ MILLRACE_GUARDED_BY(mutex_) = false;   // somebody polls the stream: the leader, or who sends
-  bool attached_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has brought its first message
+  bool attached_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has brought its only message
+  bool drained_ MILLRACE_GUARDED_BY(mutex_) = false;   // the reply socket has ended
+  bool finished_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has, and its status is there
   std::uint64_t version_ MILLRACE_GUARDED_BY(mutex_) = 0;
   bool started_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool writing_ MILLRACE_GUARDED_BY(mutex_) = false;

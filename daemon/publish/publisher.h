@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "daemon/model/batch_sink.h"
-#include "daemon/publish/stream_port.h"
+#include "daemon/publish/message_port.h"
 #include "daemon/slots/slot_pool.h"
 
 namespace millrace {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/serve/messages.h"
 #include "daemon/serve/parse_message.h"
 #include "proto/rpc/own_words.h"
 #include "proto/rpc/status_map.h"
@@ -16,10 +17,7 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kMaxUnread = 16'384;  // messages that wait for the client to read
-constexpr std::size_t kMaxUnreadBytes = 8'000'000;
-constexpr std::chrono::milliseconds kLastWriteWithin{500};     // of an aborted stream
-constexpr std::chrono::milliseconds kLastWritesWithin{5'000};  // of one that ends in peace
+constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of a stream that ends while Attached is written
 
 std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   const auto found = call.client_metadata().find(kTicketMetadata);
@@ -32,12 +30,6 @@ std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
 Error no_message() {
   return Error{Code::kInvalid,
                "what came on the stream is no ClientMessage of millrace.v1; see proto/rpc/millrace/v1/session.proto"};
-}
-
-Error unread(std::size_t messages) {
-  return Error{Code::kExhausted,
-               "the client leaves " + std::to_string(messages) +
-                   " messages of this stream unread: read the stream all the while, in a thread of its own if need be"};
 }
 
 }  // namespace
@@ -117,6 +109,7 @@ void GrpcStream::attach(const ClientRequest& request) {
   around_.unattached.leave(*this);
   datasets_ = std::move(attached->datasets);
   patience_.cancel();
+  write_attached();
 }
 
 // The client has said that it is done, or is gone.
@@ -127,78 +120,50 @@ void GrpcStream::read_ended() {
   end(grpc::Status::OK);
 }
 
-void GrpcStream::send(v1::ServerMessage message) {
-  if (status_ || broken_) return;
-  if (writing_) {
-    queued_bytes_ += message.ByteSizeLong();
-    if (queue_.size() >= kMaxUnread || queued_bytes_ > kMaxUnreadBytes) {
-      // The session may be in the midst of a step that sends: it hears of the end afterwards.
-      boost::asio::post(around_.control, [this] { around_.sessions.detach(*session_, StreamEnd::kBroken); });
-      return abort(unread(queue_.size()));
-    }
-  }
-  queue_.push_back(std::move(message));
-  pump();
+void GrpcStream::write_attached() {
+  bool own = false;
+  const grpc::Status serialised =
+      grpc::SerializationTraits<v1::ServerMessage>::Serialize(attached_message(*session_), &outgoing_, &own);
+  MILLRACE_CHECK(serialised.ok());
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+// If it failed, so does the read that is under way.
+void GrpcStream::OnWriteDone(bool) {
+  boost::asio::post(around_.control, [this] { written(); });
+}
+
+void GrpcStream::written() {
+  writing_ = false;
+  if (status_) finish_call();
 }
 
 void GrpcStream::finish(const Error& reason) {
   if (!status_) end(to_status(reason));
 }
 
-void GrpcStream::abort(const Error& reason) {
-  queue_.clear();
-  finish(reason);
-  if (writing_) limit_writing(kLastWriteWithin);
-}
-
 void GrpcStream::end(grpc::Status status) {
   status_ = std::move(status);
   around_.unattached.leave(*this);
   if (session_) around_.sessions.stream_ends(*session_);
-  pump();
-  if (writing_) limit_writing(kLastWritesWithin);
+  if (writing_) return limit_writing();
+  finish_call();
 }
 
 // What the client does not take must not hold up the end.
-void GrpcStream::limit_writing(std::chrono::milliseconds limit) {
-  patience_.expires_after(limit);
+void GrpcStream::limit_writing() {
+  patience_.expires_after(kLastWriteWithin);
   patience_.async_wait([this](boost::system::error_code cancelled) {
     if (!cancelled && writing_) call_.TryCancel();
   });
 }
 
-// At most one operation in the writing direction at a time: writes, then the end.
-void GrpcStream::pump() {
-  if (writing_ || finished_) return;
-  if (!queue_.empty()) {
-    bool own = false;
-    outgoing_.Clear();
-    const grpc::Status written =
-        grpc::SerializationTraits<v1::ServerMessage>::Serialize(queue_.front(), &outgoing_, &own);
-    MILLRACE_CHECK(written.ok());
-    queue_.pop_front();
-    if (queue_.empty()) queued_bytes_ = 0;
-    writing_ = true;
-    StartWrite(&outgoing_);
-  } else if (status_) {
-    finished_ = true;
-    patience_.cancel();
-    if (status_->error_code() == grpc::StatusCode::UNAVAILABLE) call_.AddTrailingMetadata(kOwnWordsMetadata, "1");
-    Finish(*status_);
-  }
-}
-
-void GrpcStream::OnWriteDone(bool ok) {
-  boost::asio::post(around_.control, [this, ok] { written(ok); });
-}
-
-void GrpcStream::written(bool ok) {
-  writing_ = false;
-  if (!ok) {
-    broken_ = true;
-    queue_.clear();
-  }
-  pump();
+// After it `call_` may be gone.
+void GrpcStream::finish_call() {
+  patience_.cancel();
+  if (status_->error_code() == grpc::StatusCode::UNAVAILABLE) call_.AddTrailingMetadata(kOwnWordsMetadata, "1");
+  Finish(*status_);
 }
 
 void GrpcStream::leave() {

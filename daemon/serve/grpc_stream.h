@@ -1,10 +1,9 @@
-// One call of Sessions.Stream: reads a message, has it handled, reads the next; writes one message after the other.
-// gRPC's threads parse what was read and post; everything else is on the control thread. A client that sends faster
-// than it is served waits in its own socket; one that does not read what it is sent is cut off when too much waits for
-// it.
+// One call of Sessions.Stream: reads a message, has it handled, reads the next. It answers Attach and ends with a
+// status; all else that a client is sent goes by its reply socket. gRPC's threads parse what was read and post;
+// everything else is on the control thread. A client that sends faster than it is served waits in its own socket.
 //
-//   begun ──Attach──▶ attached ──client ends, finish(), abort()──▶ finishing ──last write is done──▶ finished
-//     └─no Attach in time, refused, one too many, daemon stops─────────▲              finished ──OnDone──▶ deleted
+//   begun ──Attach──▶ attached ──client ends, finish()──▶ finishing ──Attached is written──▶ finished ──OnDone──▶ deleted
+//     └─no Attach in time, refused, one too many, stop──────▲
 //
 // Owned by gRPC from its creation until OnDone, then by the posting that deletes it. Thread-bound(control), but for the
 // reactions (On...), which gRPC calls.
@@ -16,13 +15,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <unordered_set>
 
-#include "daemon/publish/stream_port.h"
 #include "daemon/serve/session_table.h"
+#include "daemon/serve/stream_port.h"
 #include "daemon/serve/unattached_streams.h"
 
 namespace millrace {
@@ -53,9 +51,7 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   // gRPC's threads. `call` outlives OnDone().
   GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerContext& call);
 
-  void send(v1::ServerMessage message) override;
   void finish(const Error& reason) override;
-  void abort(const Error& reason) override;
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -68,10 +64,11 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   void attach(const ClientRequest& request);
   void read();
   void read_ended();
-  void written(bool ok);
+  void write_attached();
+  void written();
   void end(grpc::Status status);
-  void pump();
-  void limit_writing(std::chrono::milliseconds limit);
+  void finish_call();
+  void limit_writing();
   void leave();
 
   StreamSurroundings& around_;
@@ -81,15 +78,11 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   v1::ClientMessage message_untrusted_;           // of it; kept for its memory
   std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
   std::optional<SessionId> session_;
-  boost::asio::steady_timer patience_;  // for Attach, later for the last write
+  boost::asio::steady_timer patience_;  // for Attach, later for writing Attached
 
-  grpc::ByteBuffer outgoing_;  // gRPC's while a write is under way
+  grpc::ByteBuffer outgoing_;  // Attached; gRPC's while it is written
   bool writing_ = false;
-  bool broken_ = false;  // a write failed: nothing arrives any more
-  std::deque<v1::ServerMessage> queue_;
-  std::size_t queued_bytes_ = 0;
   std::optional<grpc::Status> status_;  // set: finishing
-  bool finished_ = false;               // Finish() was called: `call_` may be gone
 };
 
 }  // namespace millrace

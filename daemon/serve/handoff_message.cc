@@ -50,7 +50,11 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted) {
       if ((request.flags & ~std::uint32_t{shm::kWantsReplySocket}) != 0)
         return refused(Code::kInvalid,
                        "flags: this daemon knows 1, the reply socket, not " + std::to_string(request.flags));
-      return HandoffMessage{HandoffHello{.wants_reply_socket = (request.flags & shm::kWantsReplySocket) != 0}};
+      if (request.flags == 0)
+        return refused(Code::kPrecondition,
+                       "this client wants its replies over gRPC, where the daemon sends none: install client and "
+                       "millraced of the same version, or set flag 1 in Hello and read the reply socket");
+      return HandoffMessage{HandoffHello{}};
     case shm::RequestKind::kRingRequest:
       if (request.flags != 0) return refused(Code::kInvalid, "flags: must be 0 in a RingRequest");
       return HandoffMessage{HandoffRing{Bytes{request.ring_bytes}}};

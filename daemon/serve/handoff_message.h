@@ -17,9 +17,7 @@ namespace millrace {
 // Proves on the gRPC socket who one is on the hand-off socket: 128 random bits, good as long as the connection.
 using Ticket = std::array<std::uint8_t, shm::kTicketBytes>;
 
-struct HandoffHello {
-  bool wants_reply_socket = false;
-};
+struct HandoffHello {};
 struct HandoffRing {
   Bytes size_untrusted;  // as wanted; whether it may be so, the input ring finds out
 };
@@ -27,7 +25,7 @@ struct HandoffGoodbye {};
 using HandoffMessage = std::variant<HandoffHello, HandoffRing, HandoffGoodbye>;
 
 // The bytes of one datagram as it came. kInvalid: length, kind, a field that has no meaning there. kPrecondition:
-// another version, or not Millrace.
+// another version, a client that reads no reply socket, or not Millrace.
 Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted);
 
 // The four answers. `error`'s message is cut where the field ends, between characters.

@@ -32,7 +32,6 @@ struct Guest {
   Charge place;
   Ticket ticket{};
   Phase phase = Phase::kAccepted;
-  bool wants_reply_socket = false;
   bool said_goodbye = false;
 };
 
@@ -153,9 +152,8 @@ Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const D
     return Error{Code::kInvalid, "hand-off: a message with a descriptor; the daemon takes none from its clients"};
   }
   MILLRACE_TRY(const HandoffMessage message, parse_handoff(datagram.bytes));
-  if (const auto* hello = std::get_if<HandoffHello>(&message)) {
+  if (std::holds_alternative<HandoffHello>(message)) {
     if (guest.phase != Phase::kAccepted) return Error{Code::kInvalid, "hand-off: a second Hello"};
-    guest.wants_reply_socket = hello->wants_reply_socket;
     return welcome(client, guest);
   }
   if (std::holds_alternative<HandoffGoodbye>(message)) {
@@ -267,12 +265,10 @@ Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, 
   MILLRACE_CHECK(guest->phase == Phase::kWelcomed || guest->phase == Phase::kOpening);
   guest->phase = Phase::kSeated;
   guest->patience.cancel();
-  Result<ReplyPair> replies = guest->wants_reply_socket ? make_reply_pair() : ReplyPair{};
-  if (!replies) return std::move(replies).error();
-  const std::array<int, 2> descriptors{read_only_fd, replies->clients.get()};
-  const Result<void> sent = send_reply(guest->socket.native_handle(), segment_reply(size),
-                                       std::span(descriptors).first(guest->wants_reply_socket ? 2 : 1));
-  if (sent) return std::move(replies->ours);
+  MILLRACE_TRY(ReplyPair replies, make_reply_pair());
+  const std::array<int, 2> descriptors{read_only_fd, replies.clients.get()};
+  const Result<void> sent = send_reply(guest->socket.native_handle(), segment_reply(size), descriptors);
+  if (sent) return std::move(replies.ours);
   ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
   return sent.error();
 }

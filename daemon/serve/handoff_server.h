@@ -73,10 +73,10 @@ class HandoffServer {
   void opening(ClientId client);
   void not_opened(ClientId client);
 
-  // Passes the segment's read-only descriptor (which stays the caller's) and seats the client: it may stay as long as
-  // it likes, and ask for a ring. A client whose Hello asked for a reply socket gets one end of one; the other is
-  // returned, or no descriptor. kUnavailable: it is gone, or does not read; then disconnected() follows. kExhausted: no
-  // descriptors are left.
+  // Passes the segment's read-only descriptor (which stays the caller's) and one end of a new reply socket, and seats
+  // the client: it may stay as long as it likes, and ask for a ring. Returns the reply socket's other end.
+  // kUnavailable: the client is gone, or does not read; then disconnected() follows. kExhausted: no descriptors are
+  // left.
   Result<UniqueFd> send_segment(ClientId client, int read_only_fd, Bytes size);
 
  private:

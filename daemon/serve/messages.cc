@@ -7,8 +7,7 @@
 namespace millrace {
 namespace {
 
-// gRPC clients accept 4 MiB a message unless told otherwise.
-constexpr std::size_t kMaxMessageBytes = 3'500'000;
+constexpr std::size_t kMaxMessageBytes = 3'500'000;  // less than half of what may wait for a client (reply_socket.h)
 
 struct SubjectWriter {
   v1::Failed& failed;

@@ -16,6 +16,11 @@ Error unread(Bytes bytes) {
                                      "if need be"};
 }
 
+Error closed() {
+  return Error{Code::kPrecondition,
+               "the client has closed its reply socket: keep it open, and read it, as long as the session"};
+}
+
 void append(std::string& out, const v1::ServerMessage& message) {
   const std::size_t at = out.size();
   const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
@@ -39,7 +44,7 @@ void ReplySocket::send(v1::ServerMessage message) {
   if (finishing_ || !socket_.is_open()) return;
   append(unwritten_, message);
   if (waiting_) {
-    if (Bytes{unsent()} > kMaxUnread) give_up();
+    if (Bytes{unsent()} > kMaxUnread) give_up(unread(Bytes{unsent()}));
     return;
   }
   write_some();
@@ -61,7 +66,7 @@ void ReplySocket::write_some() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return wait_for_room();
     } else if (errno != EINTR) {
-      return close();  // the client is gone, or has closed its end: nothing arrives any more
+      return give_up(closed());
     }
   }
   unwritten_.clear();
@@ -82,18 +87,17 @@ void ReplySocket::wait_for_room() {
 }
 
 // The session may be in the midst of a step that sends: it hears of it afterwards.
-void ReplySocket::give_up() {
-  const Error why = unread(Bytes{unwritten_.size()});
+void ReplySocket::give_up(const Error& why) {
   close();
   boost::asio::post(control_, [weak = weak_from_this(), why] {
     const auto self = weak.lock();
-    if (self && self->on_unread_) std::exchange(self->on_unread_, nullptr)(why);
+    if (self && self->on_lost_) std::exchange(self->on_lost_, nullptr)(why);
   });
 }
 
 void ReplySocket::finish() {
   finishing_ = true;
-  on_unread_ = nullptr;
+  on_lost_ = nullptr;
   if (!waiting_) write_some();
 }
 

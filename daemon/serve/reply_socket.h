@@ -1,4 +1,4 @@
-// A session's messages on their way past gRPC: length-prefixed, down one end of a socket pair whose other end the
+// A session's messages on their way to its client: length-prefixed, down one end of a socket pair whose other end the
 // client got with its segment (proto/shm/handoff_wire.h has the bytes). One send() into the client's buffer is all that
 // lies between a sealed slot and the client's poll(); daemon/doc/adr/0006 has why.
 //
@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "daemon/publish/stream_port.h"
+#include "daemon/publish/message_port.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -33,8 +33,9 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
 
   std::size_t unsent() const { return unwritten_.size() - written_; }  // bytes that wait for room
 
-  // Called once, from the event loop, when the client leaves too much unread; nothing is sent any more.
-  void on_unread(std::function<void(const Error&)> report) { on_unread_ = std::move(report); }
+  // Called once, from the event loop, when the client can be sent nothing any more. kExhausted: it leaves too much
+  // unread. kPrecondition: it has closed its end, or is gone.
+  void on_lost(std::function<void(const Error&)> report) { on_lost_ = std::move(report); }
 
   // Closes after what was sent. Idempotent.
   void finish();
@@ -43,7 +44,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   explicit ReplySocket(boost::asio::io_context& control) : control_(control), socket_(control) {}
   void write_some();
   void wait_for_room();
-  void give_up();
+  void give_up(const Error& why);
   void close();
 
   boost::asio::io_context& control_;
@@ -52,7 +53,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   std::size_t written_ = 0;
   bool waiting_ = false;
   bool finishing_ = false;
-  std::function<void(const Error&)> on_unread_;
+  std::function<void(const Error&)> on_lost_;
 };
 
 }  // namespace millrace

@@ -45,21 +45,18 @@ Session::~Session() {
   counters_.subtract(MetricId::sessions);
 }
 
-Result<void> Session::attach(StreamPort& port) {
+Result<void> Session::attach(StreamPort& stream) {
+  if (!replies_)
+    return Error{Code::kUnavailable, "this session's reply socket could not be handed over; open another session"};
   if (had_stream_) return Error{Code::kPrecondition, "this session has had its stream; open another session"};
   had_stream_ = true;
-  stream_ = &port;
-  port.send(attached_message(parts_.id));
-  if (replies_) {
-    replies_->on_unread([this](const Error& unread) {
-      StreamPort& stream = *stream_;
-      detach(StreamEnd::kBroken);
-      stream.abort(unread);
-    });
-    publisher_.attach(*replies_);
-  } else {
-    publisher_.attach(port);
-  }
+  stream_ = &stream;
+  replies_->on_lost([this](const Error& why) {
+    StreamPort& cut_off = *stream_;
+    detach(StreamEnd::kBroken);
+    cut_off.finish(why);
+  });
+  publisher_.attach(*replies_);
   tell_withdrawn();
   return {};
 }

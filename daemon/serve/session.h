@@ -27,6 +27,7 @@
 #include "daemon/serve/dataset_table.h"
 #include "daemon/serve/reply_socket.h"
 #include "daemon/serve/session_listings.h"
+#include "daemon/serve/stream_port.h"
 #include "daemon/slots/slot_pool.h"
 #include "millrace/v1/statistics.pb.h"
 #include "proto/base/ids.h"
@@ -84,20 +85,20 @@ class Session {
   const Arena& arena() const { return *parts_.arena; }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
-  // From here on messages leave by `socket` instead of the stream. REQUIRES: before attach().
+  // Messages to its client leave by `socket`. REQUIRES: once, before attach().
   void reply_by(std::shared_ptr<ReplySocket> socket) { replies_ = std::move(socket); }
 
-  // kPrecondition: it has, or had, its stream.
-  Result<void> attach(StreamPort& port);
+  // kPrecondition: it has, or had, its stream. kUnavailable: its client could not be given a reply socket.
+  Result<void> attach(StreamPort& stream);
   void detach(StreamEnd end);  // cancels what is under way; nothing happens without a stream
-  void stream_ends();          // no message leaves any more; those sent before still do
+  void stream_ends();          // no message leaves any more; those sent before still do. Idempotent
   bool ended_by_client() const { return ended_by_client_; }
   // More of its segment is filled, or will never be.
   void grown(SegmentProgress progress);
   // For the log: "after 12 s: user 1000, pid 4711 ("train"): 40 batches, 2560 images, 0 of them bad".
   std::string account() const;
 
-  // The answer goes to the stream.
+  // The answer goes to the reply socket.
   void handle(ClientRequest request);
 
   // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise RingMaker's errors.
@@ -132,7 +133,7 @@ class Session {
   Publisher publisher_;
   std::shared_ptr<const InputRing> ring_;  // shared with its batches; null: none yet
   StreamPort* stream_ = nullptr;
-  std::shared_ptr<ReplySocket> replies_;  // shared with its own handlers; null: replies go by the stream
+  std::shared_ptr<ReplySocket> replies_;  // shared with its own handlers; null: not handed over
   SessionListings listings_;
   std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
   bool had_stream_ = false;

@@ -125,7 +125,6 @@ void SessionTable::log_refused(const Caller& caller, const std::string& name_unt
 Result<void> SessionTable::hand_over(Session& session) {
   const HandedOver memory = session.arena().hand_over();
   MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), memory.descriptor, memory.bytes));
-  if (!replies) return {};  // not asked for: they go by the stream
   MILLRACE_TRY(std::shared_ptr<ReplySocket> socket, ReplySocket::create(control_, std::move(replies)));
   session.reply_by(std::move(socket));
   return {};
@@ -136,12 +135,12 @@ std::optional<ClientId> SessionTable::client_of(const Ticket& ticket_untrusted) 
   return connection ? std::optional(connection->id) : std::nullopt;
 }
 
-Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& port) {
+Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& stream) {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
   if (!connection) return no_such_ticket();
   Session* session = find(connection->id);
   if (session == nullptr) return Error{Code::kPrecondition, "this ticket has no session yet: call Sessions.Open first"};
-  MILLRACE_TRY_VOID(session->attach(port));
+  MILLRACE_TRY_VOID(session->attach(stream));
   return AttachedSession{session->id(), session->datasets()};
 }
 
@@ -167,7 +166,7 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   if (entry.empty()) return;
   const auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
-  if (StreamPort* stream = session.mapped()->stream()) stream->abort(gone);
+  if (StreamPort* stream = session.mapped()->stream()) stream->finish(gone);
   const bool closed = how == HandoffServer::Departure::kGoodbye || session.mapped()->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
   log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session.mapped()->caller().uid,

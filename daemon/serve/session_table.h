@@ -61,12 +61,12 @@ class SessionTable final : public HandoffServer::Events {
   // The hand-off connection whose ticket it is; nullopt: none.
   std::optional<ClientId> client_of(const Ticket& ticket_untrusted) const;
 
-  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. `port` is used until detach() or
-  // disconnected().
-  Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& port);
+  // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
+  // `stream` is used until detach() or disconnected().
+  Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);
   void handle(SessionId id, ClientRequest request);  // nothing happens once the session is gone
   void detach(SessionId id, StreamEnd end);          // likewise
-  void stream_ends(SessionId id);                    // likewise: its stream has its status and sends what is queued
+  void stream_ends(SessionId id);                    // likewise: its stream has its status
 
   // The daemon stops: whoever waits for memory gets `why`, and no more of it is made.
   void refuse_opening(const Error& why);

@@ -7,8 +7,7 @@
 //   Hello{flags} ────────────────────▶
 //           ◀───────────────────────── Reply{kWelcome, ticket}        or Reply{kRefused, why}
 //   gRPC Sessions.Open(ticket) ──────▶ allocates the segment
-//           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment
-//                                                      + reply socket, if Hello asked for it
+//           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment + reply socket
 //   RingRequest{ring_bytes} ─────────▶ (at any time after kSegment, once) makes a memfd of that size, sealed
 //           ◀───────────────────────── Reply{kRing} + its descriptor, writable   or Reply{kRefused, why}
 //   Goodbye ─────────────────────────▶ (at any time, unanswered) notes that the client means to go: it did not die
@@ -17,8 +16,8 @@
 // Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
 // Linux 6.16 on the sender gets EPERM.
 //
-// The reply socket is one end of a SOCK_STREAM pair, daemon to client only. What the daemon would write to the
-// session's gRPC stream, all but Attached, goes there instead, in the same order:
+// The reply socket is one end of a SOCK_STREAM pair, daemon to client only. Hello's flag kWantsReplySocket says that the
+// client reads it; a client without is refused, for nothing else brings it what the session's gRPC stream asks for:
 //
 //   replies := (length u32 | ServerMessage of `length` bytes, serialised){*}
 //

@@ -89,6 +89,7 @@ def test_the_hand_off() -> None:
 
     assert constant(HANDOFF, "kHandoffMagic") == _handoff._MAGIC
     assert constant(HANDOFF, "kHandoffVersion") == _handoff._VERSION
+    assert enumeration(HANDOFF, "HelloFlags") == {"kWantsReplySocket": _handoff._WANTS_REPLY_SOCKET}
     assert packing(HANDOFF, "HandoffRequest") == _handoff._REQUEST.format
     assert packing(HANDOFF, "HandoffReply") == _handoff._REPLY.format
     assert requests == {"kHello": _handoff._HELLO, "kRingRequest": _handoff._RING_REQUEST, "kGoodbye": _handoff._GOODBYE}

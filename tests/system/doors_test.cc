@@ -46,7 +46,7 @@ UniqueFd connect_to(const std::string& path, int type) {
 void round_trip(const RawMill& mill) {
   RawSession session(mill.daemon.socket(), {});
   session.stream->send(mill.submit(1));
-  REQUIRE(session.stream->receive().completed().batch_id() == 1);
+  REQUIRE(session.receive().completed().batch_id() == 1);
 }
 
 // The daemon may open descriptors up to this number only, from now on.

@@ -40,7 +40,7 @@ TEST_CASE("a session has one stream: a second one with the right ticket is refus
 
   REQUIRE_FALSE(second.finish().ok());
   session.stream->send(mill.submit(1));
-  REQUIRE(session.stream->receive().completed().batch_id() == 1);
+  REQUIRE(session.receive().completed().batch_id() == 1);
 }
 
 TEST_CASE("a ticket opens one session, and a stream without a session is refused", "[system]") {
@@ -95,13 +95,13 @@ TEST_CASE("no answer, no figure and no line of the log holds the name of a share
     v1::ClientMessage message = mill.submit(1);
     malformed.spoil(*message.mutable_submit());
     session.stream->send(message);
-    told += session.stream->receive().SerializeAsString();
+    told += session.receive().SerializeAsString();
   }
   v1::ClientMessage stale;
   stale.mutable_release()->set_slot(77);
   session.stream->send(stale);
   session.stream->send(mill.submit(2));
-  told += session.stream->receive().SerializeAsString();
+  told += session.receive().SerializeAsString();
   Client client = mill.daemon.connect();
   const auto refused = client.open_session({.slots = 200, .slot_bytes = 1_GiB * 900});
   REQUIRE_FALSE(refused);

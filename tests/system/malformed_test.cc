@@ -49,7 +49,7 @@ TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the strea
     malformed.spoil(*message.mutable_submit());
     session.stream->send(message);
 
-    const v1::ServerMessage answer = session.stream->receive();
+    const v1::ServerMessage answer = session.receive();
 
     CAPTURE(malformed.field, answer.ShortDebugString());
     REQUIRE(answer.failed().batch_id() == batch);
@@ -57,7 +57,7 @@ TEST_CASE("a malformed batch is INVALID_ARGUMENT naming the field, and the strea
     REQUIRE_THAT(answer.failed().message(), Catch::StartsWith(malformed.field));
   }
   session.stream->send(mill.submit(1));
-  REQUIRE(session.stream->receive().completed().batch_id() == 1);
+  REQUIRE(session.receive().completed().batch_id() == 1);
   REQUIRE(mill.daemon.metric("millrace_requests_refused_total") >= static_cast<double>(malformed_submits().size()));
 }
 
@@ -65,13 +65,13 @@ TEST_CASE("a batch id that is under way already is refused, the first one goes o
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
   session.stream->send(mill.submit(1));
-  const v1::Completed holding = session.stream->receive().completed();
+  const v1::Completed holding = session.receive().completed();
   session.stream->send(mill.submit(2));  // waits for the slot
   session.stream->send(mill.submit(2));
 
-  const v1::ServerMessage refused = session.stream->receive();
+  const v1::ServerMessage refused = session.receive();
   session.stream->send(release_of(holding.handle()));
-  const v1::ServerMessage made = session.stream->receive();
+  const v1::ServerMessage made = session.receive();
 
   REQUIRE(refused.failed().code() == "INVALID_ARGUMENT");
   REQUIRE_THAT(refused.failed().message(), Catch::StartsWith("batch_id: "));
@@ -83,10 +83,10 @@ TEST_CASE("malformed datasets and epochs are errors of theirs that name the fiel
   RawSession session(mill.daemon.socket(), {});
   const auto failure_of = [&](const v1::ClientMessage& message) {
     session.stream->send(message);
-    return session.stream->receive().failed();
+    return session.receive().failed();
   };
   session.stream->send(mill.open_dataset(1));
-  REQUIRE(session.stream->receive().dataset_opened().samples() == 8);
+  REQUIRE(session.receive().dataset_opened().samples() == 8);
 
   v1::ClientMessage relative = mill.open_dataset(2);
   relative.mutable_open_dataset()->set_path("pictures");
@@ -112,10 +112,10 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
   RawSession session(mill.daemon.socket(), {});
   const auto failure_of = [&](const v1::ClientMessage& message) {
     session.stream->send(message);
-    return session.stream->receive().failed();
+    return session.receive().failed();
   };
   session.stream->send(mill.open_dataset(1));
-  REQUIRE(session.stream->receive().dataset_opened().samples() == 8);
+  REQUIRE(session.receive().dataset_opened().samples() == 8);
 
   v1::ClientMessage submit = mill.submit(7);
   submit.mutable_submit()->set_backend("cpu\xff");
@@ -131,7 +131,7 @@ TEST_CASE("text that is not UTF-8 is an error of its request that names the fiel
   REQUIRE_THAT(failure_of(epoch).message(), Catch::StartsWith("backend: "));
   REQUIRE(failure_of(missing).code() == "NOT_FOUND");
   session.stream->send(mill.submit(8));
-  REQUIRE(session.stream->receive().completed().batch_id() == 8);
+  REQUIRE(session.receive().completed().batch_id() == 8);
   REQUIRE_THAT(mill.daemon.errors(), !Catch::Contains("libprotobuf"));
 }
 
@@ -139,17 +139,17 @@ TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {.slots = 1});
   session.stream->send(mill.submit(1));
-  const v1::TensorHandle first = session.stream->receive().completed().handle();
+  const v1::TensorHandle first = session.receive().completed().handle();
   session.stream->send(release_of(first));
   session.stream->send(mill.submit(2));
-  const v1::TensorHandle second = session.stream->receive().completed().handle();
+  const v1::TensorHandle second = session.receive().completed().handle();
   REQUIRE(second.generation() > first.generation());
 
   v1::TensorHandle invented = second;
   invented.set_slot(4'000'000'000);
   session.stream->send(release_of(first));
   session.stream->send(release_of(invented));
-  for (int i = 0; i < 2; ++i) REQUIRE(session.stream->receive().failed().code() == "FAILED_PRECONDITION");
+  for (int i = 0; i < 2; ++i) REQUIRE(session.receive().failed().code() == "FAILED_PRECONDITION");
   session.stream->send(mill.submit(3));
   REQUIRE(eventually([&] { return mill.daemon.metric("millrace_batches_admitted_total") == 3; }));
 
@@ -162,7 +162,7 @@ TEST_CASE("a stale or invented release is no harm to whoever holds the slot", "[
   REQUIRE(header.state == static_cast<std::uint32_t>(shm::SlotState::kSealed));
   munmap(mapped, session.segment_bytes);
   session.stream->send(release_of(second));
-  REQUIRE(session.stream->receive().completed().batch_id() == 3);
+  REQUIRE(session.receive().completed().batch_id() == 3);
 }
 
 TEST_CASE("bytes that are no message end their stream with a status that says so", "[system]") {
@@ -184,7 +184,7 @@ TEST_CASE("bytes that are no message end their stream with a status that says so
     REQUIRE_THAT(status.error_message(), Catch::Contains("no ClientMessage"));
   }
   other.stream->send(mill.submit(1));
-  REQUIRE(other.stream->receive().completed().batch_id() == 1);
+  REQUIRE(other.receive().completed().batch_id() == 1);
 }
 
 TEST_CASE("malformed sessions are INVALID_ARGUMENT naming the field", "[system]") {

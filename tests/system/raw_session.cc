@@ -11,6 +11,7 @@
 
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
+#include "tests/support/reply_frames.h"
 
 namespace millrace {
 namespace {
@@ -44,6 +45,7 @@ void RawHandoff::hello() {
   request.magic = shm::kHandoffMagic;
   request.version = shm::kHandoffVersion;
   request.kind = static_cast<std::uint32_t>(shm::RequestKind::kHello);
+  request.flags = shm::kWantsReplySocket;
   if (!send(std::as_bytes(std::span(&request, 1)))) throw std::runtime_error("the daemon does not take a Hello");
   const Received welcome = receive();
   if (welcome.closed || welcome.reply.kind != static_cast<std::uint32_t>(shm::ReplyKind::kWelcome))
@@ -64,7 +66,7 @@ RawHandoff::Received RawHandoff::receive() const {
   received.closed = count <= 0;
   if (!received.closed && count != sizeof received.reply)
     throw std::runtime_error("hand-off: an answer of a wrong size");
-  if (!message.descriptors.empty()) received.descriptor = std::move(message.descriptors.front());
+  received.descriptors = std::move(message.descriptors);
   return received;
 }
 
@@ -94,13 +96,13 @@ RawStream::~RawStream() {
   if (stream_) stream_->Finish();
 }
 
-v1::ServerMessage RawStream::receive() {
-  v1::ServerMessage message;
-  if (!stream_->Read(&message)) {
-    const grpc::Status status = finish();
-    throw std::runtime_error("the stream has ended: " + status.error_message());
-  }
-  return message;
+void RawStream::attach(const std::string& ticket) {
+  v1::ClientMessage message;
+  message.mutable_attach()->set_ticket(ticket);
+  send(message);
+  v1::ServerMessage answer;
+  if (!stream_->Read(&answer)) throw std::runtime_error("the stream has ended: " + finish().error_message());
+  if (!answer.has_attached()) throw std::runtime_error("the stream is not attached");
 }
 
 grpc::Status RawStream::finish() {
@@ -123,15 +125,19 @@ RawSession::RawSession(const std::string& socket, const RawSessionSpec& spec)
   const grpc::Status status = raw_open(channel, request, opened);
   if (!status.ok()) throw std::runtime_error("opening a session: " + status.error_message());
   RawHandoff::Received received = handoff.receive();
-  if (!received.descriptor) throw std::runtime_error("opening a session: no descriptor came");
-  segment = std::move(received.descriptor);
+  if (received.descriptors.size() != 2) throw std::runtime_error("opening a session: no two descriptors came");
+  segment = std::move(received.descriptors[0]);
+  replies = std::move(received.descriptors[1]);
   segment_bytes = received.reply.segment_bytes;
 
   stream = std::make_unique<RawStream>(channel);
-  v1::ClientMessage attach;
-  attach.mutable_attach()->set_ticket(handoff.ticket());
-  stream->send(attach);
-  if (!stream->receive().has_attached()) throw std::runtime_error("the stream is not attached");
+  stream->attach(handoff.ticket());
+}
+
+v1::ServerMessage RawSession::receive() const {
+  auto message = read_reply(replies.get());
+  if (!message) throw std::runtime_error("the reply socket has ended");
+  return *std::move(message);
 }
 
 }  // namespace millrace

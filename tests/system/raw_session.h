@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "millrace/v1/session.grpc.pb.h"
 #include "proto/base/unique_fd.h"
@@ -37,7 +38,7 @@ class RawHandoff {
   struct Received {
     bool closed = false;  // the daemon closed the connection
     shm::HandoffReply reply{};
-    UniqueFd descriptor;
+    std::vector<UniqueFd> descriptors;
   };
   Received receive() const;
 
@@ -59,8 +60,7 @@ class RawStream {
   ~RawStream();  // cancels it
 
   bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
-  // The next message. Throws when the stream has ended.
-  v1::ServerMessage receive();
+  void attach(const std::string& ticket);  // and waits for Attached
   // How the stream ended. REQUIRES: the daemon ends it.
   grpc::Status finish();
 
@@ -79,10 +79,13 @@ struct RawSessionSpec {
 struct RawSession {
   RawSession(const std::string& socket, const RawSessionSpec& spec);
 
+  v1::ServerMessage receive() const;  // the next one from the reply socket; throws when that has ended
+
   RawHandoff handoff;
   std::shared_ptr<grpc::Channel> channel;
   v1::OpenSessionReply opened;
   UniqueFd segment;
+  UniqueFd replies;
   std::uint64_t segment_bytes = 0;
   std::unique_ptr<RawStream> stream;  // attached
 };

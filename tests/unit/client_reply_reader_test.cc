@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "client/src/reply_reader.h"
+#include "tests/support/reply_frames.h"
 
 using namespace std::chrono_literals;
 using millrace::Code;
+using millrace::frame_length;
 using millrace::ReplyReader;
 using millrace::Result;
 using millrace::UniqueFd;
@@ -38,18 +40,11 @@ struct Daemon {
   std::vector<std::uint64_t> batches;
 };
 
-std::string length(std::uint32_t value) {
-  std::string bytes(4, 0);
-  for (int i = 0; i < 4; ++i) bytes[static_cast<std::size_t>(i)] = static_cast<char>(value >> (8 * i));
-  return bytes;
-}
-
 std::string framed(std::uint64_t batch, std::size_t padding = 0) {
   v1::ServerMessage message;
   message.mutable_failed()->set_batch_id(batch);
   message.mutable_failed()->set_message(std::string(padding, 'x'));
-  const std::string bytes = message.SerializeAsString();
-  return length(static_cast<std::uint32_t>(bytes.size())) + bytes;
+  return millrace::framed(message);
 }
 
 }  // namespace
@@ -91,11 +86,11 @@ TEST_CASE("a message longer than the buffer behind a short one is given whole", 
 
 TEST_CASE("a heads-up is no news, and the message behind it is, at once or late", "[client]") {
   Daemon daemon;
-  daemon.send(length(0));
+  daemon.send(frame_length(0));
   REQUIRE_FALSE(*daemon.receive());
   REQUIRE_FALSE(*daemon.receive());
 
-  daemon.send(framed(1) + length(0) + framed(2) + length(0));
+  daemon.send(framed(1) + frame_length(0) + framed(2) + frame_length(0));
 
   REQUIRE(*daemon.receive());
   CHECK(daemon.batches == std::vector<std::uint64_t>{1, 2});
@@ -106,8 +101,8 @@ TEST_CASE("a heads-up is no news, and the message behind it is, at once or late"
 
 TEST_CASE("what is no message ends the reading with an error", "[client]") {
   Daemon huge, garbage;
-  huge.send(length(0xFFFFFFFF));
-  garbage.send(length(3) + "\xFF\xFF\xFF");
+  huge.send(frame_length(0xFFFFFFFF));
+  garbage.send(frame_length(3) + "\xFF\xFF\xFF");
 
   const Result<bool> too_long = huge.receive();
   const Result<bool> no_message = garbage.receive();

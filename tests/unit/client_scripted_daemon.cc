@@ -11,6 +11,7 @@
 #include "proto/base/handoff_path.h"
 #include "proto/base/socket_message.h"
 #include "proto/rpc/slots_later_metadata.h"
+#include "tests/support/reply_frames.h"
 
 namespace millrace::test {
 namespace {
@@ -51,6 +52,7 @@ void ScriptedDaemon::die() {
   {
     MutexLock lock(mutex_);
     if (connection_) ::shutdown(connection_.get(), SHUT_RDWR);
+    replies_.reset();
   }
   server_->Shutdown(std::chrono::system_clock::now());
   handoff_.join();
@@ -67,11 +69,16 @@ UniqueFd ScriptedDaemon::ring() {
 }
 
 void ScriptedDaemon::send(const v1::ServerMessage& message) {
+  const std::string frame = framed(message);
   MutexLock lock(mutex_);
-  while (stream_ == nullptr) {
-    if (!streaming_.wait_until(mutex_, soon())) return;
-  }
-  stream_->Write(message);
+  MILLRACE_CHECK(::send(replies_.get(), frame.data(), frame.size(), MSG_NOSIGNAL) ==
+                 static_cast<ssize_t>(frame.size()));
+}
+
+void ScriptedDaemon::end_at_next_message(const grpc::Status& status) {
+  MutexLock lock(mutex_);
+  end_ = status;
+  replies_.reset();
 }
 
 void ScriptedDaemon::make_segment(std::uint32_t slots, std::uint64_t slot_bytes) {
@@ -153,8 +160,13 @@ grpc::Status ScriptedDaemon::Open(grpc::ServerContext* call, const v1::OpenSessi
   answer->set_daemon_version("0.0.9");
   if (options_.vocabulary) *answer->mutable_vocabulary() = *options_.vocabulary;
   if (options_.limits) *answer->mutable_limits() = *options_.limits;
+  int ends[2] = {-1, -1};
+  MILLRACE_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const UniqueFd clients(ends[1]);
   MutexLock lock(mutex_);
-  reply(shm::ReplyKind::kSegment, segment_fd_.get(), millrace::Bytes{segment_.size()});
+  replies_.reset(ends[0]);
+  const int descriptors[] = {segment_fd_.get(), clients.get()};
+  reply(shm::ReplyKind::kSegment, descriptors, millrace::Bytes{segment_.size()});
   return grpc::Status::OK;
 }
 
@@ -165,14 +177,11 @@ grpc::Status ScriptedDaemon::Stream(grpc::ServerContext*, Stream_* stream) {
   v1::ServerMessage attached;
   attached.mutable_attached()->set_session_id(42);
   stream->Write(attached);
-  {
+  while (stream->Read(&message)) {
+    MILLRACE_CHECK(messages_.try_push(std::move(message)));
     MutexLock lock(mutex_);
-    stream_ = stream;
+    if (end_) return *end_;
   }
-  streaming_.notify_all();
-  while (stream->Read(&message)) MILLRACE_CHECK(messages_.try_push(std::move(message)));
-  MutexLock lock(mutex_);
-  stream_ = nullptr;
   return grpc::Status::OK;
 }
 
@@ -190,20 +199,21 @@ void ScriptedDaemon::serve_handoff() {
       if (message.bytes <= 0) break;
       MutexLock lock(mutex_);
       if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kHello)) {
-        reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused, -1);
+        reply(options_.refusal.empty() ? shm::ReplyKind::kWelcome : shm::ReplyKind::kRefused);
         continue;
       }
       if (request.kind == static_cast<std::uint32_t>(shm::RequestKind::kGoodbye)) continue;
       UniqueFd ring(::memfd_create("scripted-ring", MFD_CLOEXEC));
       MILLRACE_CHECK(::ftruncate(ring.get(), static_cast<off_t>(request.ring_bytes)) == 0);
-      reply(shm::ReplyKind::kRing, ring.get(), millrace::Bytes{request.ring_bytes});
+      const int descriptor = ring.get();
+      reply(shm::ReplyKind::kRing, {&descriptor, 1}, millrace::Bytes{request.ring_bytes});
       MILLRACE_CHECK(rings_.try_push(std::move(ring)));
     }
     if (!closed_.try_push(1)) return;
   }
 }
 
-void ScriptedDaemon::reply(shm::ReplyKind kind, int fd, millrace::Bytes size) {
+void ScriptedDaemon::reply(shm::ReplyKind kind, std::span<const int> descriptors, millrace::Bytes size) {
   shm::HandoffReply answer{};
   answer.magic = shm::kHandoffMagic;
   answer.version = options_.handoff_version;
@@ -211,7 +221,6 @@ void ScriptedDaemon::reply(shm::ReplyKind kind, int fd, millrace::Bytes size) {
   answer.code = static_cast<std::uint32_t>(Code::kExhausted);
   answer.segment_bytes = size.count;
   std::strncpy(answer.message, options_.refusal.c_str(), sizeof answer.message - 1);
-  const std::span<const int> descriptors(&fd, fd >= 0 ? 1 : 0);
   MILLRACE_CHECK(send_message(connection_.get(), std::as_bytes(std::span(&answer, 1)), descriptors) >= 0);
 }
 

@@ -1,6 +1,5 @@
 // A daemon's outside in this process, for faults that the real one is built never to show: wrong versions, stale and
-// lying handles, silence. It speaks the real hand-off and gRPC; what it answers on a session's stream is up to the
-// test. Thread-safe.
+// lying handles, silence. It speaks the real hand-off and gRPC; what it answers is up to the test. Thread-safe.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -43,7 +42,9 @@ class ScriptedDaemon final : private v1::Sessions::Service {
 
   // The next message of the client, Attach apart; a message without content when none comes within five seconds.
   v1::ClientMessage next_message();
-  void send(const v1::ServerMessage& message);
+  void send(const v1::ServerMessage& message);  // over the reply socket
+  // The reply socket closes now; the stream ends with that status when the client's next message comes.
+  void end_at_next_message(const grpc::Status& status);
 
   // Fills slot `slot` with `generation`: `samples` images of `image_bytes` bytes, each with the value of its index, ids
   // from 100, labels from 7. Returns the message that completes batch `batch`.
@@ -66,7 +67,8 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   grpc::Status Open(grpc::ServerContext*, const v1::OpenSessionRequest*, v1::OpenSessionReply*) override;
   grpc::Status Stream(grpc::ServerContext*, Stream_* stream) override;
   void serve_handoff();
-  void reply(shm::ReplyKind kind, int fd, millrace::Bytes size = {}) MILLRACE_REQUIRES(mutex_);
+  void reply(shm::ReplyKind kind, std::span<const int> descriptors = {}, millrace::Bytes size = {})
+      MILLRACE_REQUIRES(mutex_);
   void make_segment(std::uint32_t slots, std::uint64_t slot_bytes);
 
   const ScriptedOptions options_;
@@ -79,9 +81,9 @@ class ScriptedDaemon final : private v1::Sessions::Service {
   BoundedQueue<UniqueFd> rings_{4};
   BoundedQueue<int> closed_{4};
   Mutex mutex_;
-  Condition streaming_;
   UniqueFd connection_ MILLRACE_GUARDED_BY(mutex_);
-  Stream_* stream_ MILLRACE_GUARDED_BY(mutex_) = nullptr;
+  UniqueFd replies_ MILLRACE_GUARDED_BY(mutex_);
+  std::optional<grpc::Status> end_ MILLRACE_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
   std::thread handoff_;
   std::atomic<bool> may_fill_later_{false};

@@ -271,6 +271,24 @@ TEST_CASE("threads that wait for different batches each get theirs", "[client]")
   for (auto& thread : threads) REQUIRE(thread.get() == kRounds);
 }
 
+TEST_CASE("what the daemon sent before it ended the session is not lost, whatever arrives first", "[client]") {
+  ScriptedDaemon daemon;
+  Session session = open(daemon);
+  const auto ticket = submit_one(session, daemon);
+  daemon.send(daemon.seal(ticket.batch, 0, 1, 1, 10));
+  daemon.end_at_next_message({grpc::StatusCode::UNAVAILABLE, "enough"});
+  session.cancel(ticket);
+  session.cancel(ticket);  // it has nowhere to go, and so hears why the stream has ended
+
+  const auto batch = session.wait(ticket, 5s);
+  const auto nothing = session.open_dataset("/data", {.timeout = 5s});
+
+  REQUIRE(batch);
+  REQUIRE(batch->tensor.valid());
+  REQUIRE(nothing.error().code == Code::kUnavailable);
+  REQUIRE_THAT(nothing.error().message, Catch::Contains("enough"));
+}
+
 TEST_CASE("every waiting call returns when the daemon dies", "[client]") {
   ScriptedDaemon daemon;
   Session session = open(daemon);

@@ -12,6 +12,7 @@ shm::HandoffRequest request(shm::RequestKind kind) {
   made.magic = shm::kHandoffMagic;
   made.version = shm::kHandoffVersion;
   made.kind = static_cast<std::uint32_t>(kind);
+  if (kind == shm::RequestKind::kHello) made.flags = shm::kWantsReplySocket;
   return made;
 }
 
@@ -100,12 +101,15 @@ TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
   REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 4");
 }
 
-TEST_CASE("a Hello says whether its client wants a reply socket", "[handoff]") {
-  shm::HandoffRequest wanting = request(shm::RequestKind::kHello);
-  wanting.flags = shm::kWantsReplySocket;
+TEST_CASE("a Hello of a client that reads no reply socket is refused, and says what to do", "[handoff]") {
+  shm::HandoffRequest plain = request(shm::RequestKind::kHello);
+  plain.flags = 0;
 
-  REQUIRE(std::get<HandoffHello>(*parse(wanting)).wants_reply_socket);
-  REQUIRE_FALSE(std::get<HandoffHello>(*parse(request(shm::RequestKind::kHello))).wants_reply_socket);
+  const auto refused = parse(plain);
+
+  REQUIRE(refused.error().code == Code::kPrecondition);
+  REQUIRE_THAT(refused.error().message, Catch::Contains("of the same version, or set flag 1 in Hello"));
+  REQUIRE(std::string(refused_reply(refused.error()).message) == refused.error().message);  // nothing of it is cut off
 }
 
 TEST_CASE("a refusal carries code and text, and a long text is cut between characters", "[handoff]") {

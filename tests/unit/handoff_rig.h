@@ -148,7 +148,7 @@ class RawClient {
   // `descriptor` until the next.
   std::optional<shm::HandoffReply> receive() {
     shm::HandoffReply reply{};
-    ReceivedMessage received = receive_message(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), 1);
+    ReceivedMessage received = receive_message(socket_.get(), std::as_writable_bytes(std::span(&reply, 1)), 2);
     if (received.bytes != static_cast<ssize_t>(sizeof reply)) return std::nullopt;
     descriptor = received.descriptors.empty() ? UniqueFd() : std::move(received.descriptors.front());
     return reply;
@@ -166,6 +166,7 @@ inline shm::HandoffRequest handoff_request(shm::RequestKind kind, std::uint64_t 
   request.magic = shm::kHandoffMagic;
   request.version = shm::kHandoffVersion;
   request.kind = static_cast<std::uint32_t>(kind);
+  if (kind == shm::RequestKind::kHello) request.flags = shm::kWantsReplySocket;
   request.ring_bytes = ring_bytes;
   return request;
 }

@@ -8,11 +8,10 @@ using namespace millrace;
 
 namespace {
 
-class KeptMessages final : public StreamPort {
+class KeptMessages final : public MessagePort {
  public:
   void send(v1::ServerMessage message) override { messages.push_back(std::move(message)); }
-  void finish(const Error&) override {}
-  void abort(const Error&) override {}
+  void send_heads_up() override {}
 
   std::vector<v1::ServerMessage> messages;
 };

@@ -157,7 +157,7 @@ void Front::shut_down(std::chrono::milliseconds patience) {
   }
 }
 
-RawClient::RawClient(const std::string& socket, std::uint32_t flags)
+RawClient::RawClient(const std::string& socket)
     : channel_(grpc::CreateChannel(unix_address(socket), grpc::InsecureChannelCredentials())) {
   sessions_ = v1::Sessions::NewStub(channel_);
   statistics_ = v1::Statistics::NewStub(channel_);
@@ -170,7 +170,7 @@ RawClient::RawClient(const std::string& socket, std::uint32_t flags)
   const timeval patience{20, 0};
   ::setsockopt(handoff_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   const shm::HandoffRequest hello{shm::kHandoffMagic, shm::kHandoffVersion,
-                                  static_cast<std::uint32_t>(shm::RequestKind::kHello), flags, 0};
+                                  static_cast<std::uint32_t>(shm::RequestKind::kHello), shm::kWantsReplySocket, 0};
   REQUIRE(::send(handoff_.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
   const shm::HandoffReply welcome = receive(nullptr);
   REQUIRE(welcome.kind == static_cast<std::uint32_t>(shm::ReplyKind::kWelcome));
@@ -224,9 +224,9 @@ grpc::Status RawClient::open(const v1::OpenSessionRequest& request, grpc::Client
   if (!status.ok()) return status;
   std::vector<UniqueFd> descriptors;
   const shm::HandoffReply segment = receive(&descriptors);
-  REQUIRE_FALSE(descriptors.empty());
+  REQUIRE(descriptors.size() == 2);
   segment_ = std::move(descriptors[0]);
-  if (descriptors.size() > 1) replies_ = std::move(descriptors[1]);
+  replies_ = std::move(descriptors[1]);
   REQUIRE(segment.kind == static_cast<std::uint32_t>(shm::ReplyKind::kSegment));
   REQUIRE(segment.segment_bytes == reply.segment_bytes());
   return status;
@@ -260,20 +260,18 @@ void RawClient::send_attach() {
   v1::ClientMessage message;
   message.mutable_attach()->set_ticket(ticket_);
   REQUIRE(send(message));
-  const std::optional<v1::ServerMessage> answer = read();
-  REQUIRE(answer);
-  REQUIRE(answer->has_attached());
+  v1::ServerMessage answer;
+  REQUIRE(stream_->Read(&answer));
+  REQUIRE(answer.has_attached());
 }
 
 std::optional<v1::ServerMessage> RawClient::read() {
-  v1::ServerMessage message;
-  if (!stream_->Read(&message)) return std::nullopt;
-  return message;
+  return read_reply(replies_.get());
 }
 
 grpc::Status RawClient::finish() {
-  while (read()) {
-  }
+  v1::ServerMessage unexpected;
+  CHECK_FALSE(stream_->Read(&unexpected));  // beside Attached the stream brings its end alone
   return stream_->Finish();
 }
 
@@ -283,22 +281,6 @@ v1::GetStatisticsReply RawClient::statistics() {
   v1::GetStatisticsReply reply;
   REQUIRE(statistics_->Get(&call, v1::GetStatisticsRequest(), &reply).ok());
   return reply;
-}
-
-std::optional<v1::ServerMessage> read_reply(int socket) {
-  const timeval patience{20, 0};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  std::uint32_t length = 0;
-  while (length == 0) {  // heads-ups
-    const ssize_t got = ::recv(socket, &length, sizeof length, MSG_WAITALL);
-    if (got == 0) return std::nullopt;
-    REQUIRE(got == sizeof length);
-  }
-  std::string bytes(length, 0);
-  REQUIRE(::recv(socket, bytes.data(), length, MSG_WAITALL) == static_cast<ssize_t>(length));
-  v1::ServerMessage message;
-  REQUIRE(message.ParseFromString(bytes));
-  return message;
 }
 
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths) {

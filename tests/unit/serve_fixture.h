@@ -23,6 +23,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
 #include "proto/shm/handoff_wire.h"
+#include "tests/support/reply_frames.h"
 #include "tests/support/temp_folder.h"
 
 namespace millrace {
@@ -92,15 +93,14 @@ struct RawRing {
 // One hand-off connection, and the session that hangs on it. Failing steps fail the test.
 class RawClient {
  public:
-  // Connects and is welcomed. `flags`: of its Hello.
-  explicit RawClient(const std::string& socket, std::uint32_t flags = 0);
+  explicit RawClient(const std::string& socket);  // connects and is welcomed
 
   const std::string& ticket() const { return ticket_; }
   v1::Sessions::Stub& sessions() { return *sessions_; }
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
 
   v1::OpenSessionRequest open_request(std::uint32_t slots = 2) const;
-  grpc::Status open(const v1::OpenSessionRequest& request);  // and takes the segment's descriptor if it went well
+  grpc::Status open(const v1::OpenSessionRequest& request);  // and takes the descriptors if it went well
   grpc::Status open_with_slots_later(const v1::OpenSessionRequest& request);  // the same, and says that it can do so
   void open() { open_or_fail(2); }
   void open_or_fail(std::uint32_t slots);
@@ -110,12 +110,13 @@ class RawClient {
   void start_stream_with_ticket();  // in the call's metadata
   void send_attach();               // and reads Attached
   bool send(const v1::ClientMessage& message) { return stream_->Write(message); }
-  std::optional<v1::ServerMessage> read();  // nullopt: the stream has ended
-  grpc::Status finish();                    // what it ended with
+  std::optional<v1::ServerMessage> read();  // nullopt: the reply socket has ended
+  grpc::Status finish();                    // what the stream ended with
   void say_done() { stream_->WritesDone(); }
 
   shm::HandoffReply receive(std::vector<UniqueFd>* descriptors);  // from the hand-off socket
-  const UniqueFd& replies() const { return replies_; }            // the reply socket, once open; none if not wanted
+  int replies() const { return replies_.get(); }                  // the reply socket, once open
+  void close_replies() { replies_.reset(); }
   void hang_up() { handoff_.reset(); }
   RawRing ask_for_ring(std::uint64_t size);
   int handoff() const { return handoff_.get(); }
@@ -135,9 +136,6 @@ class RawClient {
   std::unique_ptr<grpc::ClientContext> call_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
 };
-
-// The next message from the client's end of a reply socket; nullopt: its end. A wait of 20 s fails the test.
-std::optional<v1::ServerMessage> read_reply(int socket);
 
 v1::ClientMessage submit_message(std::uint64_t batch, const std::vector<std::string>& paths);
 v1::ClientMessage release_message(const v1::TensorHandle& handle);

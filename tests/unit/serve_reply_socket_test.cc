@@ -1,4 +1,4 @@
-// A session's messages past gRPC: the socket alone, then a whole session that asks for one.
+// A session's messages on their way to its client: the socket alone, then a whole session.
 #include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
@@ -85,7 +85,7 @@ TEST_CASE("a heads-up is a length of nothing, and left out where a client has mu
 TEST_CASE("a client that leaves too much unread is reported once, and cut off", "[serve]") {
   Pair pair;
   std::vector<Error> reports;
-  pair.socket->on_unread([&](const Error& error) { reports.push_back(error); });
+  pair.socket->on_lost([&](const Error& error) { reports.push_back(error); });
 
   for (std::uint64_t i = 0; i < 200; ++i) pair.socket->send(numbered(i, 100'000));
   CHECK(reports.empty());  // not in the midst of a step that sends
@@ -127,31 +127,47 @@ TEST_CASE("the end waits until a full buffer has room", "[serve]") {
   CHECK(read.get() == 10);
 }
 
-TEST_CASE("a client that has closed its end costs its sender nothing", "[serve]") {
+TEST_CASE("a client that has closed its end is reported once, and what is sent to it is dropped", "[serve]") {
   Pair pair;
-  bool reported = false;
-  pair.socket->on_unread([&](const Error&) { reported = true; });
+  std::vector<Error> reports;
+  pair.socket->on_lost([&](const Error& error) { reports.push_back(error); });
   pair.client.reset();
 
   for (int i = 0; i < 10; ++i) pair.socket->send(numbered(1, 1'000'000));  // more than may wait unread
+  CHECK(reports.empty());                                                  // not in the midst of a step that sends
   pair.turn();
+  pair.turn();
+
+  CHECK(pair.socket->unsent() == 0);
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].code == Code::kPrecondition);
+  CHECK_THAT(reports[0].message, Catch::Contains("closed its reply socket"));
+}
+
+TEST_CASE("a client that closes its end while the session ends is reported to nobody", "[serve]") {
+  Pair pair;
+  bool reported = false;
+  pair.socket->on_lost([&](const Error&) { reported = true; });
+  for (std::uint64_t i = 0; i < 10; ++i) pair.socket->send(numbered(i, 100'000));
+
   pair.socket->finish();
+  pair.client.reset();
+  pair.turn();
   pair.turn();
 
   CHECK_FALSE(reported);
 }
 
-TEST_CASE("a session that asked for a reply socket has all but Attached come by it", "[serve]") {
+TEST_CASE("a session's messages, all but Attached, come by its reply socket", "[serve]") {
   Front front;
-  RawClient client(front.socket(), shm::kWantsReplySocket);
+  RawClient client(front.socket());
   client.open();
-  REQUIRE(client.replies());
   client.attach();
   client.send(submit_message(1, {"/a", "/b"}));
 
-  const auto completed = read_reply(client.replies().get());
+  const auto completed = read_reply(client.replies());
   client.send(submit_message(2, {}));
-  const auto refused = read_reply(client.replies().get());
+  const auto refused = read_reply(client.replies());
   client.say_done();
 
   REQUIRE(completed);
@@ -159,40 +175,46 @@ TEST_CASE("a session that asked for a reply socket has all but Attached come by 
   CHECK(completed->completed().handle().samples() == 2);
   REQUIRE(refused);
   CHECK(refused->failed().batch_id() == 2);
-  CHECK_FALSE(client.read());  // the stream brings its end alone
   CHECK(client.finish().ok());
-  CHECK_FALSE(read_reply(client.replies().get()));
+  CHECK_FALSE(read_reply(client.replies()));
 }
 
 TEST_CASE("a heads-up comes before the message of every batch", "[serve]") {
   Front front;
-  RawClient client(front.socket(), shm::kWantsReplySocket);
+  RawClient client(front.socket());
   client.open();
   client.attach();
 
   for (const std::uint64_t batch : {1, 2}) {
     client.send(submit_message(batch, {"/a", "/b"}));
     std::uint32_t length = ~0U;
-    REQUIRE(::recv(client.replies().get(), &length, sizeof length, MSG_WAITALL) == sizeof length);
+    REQUIRE(::recv(client.replies(), &length, sizeof length, MSG_WAITALL) == sizeof length);
     CHECK(length == 0);
-    const auto completed = read_reply(client.replies().get());
+    const auto completed = read_reply(client.replies());
     REQUIRE(completed);
     CHECK(completed->completed().batch_id() == batch);
   }
 }
 
-TEST_CASE("a session that did not ask gets no second descriptor", "[serve]") {
+TEST_CASE("a client that closes its reply socket is told so by its stream, and its work is cancelled", "[serve]") {
   Front front;
   RawClient client(front.socket());
-
   client.open();
+  client.attach();
+  client.close_replies();
 
-  CHECK_FALSE(client.replies());
+  client.send(submit_message(1, {"/a"}));
+
+  const grpc::Status status = client.finish();
+  CHECK(status.error_code() == grpc::StatusCode::FAILED_PRECONDITION);
+  CHECK_THAT(status.error_message(), Catch::Contains("closed its reply socket"));
+  CHECK(eventually([&] { return front.counters().stored(MetricId::batches_in_flight) == 0; }));
+  CHECK(client.statistics().sessions_size() == 1);  // its slots stay readable
 }
 
 TEST_CASE("a stopping daemon ends replies behind what was sent, and the stream says why", "[serve]") {
   Front front;
-  RawClient client(front.socket(), shm::kWantsReplySocket);
+  RawClient client(front.socket());
   client.open();
   client.attach();
   client.send(submit_message(1, {"/a"}));
@@ -200,14 +222,14 @@ TEST_CASE("a stopping daemon ends replies behind what was sent, and the stream s
 
   front.shut_down(5s);
 
-  CHECK(read_reply(client.replies().get())->has_completed());
-  CHECK_FALSE(read_reply(client.replies().get()));
+  CHECK(read_reply(client.replies())->has_completed());
+  CHECK_FALSE(read_reply(client.replies()));
   CHECK_THAT(client.finish().error_message(), Catch::Contains("millraced is stopping"));
 }
 
 TEST_CASE("a client that reads its stream but not its replies is cut off with the reason", "[serve]") {
   Front front;
-  RawClient client(front.socket(), shm::kWantsReplySocket);
+  RawClient client(front.socket());
   client.open();
   client.attach();
   const v1::ClientMessage many_bad = submit_message(1, std::vector<std::string>(20, "/bad/" + std::string(4'000, 'a')));

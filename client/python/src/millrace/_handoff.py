@@ -10,12 +10,15 @@ import time
 from collections.abc import Iterator
 
 from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect
+from millrace._replies import Replies
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
 _MAGIC = 0x4D524831  # "1HRM"
 _VERSION = 2
 _HELLO, _RING_REQUEST, _GOODBYE = 1, 2, 3
+_WANTS_REPLY_SOCKET = 1  # a flag of Hello
 _WELCOME, _SEGMENT, _RING, _REFUSED = 1, 2, 3, 4
+_DESCRIPTORS = {_SEGMENT: 2, _RING: 1}  # that come with an answer
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIII16sQ200s")
 _SAME_VERSION = "install the Python package and millraced of the same version"
@@ -39,6 +42,7 @@ class HandoffConnection:
         """
         path += HANDOFF_SUFFIX
         self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
+        self._replies: Replies | None = None
         self._pid = os.getpid()
         self._said_goodbye = False
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
@@ -48,20 +52,29 @@ class HandoffConnection:
                 raise cannot_reach(path, why) from why
             self._fd = connecting.detach()
         try:
-            self._send(_HELLO, 0, deadline)
+            self._send(_HELLO, deadline, flags=_WANTS_REPLY_SOCKET)
             self.ticket = self._receive(_WELCOME, deadline)[0]
         except BaseException:
             self.close()
             raise
 
     def receive_segment(self, deadline: float) -> tuple[int, int]:
-        """The descriptor of the session's shared memory, now the caller's, and its bytes."""
-        return self._receive_descriptor(_SEGMENT, deadline)
+        """The descriptor of the session's shared memory, now the caller's, and its bytes. From then on there is ``take_replies``."""
+        (fd, replies), size = self._receive_descriptors(_SEGMENT, deadline)
+        self._replies = Replies(replies)
+        return fd, size
+
+    def take_replies(self) -> Replies:
+        """The session's reply socket, to the first who takes it, after ``receive_segment``."""
+        replies, self._replies = self._replies, None
+        if replies is None:
+            raise InternalError("hand-off: the reply socket was taken before")
+        return replies
 
     def request_ring(self, size: int, deadline: float) -> int:
         """The writable descriptor, now the caller's, of an input ring of ``size`` bytes that the daemon makes."""
-        self._send(_RING_REQUEST, size, deadline)
-        fd, made = self._receive_descriptor(_RING, deadline)
+        self._send(_RING_REQUEST, deadline, ring_bytes=size)
+        (fd,), made = self._receive_descriptors(_RING, deadline)
         if made != size:
             os.close(fd)
             raise InternalError(f"hand-off: a ring of {made} bytes came, {size} were asked for")
@@ -88,6 +101,7 @@ class HandoffConnection:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+        self._replies = None
 
     __del__ = close
 
@@ -100,19 +114,20 @@ class HandoffConnection:
         finally:
             connected.detach()
 
-    def _send(self, kind: int, ring_bytes: int, deadline: float) -> None:
-        request = _REQUEST.pack(_MAGIC, _VERSION, kind, 0, ring_bytes)
+    def _send(self, kind: int, deadline: float, *, flags: int = 0, ring_bytes: int = 0) -> None:
+        request = _REQUEST.pack(_MAGIC, _VERSION, kind, flags, ring_bytes)
         try:
             with self._connected(deadline) as connected:
                 connected.send(request)
         except OSError as why:
             raise _broken("sending", why) from why
 
-    def _receive_descriptor(self, expected: int, deadline: float) -> tuple[int, int]:
+    def _receive_descriptors(self, expected: int, deadline: float) -> tuple[list[int], int]:
         _, size, fds = self._receive(expected, deadline)
-        if not fds:
-            raise InternalError("hand-off: the daemon's message carries no descriptor (is this process out of them? ulimit -n)")
-        return fds[0], size
+        if len(fds) < _DESCRIPTORS[expected]:
+            _close_all(fds)
+            raise InternalError("hand-off: the daemon's message lacks a descriptor (is this process out of them? ulimit -n)")
+        return fds, size
 
     def _receive(self, expected: int, deadline: float) -> tuple[bytes, int, list[int]]:
         try:
@@ -120,16 +135,19 @@ class HandoffConnection:
                 data, fds, _, _ = socket.recv_fds(connected, _REPLY.size, 4, socket.MSG_CMSG_CLOEXEC)
         except OSError as why:
             raise _broken("receiving", why) from why
-        wanted = fds[:1] if expected in (_SEGMENT, _RING) else []
-        for fd in fds[len(wanted) :]:
-            os.close(fd)
+        wanted = fds[: _DESCRIPTORS.get(expected, 0)]
+        _close_all(fds[len(wanted) :])
         try:
             ticket, size = _checked(data, expected)
         except BaseException:
-            for fd in wanted:
-                os.close(fd)
+            _close_all(wanted)
             raise
         return ticket, size, wanted
+
+
+def _close_all(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def _checked(data: bytes, expected: int) -> tuple[bytes, int]:

@@ -1,6 +1,6 @@
-"""What has arrived on a session's stream and was not taken yet, and who waits for it.
+"""What the daemon has sent a session and was not taken yet, and who waits for it.
 
-The stream's reader delivers; whoever waits is woken: threads by a condition, event loops by a callback. Thread-safe. The destructors
+The wire's reader delivers; whoever waits is woken: threads by a condition, event loops by a callback. Thread-safe. The destructors
 of what it holds (leases, room in the ring) take no lock, so they may run while its own is held.
 """
 
@@ -99,7 +99,7 @@ class Inbox:
         self._not_all_taken: weakref.WeakSet[EpochState] = weakref.WeakSet()  # and those that have ended, but are taken from
         self._datasets: dict[int, _DatasetState] = {}
 
-    # ------------------------------------------------------------------------------------------------- by the stream's reader
+    # --------------------------------------------------------------------------------------------------- by the wire's reader
 
     def deliver(self, message: Any) -> None:
         """Takes one ``ServerMessage``; those that nobody waits for any more are dropped, their slots given back."""

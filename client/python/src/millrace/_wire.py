@@ -1,6 +1,6 @@
-"""A session's gRPC stream: a thread that reads it, and a queue that anyone may put messages into.
+"""A session's two ways: its gRPC stream, for requests and the reason of the end, and its reply socket, for all that the daemon sends.
 
-gRPC's own threads parse what arrives and write what is queued, so the client's thread does neither.
+A thread of ours reads the socket; gRPC's own write what is queued, by anyone. So the client's thread does neither.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from millrace import _fork, _schema
 from millrace._grpc import grpc
 from millrace._inbox import Inbox
 from millrace._lease import LeaseEnd, Outgoing
+from millrace._replies import Replies
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
 
 _NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
@@ -76,11 +77,12 @@ def unary(
 class Wire:
     """See the module. Thread-safe; ``close_soon`` may be called from destructors."""
 
-    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing, ticket: bytes) -> None:
+    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing, ticket: bytes, replies: Replies) -> None:
         self._path = path
         self._channel = channel
         self._inbox = inbox
         self._outgoing = outgoing
+        self._replies = replies
         stream = channel.stream_stream(
             "/millrace.v1.Sessions/Stream",
             request_serializer=_serialised,
@@ -116,26 +118,33 @@ class Wire:
         self._inbox.close(Cancelled("the session was closed"))
         self._outgoing.put(_Close)
         self._call.cancel()
+        self._replies.hang_up()
         if threading.current_thread() is not self._reader:
             self._reader.join(timeout)
 
+    def after_fork_in_child(self) -> None:
+        """Lets go of the reply socket; gRPC is left alone."""
+        self._replies.after_fork_in_child()
+
     def _read(self) -> None:
-        reason = None
         self._begun.wait()
         if self._call is None:
             return
         try:
-            for message in self._call:
-                self._inbox.deliver(message)
-            error: Error = gone(self._path, reason)
+            for attached in self._call:  # once; then the stream says why it ends
+                self._inbox.deliver(attached)
+                for message in self._replies:
+                    self._inbox.deliver(message)
+            error: Error = gone(self._path, None)
         except grpc.RpcError as why:
             error = call_error(why, self._path, "the daemon ended the session")
         except Exception as why:  # ours; whoever waits must not wait for ever
-            error = InternalError(f"reading the session's stream failed: {why!r}; please report it")
+            error = why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")
             self._call.cancel()
         finally:
             self._outgoing.put(_Close)
         self._inbox.close(error)
+        self._replies.close()
         self._channel.close()
 
 

@@ -76,7 +76,7 @@ class Session:
         """Room for one batch's tensor and records."""
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
-        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket)
+        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
         self._end = weakref.finalize(self, _leave, self._segment, self._wire)  # also when the interpreter exits
         _fork.register(self)
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
@@ -387,6 +387,7 @@ class Session:
         self._forked = True
         if self._end is not None:
             self._end.detach()
+        self._wire.after_fork_in_child()
         return self._wire
 
     def _check_fork(self) -> None:

@@ -1,0 +1,84 @@
+"""A session's reply socket: the daemon's messages, without gRPC in between. Their frames are drawn in proto/shm/handoff_wire.h."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from millrace import _schema
+from millrace.errors import InternalError
+
+_LENGTH = struct.Struct("<I")
+_LONGEST = 64 << 20  # the daemon's are far below
+_AT_ONCE = 1 << 16
+
+
+class Replies:
+    """The client's end of the socket. One thread iterates; ``hang_up`` and ``close`` may be called from any."""
+
+    def __init__(self, fd: int) -> None:
+        """Takes the descriptor over."""
+        self._fd = fd  # and no socket object: those warn when the interpreter collects them before us
+        self._lock = threading.Lock()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every ``ServerMessage``, until the daemon has closed its end or ``hang_up`` was called.
+
+        Raises:
+            InternalError: what comes is no message.
+        """
+        waiting = bytearray()
+        while chunk := os.read(self._fd, _AT_ONCE):
+            waiting += chunk
+            begin = 0
+            while (message := _frame_at(waiting, begin)) is not None:
+                begin += _LENGTH.size + len(message)
+                if message:  # else a heads-up: this thread is awake now
+                    yield _parsed(message)
+            del waiting[:begin]
+
+    def hang_up(self) -> None:
+        """Ends the iteration, wherever it waits. Idempotent."""
+        with self._lock, contextlib.suppress(OSError):  # the daemon may have hung up before
+            if self._fd >= 0:
+                ending = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._fd)
+                try:
+                    ending.shutdown(socket.SHUT_RDWR)
+                finally:
+                    ending.detach()
+
+    def close(self) -> None:
+        """Gives the descriptor back. REQUIRES: nobody iterates any more. Idempotent."""
+        with self._lock:
+            self.after_fork_in_child()
+
+    def after_fork_in_child(self) -> None:
+        """As ``close``, for a forked child, whose parent goes on iterating and may have held the lock."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    __del__ = close
+
+
+def _frame_at(waiting: bytearray, begin: int) -> bytes | None:
+    """The frame's content, if all of it has come."""
+    content = begin + _LENGTH.size
+    if len(waiting) < content:
+        return None
+    (length,) = _LENGTH.unpack_from(waiting, begin)
+    if length > _LONGEST:
+        raise InternalError(f"the daemon announces a message of {length} bytes; please report it with the daemon's version")
+    return bytes(waiting[content : content + length]) if len(waiting) - content >= length else None
+
+
+def _parsed(message: bytes) -> Any:
+    try:
+        return _schema.ServerMessage.FromString(message)
+    except Exception as why:
+        raise InternalError("the daemon sent what is no message; please report it with the daemon's version") from why
