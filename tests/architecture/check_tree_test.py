@@ -79,6 +79,58 @@ class CheckTree(unittest.TestCase):
 
             self.assertEqual(found, [f"{folder}/a.h: includes itself: " + " -> ".join(f"{folder}/{name}.h" for name in "abca")])
 
+    def test_a_module_is_not_used_by_way_of_anothers_header(self):
+        fetch = ONCE + "class InputRing {\n};\nusing Verdict = int;\ninline constexpr int kMost = 3;\nint listed_in(int folder);\n"
+        way = {"daemon/fetch/fetcher.h": fetch, "daemon/pipeline/pipeline.h": ONCE + '#include "daemon/fetch/fetcher.h"\n'}
+        for use in ("InputRing* ring;", "Verdict found;", "int n = kMost;", "int n = listed_in(3);"):
+            text = '#include "daemon/pipeline/pipeline.h"\n' + use + "\n"
+
+            found = check_tree.violations({**GOOD, **way, "daemon/serve/x.cc": text})
+
+            self.assertEqual(len(found), 1, (use, found))
+            self.assertIn("daemon/serve/x.cc: names ", found[0])
+            self.assertIn("of daemon/fetch/fetcher.h: daemon/serve may not include daemon/fetch", found[0])
+            for allowed in ("daemon/pipeline/x.cc", "daemon/process/x.cc"):
+                self.assertEqual(check_tree.violations({**GOOD, **way, allowed: text}), [])
+
+    def test_a_name_that_is_not_out_of_reach_is_not_borrowed(self):
+        way = {
+            "daemon/fetch/fetcher.h": ONCE + "class InputRing {\n};\nint listed_in(int folder);\n",
+            "daemon/pipeline/pipeline.h": ONCE + '#include "daemon/fetch/fetcher.h"\n',
+        }
+        include = '#include "daemon/pipeline/pipeline.h"\n'
+        for text in (
+            include + "// An InputRing.\n",
+            include + 'const char* text = "InputRing";\n',
+            include + "int n = pipeline.listed_in(3);\n",
+            include + "int n = pipeline->listed_in(3) + Tree::listed_in(4);\n",
+            include + "class InputRing {\n};\nInputRing own;\n",
+            "class InputRing;\n",  # not reached: nothing of it is used
+        ):
+            self.assertEqual(check_tree.violations({**GOOD, **way, "daemon/serve/x.cc": text}), [], text)
+
+    def test_folders_need_each_other_in_no_circle(self):
+        ring = {
+            "daemon/backend/table.h": ONCE,
+            "daemon/backend/table.cc": '#include "daemon/backend/cpu/cpu.h"\n#include "daemon/backend/table.h"\n',
+            "daemon/backend/cpu/cpu.h": ONCE + '#include "daemon/backend/table.h"\n',
+        }
+
+        found = check_tree.violations({**GOOD, **ring})
+
+        self.assertEqual(found, ["daemon/backend/cpu/cpu: needs and is needed by daemon/backend/table"])
+        within = {path.replace("/cpu/cpu", "/cpu"): text.replace("/cpu/cpu", "/cpu") for path, text in ring.items()}
+        self.assertEqual(check_tree.violations({**GOOD, **within}), [])
+
+    def test_what_is_not_mended_yet_is_excused_until_it_is(self):
+        line = "daemon/serve/x.cc: names InputRing, of daemon/fetch/fetcher.h"
+
+        self.assertEqual(list(check_tree.not_mended([line], {"daemon/serve/x.cc: names InputRing": "why"})), [])
+        self.assertEqual(list(check_tree.not_mended([line], {})), [line])
+        stale = list(check_tree.not_mended([], {"daemon/serve/x.cc: names InputRing": "why"}))
+        self.assertEqual(len(stale), 1)
+        self.assertIn("delete the row", stale[0])
+
     def test_what_two_files_include_is_no_circle(self):
         self.assertEqual(broken("kernels/cpu/x.cc", '#include "kernels/cpu/resample.h"\n#include "kernels/jpeg/header.h"\n'), [])
 
