@@ -13,6 +13,7 @@
 #include "kernels/cpu/workspace.h"
 #include "tests/bench/cuda/checksum_file.h"
 #include "tests/bench/cuda/image_files.h"
+#include "tests/support/stored_size.h"
 
 namespace millrace {
 namespace {
@@ -42,7 +43,7 @@ std::uint64_t checksum(const U8View& pixels, const ChecksumLine& line, Workspace
 
 // A line for each recipe; none where not even a size is to be found.
 void write_image(const ImageFile& file, std::mt19937& random, Workspace& workspace, std::ostream& out) {
-  const auto size = jpeg_size(view_of(file));
+  const auto size = stored_size(view_of(file));
   if (!size) return;
   for (const auto& recipe : cuda::bench::kRecipes) {
     ChecksumLine line{&recipe, cuda::bench::random_resized_crop(*size, random),

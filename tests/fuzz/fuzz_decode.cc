@@ -1,12 +1,14 @@
 // Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder
 // answers in time, inside its memory, and gives every box the pixels of the whole; those of PNG and WebP its verdict,
-// too. The first byte chooses the box.
+// too. The size is the one that the daemon finds, also for the decoders of other formats. The first byte chooses the
+// box.
 #include <cstdlib>
 
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/fuzz/fuzz_pixels.h"
+#include "tests/support/stored_size.h"
 
 namespace {
 
@@ -15,18 +17,14 @@ using namespace millrace;
 constexpr int kMostPixels = 1 << 18;
 
 using DecodeFunction = Result<kernels::U8View> (*)(const DecodeRequest&, PixelBuffer&);
-using SizeFunction = Result<kernels::Size> (*)(ByteView);
 enum class Verdict { kOfBox, kOfWhole };
 
-void try_decoder(SizeFunction find_size, DecodeFunction decode, Verdict verdict, ByteView bytes, std::uint8_t choice) {
-  const Result<kernels::Size> size = find_size(bytes);
-  if (!size || size->width < 1 || size->height < 1 || std::int64_t{size->width} * size->height > kMostPixels) return;
+void try_decoder(DecodeFunction decode, Verdict verdict, ByteView bytes, kernels::Size size, std::uint8_t choice) {
   const auto deadline = Clock::now() + std::chrono::seconds(5);
-  const kernels::Box box = box_of(choice, *size);
+  const kernels::Box box = box_of(choice, size);
   PixelBuffer whole_buffer, part_buffer;
-  const Result<kernels::U8View> whole =
-      decode({bytes, *size, {0, 0, size->width, size->height}, deadline}, whole_buffer);
-  const Result<kernels::U8View> part = decode({bytes, *size, box, deadline}, part_buffer);
+  const Result<kernels::U8View> whole = decode({bytes, size, {0, 0, size.width, size.height}, deadline}, whole_buffer);
+  const Result<kernels::U8View> part = decode({bytes, size, box, deadline}, part_buffer);
   if (verdict == Verdict::kOfWhole && whole.has_value() != part.has_value()) std::abort();
   if (whole && part && !same_pixels(whole->crop(box), *part)) std::abort();
 }
@@ -36,8 +34,10 @@ void try_decoder(SizeFunction find_size, DecodeFunction decode, Verdict verdict,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const ByteView bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
-  try_decoder(jpeg_size, decode_jpeg, Verdict::kOfBox, bytes, data[0]);
-  try_decoder(png_size, decode_png, Verdict::kOfWhole, bytes, data[0]);
-  try_decoder(webp_size, decode_webp, Verdict::kOfWhole, bytes, data[0]);
+  const std::optional<kernels::Size> stored = stored_size(bytes);
+  if (!stored || std::int64_t{stored->width} * stored->height > kMostPixels) return 0;
+  try_decoder(decode_jpeg, Verdict::kOfBox, bytes, *stored, data[0]);
+  try_decoder(decode_png, Verdict::kOfWhole, bytes, *stored, data[0]);
+  try_decoder(decode_webp, Verdict::kOfWhole, bytes, *stored, data[0]);
   return 0;
 }

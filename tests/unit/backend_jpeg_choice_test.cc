@@ -6,6 +6,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/guarded_bytes.h"
 #include "tests/support/rounds.h"
+#include "tests/support/stored_size.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
 #include "tests/unit/jpeg_rig.h"
@@ -204,7 +205,7 @@ TEST_CASE("real JPEG files, ordinary, unusual and broken, have libjpeg-turbo's o
     if (!folder) continue;
     int taken = 0;
     for (const auto& [file_name, file] : files_in(*folder)) {
-      const auto size = jpeg_size(file);
+      const auto size = stored_size(file);
       if (!size || size->width < 1 || std::int64_t{size->width} * size->height > 1 << 22) continue;
       CAPTURE(file_name);
       taken += check_all(file, *size, whole(*size));

@@ -3,6 +3,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/rounds.h"
+#include "tests/support/stored_size.h"
 #include "tests/unit/jpeg_rig.h"
 
 namespace millrace {
@@ -130,7 +131,7 @@ TEST_CASE("every kind of damage to a random stream has libjpeg-turbo's outcome",
                           .restart_interval = i % 3 == 0 ? -1 : 0};
       const JpegStream stream = draw_jpeg(draw, random);
       const File file = damage(write_jpeg(stream), static_cast<JpegDamage>(kind), random);
-      const auto found = jpeg_size(file);
+      const auto found = stored_size(file);
       const kernels::Size size = found && found->width > 0 && found->height > 0 ? *found : size_of(stream);
       if (std::int64_t{size.width} * size.height > 1 << 20) continue;
       const kernels::Box box = i % 2 == 0 ? whole(size) : random_box(random, size);

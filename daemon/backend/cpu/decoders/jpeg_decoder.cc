@@ -294,12 +294,6 @@ bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& b
   return true;
 }
 
-bool try_header(Decoding& decoding, ByteView bytes_untrusted) {
-  if (setjmp(decoding.on_failure) != 0) return false;
-  read_header(decoding, bytes_untrusted);
-  return true;
-}
-
 bool is_unsupported(int message) {
   switch (message) {
     case JERR_BAD_PRECISION:
@@ -359,16 +353,6 @@ Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& b
   const bool decoded = try_decode(decoding, request, buffer);
   Result<kernels::U8View> result =
       decoded ? Result<kernels::U8View>(decoding.pixels) : error_of(decoding, request.stored);
-  jpeg_destroy_decompress(&decoding.jpeg);
-  return result;
-}
-
-Result<kernels::Size> jpeg_size(ByteView bytes_untrusted) {
-  Decoding decoding;
-  prepare(decoding);
-  decoding.deadline = Clock::time_point::max();
-  const bool read = try_header(decoding, bytes_untrusted);
-  Result<kernels::Size> result = read ? Result<kernels::Size>(size_of(decoding.jpeg)) : error_of(decoding, {});
   jpeg_destroy_decompress(&decoding.jpeg);
   return result;
 }

@@ -20,7 +20,4 @@ namespace millrace {
 // a pixel; never more than request.codec.
 Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& buffer);
 
-// The size that decode_jpeg() finds. Errors as there.
-Result<kernels::Size> jpeg_size(ByteView bytes_untrusted);
-
 }  // namespace millrace

@@ -100,9 +100,4 @@ Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& bu
   return rows.crop({box.left, 0, box.width, box.height});
 }
 
-Result<kernels::Size> png_size(ByteView bytes_untrusted) {
-  MILLRACE_TRY(const PngChunks chunks, PngChunks::open(bytes_untrusted));
-  return size_of(chunks.header());
-}
-
 }  // namespace millrace

@@ -16,7 +16,4 @@ namespace millrace {
 // The box's pixels in `buffer`. Errors: kInvalid (damaged, truncated, other size), kDeadline, kExhausted.
 Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& buffer);
 
-// The size that decode_png() finds. Errors as there.
-Result<kernels::Size> png_size(ByteView bytes_untrusted);
-
 }  // namespace millrace

@@ -116,9 +116,4 @@ Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& b
   return kernels::U8View(pixels).crop({box.left - part.left, box.top - part.top, box.width, box.height});
 }
 
-Result<kernels::Size> webp_size(ByteView bytes_untrusted) {
-  MILLRACE_TRY(const WebpFrame frame, first_webp_frame(bytes_untrusted));
-  return frame.canvas;
-}
-
 }  // namespace millrace

@@ -20,7 +20,4 @@ namespace millrace {
 // The box's pixels in `buffer`. Errors: kInvalid (damaged, truncated, other size), kUnsupported, kDeadline, kExhausted.
 Result<kernels::U8View> decode_webp(const DecodeRequest& request, PixelBuffer& buffer);
 
-// The size that decode_webp() finds. Errors as there.
-Result<kernels::Size> webp_size(ByteView bytes_untrusted);
-
 }  // namespace millrace
