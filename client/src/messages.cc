@@ -50,17 +50,6 @@ std::string plain_extension(std::string_view extension) {
   return plain;
 }
 
-SkipReason from_message(v1::SkipReason reason) {
-  switch (reason) {
-    case v1::SKIP_REASON_UNDECODED:
-      return SkipReason::kUndecoded;
-    case v1::SKIP_REASON_UNCLASSIFIED:
-      return SkipReason::kUnclassified;
-    default:
-      return SkipReason::kNotAsked;
-  }
-}
-
 }  // namespace
 
 v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const Recipe& session_recipe) {
@@ -132,16 +121,6 @@ Result<void> check_no_url(std::string_view path) {
       Code::kInvalid,
       printable(path.substr(0, 128)) +
           " is a URL, and the daemon reads none: give a path beneath one of its roots, or send the file's bytes"};
-}
-
-std::vector<SkippedFiles> from_message(const google::protobuf::RepeatedPtrField<v1::SkippedFiles>& skipped) {
-  std::vector<SkippedFiles> out;
-  for (const auto& group : skipped)
-    out.push_back({.reason = from_message(group.reason()),
-                   .extension = group.extension(),
-                   .files = group.files(),
-                   .examples = {group.examples().begin(), group.examples().end()}});
-  return out;
 }
 
 std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors) {

@@ -23,7 +23,6 @@ Result<v1::OpenDataset> to_message(std::uint64_t dataset_id, const std::string& 
 // kInvalid, if `path` is a URL: those are not read.
 Result<void> check_no_url(std::string_view path);
 
-std::vector<SkippedFiles> from_message(const google::protobuf::RepeatedPtrField<v1::SkippedFiles>& skipped);
 std::vector<SampleError> from_message(const google::protobuf::RepeatedPtrField<v1::SampleError>& errors);
 
 }  // namespace client

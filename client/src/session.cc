@@ -4,6 +4,7 @@
 #include "client/src/request_limits.h"
 #include "client/src/ring.h"
 #include "client/src/session_core.h"
+#include "proto/rpc/skipped_files_message.h"
 
 namespace millrace {
 inline namespace client {
@@ -90,7 +91,7 @@ Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOp
   dataset.classes_.assign(opened->classes().begin(), opened->classes().end());
   dataset.fingerprint_ = opened->fingerprint();
   dataset.skipped_files_ = opened->skipped_files();
-  dataset.skipped_ = from_message(opened->skipped());
+  for (const v1::SkippedFiles& group : opened->skipped()) dataset.skipped_.push_back(millrace::from_message(group));
   return dataset;
 }
 

@@ -14,7 +14,8 @@ Result<Bytes> slot_bytes_of(const SessionOptions& options) {
   if (const auto computed = slot_bytes_for(options.recipe, options.batch)) return *computed;
   return Error{Code::kInvalid,
                "SessionOptions.slot_bytes: must be given, because the recipe leaves the images' sizes open; "
-               "allow for the batch's pixels and 192 bytes an image"};
+               "allow for the batch's pixels and " +
+                   to_text(shm::kMostBesidePixels) + " an image"};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "proto/base/printable.h"
+#include "proto/rpc/skipped_files_message.h"
 
 namespace millrace {
 namespace {
@@ -16,25 +17,6 @@ struct SubjectWriter {
   void operator()(DatasetId id) const { failed.set_dataset_id(raw(id)); }
   void operator()(EpochStreamId id) const { failed.set_stream_id(raw(id)); }
 };
-
-v1::SkipReason to_proto(SkipReason reason) {
-  switch (reason) {
-    case SkipReason::kNotAsked:
-      return v1::SKIP_REASON_NOT_ASKED;
-    case SkipReason::kUndecoded:
-      return v1::SKIP_REASON_UNDECODED;
-    case SkipReason::kUnclassified:
-      return v1::SKIP_REASON_UNCLASSIFIED;
-  }
-  return v1::SKIP_REASON_UNSPECIFIED;
-}
-
-void write_skipped(const SkippedFiles& group, v1::SkippedFiles& out) {
-  out.set_reason(to_proto(group.reason));
-  out.set_extension(group.extension);
-  out.set_files(group.files);
-  for (const std::string& example : group.examples) out.add_examples(example);
-}
 
 }  // namespace
 
@@ -86,7 +68,7 @@ Result<v1::ServerMessage> dataset_opened_message(DatasetId id, const Dataset& da
   opened.set_samples(dataset.samples());
   opened.set_fingerprint(dataset.fingerprint());
   opened.set_skipped_files(dataset.skipped().files);
-  for (const SkippedFiles& group : dataset.skipped().groups) write_skipped(group, *opened.add_skipped());
+  for (const SkippedFiles& group : dataset.skipped().groups) *opened.add_skipped() = to_message(group);
   std::size_t bytes = 0;
   for (const std::string& name : dataset.classes()) {
     opened.add_classes(name);

@@ -41,6 +41,7 @@ constexpr Meaning<v1::CentreRounding, CentreRounding> kRoundings[] = {
     {v1::CENTRE_ROUNDING_UNSPECIFIED, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_HALF_TO_EVEN, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_DOWN, CentreRounding::kDown}};
+
 v1::RandomResizedCrop to_message(const RandomResizedCrop& crop) {
   v1::RandomResizedCrop out;
   out.set_min_scale(crop.min_scale);

@@ -152,6 +152,9 @@ constexpr Bytes slot_bytes_of_images(Bytes image, std::uint32_t samples) {
   return slot_bytes(align_up(image, kImageAlignment) * samples, samples);
 }
 
+// What an image takes in a slot beside its pixels, at most: its record, and the gap to the next image.
+inline constexpr Bytes kMostBesidePixels{sizeof(SampleRecord) + kImageAlignment};
+
 // The worked example of README.md.
 static_assert(slot_bytes(301'056_B, 2) == 301'312_B && records_offset(301'056_B) == 301'056_B);
 static_assert(slot_stride(301'312_B) == 303'104_B && data_offset(2) == 4096_B);

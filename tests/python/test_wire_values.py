@@ -81,6 +81,7 @@ def test_the_records() -> None:
     assert np.dtype(fields) == _layout.RECORD
     assert constant(SEGMENT, "kRecordAlignment") == _layout.RECORD_ALIGNMENT
     assert constant(SEGMENT, "kImageAlignment") == _layout.IMAGE_ALIGNMENT
+    assert _layout.MOST_BESIDE_PIXELS == 192  # as proto/shm/segment_layout.h computes it
     assert (flags["kFlipped"], flags["kZeroed"], flags["kSubstituted"]) == (_layout.FLIPPED, _layout.ZEROED, _layout.SUBSTITUTED)
 
 

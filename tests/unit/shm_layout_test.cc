@@ -97,6 +97,7 @@ TEST_CASE("the sizes of a segment count headers and whole pages, and never wrap 
   REQUIRE(shm::slot_offset(4, 100_B, 0) == 4096);
   REQUIRE(shm::slot_offset(4, 100_B, 3) == 4096 + 3 * 4096);
   REQUIRE(shm::segment_bytes(4, 100_B) == Bytes{4096 + 4 * 4096});
+  REQUIRE(shm::slot_bytes_of_images(1_B, 3) <= (1_B + shm::kMostBesidePixels) * 3);  // the widest gaps
   REQUIRE(shm::slot_offset(64, 4097_B, 1) == 8192 + 8192);  // 64 B + 64 x 64 B of headers are more than a page
 
   REQUIRE(shm::segment_bytes(256, Bytes{std::numeric_limits<std::uint64_t>::max()}) ==

@@ -47,6 +47,10 @@ FLIPPED, ZEROED, SUBSTITUTED = 1, 2, 4
 """Bits of a record's ``flags``."""
 
 
+MOST_BESIDE_PIXELS = RECORD.itemsize + IMAGE_ALIGNMENT
+"""Bytes that an image takes in a slot beside its pixels, at most: its record, and the gap to the next image."""
+
+
 def align_up(size: int, alignment: int) -> int:
     """``size`` rounded up to a multiple of ``alignment``."""
     return -(-size // alignment) * alignment

@@ -11,6 +11,7 @@ from typing import Any
 
 from millrace import _address, _fork, _schema
 from millrace._grpc import grpc
+from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, Forked, InvalidRequest
 from millrace.recipe import Recipe
@@ -117,7 +118,7 @@ class Client:
             recipe: of batches and epochs that bring none; None: whole images in their own size, uint8 NCHW (needs ``slot_bytes``).
             batch: samples in a batch at most.
             slots: batches that may be finished or under way at once.
-            slot_bytes: room for one batch's pixels and 192 bytes an image; None: computed from recipe and batch.
+            slot_bytes: room for one batch's pixels and records; None: computed from recipe and batch.
             name: for statistics: ``"resnet50 rank 3"``; at most 64 bytes, printable.
             timeout: seconds for opening.
             writable: batches may be written to, in place: pages that are written to become copies of this process's own and go with the
@@ -138,7 +139,7 @@ class Client:
         if room is None:
             raise InvalidRequest(
                 "session: slot_bytes must be given, because the recipe leaves the images' sizes open; "
-                "allow for the batch's pixels and 192 bytes an image"
+                f"allow for the batch's pixels and {MOST_BESIDE_PIXELS} bytes an image"
             )
         return Session(self.path, recipe, batch, slots, room, name, timeout, writable=writable)
 

@@ -59,7 +59,7 @@ class ImageProcessor:
             dtype: of ``pixel_values``, by NumPy's, PyTorch's or JAX's name; None: float32, or uint8 for a configuration that neither
                 rescales nor normalises.
             slots: calls under way at once. All but one of them may be kept by results that show shared memory.
-            slot_bytes: room for one call's pixels and 192 bytes an image; None: grows as calls need it.
+            slot_bytes: room for one call's pixels and records; None: grows as calls need it.
             name: of its session, for the daemon's statistics.
             overrides: keys that replace the configuration's: InternVL's processor sets ``crop_to_patches=True``.
 
