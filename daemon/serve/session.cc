@@ -182,12 +182,13 @@ Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
 }
 
 std::string Session::account() const {
-  const auto seconds =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - opened_).count();
+  const auto open = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - opened_);
   const PublishedCounts& counts = publisher_.counts();
-  return "after " + std::to_string(seconds) + " s: " + who(*parts_.caller, parts_.name) + ": " +
-         std::to_string(counts.batches) + " batches, " + std::to_string(counts.samples) + " images, " +
-         std::to_string(counts.bad_samples) + " of them bad";
+  const std::string time = open < std::chrono::seconds(1) ? std::to_string(open.count()) + " ms"
+                                                          : std::to_string(open.count() / 1'000) + " s";
+  return "after " + time + ": " + who(*parts_.caller, parts_.name) + ": " + std::to_string(counts.batches) +
+         " batches, " + std::to_string(counts.samples) + " images, " + std::to_string(counts.bad_samples) +
+         " of them bad";
 }
 
 void Session::describe(v1::SessionStatistics& statistics) const {

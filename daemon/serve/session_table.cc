@@ -34,6 +34,9 @@ SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, con
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
+  for (const auto& [id, session] : sessions_)
+    log_.say(LogLevel::kInfo, session->caller().uid,
+             "session " + std::to_string(raw(id)) + " ended with the daemon " + session->account());
 }
 
 void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSession>)> done) {

@@ -98,7 +98,6 @@ std::vector<std::string> names_in_dev_shm();
 bool is_root();
 // Whether this machine lets a process have a /dev/shm of its own.
 bool can_have_own_shm();
-// Says on stderr that a check was left out, and why.
 
 // A copy of one of our programs where every user may run it.
 std::string copy_for_all_users(const std::string& program, const std::string& folder);

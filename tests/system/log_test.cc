@@ -49,6 +49,17 @@ TEST_CASE("the log says who opens a session, and what it had when it closes", "[
   REQUIRE_THAT(line_with(daemon, {"info session 1 opened"}), Catch::Contains(kMe + " (\"train\"): 2 slots, 2.1 MB"));
   REQUIRE_THAT(line_with(daemon, {"info session 1 closed"}),
                Catch::Contains(kMe + " (\"train\"): 0 batches, 0 images, 0 of them bad"));
+  REQUIRE_THAT(line_with(daemon, {"info session 1 closed"}), Catch::Matches(".* closed after [0-9]+ m?s: .*"));
+}
+
+TEST_CASE("a session that is there when the daemon stops has its line, too", "[system]") {
+  const Daemon daemon({});
+  const Session session = need(open(daemon, "train"));
+
+  daemon.kill(SIGTERM);
+
+  REQUIRE_THAT(line_with(daemon, {"info session 1 ended with the daemon after "}),
+               Catch::Contains(kMe + " (\"train\"): 0 batches, 0 images, 0 of them bad"));
 }
 
 TEST_CASE("the log warns of a session whose client was killed", "[system]") {
