@@ -16,7 +16,7 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace.hf import ImageProcessor
+from millrace.hf import ImageProcessor, workshop
 from millrace.hf.turns import Turns
 
 from room import needs_room
@@ -24,7 +24,6 @@ from room import needs_room
 QWEN = {"image_processor_type": "Qwen2VLImageProcessor"}
 CLIP = {"image_processor_type": "CLIPImageProcessor"}
 PATIENCE = 30.0
-OPENING = 30.0  # seconds that Client.session takes at most, unless told otherwise
 
 
 def soon() -> float:
@@ -167,26 +166,24 @@ def test_a_processor_connects_anew_after_the_daemon_has_gone(made: list[Path], m
         np.testing.assert_array_equal(processor(made[:1], copy=True).pixel_values, expected)
 
 
-def test_the_timeout_is_kept_while_a_session_is_opened(made: list[Path]) -> None:
+def test_the_timeout_is_kept_while_a_session_is_opened(made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workshop, "_OPENING", 1e6)  # whoever keeps to this instead is stopped with the whole run
     daemon = millrace.serve(made[0].parent, lanes=1)
     with daemon, millrace.connect(daemon.address) as client, ImageProcessor.from_config(CLIP, client=client) as processor:
         os.kill(daemon.pid, signal.SIGSTOP)
-        began = time.monotonic()
         try:
             with pytest.raises(millrace.DeadlineExceeded, match="not finished within 1 s"):
                 processor(made[:1], timeout=1)
-            took = time.monotonic() - began
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
 
-        assert took < OPENING / 2
         assert processor(made[:1]).pixel_values.shape == (1, 3, 224, 224)
 
 
 FORKING = """
 import os, sys, threading
 import millrace
-from millrace.hf import ImageProcessor
+from millrace.hf import ImageProcessor, workshop
 
 processor = ImageProcessor.from_config({"image_processor_type": "CLIPImageProcessor"}, client=millrace.connect(sys.argv[1]), slots=2)
 expected = processor(sys.argv[2], copy=True).pixel_values

@@ -9,6 +9,7 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
+from millrace import _messages
 from millrace._dtype import dtype_name
 
 NAMES = ["uint8", "float16", "bfloat16", "float32"]
@@ -55,3 +56,10 @@ def test_jaxs_types(name: str) -> None:
         import ml_dtypes
 
         assert dtype_name(ml_dtypes.bfloat16) == name
+
+
+def test_a_type_of_a_newer_daemon_is_an_error_and_not_taken_for_another() -> None:
+    assert [_messages.dtype_name(number) for number in (1, 2, 3, 4)] == NAMES
+    for number in (0, 5):
+        with pytest.raises(millrace.Unsupported, match=f"of a type \\({number}\\) that this package does not know"):
+            _messages.dtype_name(number)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from millrace import _schema, recipe
-from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, error_class
+from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, Unsupported, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
 from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
@@ -39,9 +39,18 @@ def shard_tail_number(value: str) -> int:
 
 
 def dtype_name(number: int) -> recipe.DType:
-    """The element type of a handle."""
+    """The element type of a handle.
+
+    Raises:
+        Unsupported: one that this package does not know.
+    """
     names: tuple[recipe.DType, ...] = get_args(recipe.DType)
-    return names[number - 1] if 1 <= number <= len(names) else names[0]
+    if not 1 <= number <= len(names):
+        raise Unsupported(
+            f"the batch has elements of a type ({number}) that this package does not know; "
+            "install the Python package and millraced of the same version"
+        )
+    return names[number - 1]
 
 
 def _fill_size(out: Any, size: Size) -> None:
