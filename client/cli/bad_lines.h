@@ -21,7 +21,7 @@ class BadLines {
   static constexpr std::size_t kReasonsMost = 1000;
 
   struct Reason {
-    std::string text;  // as it was first, less the bytes
+    std::string text;  // of the first such message, without the file's first bytes
     std::uint64_t shown = 0, hidden = 0;
   };
   // By the message without its figures and the file's first bytes: they do not make another reason.

@@ -8,7 +8,7 @@
 
 namespace millrace::cli {
 
-// The one of `known` that `word` is most like, or nothing if it is like none.
+// The one of `known` that `word` is most similar to; nothing if it is similar to none.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 // One line for `error`, thrown by `app`'s parse(): "unknown command 'runn'; did you mean 'run'?".

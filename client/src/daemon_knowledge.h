@@ -1,6 +1,6 @@
-// What a session's daemon knows of what this library can say. A daemon that knows all of it, the usual case, costs
-// nothing: that is found out once, at open. Of an older one every message is looked through before it is sent, so that
-// what it lacks is named instead of left out. Immutable.
+// Which fields and values of requests a session's daemon knows. Whether it knows all that this library can send is
+// found out once, at open; then, the usual case, messages are not looked at. Before a message goes to an older daemon
+// it is searched for what that does not know, so that an error names it. Immutable.
 #pragma once
 
 #include <optional>

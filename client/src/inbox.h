@@ -1,5 +1,6 @@
-// What has arrived for a session and was not taken yet, by whom it is for. Bounded by the session's slots and the
-// batches under way. Thread-safe. Batches are dropped outside the lock, because dropping one sends a release.
+// What has arrived for a session and was not taken yet, sorted by batch, epoch and dataset. Bounded by the session's
+// slots and the batches under way. Thread-safe. Batches are dropped outside the lock, because dropping one sends a
+// release.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +26,12 @@ class Inbox {
 
   void deliver(v1::ServerMessage& message);  // Wire's sink
 
-  // The takers: nullopt as long as the answer has not come.
+  // The calls that take something out: nullopt as long as it has not come.
   std::optional<Result<std::uint64_t>> attached();  // the session's id
 
   // A submitted batch is under way; `rooms` stay taken until it has ended.
   void expect_batch(std::uint64_t batch, std::vector<RingRoom> rooms);
-  void forget_batch(std::uint64_t batch);  // it was not asked for after all
+  void forget_batch(std::uint64_t batch);  // undoes expect_batch(): the request could not be sent
   std::optional<Result<Batch>> take_oldest();
   std::optional<Result<Batch>> take(std::uint64_t batch);
 

@@ -20,11 +20,12 @@ class ReplyReader {
 
   bool open() const { return static_cast<bool>(socket_); }  // false after the end of file, or a broken message
 
-  // Whether the daemon has closed its end, should something be unread as well.
+  // Whether the daemon has closed its end; there may still be something to read.
   bool hung_up() const;
 
   // Waits for messages, wake() or the deadline, whichever is first, and gives what has arrived to `sink`, in order.
-  // false: nothing to look at has happened. An error: the daemon sent what is no message; nothing more is read.
+  // true: messages came, or the end. false: neither. An error: the daemon sent what is no message; nothing more is
+  // read.
   Result<bool> receive(Deadline deadline, const std::function<void(v1::ServerMessage&)>& sink);
 
   // Ends the receive() that is under way, or the next one. Any thread.

@@ -1,5 +1,5 @@
-// What the daemon told of its limits at open, and requests held against it before they are sent. What it did not tell
-// it checks alone. Pure functions, thread-safe.
+// The limits that the daemon told at open, and checks of requests against them before they are sent. A limit that it
+// did not tell is left to the daemon to check. Pure functions, thread-safe.
 #pragma once
 
 #include "millrace/session.h"
@@ -10,11 +10,11 @@ inline namespace client {
 
 RequestLimits from_message(const v1::Limits& told);
 
-// The samples' number, and their encoded bytes: before these are copied. kInvalid: which setting of the daemon's allows
-// more, and how to do without.
+// Checks the number of samples and their encoded bytes, before these are copied into a message. kInvalid: says which of
+// the daemon's settings allows more, and how to do without.
 Result<void> check_samples(const BatchRequest& request, const RequestLimits& limits);
 
-// The whole message. kInvalid: how to do without.
+// Checks the size of the whole message. kInvalid: says how to make a smaller one.
 Result<void> check_message(const v1::ClientMessage& message, const RequestLimits& limits);
 
 }  // namespace client

@@ -14,7 +14,7 @@
 namespace millrace {
 inline namespace client {
 
-// The size of a ring for `size` bytes. kInvalid: 0, or more than can be.
+// `size` rounded up to whole pages. kInvalid: 0, or so large that it cannot be rounded.
 Result<Bytes> whole_pages(Bytes size);
 
 struct InputRing::Shared : std::enable_shared_from_this<InputRing::Shared> {

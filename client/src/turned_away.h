@@ -1,4 +1,4 @@
-// Why a daemon that is there has no room for a connection: gRPC's own error does not pass its words on.
+// Finds out why a running daemon refuses a connection: gRPC's own error does not contain the daemon's words.
 #pragma once
 
 #include <optional>

@@ -1,14 +1,14 @@
-// Whether a database of seek indexes is sound, found out by a process of its own, which a damaged one may crash.
+// Checks a database of seek indexes in a child process, because a damaged one can crash whoever reads it.
 #pragma once
 
 #include <string>
 
 namespace millrace {
 
-// What millraced's command line has for it, followed by the path.
+// The option of millraced's command line that does it; the database's path follows it.
 inline constexpr const char* kCheckIndexOption = "--check-index";
 
-// Runs this program with that option, and waits. True as well where there is no database, or no process can be had.
+// Runs this program with that option and waits. Also true if there is no database, or no process can be started.
 // Thread-safe.
 bool check_in_child(const std::string& path);
 

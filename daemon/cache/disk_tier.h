@@ -1,6 +1,7 @@
 // Seek indexes in an LMDB database, so that they outlive the daemon. Bounded in size by two generations: new indexes go
-// into the young one; once that holds half of the bound, the old one is emptied and becomes the young one. What is
-// found among the old is to be written again by whoever found it. README.md gives the format.
+// into the young one; once that holds half of the bound, the old one is emptied and becomes the young one. An
+// index that is found in the old one has to be written again by the caller, or it goes with it. README.md gives the
+// format.
 //
 // LMDB survives the end of its writer at any moment. It does not survive every damage to its file: check_database()
 // walks all of it, in a process of its own, before a daemon opens it. What comes out is bytes that an index's reader
@@ -48,7 +49,7 @@ class DiskTier {
 
   std::optional<Found> find(const IndexKey& key) const;
 
-  // All or nothing. How many indexes went because of the bound.
+  // Writes all of them or none. Returns how many older ones were dropped to keep the bound.
   Result<std::uint64_t> write(std::span<const Change> changes);
   Extent extent() const;
 

@@ -12,12 +12,13 @@ namespace millrace {
 
 class IndexUse {
  public:
-  // `identity`: nullopt: none that can be relied upon; the bytes themselves are the key. Both outlive this.
+  // `identity`: the file's; nullopt if it cannot be relied upon, and then the bytes themselves are the key. Both
+  // outlive this.
   IndexUse(SeekCache& cache, const std::optional<FileIdentity>& identity, ByteView bytes)
       : cache_(cache), identity_(identity), bytes_(bytes) {}
 
-  // For the decoder; nullptr: an index does not pay for so small a file. Call it when the file is known to be for our
-  // decoder.
+  // What the decoder takes; nullptr if an index does not pay for so small a file. Call it only once it is certain that
+  // our own decoder takes the file.
   kernels::jpeg::Seeking* begin();
   // The decoder is done.
   void end(kernels::jpeg::Outcome outcome);
@@ -31,7 +32,7 @@ class IndexUse {
   kernels::jpeg::Seeking seeking_;
 };
 
-// Has `decode` decode by a kernels::jpeg::Seeking*, which is nullptr without `use`.
+// Calls `decode` with the kernels::jpeg::Seeking* of `use`, or with nullptr if there is no `use`, and returns its answer.
 template <typename Decode>
 kernels::jpeg::Outcome with_index(IndexUse* use, Decode decode) {
   if (use == nullptr) return decode(static_cast<kernels::jpeg::Seeking*>(nullptr));

@@ -1,4 +1,4 @@
-// The number that makes fingerprints of this host's files its own. Thread-safe: a plain function.
+// The secret seed of this host's fingerprints of files (index_key.h). Thread-safe: a plain function.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace millrace {
 
-// That of the state directory, made at random where there is none yet; one for this process alone where the folder is
-// empty text, missing or not writable.
+// The seed that is kept in `folder`; drawn at random and kept there if there is none yet. If `folder` is empty text,
+// missing or not writable, a random one for this process alone.
 std::uint64_t seed_of(const std::string& state_dir);
 
 }  // namespace millrace

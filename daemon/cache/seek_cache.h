@@ -37,7 +37,7 @@ class SeekCache {
   SeekCache(Options options, Counters& counters);
   ~SeekCache();  // writes what waits
 
-  // Until the disk is open or is known to stay shut, or for so long: what is asked for before is not found there.
+  // Waits until the disk is open or is known to stay shut, at most for so long. Before that nothing is found on it.
   void wait_for_disk(std::chrono::milliseconds patience);
 
   // For people: "in memory and in /var/lib/millrace/seek-index.mdb", "in memory only: there is no daemon.state_dir".
@@ -46,7 +46,7 @@ class SeekCache {
   // Why they are in memory alone; empty: they are on disk as well.
   const std::string& hindrance() const { return hindrance_; }
 
-  // For key_of(): the same as long as the state directory is.
+  // The seed that key_of() takes. It stays the same for as long as the state directory is kept.
   std::uint64_t seed() const { return seed_; }
 
   SharedIndex find(const IndexKey& key);  // nullptr: none

@@ -1,4 +1,4 @@
-// Numbers at positions of untrusted bytes; whatever is not all there is nullopt. Immutable view.
+// Reads numbers at given positions of untrusted bytes: nullopt where a number would reach beyond them. Immutable view.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the formats' sums over their codecs' memory have in common.
+// Memory that every codec library takes, whatever the format. The formats add it to their own.
 #pragma once
 
 #include <cstdint>

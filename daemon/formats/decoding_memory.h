@@ -7,18 +7,19 @@
 
 namespace millrace {
 
-// What a lane keeps from picture to picture anyway: its two buffers of pixels. Pictures that take no more than this are
-// nobody's concern; others are charged to memory.decoding.
+// A lane keeps its two buffers of pixels from picture to picture. A picture that needs no more than they hold costs
+// nothing; a larger one is charged to memory.decoding.
 inline constexpr Bytes kLaneKeeps = 32_MiB;
 
-// `needed`: decoding takes so much. `at_most`: never more; what lies between depends on what the file says further on.
+// `needed`: what decoding takes, as far as the header tells. `at_most`: its upper bound, whatever stands in the parts
+// of the file that have not been read.
 struct DecodingMemory {
   Bytes needed;
   Bytes at_most;
 };
 
-// The codec's own, the rows that the crop lies in, the crop once more where it has to be turned, and at the most the
-// rows that resampling holds.
+// The sum of the codec's own memory, the rows that the crop lies in, the crop a second time if it has to be rotated or
+// mirrored, and the most rows that resampling holds at a time.
 DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geometry);
 
 }  // namespace millrace

@@ -28,8 +28,8 @@ struct ImageHeader {
 
 enum class Metadata { kSkip, kRead };
 
-// What decoding costs a lane: nanoseconds of some processor. place/expected_cost.h adds it up, and says what it is good
-// for.
+// What decoding costs a lane, in nanoseconds of one processor that it was measured on: good for comparing, not for
+// predicting. place/expected_cost.h adds it up.
 struct DecodingCost {
   enum class Part { kAll, kToCropEnd };  // of the file: kToCropEnd when decoding stops at the crop's last row
 
@@ -51,8 +51,9 @@ struct Format {
   // Whether the bytes begin with the format's signature.
   bool (*recognises)(const ByteReader& bytes_untrusted);
 
-  // Reads bytes that it recognises and fills in what it finds. Once the size is known, whatever is wrong further on is
-  // for the decoder to say. Errors: kInvalid; kExhausted, no memory for metadata that is in pieces or compressed.
+  // Reads the header of bytes that it recognises and fills in what it finds. What is wrong after the size has been
+  // found is no error here; the decoder reports it. Errors: kInvalid; kExhausted, no memory for metadata that is in
+  // pieces or compressed.
   Result<ImageHeader> (*read_header)(ByteReader bytes_untrusted, Metadata metadata);
 
   // What decoding takes beside the pixels, from the bytes in front of the image data. Of an image whose header is good

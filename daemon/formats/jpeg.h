@@ -17,8 +17,8 @@ CodecMemory jpeg_codec_memory(Size size, ByteReader bytes_untrusted);
 
 inline constexpr std::array<std::string_view, 2> kJpegExtensions{"jpg", "jpeg"};
 
-// The cost is chosen for the order that it gives, at first touch and by a seek index alike; whether an index covers the
-// image is not asked.
+// The cost need only put images in the right order. One figure serves for files with a seek index and without; nobody
+// looks whether there is one.
 inline constexpr Format kJpegFormat{
     .format = ImageFormat::kJpeg,
     .name = "jpeg",

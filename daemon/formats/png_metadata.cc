@@ -21,7 +21,7 @@ struct Text {
   bool international = false;
 };
 
-// What stands behind the first zero byte; nullopt: there is none.
+// What stands after the first zero byte; nullopt: there is none.
 std::optional<ByteView> behind_zero(ByteView data) {
   const std::size_t end = ByteReader::text(data).find('\0');
   if (end == std::string_view::npos) return std::nullopt;
@@ -75,7 +75,7 @@ struct Found {
   }
 };
 
-// Pillow reads as far as the picture goes: behind the image data of an animation, up to the next frame (APNG 1.0).
+// Pillow reads as far as the picture goes: after the image data of an animation, up to the next frame (APNG 1.0).
 class AnimationEnd {
  public:
   bool is_here(const ByteReader& bytes, std::size_t chunk) {

@@ -1,5 +1,5 @@
 // The boxes, sizes and flips of one sample: a pure function of the recipe, the source's size and (seed, epoch, sample
-// id). Whichever backend, order or restart, the answer is the same. Thread-safe.
+// id). It depends on nothing else: no backend, no order of work and no restart changes it. Thread-safe.
 #pragma once
 
 #include "daemon/model/encoded_image.h"

@@ -17,7 +17,7 @@ class EpochOrder {
   // kInvalid naming the field: batch_size 0, rank not below world_size, no samples for this rank.
   static Result<EpochOrder> create(const EpochOrderSpec& spec);
 
-  std::uint64_t samples() const;  // of this rank, padding included, dropped ones not
+  std::uint64_t samples() const;  // of this rank: with padding, without those that are dropped
   std::uint64_t batches() const;
   std::vector<SampleId> batch(std::uint64_t index) const;  // REQUIRES: index < batches()
 

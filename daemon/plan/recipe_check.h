@@ -1,5 +1,5 @@
-// Whether a recipe makes sense, and what it needs: the only judge of that. Any recipe may be asked about. Pure
-// functions, thread-safe.
+// Judges whether a recipe makes sense, and says how much memory it needs; nothing else in daemon or library does. Takes
+// any recipe, also one that no client could have built. Pure functions, thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Stage 6: a session's results leave for its client, in the order in which the pipeline gives them. Between seal and
 // write there is no hop: the control thread calls completed(), and that writes.
 //
-// A completed batch that no stream takes (never attached, or ended) gives its slot back here.
+// A completed batch that there is nobody to tell of (no stream is attached yet, or it has ended) gives its slot back
+// here.
 //
 // Thread-bound(control).
 #pragma once
@@ -30,7 +31,7 @@ class Publisher final : public BatchSink {
   void attach(MessagePort& port) { port_ = &port; }
   void detach() { port_ = nullptr; }
 
-  // For messages that are not results; lost when no stream is attached.
+  // For messages that are not results. Lost where there is nobody to tell.
   void send(v1::ServerMessage message);
 
   void ending() override;

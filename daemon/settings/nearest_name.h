@@ -7,7 +7,7 @@
 
 namespace millrace {
 
-// The one of `known` that fewest keystrokes turn `name` into, as a whole or in its part behind the last dot; nullopt
+// The one of `known` that fewest keystrokes turn `name` into, as a whole or in its part after the last dot; nullopt
 // when none is near.
 std::optional<std::string_view> nearest_name(std::string_view name, std::span<const std::string_view> known);
 

@@ -52,16 +52,16 @@ struct Settings {
 
   SettingGroups groups;  // of the backends: each row's own
 
-  // What the file says to no effect, a line each, for whoever runs the daemon; no setting itself.
+  // Warnings for the log, one for each line of the file that has no effect. Not a setting.
   std::vector<std::string> remarks;
 };
 
-// As the members say, but for segment_budget and decoding, which are automatic_segment_budget() and
-// automatic_decoding_budget(), and state_dir, which is automatic_state_dir().
+// The members' defaults, but for three that depend on this host: segment_budget, decoding and state_dir have what
+// automatic_segment_budget(), automatic_decoding_budget() and automatic_state_dir() return.
 Settings default_settings();
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
-// kInvalid, or what reading the file came to.
+// Errors: kInvalid, or that of reading the file.
 Result<Settings> load_settings(const std::string& path, const KeyTable& table);
 // The same from memory. `name` stands for the file in messages.
 Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name, const KeyTable& table);

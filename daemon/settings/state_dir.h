@@ -15,14 +15,14 @@ struct StateDirHints {
   std::string home;                           // $HOME
 };
 
-// The service's folder where it is this user's own, as it is for the service itself; else $XDG_STATE_HOME/millrace, or
-// ~/.local/state/millrace (XDG Base Directory Specification) where home is this user's own, which it is not for a root
-// that kept somebody else's. Empty: none of them.
+// The service's folder if this user owns it, as the service itself does. Else $XDG_STATE_HOME/millrace, or
+// ~/.local/state/millrace (XDG Base Directory Specification), if this user owns the home folder: after `sudo`, $HOME
+// may still be somebody else's. Empty: none of them.
 std::string automatic_state_dir(const StateDirHints& hints);
 std::string automatic_state_dir();  // of this process
 
-// Makes `folder`, for this user alone (0700), and what is missing above it. kDenied where it is somebody else's; or
-// what making it came to.
+// Makes `folder`, for this user alone (0700), and the folders above it that are missing. Errors: kDenied if it is
+// somebody else's, or that of making it.
 Result<void> make_state_dir(const std::string& folder);
 
 }  // namespace millrace

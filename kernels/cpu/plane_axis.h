@@ -39,7 +39,7 @@ inline constexpr int kNarrowBits = 7, kWideBits = 13;
 
 struct PlaneAxis {
   // Output i is sum(weight[i * taps + t] * sample[start[i] + t]). Samples are counted in the image. Taps with a weight
-  // of 0 pad, and may lie behind the last sample. A narrow weight is at most 127, of which the rest is in the next one:
+  // of 0 pad, and may lie after the last sample. A narrow weight is at most 127, of which the rest is in the next one:
   // sample `end` is read as what comes before it.
   int bits = kWideBits;
   int taps = 0;            // even

@@ -10,14 +10,14 @@
 namespace millrace::kernels {
 
 // Rows of samples that these kernels make have room for so many bytes more: they write whole vectors, and read as far
-// behind the last sample that counts.
+// after the last sample that counts.
 inline constexpr int kPlaneSlack = 128;
 
 struct PlaneKernels {
   // nullptr: the horizontal pass needs no windows.
   const WindowShape* shape;
   // out[x] = sum(weights[t] * rows[t][x]) / 2^bits, rounded and clamped: wide weights, and narrow ones. `taps` is even.
-  // Up to 63 bytes behind a row's last sample are read, and written to `out`.
+  // Up to 63 bytes after a row's last sample are read, and written to `out`.
   void (*vertical)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,
                    std::uint8_t* out);
   void (*vertical_narrow)(const std::uint8_t* const* rows, const std::int16_t* weights, int taps, int samples,

@@ -65,12 +65,12 @@ class PlaneResampler {
   int rows_held(int plane) const;
 
   // Makes the output rows for which the first `ready[i]` rows of each plane suffice. Reads rows as far as needed(), and
-  // up to 64 bytes behind.
+  // up to 64 bytes after.
   void take(const SamplePlane* planes, const int* ready, PlaneRowSink sink);
   bool is_complete() const { return next_ == spec_.resample.window.height; }
 
   // A picture of interleaved pixels at once, to rows of such pixels: resample.channels of them, 1 or 3. Only needed()
-  // of `image` is read, and up to 64 bytes behind each row. REQUIRES: as for begin(); the crop is the whole image.
+  // of `image` is read, and up to 64 bytes after each row. REQUIRES: as for begin(); the crop is the whole image.
   void run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
 
   // The same of a part of an image, whose pixels have the grid of the first plane in spec.layout.

@@ -43,7 +43,7 @@ struct RowSink {
 };
 
 // REQUIRES: `source` has the plan's source size and channels; `workspace` made the plan. Uses `source` only within
-// needed_source(plan); vector targets may also load, without using them, up to 64 bytes before and behind that part of
+// needed_source(plan); vector targets may also load, without using them, up to 64 bytes before and after that part of
 // a row, so a buffer that holds no more than it needs 64 bytes of slack at both ends. Allocates only when the workspace
 // has not yet seen such sizes. Cost: see README.md.
 void resample_rows(const ResamplePlan& plan, const U8View& source, Workspace& workspace, RowSink sink);

@@ -3,7 +3,7 @@
 // The horizontal pass turns four source rows into one quad, two pairs of result rows of `samples` bytes each, laid out
 // as the target likes it. The SIMD targets have a layout in common: sample i of a pair's two rows lies at bytes
 // 4i..4i+3 as two 16-bit words, ready for two-tap dot products down the column, and the second pair begins
-// pair_bytes(samples) behind the first. The vertical pass of the same target reads quads back. A quad has
+// pair_bytes(samples) after the first. The vertical pass of the same target reads quads back. A quad has
 // quad_bytes(samples) bytes and an output row row_bytes(samples): kernels may write into that padding.
 #pragma once
 

@@ -16,7 +16,7 @@ std::size_t out_pitch(const ResamplePlan& plan) {
   return row_bytes(out_samples(plan) + 16);
 }
 
-// Room for a whole source row, and for what the vertical pass writes behind it.
+// Room for a whole source row, and for what the vertical pass writes after it.
 std::size_t filtered_pitch(const ResamplePlan& plan) {
   return row_bytes(plan.spec.source.width * plan.spec.channels) + 64;
 }

@@ -30,7 +30,7 @@ class ImageStore {
   void operator()(int y, const std::uint8_t* row);
 
   // The same from a row of each channel (three of RGB, or one of grey), flipped already: `flip` counts for nothing.
-  // The rows have kPlaneSlack (plane_kernels.h) bytes of room behind them.
+  // The rows have kPlaneSlack (plane_kernels.h) bytes of room after them.
   void store_planes(int y, const std::uint8_t* const* rows);
 
  private:

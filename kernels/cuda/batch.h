@@ -33,10 +33,10 @@ enum class Status : std::uint32_t {
   kNotInTime  // the streams did not synchronise within the bound
 };
 
-// Where decoding may begin, from a seek index or behind a restart marker. Segments of an image come in rising order.
+// Where decoding may begin, from a seek index or after a restart marker. Segments of an image come in rising order.
 struct Segment {
   std::uint32_t first_bit;  // in the scan's data as it is in the file, stuffing included
-  std::uint32_t end_bit;    // where it must end, or the restart marker behind it begins
+  std::uint32_t end_bit;    // where it must end, or the restart marker after it begins
   std::uint32_t first_mcu;
   std::uint32_t mcus;
   std::int16_t predictors[kMostComponents];

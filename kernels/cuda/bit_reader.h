@@ -1,7 +1,7 @@
-// Bits of a scan from bytes as they are in the file: the zero behind 0xFF is dropped (T.81 F.1.2.3), and the data ends
+// Bits of a scan from bytes as they are in the file: the zero after 0xFF is dropped (T.81 F.1.2.3), and the data ends
 // before a marker. Lives in a thread's registers.
 //
-// The bytes are hostile. Nothing outside [first, end) is read; behind the data's end come zeros, which take() refuses.
+// The bytes are hostile. Nothing outside [first, end) is read; after the data's end come zeros, which take() refuses.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class BitReader {
   }
 
   // From here on is_over() tells whether all bits of the bytes before `boundary` are taken; if so, overhang() is how
-  // many behind it are taken, too. REQUIRES: a multiple of 4, at least 16 behind the boundary before, where that one
-  // is over, or behind the first byte.
+  // many after it are taken, too. REQUIRES: a multiple of 4, at least 16 after the boundary before, where that one
+  // is over, or after the first byte.
   MILLRACE_HD void set_boundary(std::uint32_t boundary) {
     boundary_ = boundary;
     past_ = -1;
@@ -108,9 +108,9 @@ class BitReader {
   std::uint32_t end_;
   std::uint32_t next_;
   std::uint32_t boundary_ = kNoBoundary;
-  std::uint64_t bits_ = 0;  // from the top; zeros behind those available
+  std::uint64_t bits_ = 0;  // from the top; zeros after those available
   int available_ = 0;
-  int past_ = -1;  // bits loaded from behind the boundary; -1: not there yet
+  int past_ = -1;  // bits loaded from after the boundary; -1: not there yet
 };
 
 }  // namespace millrace::kernels::cuda

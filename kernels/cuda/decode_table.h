@@ -12,7 +12,7 @@ inline constexpr int kLookupBits = 10;
 inline constexpr int kLongestCode = 16;
 
 // A code and what it says. 0: there is none.
-//   0-4  its bits           5-8  bits of the value behind it
+//   0-4  its bits           5-8  bits of the value after it
 //   9-12 zeros before it    13   EOB (T.81 F.1.2.2.1; any run below 15 without a value, as libjpeg reads it)
 using Code = std::uint16_t;
 inline constexpr Code kNoCode = 0;

@@ -24,7 +24,7 @@
 
 namespace millrace::kernels::cuda {
 
-// What the tensors of a batch are. Tensors lie one behind the other, one for each request.
+// What the tensors of a batch are. Tensors lie one after the other, one for each request.
 struct BatchRecipe {
   Size size;
   StoreSpec store;  // without patches

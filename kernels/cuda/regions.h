@@ -1,6 +1,6 @@
-// A thread's part of a window: regions one behind the other, each with the state in which it was entered and what it
+// A thread's part of a window: regions one after the other, each with the state in which it was entered and what it
 // gave. Decoded again from another state, a thread stops where it enters a region in the state in which it did before:
-// all behind that stands.
+// all after that stands.
 #pragma once
 
 #include <cstdint>
@@ -127,7 +127,7 @@ MILLRACE_HD inline void clear_region(Regions& regions, std::uint32_t region, Sta
 
 // What a thread found out.
 struct RegionsDecoded {
-  State left;           // the state behind the last region, where `met` is false
+  State left;           // the state after the last region, where `met` is false
   bool met;             // what was decoded before stands from some region on
   std::uint32_t count;  // regions decoded
   std::uint32_t end;    // of the data, as far as seen

@@ -1,4 +1,4 @@
-// A scan whose places are known, from a seek index or behind restart markers: a thread a segment, each sure of its
+// A scan whose places are known, from a seek index or after restart markers: a thread a segment, each sure of its
 // beginning. Tokens go to pieces of the image's range that threads take as they go.
 #pragma once
 

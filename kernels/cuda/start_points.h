@@ -1,4 +1,4 @@
-// Where decoding of a scan may begin, for the parts of it that a crop needs: from a seek index, or behind restart
+// Where decoding of a scan may begin, for the parts of it that a crop needs: from a seek index, or after restart
 // markers. Host only. Thread-safe: plain functions.
 //
 // Costs a look at the scan's bytes up to the window's end, 32 at a time, or one walk over an index's places.

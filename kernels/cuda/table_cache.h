@@ -17,7 +17,7 @@
 
 namespace millrace::kernels::cuda {
 
-// New tables one behind the other: `count` of them, from `first` on, belong into the slots from `slot` on.
+// New tables one after the other: `count` of them, from `first` on, belong into the slots from `slot` on.
 struct TableRun {
   std::uint32_t first, slot, count;
 };

@@ -15,7 +15,7 @@ inline constexpr int kBlocksAtOnce = 96;  // blocks that pass through the invers
 inline constexpr int kBlockPitch = 144;   // bytes of a block's coefficients: 16 more, so that banks differ
 inline constexpr int kTileThreads = 256;  // of a thread block
 inline constexpr int kBlockSide = 8;
-inline constexpr int kQuantEntries = 65;  // one behind the last, for what leaves the block
+inline constexpr int kQuantEntries = 65;  // one after the last, for what leaves the block
 
 struct Span {
   int begin, end;

@@ -75,7 +75,7 @@ MILLRACE_KERNEL Status decode_windows(Block& block, const ScanBytes& scan, const
     work.decoded += streams.decoded;
     work.regions += static_cast<std::uint32_t>(streams.live) * args.shape.regions;
     if (!streams.in_time) return Status::kNotInTime;
-    window.entered = shared.left[streams.live - 1];  // written again behind barriers only
+    window.entered = shared.left[streams.live - 1];  // written again after barriers only
     if (!put_window(block, window, streams.live, out, progress)) return Status::kNotHere;
     const bool between_blocks = place_of(window.entered).coefficient == 0;
     const bool complete = progress.started > out.end_wanted || (progress.started == out.end_wanted && between_blocks);

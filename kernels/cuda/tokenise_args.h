@@ -9,7 +9,7 @@
 namespace millrace::kernels::cuda {
 
 // An image whose scan's beginning alone is known is decoded in windows of threads x regions x region_bytes bytes, as
-// they are in the file: a thread has `regions` regions, one behind the other.
+// they are in the file: a thread has `regions` regions, one after the other.
 struct TokeniseShape {
   std::uint32_t region_bytes = 32;  // a multiple of 4, 16..kMostRegionBytes
   std::uint32_t regions = 8;        // of a thread; threads x regions <= kMostRegions
@@ -29,7 +29,7 @@ constexpr MILLRACE_HD bool is_possible(const TokeniseShape& shape, int threads) 
 
 // A region's scratch: tokens from its beginning up, starts of blocks from its end down. No stream has more of them: a
 // token of 2 bytes takes a bit at least, and a block (its start 4 bytes) one for its difference and one to end it, but
-// for the last block, whose end may lie behind.
+// for the last block, whose end may lie after.
 constexpr MILLRACE_HD std::uint32_t slot_bytes(std::uint32_t region_bytes) {
   return 2 * 8 * region_bytes + 8;
 }

@@ -16,7 +16,7 @@ inline constexpr int kNoEnd = 0x7fffffff;
 struct TokeniseShared {
   ScanTables scan;
   Regions regions;
-  State left[kMostTokeniseThreads];     // by each thread, behind its last region
+  State left[kMostTokeniseThreads];     // by each thread, after its last region
   std::uint16_t from[kMostRegions];     // first token of a region that is kept
   std::uint16_t count[kMostRegions];    // how many of them
   std::uint32_t kept_at[kMostRegions];  // where it goes: from the thread's first, in the end from the image's
@@ -91,7 +91,7 @@ MILLRACE_KERNEL bool decode_again(Block& block, const ScanWindow& window, int li
   return true;
 }
 
-// Regions of threads that look at nothing but what is behind the data's end.
+// Regions of threads that look at nothing but what comes after the data's end.
 template <class Block>
 MILLRACE_KERNEL void clear_behind(Block& block, const ScanWindow& window, int live) {
   auto& shared = block.template shared<TokeniseShared>();

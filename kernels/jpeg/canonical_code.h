@@ -20,7 +20,7 @@ struct CanonicalCode {
   std::array<std::uint8_t, 256> symbols;
 };
 
-// What a table's symbols are: a DC coefficient's size, or a run of zeros and the size of the AC coefficient behind it.
+// What a table's symbols are: a DC coefficient's size, or a run of zeros and the size of the AC coefficient after it.
 enum class TableKind : std::uint8_t { kDc, kAc };
 
 // false: libjpeg-turbo would refuse the table (codes that do not fit, the code of all ones, more than 256 symbols, DC

@@ -1,8 +1,8 @@
 // The restart intervals of a scan, one after the other: what stands between two RSTn markers (T.81 B.2.1, E.2.4), or
-// behind the last one.
+// after the last one.
 //
 // The bytes are hostile. Only intervals that libjpeg-turbo finds without resynchronising are taken: RST0 to RST7 in
-// turns, none missing, none too many, no fill bytes before them, EOI behind the last interval.
+// turns, none missing, none too many, no fill bytes before them, EOI after the last interval.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace millrace::kernels::jpeg {
 
-// Whether a marker ends the image (EOI, T.81 B.2.1), so that nothing of the file counts that comes behind it. `code`:
-// the byte behind the 0xFF; -1: there is no marker.
+// Whether a marker ends the image (EOI, T.81 B.2.1), so that nothing of the file counts that comes after it. `code`:
+// the byte after the 0xFF; -1: there is no marker.
 bool ends_image(int code);
 
 // RST0 to RST7; and which of them stands before interval `number` (not 0), or would.
@@ -29,7 +29,7 @@ class RestartIntervals {
       : left_(scan_untrusted), count_(count), target_(target) {}
 
   // Goes on to an interval, which is not behind us, by the markers alone: what data stands between them does not matter
-  // to the intervals behind it. `count`: behind all of them, where EOI stands. False: odd. REQUIRES: number <= count.
+  // to the intervals after it. `count`: after all of them, where EOI stands. False: odd. REQUIRES: number <= count.
   bool skip_to(std::int64_t number);
 
   // The interval at hand without its stuffing, as unstuff() gives it, and on to the next. Its size; nullopt: odd.

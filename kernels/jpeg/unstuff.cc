@@ -43,7 +43,7 @@ MarkerPlace find_from(FileBytes scan, std::size_t at) {
 
 #if defined(__x86_64__)
 
-// Copies 32 bytes at a time, and goes on behind the first 0xFF among them.
+// Copies 32 bytes at a time, and goes on after the first 0xFF among them.
 __attribute__((target("avx2,bmi"))) Unstuffed unstuff_avx2(FileBytes scan, std::uint8_t* out) {
   const __m256i marker = _mm256_set1_epi8(-1);
   std::size_t at = 0, size = 0;
@@ -84,7 +84,7 @@ __attribute__((target("avx512f,avx512bw,avx512vbmi2,popcnt"))) Unstuffed unstuff
   return finish(scan, at - before, out, size - before);
 }
 
-// Looks at 32 bytes and those behind them at a time.
+// Looks at 32 bytes and those after them at a time.
 __attribute__((target("avx2,bmi"))) MarkerPlace find_marker_avx2(FileBytes scan) {
   const __m256i marker = _mm256_set1_epi8(-1);
   std::size_t at = 0;

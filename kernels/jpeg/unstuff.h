@@ -1,4 +1,4 @@
-// Entropy-coded data without its stuffing: the zero byte behind each 0xFF goes (T.81 F.1.2.3), up to the first marker.
+// Entropy-coded data without its stuffing: the zero byte after each 0xFF goes (T.81 F.1.2.3), up to the first marker.
 // Or where that marker is, alone. Thread-safe: plain functions.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace millrace::kernels::jpeg {
 
-// Bytes behind the data that unstuff() may write.
+// Bytes after the data that unstuff() may write.
 inline constexpr std::size_t kUnstuffSlack = 32;
 
 struct Unstuffed {
   std::size_t size = 0;
-  int marker = -1;           // the code behind the 0xFF that ended the data; -1: the bytes ended first
+  int marker = -1;           // the code after the 0xFF that ended the data; -1: the bytes ended first
   std::size_t consumed = 0;  // bytes of the scan that were looked at, up to the marker
 };
 

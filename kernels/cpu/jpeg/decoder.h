@@ -4,7 +4,7 @@
 //
 // What is anything else, odd or damaged is not decoded here but left to libjpeg-turbo, so that pixels, warnings and
 // verdicts never depend on the path. A box that is decoded here is one whose blocks libjpeg-turbo decodes without a
-// warning, in a file whose scan has all of its markers up to EOI and no others; what data stands behind the box, or in
+// warning, in a file whose scan has all of its markers up to EOI and no others; what data stands after the box, or in
 // restart intervals that it does not meet, is not looked at.
 //
 // Reads nothing outside the file's bytes. Allocates nothing once it has seen the sizes that occur.

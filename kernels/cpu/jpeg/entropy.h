@@ -1,6 +1,6 @@
 // Entropy decoding of one or two bit streams in turns. Internal to kernels/cpu/jpeg.
 //
-// A stream decodes blocks of 64 coefficients, in zig-zag order, into zeroed memory: 128 bytes a block, one behind the
+// A stream decodes blocks of 64 coefficients, in zig-zag order, into zeroed memory: 128 bytes a block, one after the
 // other. DC coefficients are left as differences. One symbol's decoding is a chain of dependent instructions that
 // leaves most of a core idle; a second stream in the same loop uses it.
 //
@@ -21,7 +21,7 @@ inline constexpr int kChunkBits = 120;  // that a chunk consumes at most
 // Zeroed bytes that must follow the data: what a shortest run beyond its end loads.
 inline constexpr std::size_t kDataPadding = 1024;
 
-// The table after this one, and what follows on it: behind a DC coefficient, or behind a block.
+// The table after this one, and what follows on it: after a DC coefficient, or after a block.
 struct TableSwitch {
   TableAddress table;
   const TableSwitch* next;

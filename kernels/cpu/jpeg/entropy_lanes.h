@@ -19,7 +19,7 @@ struct LaneSegment {
   char* out = nullptr;  // zeroed, aligned to kBlockBytes; bytes of one block more are written, as 0
 
   // Found out.
-  std::int64_t end_bit = 0;  // behind the last block
+  std::int64_t end_bit = 0;  // after the last block
   bool bad = false;          // an impossible code or run
 };
 

@@ -85,7 +85,7 @@ MILLRACE_LANES_INLINE __mmask8 look_up(Group& group, const Vec (&words)[2]) {
   const Vec advance = byte_of<EntryField::kAdvance>(entry), offset = byte_of<EntryField::kOffset>(entry);
   const Vec distance = _mm512_slli_epi64(_mm512_sub_epi64(advance, offset), 3);
   const Vec values = _mm512_or_si512(first, _mm512_srlv_epi64(second, _mm512_sub_epi64(set64(64), distance)));
-  // Up to three coefficients behind the last one are zeroed, which they are anyway.
+  // Up to three coefficients after the last one are zeroed, which they are anyway.
   _mm512_mask_i64scatter_epi64(reinterpret_cast<void*>(1), good, _mm512_add_epi64(group.last, offset), values, 1);
 
   group.bits = _mm512_mask_sllv_epi64(group.bits, good, group.bits, length);

@@ -1,4 +1,4 @@
-// The inverse DCT of `fast` (fast_dct.h) over 128-bit lanes, a block a lane; included behind inverse_dct_lanes.h, by a
+// The inverse DCT of `fast` (fast_dct.h) over 128-bit lanes, a block a lane; included after inverse_dct_lanes.h, by a
 // file that has also defined
 //   subs16, times16 (rounded, 2^-15), shift_right16<bits>, set16, first16 (a word in each lane's first place)
 #pragma once

@@ -106,7 +106,7 @@ void add_symbols(const HuffmanSpec& spec, HuffmanTable& table, EntryOf entry_of,
   }
 }
 
-// `first`, all of whose bits are `bits`, and the symbol behind it.
+// `first`, all of whose bits are `bits`, and the symbol after it.
 std::uint64_t pair(std::uint64_t first, std::uint64_t bits, std::uint64_t second) {
   constexpr std::uint64_t kOffset = in_field(EntryField::kOffset, 255);
   const std::uint64_t length = field_of(first, EntryField::kBits), advance = field_of(first, EntryField::kAdvance);

@@ -1,6 +1,6 @@
 // The MCUs of a window of a file with restart intervals. Its markers are an index that came with it: each interval
 // begins at a byte, with predictors of 0. So intervals that the window does not meet are passed over by their markers,
-// and of the others nothing behind the window's last MCU is decoded. Short intervals are decoded many at once, long
+// and of the others nothing after the window's last MCU is decoded. Short intervals are decoded many at once, long
 // ones by two streams each.
 //
 // The data is hostile. All markers must be there, up to EOI. An interval that is decoded to its end must end where its

@@ -10,7 +10,7 @@
 
 namespace millrace::kernels::jpeg {
 
-// Samples that row kernels may read and write behind the counted ones, in rows that are not the tensor's or picture's.
+// Samples that row kernels may read and write after the counted ones, in rows that are not the tensor's or picture's.
 inline constexpr int kRowSlack = 64;
 
 struct PixelRowKernels {
@@ -22,7 +22,7 @@ struct PixelRowKernels {
   void (*widen_sums)(const std::int16_t* sums, int count, std::uint8_t* out);
   // (3 * near[i] + far[i] + bias) / 4, rounded down.
   void (*blend_only)(const std::uint8_t* near, const std::uint8_t* far, int count, int bias, std::uint8_t* out);
-  // `count` RGB pixels. Writes nothing behind them.
+  // `count` RGB pixels. Writes nothing after them.
   void (*to_rgb)(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
                  std::uint8_t* pixels);
 };

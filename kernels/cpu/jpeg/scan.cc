@@ -298,7 +298,7 @@ bool ScanDecoder::step_symbol(Place& place) const {
   return place.coefficient <= kCoefficients;
 }
 
-// Whether the blocks asked for, all of them decoded, took no bits from behind the data, and left none that count.
+// Whether the blocks asked for, all of them decoded, took no bits from after the data, and left none that count.
 bool ScanDecoder::ends_inside_data() const {
   Place place = sure_->before_last_run;
   if (place.block == nullptr) return !scan_.ends_data;  // never came near the end
@@ -308,7 +308,7 @@ bool ScanDecoder::ends_inside_data() const {
   return place.bit <= end_bit_ && (!scan_.ends_data || end_bit_ - place.bit < 8);
 }
 
-// The place behind the last block, walked to from where the last window before it began, or from the last gate.
+// The place after the last block, walked to from where the last window before it began, or from the last gate.
 bool ScanDecoder::note_end() {
   note_places(*sure_);
   SeekRecorder& recorder = scan_.recording->recorder;

@@ -33,7 +33,7 @@ class SeekConsumer : public BlockConsumer {
   virtual bool seek(int line, int column, const DcPredictors& predictors) = 0;
   // Behind the last block taken.
   virtual DcPredictors predictors() const = 0;
-  // From now on the DC level of each block taken goes to `levels`, too, one behind the other; nullptr: no longer.
+  // From now on the DC level of each block taken goes to `levels`, too, one after the other; nullptr: no longer.
   virtual void note_levels(std::int16_t* levels) = 0;
 };
 

@@ -30,7 +30,7 @@ ScanEnd SeekDecoder::decode(const SeekIndex& index, FileBytes scan_untrusted, st
   const std::span<const SeekPlace> places = index.places();
   const std::int64_t covered = places.back().mcu;
   std::size_t at = 0,
-              next = 0;  // the last place that is not behind the line's first MCU; the first one not yet decoded
+              next = 0;  // the last place that is not after the line's first MCU; the first one not yet decoded
   for (int line = window.lines.begin; line < window.lines.end; ++line) {
     const std::int64_t first = std::int64_t{line} * columns_ + window.columns.begin;
     const std::int64_t end = std::min(std::int64_t{line} * columns_ + window.columns.end, covered);
@@ -106,7 +106,7 @@ bool SeekDecoder::unstuff_group() {
     segments_[i].bit = static_cast<std::int64_t>(8 * used) + (piece.begin->bit & 7);
     used += unstuffed.size;
     piece.expected_end = static_cast<std::int64_t>(8 * used) + (piece.end->bit & 7);
-    data[used] = scan_[end];  // there is a marker behind the data
+    data[used] = scan_[end];  // there is a marker after the data
   }
   return true;
 }
@@ -127,7 +127,7 @@ ScanEnd SeekDecoder::deliver(const Piece& piece, const LaneSegment& segment) {
   return predictors == piece.end->predictors ? ScanEnd::kDone : ScanEnd::kOdd;
 }
 
-// DC prediction alone, of blocks behind the window.
+// DC prediction alone, of blocks after the window.
 void SeekDecoder::add_rest(const std::int16_t* blocks, std::int64_t count, DcPredictors& predictors) const {
   const auto in_mcu = static_cast<std::int64_t>(tables_.blocks_in_mcu());
   const std::int64_t luma = in_mcu == 1 ? 1 : in_mcu - 2;

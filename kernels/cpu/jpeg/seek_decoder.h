@@ -19,7 +19,7 @@ class SeekDecoder {
  public:
   SeekDecoder(Target target, SegmentPath path) : target_(target), path_(path), kernels_(entropy_kernels(target)) {}
 
-  // The MCUs of `window` that the index covers to `consumer`, and some of those between them, none behind the window's
+  // The MCUs of `window` that the index covers to `consumer`, and some of those between them, none after the window's
   // last. kStopped: the consumer wanted no more. kOdd: the index is wrong, or the data damaged; what the consumer got
   // means nothing. `mcu`: the blocks of one, circular.
   ScanEnd decode(const SeekIndex& index, FileBytes scan_untrusted, std::span<const McuBlock> mcu,
@@ -53,7 +53,7 @@ class SeekDecoder {
   SegmentTables tables_;
   SeekConsumer* consumer_ = nullptr;
   int columns_ = 0;       // of the image
-  std::int64_t end_ = 0;  // the MCU behind the window's last
+  std::int64_t end_ = 0;  // the MCU after the window's last
 
   std::array<Piece, kMostSegments> pieces_;
   std::array<LaneSegment, kMostSegments> segments_;

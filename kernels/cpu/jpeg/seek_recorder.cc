@@ -100,7 +100,7 @@ FfCounter ff_counter(Target target) {
   return {count_before, count_within};
 }
 
-// Turns positions up to `last_bit` into those of the stuffed data: each 0xFF before them had a zero behind it.
+// Turns positions up to `last_bit` into those of the stuffed data: each 0xFF before them had a zero after it.
 class Stuffing {
  public:
   Stuffing(const std::uint8_t* data, std::size_t first_byte, std::int64_t last_bit, Target target,
@@ -157,7 +157,7 @@ std::int16_t* SeekRecorder::begin(const SeekGrid& grid, const SeekPlace& start, 
   return levels_.data();
 }
 
-// The levels of each component's last block before an MCU behind the start.
+// The levels of each component's last block before an MCU after the start.
 DcPredictors SeekRecorder::predictors_at(std::int64_t block) const {
   const std::int16_t* const level = levels_.data() + (block - places_.front().block) - grid_.components;
   DcPredictors predictors{};

@@ -22,7 +22,7 @@ class SeekRecorder {
     std::int64_t block = 0;  // counted from the image's first
     std::int64_t bit = 0;    // of the unstuffed data
   };
-  // Those not behind the last one are left out.
+  // Those not after the last one are left out.
   void add(const Place& place) {
     if (place.block > places_.back().block) places_.push_back(place);
   }
@@ -31,10 +31,10 @@ class SeekRecorder {
 
   // What was decoded.
   struct Source {
-    const Header& header;                     // of a clean file: EOI is the first marker behind its scan's data
+    const Header& header;                     // of a clean file: EOI is the first marker after its scan's data
     std::size_t data_bytes = 0;               // of the scan, up to EOI
     std::size_t first_byte = 0;               // of the scan, where `unstuffed` begins
-    const std::uint8_t* unstuffed = nullptr;  // with 64 bytes behind it that can be read
+    const std::uint8_t* unstuffed = nullptr;  // with 64 bytes after it that can be read
   };
   // The index into `out`: that of `known`, which is of the same scan and ends where `start` is (empty: there was none),
   // and what was noted. What does not fit into the format ends the index. False: nothing was gained; `out` means
@@ -47,7 +47,7 @@ class SeekRecorder {
   const Target target_;
   SeekGrid grid_;
   std::vector<Place> places_;
-  std::vector<std::int16_t> levels_;   // of the blocks behind the start
+  std::vector<std::int16_t> levels_;   // of the blocks after the start
   std::vector<std::uint32_t> before_;  // a lot of data each: stuffed bytes before it
 };
 
