@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -14,11 +15,18 @@
 namespace millrace::bench {
 namespace {
 
-// The processors of the same core, as the kernel writes them.
-std::string siblings(int processor) {
-  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/topology/thread_siblings_list");
+// Empty: there is no such file.
+std::string first_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
   std::string text;
   std::getline(file, text);
+  return text;
+}
+
+// The processors of the same core, as the kernel writes them.
+std::string siblings(int processor) {
+  const std::string text =
+      first_line("/sys/devices/system/cpu/cpu" + std::to_string(processor) + "/topology/thread_siblings_list");
   return text.empty() ? std::to_string(processor) : text;
 }
 
@@ -60,6 +68,20 @@ double processor_seconds(pid_t process) {
   if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0)
     give_up("the processor time of a process cannot be read");
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double thread_seconds(pid_t process, std::string_view name) {
+  const std::filesystem::path tasks = "/proc/" + std::to_string(process) + "/task";
+  const std::filesystem::path first = tasks / std::to_string(process);
+  const std::string first_name = first_line(first / "comm");
+  double nanoseconds = 0;
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    const std::string found = first_line(task.path() / "comm");
+    if (found.starts_with(name) && (found != first_name || task.path() == first))
+      nanoseconds += std::strtod(first_line(task.path() / "schedstat").c_str(), nullptr);
+  }
+  if (nanoseconds == 0) give_up("the kernel does not say how long " + std::string(name) + " computed");
+  return nanoseconds * 1e-9;
 }
 
 }  // namespace millrace::bench

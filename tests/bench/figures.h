@@ -51,6 +51,8 @@ double percentile(std::vector<double> values, double percent);  // nearest rank.
 void run_handover(const BenchOptions& options, const Report& report);
 void run_efficiency(const BenchOptions& options, const Report& report);
 void run_scaling(const BenchOptions& options, const Report& report);
+void run_control(const BenchOptions& options, const Report& report);
+void run_ceiling(const BenchOptions& options, const Report& report);
 void run_memory(const BenchOptions& options, const Report& report);
 void run_opening(const BenchOptions& options, const Report& report);
 

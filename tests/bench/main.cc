@@ -25,6 +25,8 @@ constexpr Group kGroups[] = {
     {"handover.p50 handover.p99 latency.submit_to_view handover.x10.p50", run_handover, Needs::kNothing},
     {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
     {"daemon.scaling", run_scaling},
+    {"control.cpu control.cpu.many fetch.cpu", run_control},
+    {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"jpeg.entropy jpeg.entropy.indexed jpeg.entropy.restarts jpeg.decode.exact train.exact.first train.exact.indexed "

@@ -16,7 +16,8 @@ from skips import skip
 SEGMENT = 900 << 20  # what handover.x10 takes of /dev/shm
 PICTURES = 48
 
-SERVICE = {"service.efficiency.1", "service.cpu.1", "daemon.rss", "daemon.rss.growth"}
+SERVICE = {"service.efficiency.1", "service.cpu.1", "service.ceiling", "daemon.rss", "daemon.rss.growth"}
+SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu"}
 TWO_CORES = {"service.efficiency.2", "service.cpu.2", "daemon.scaling"}
 ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
 ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
@@ -37,7 +38,7 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
     wanted = SERVICE | ENGINE
-    groups = ["service", "daemon", "jpeg", "train"]
+    groups = ["service", "control", "daemon", "jpeg", "train"]
     if len(os.sched_getaffinity(0)) > 1:
         wanted |= TWO_CORES
     if shutil.disk_usage("/dev/shm").free < SEGMENT:

@@ -26,16 +26,14 @@ class RepeatedFolder {
   TempFolder folder_;
 };
 
-// A daemon of its own and a session with the training recipe over all of a folder.
+// A daemon of its own and a session over all of a folder.
 class Service {
  public:
-  static constexpr std::uint32_t kBatch = 64;
-
-  Service(const std::string& folder, std::uint32_t lanes)
+  Service(const std::string& folder, std::uint32_t lanes, const Recipe& recipe = Recipe::train(224),
+          std::uint32_t batch = 64)
       : rig_(Rig::start(folder, lanes)),
-        session_(
-            must(rig_.client.open_session({.name = "bench", .slots = 4, .batch = kBatch, .recipe = Recipe::train(224)}),
-                 "opening a session")),
+        session_(must(rig_.client.open_session({.name = "bench", .slots = 4, .batch = batch, .recipe = recipe}),
+                      "opening a session")),
         dataset_(must(session_.open_dataset(folder), "opening the dataset")) {}
 
   // Images a second of one epoch.

@@ -25,11 +25,13 @@ def check(wanted: bool, what: str, ran: subprocess.CompletedProcess[str]) -> Non
 
 
 def main() -> None:
-    for figure in ("daemon.rss", "jpeg.entropy"):
+    for figure in ("daemon.rss", "control.cpu", "jpeg.entropy"):
         ran = run("--filter", figure)
         check(ran.returncode == 2 and "MILLRACE_TEST_DATA" in ran.stderr, f"{figure} without photographs", ran)
     ran = run("--filter", "no.such.figure")
     check(ran.returncode == 2 and "no figure" in ran.stderr, "a figure that does not exist", ran)
+    ran = run("--filter", "service.ceiling")
+    check(ran.returncode == 0 and "service.ceiling" in ran.stdout, "tiny files without photographs", ran)
     if shutil.disk_usage("/dev/shm").free < SEGMENT:
         skip("figures of the hand-over: /dev/shm has less than 900 MiB free")
         return
