@@ -31,10 +31,11 @@ Result<std::size_t> fill_from(int fd, std::uint64_t offset, MutableByteView room
   return filled;
 }
 
-// The same from its position.
-Result<std::size_t> fill(int fd, MutableByteView room) {
+// As many bytes as there are, up to the room that there is. A read that could have had more and stopped at `end` has
+// found the file's: it is not asked again.
+Result<std::size_t> fill(int fd, MutableByteView room, std::optional<std::size_t> end) {
   std::size_t filled = 0;
-  while (filled < room.size()) {
+  while (filled < room.size() && (filled == 0 || filled != end)) {
     const ssize_t got = read(fd, room.data() + filled, room.size() - filled);
     if (got == 0) break;
     if (got > 0) {
@@ -49,16 +50,16 @@ Result<std::size_t> fill(int fd, MutableByteView room) {
 Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, EncodedPool* pool) {
   // One byte more than expected, so that the end is seen without asking for more memory.
   EncodedBytes bytes(expected + 1, pool);
-  std::size_t size = 0;
+  MILLRACE_TRY(std::size_t size, fill(fd, bytes.writable(), expected));
   while (true) {
-    MILLRACE_TRY(const std::size_t got, fill(fd, bytes.writable().subspan(size)));
-    size += got;
     if (size > limit.count) return too_large(Bytes{size}, limit);
     if (size < bytes.size()) break;
     EncodedBytes larger(static_cast<std::size_t>(std::min<std::uint64_t>(std::uint64_t{size} * 2, limit.count) + 1),
                         pool);
     std::memcpy(larger.writable().data(), bytes.view().data(), size);
     bytes = std::move(larger);
+    MILLRACE_TRY(const std::size_t got, fill(fd, bytes.writable().subspan(size), std::nullopt));
+    size += got;
   }
   bytes.shrink(size);
   return bytes;
@@ -117,15 +118,12 @@ Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit
   }
 }
 
-Result<EncodedBytes> read_file(int fd, Bytes limit, EncodedPool* pool) {
-  struct stat status {};
-  if (fstat(fd, &status) != 0) return io_error("reading the file", errno);
-  const Bytes expected{static_cast<std::uint64_t>(status.st_size)};
-  if (expected > limit) return too_large(expected, limit);
+Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* pool) {
+  if (file.size > limit) return too_large(file.size, limit);
   try {
-    return read_all(fd, expected.count, limit, pool);
+    return read_all(file.fd.get(), file.size.count, limit, pool);
   } catch (const std::bad_alloc&) {
-    return no_memory("a file", expected);
+    return no_memory("a file", file.size);
   }
 }
 

@@ -63,6 +63,10 @@ Result<void> check_regular(const struct stat& status) {
   return Error{Code::kInvalid, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file"};
 }
 
+Bytes size_of(const struct stat& status) {
+  return Bytes{static_cast<std::uint64_t>(status.st_size)};
+}
+
 }  // namespace
 
 Error not_readable() {
@@ -144,13 +148,13 @@ Result<Roots::Place> Roots::place_of(std::string_view path) const {
   return missing == nullptr ? not_readable() : root_not_there(missing->configured());
 }
 
-Result<UniqueFd> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
+Result<OpenFile> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY_VOID(rights_.check_known(caller));
   if (!is_clean(path_untrusted)) return not_readable();
   return rights_.is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
 }
 
-Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller) const {
+Result<OpenFile> Roots::open_trusted(std::string_view path, const Caller& caller) const {
   MILLRACE_TRY(const Place place, place_of(path));
   UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), kToRead);
   if (!fd) {
@@ -160,33 +164,33 @@ Result<UniqueFd> Roots::open_trusted(std::string_view path, const Caller& caller
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return io_error("opening the file", errno);
   MILLRACE_TRY_VOID(check_regular(status));
-  return fd;
+  return OpenFile{std::move(fd), size_of(status)};
 }
 
 // A caller's own rights: the folder by its verdict or a walk, then the file in it by what it says itself once it is
 // open.
-Result<UniqueFd> Roots::open_checked(std::string_view path, const Caller& caller) const {
+Result<OpenFile> Roots::open_checked(std::string_view path, const Caller& caller) const {
   const std::size_t slash = path.rfind('/');
   MILLRACE_TRY(const Place place, place_of(path));
   if (place.rest.empty()) return open_walking(path, caller);
   MILLRACE_TRY(const UniqueFd folder, reach_folder(path.substr(0, slash), caller));
   UniqueFd fd(openat(folder.get(), std::string(path.substr(slash + 1)).c_str(), kToRead | O_NOFOLLOW));
   if (!fd)
-    return errno == ENOENT ? Result<UniqueFd>(no_such_file())
+    return errno == ENOENT ? Result<OpenFile>(no_such_file())
                            : open_walking(path, caller);  // a link, or refused: say why
   struct stat status {};
   if (fstat(fd.get(), &status) != 0 || !rights_.may(caller, Right::kRead, fd.get(), status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(status));
-  return fd;
+  return OpenFile{std::move(fd), size_of(status)};
 }
 
-Result<UniqueFd> Roots::open_walking(std::string_view path, const Caller& caller) const {
+Result<OpenFile> Roots::open_walking(std::string_view path, const Caller& caller) const {
   MILLRACE_TRY(const Found found, find(path, caller));
   if (!rights_.may_read(caller, found.fd.get(), found.status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(found.status));
   UniqueFd fd = reopen(found.fd.get(), kToRead);
   if (!fd) return open_error(errno, caller);
-  return fd;
+  return OpenFile{std::move(fd), size_of(found.status)};
 }
 
 // An O_PATH descriptor of a folder that the caller may search.

@@ -19,6 +19,7 @@
 
 #include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/folder_verdicts.h"
+#include "daemon/fetch/read_file.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
 #include "proto/base/result.h"
@@ -53,7 +54,7 @@ class Roots {
   // regular file), kPrecondition (leased), kUnavailable (the daemon's own want, see host_want.h). What lies beneath a
   // root that is not there is kNotFound, and the message says so. A trusted caller's costs as much as open(2);
   // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
-  Result<UniqueFd> open_file(std::string_view path_untrusted, const Caller& caller) const;
+  Result<OpenFile> open_file(std::string_view path_untrusted, const Caller& caller) const;
 
   // A folder that the caller may list and search, for reading its entries. Trailing slashes do not matter. Errors as
   // above.
@@ -77,9 +78,9 @@ class Roots {
   explicit Roots(UnmappedIds unmapped) : rights_(unmapped) {}
   // In the outermost root that is there. kDenied: beneath none; kNotFound: beneath one that is not there.
   Result<Place> place_of(std::string_view path) const;
-  Result<UniqueFd> open_trusted(std::string_view path, const Caller& caller) const;
-  Result<UniqueFd> open_checked(std::string_view path, const Caller& caller) const;
-  Result<UniqueFd> open_walking(std::string_view path, const Caller& caller) const;
+  Result<OpenFile> open_trusted(std::string_view path, const Caller& caller) const;
+  Result<OpenFile> open_checked(std::string_view path, const Caller& caller) const;
+  Result<OpenFile> open_walking(std::string_view path, const Caller& caller) const;
   Result<UniqueFd> reach_folder(std::string_view path, const Caller& caller) const;
 
   const CallerRights rights_;

@@ -41,15 +41,15 @@ struct SampleReader::ReadSource {
   }
 
   Result<Contents> from_file(const Dataset::Location& location) const {
-    Result<UniqueFd> file = roots.open_file(location.file, caller);
+    Result<OpenFile> file = roots.open_file(location.file, caller);
     if (!file) return roots.with_roots(std::move(file).error());
     if (location.range) {  // the identity is the file's, and this is one of many in it
-      MILLRACE_TRY(EncodedBytes part, read_range(file->get(), *location.range, limits.encoded, pool));
+      MILLRACE_TRY(EncodedBytes part, read_range(file->fd.get(), *location.range, limits.encoded, pool));
       return Contents{std::move(part), std::nullopt};
     }
     const std::int64_t begun = nanoseconds_since_1970();
-    MILLRACE_TRY(EncodedBytes bytes, read_file(file->get(), limits.encoded, pool));
-    const std::optional<FileIdentity> identity = identity_of(file->get(), bytes.size(), begun);
+    MILLRACE_TRY(EncodedBytes bytes, read_file(*file, limits.encoded, pool));
+    const std::optional<FileIdentity> identity = identity_of(file->fd.get(), bytes.size(), begun);
     return Contents{std::move(bytes), identity};
   }
 };

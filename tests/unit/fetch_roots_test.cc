@@ -344,19 +344,31 @@ TEST_CASE("a file has an identity once it has settled, and another one when it c
   REQUIRE_FALSE(identity_of(file.get(), 9, later));  // other bytes were read
 }
 
-TEST_CASE("a file that has grown or is larger than the limit is not read beyond it", "[fetch]") {
+OpenFile opened(const std::string& path, Bytes size) {
+  return {UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC)), size};
+}
+
+TEST_CASE("a file is read to its end, whatever its size was when it was opened", "[fetch]") {
+  const Tree tree;
+  write_file(tree / "file", std::string(1000, 'x'));
+
+  for (const std::uint64_t then : {0, 1, 999, 1000, 1001, 5000})
+    REQUIRE(read_file(opened(tree / "file", Bytes{then}), 1_MiB)->size() == 1000);
+
+  REQUIRE(read_file(opened("/proc/self/status", Bytes{0}), 1_MiB)->size() > 100);
+}
+
+TEST_CASE("a file over the limit is refused, however large it was when it was opened", "[fetch]") {
   const Tree tree;
   write_file(tree / "large", std::string(1001, 'x'));
-  const UniqueFd large(open((tree / "large").c_str(), O_RDONLY | O_CLOEXEC));
-  const UniqueFd unsized_file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));  // its size is 0 until it is read
-  const UniqueFd again(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
 
-  REQUIRE(read_file(large.get(), Bytes{1001})->size() == 1001);
-  const Result<EncodedBytes> refused = read_file(large.get(), Bytes{1000});
-  REQUIRE(refused.error().code == Code::kInvalid);
-  REQUIRE(refused.error().message == "1001 B are over the limit of 1000 B a file (limits.encoded)");
-  REQUIRE(read_file(unsized_file.get(), 1_MiB)->size() > 100);
-  REQUIRE(read_file(again.get(), Bytes{100}).error().code == Code::kInvalid);
+  REQUIRE(read_file(opened(tree / "large", Bytes{1001}), Bytes{1001})->size() == 1001);
+  for (const std::uint64_t then : {0, 1000, 1001}) {
+    const Result<EncodedBytes> refused = read_file(opened(tree / "large", Bytes{then}), Bytes{1000});
+    REQUIRE(refused.error().code == Code::kInvalid);
+    REQUIRE(refused.error().message == "1001 B are over the limit of 1000 B a file (limits.encoded)");
+  }
+  REQUIRE(read_file(opened("/proc/self/status", Bytes{0}), Bytes{100}).error().code == Code::kInvalid);
 }
 
 }  // namespace

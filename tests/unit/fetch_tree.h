@@ -46,17 +46,17 @@ inline std::unique_ptr<Roots> open_roots(const std::vector<std::string>& roots,
 
 // The file's text, or the error's.
 inline std::string text_or_error(const Roots& roots, const std::string& path, const Caller& caller) {
-  const Result<UniqueFd> fd = roots.open_file(path, caller);
-  if (!fd) return fd.error().message;
-  const Result<EncodedBytes> bytes = read_file(fd->get(), 1_MiB);
+  const Result<OpenFile> file = roots.open_file(path, caller);
+  if (!file) return file.error().message;
+  const Result<EncodedBytes> bytes = read_file(*file, 1_MiB);
   REQUIRE(bytes.has_value());
   return std::string(reinterpret_cast<const char*>(bytes->view().data()), bytes->size());
 }
 
 inline Code code_of(const Roots& roots, const std::string& path, const Caller& caller) {
-  const Result<UniqueFd> fd = roots.open_file(path, caller);
-  REQUIRE_FALSE(fd.has_value());
-  return fd.error().code;
+  const Result<OpenFile> file = roots.open_file(path, caller);
+  REQUIRE_FALSE(file.has_value());
+  return file.error().code;
 }
 
 }  // namespace millrace

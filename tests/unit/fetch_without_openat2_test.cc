@@ -50,9 +50,9 @@ bool with_openat2_refused(int error, const std::function<void()>& steps) {
 }
 
 std::string text_of(const Roots& roots, const std::string& path) {
-  const Result<UniqueFd> fd = roots.open_file(path, myself());
-  if (!fd) return std::string(code_name(fd.error().code));
-  const Result<EncodedBytes> bytes = read_file(fd->get(), 1_MiB);
+  const Result<OpenFile> file = roots.open_file(path, myself());
+  if (!file) return std::string(code_name(file.error().code));
+  const Result<EncodedBytes> bytes = read_file(*file, 1_MiB);
   if (!bytes) return bytes.error().message;
   return std::string(reinterpret_cast<const char*>(bytes->view().data()), bytes->size());
 }
