@@ -26,10 +26,8 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
       next_(next),
       large_(decoding, counters),
       placer_(placeable(backends)) {
-  std::uint32_t sum = 0;
   for (NamedBackend& named : backends) {
     const Appetite appetite = named.backend->appetite();
-    if (!named.by_pin_only) sum += appetite.at_once;
     named.backend->listen([this, i = backends_.size()](const Health& health) {
       boost::asio::post(control_, [this, i, health] { health_changed(i, health); });
     });
@@ -38,7 +36,6 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     std::vector<MemoryId> memories = named.backend->info().memories;
     backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), appetite, label, {}, {}});
   }
-  lanes_ = std::max(1U, sum);
 }
 
 Making::~Making() {

@@ -43,7 +43,6 @@ class Making {
   ~Making();  // shuts the backends down
 
   const Placer& placer() const { return placer_; }
-  std::uint32_t lanes() const { return lanes_; }  // jobs that all backends that need no pin work on at the same time
   std::vector<BackendInfo> infos() const;
   bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
 
@@ -88,7 +87,6 @@ class Making {
   std::vector<BackendRun> backends_;
   std::vector<std::string> names_;
   Placer placer_;
-  std::uint32_t lanes_ = 1;
 };
 
 }  // namespace millrace

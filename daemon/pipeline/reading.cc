@@ -13,6 +13,7 @@ namespace {
 
 // Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
 constexpr std::uint32_t kFetchTasks = 8;
+constexpr std::uint32_t kLargestPortion = 16;
 
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
 
@@ -139,11 +140,13 @@ bool Reading::give(const BatchPtr& batch) {
   return false;
 }
 
-// A packed batch is read in one piece, for no sample has a place before all have a size. Images over the budget are
+// A batch's samples go to all of the fetcher's tasks alike. How many lanes there are does not count: on a large host
+// each image would be a message of its own, and these are what the control thread has to do. A packed batch is read in
+// one piece, for no sample has a place before all have a size. Images over the budget are
 // then read for their headers alone, and once more when they have a place.
 FetchTask Reading::task_of(const BatchPtr& batch) {
   const bool places = batch->has_places();
-  const std::uint32_t portion = std::clamp(batch->count() / (options_.lanes * 4), 1U, 16U);
+  const std::uint32_t portion = std::clamp(batch->count() / kFetchTasks, 1U, kLargestPortion);
   FetchTask task{.keep_alive = batch,
                  .caller = batch->session().parts.caller,
                  .ring = batch->request().ring,

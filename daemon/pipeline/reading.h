@@ -37,7 +37,6 @@ class Reading {
     virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;
   };
   struct Options {
-    std::uint32_t lanes = 1;                  // of all backends: a portion is a share of theirs
     std::chrono::milliseconds host_patience;  // see Pipeline::Options
   };
 

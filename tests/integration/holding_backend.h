@@ -26,12 +26,12 @@ class HoldingBackend final : public Backend {
     std::shared_ptr<const Recipe> recipe;
   };
 
-  explicit HoldingBackend(std::uint32_t depth) : depth_(depth) {}
+  explicit HoldingBackend(std::uint32_t depth, std::uint32_t lanes = 4) : depth_(depth), lanes_(lanes) {}
 
   BackendInfo info() const override {
-    return {.name = "test", .lanes = 4, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
+    return {.name = "test", .lanes = lanes_, .formats = {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}};
   }
-  Appetite appetite() const override { return {.jobs = depth_, .at_once = 4, .few = 4, .most = 16}; }
+  Appetite appetite() const override { return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
   void lose(std::string why) { health_.lost(std::move(why)); }  // jobs stay where they are
@@ -93,6 +93,7 @@ class HoldingBackend final : public Backend {
 
   const std::uint32_t depth_;
   HealthNews health_;
+  const std::uint32_t lanes_;
   Mutex mutex_;
   std::vector<DecodeJob> jobs_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<Given> given_ MILLRACE_GUARDED_BY(mutex_);

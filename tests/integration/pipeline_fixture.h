@@ -233,6 +233,7 @@ class PipelineFixture {
     });
     REQUIRE(so);
   }
+  int fetch_tasks() const { return counting_->begun(); }  // so far
   std::uint32_t free_slots() {
     return on_control([&] { return slots_->free_slots(); });
   }

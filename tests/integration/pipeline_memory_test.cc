@@ -26,7 +26,7 @@ struct Setup {
   Setup() {
     write_every_third_large(folder);
     PipelineSetup setup{.roots = {folder.path()}, .decoding = 120_MiB};
-    auto holding = std::make_unique<HoldingBackend>(8);
+    auto holding = std::make_unique<HoldingBackend>(8, kFiles);  // so many lanes that each sample is a job of its own
     backend = holding.get();
     setup.backend = std::move(holding);
     fixture.emplace(std::move(setup));

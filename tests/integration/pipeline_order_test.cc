@@ -57,6 +57,19 @@ TEST_CASE("of the batches that wait for a slot the most urgent is the next", "[p
   REQUIRE(order == std::vector<std::uint64_t>{0, 3, 2, 1});
 }
 
+TEST_CASE("a host of many lanes does not read a batch in more portions", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 64);
+  PipelineSetup setup{.roots = {folder.path()}};
+  setup.backend = std::make_unique<HoldingBackend>(128, 64);
+  PipelineFixture fixture(std::move(setup));
+
+  REQUIRE(fixture.submit(request_of(folder.path(), 64, square(16))).has_value());
+  fixture.wait_until_nothing_is_read();
+
+  REQUIRE(fixture.fetch_tasks() == 8);
+}
+
 TEST_CASE("samples of an urgent batch go to the lanes before all that wait there", "[pipeline][integration]") {
   constexpr std::uint32_t kSamples = 16;
   Held held(kSamples, 1, 64_MiB);
