@@ -157,7 +157,7 @@ TEST_CASE("clients that were turned away are let go of when descriptors are shor
   const auto connect_from_above = [](const std::string& path) {
     return UniqueFd(::fcntl(connect_to(path).get(), F_DUPFD_CLOEXEC, 500));
   };
-  Door door({.connections = 1, .highest_descriptor = UniqueFd(::dup(0)).get() + 16});
+  Door door({.total = 1}, UniqueFd(::dup(0)).get() + 16);
   const UniqueFd one = connect_from_above(door.path);
   std::vector<UniqueFd> others;
   for (std::size_t i = 0; i < UnixListener::kMostTurnedAway / 2; ++i) others.push_back(connect_from_above(door.path));
