@@ -204,13 +204,15 @@ class PipelineFixture {
 
   // Another session, with memory of its own; its results go to `sink`.
   void open_another(SessionId session, UserId user, BatchSink& sink) {
-    auto segment = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    std::shared_ptr<Segment> segment = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    auto arena = std::make_shared<HostArena>(segment, setup_.slots, setup_.slot_bytes, copier_);
     auto caller = std::make_shared<Caller>();
     caller->uid = raw(user);
     on_control([&] {
       others_.push_back(
           std::make_unique<SlotPool>(std::move(segment), session, setup_.slots, setup_.slot_bytes, counters_));
       pipeline_->open_session(session, {.slots = others_.back().get(),
+                                        .arena = arena,
                                         .sink = &sink,
                                         .caller = caller,
                                         .account = ledger_.account({.user = user, .session = session})});

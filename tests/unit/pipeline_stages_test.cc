@@ -21,7 +21,8 @@ struct Rig {
                          .recipe = std::make_shared<const Recipe>(Recipe{.resize = ExactSize{{8, 8}}}),
                          .priority = priority};
     auto layout = *TensorLayout::create(request.recipe, 65'535);
-    return std::make_shared<Batch>(std::make_shared<OpenSession>(OpenSession{.id = SessionId{session}}),
+    return std::make_shared<Batch>(std::make_shared<OpenSession>(OpenSession{
+                                       .id = SessionId{session}, .parts = {.caller = std::make_shared<Caller>()}}),
                                    std::move(request), std::move(layout), nullptr, around);
   }
 
