@@ -26,7 +26,7 @@
 namespace millrace {
 namespace {
 
-// Everything that runs, in the order in which it is made; it goes in the opposite one.
+// Everything that runs. It goes in the opposite order of its declarations, so that each part outlives those that use it.
 class Daemon {
  public:
   // `settings_file`: where the settings come from; empty: none.

@@ -268,7 +268,7 @@ void add_order_options(CLI::App& command, Options& options) {
       .add_option("--limit", options.limit,
                   "stop an epoch after so many images, rounded up to whole batches; with --position the run ends "
                   "there, and the "
-                  "next goes on behind them")
+                  "next goes on after them")
       ->check(whole_number(1))
       ->group("Order");
   command

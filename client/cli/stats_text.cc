@@ -78,7 +78,7 @@ std::string quantile_text(const Metric& histogram, double part) {
 }
 
 std::string histogram_text(const Metric& metric) {
-  return formatted("  %-58.58s %14s", printable(metric.help).c_str(), value_text("", metric.value).c_str()) +
+  return formatted("  %-58s %14s", printable(metric.help).c_str(), value_text("", metric.value).c_str()) +
          "  median " + quantile_text(metric, 0.5) + ", 99 % " + quantile_text(metric, 0.99) + '\n';
 }
 
@@ -108,7 +108,7 @@ std::string figures_text(const Look& look, const std::optional<Look>& before, Fi
       continue;
     }
     line +=
-        formatted("  %-58.58s %14s", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str()) +
+        formatted("  %-58s %14s", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str()) +
         rate_text(metric, look, before) + '\n' + labelled_text(metric);
   }
   std::string text;

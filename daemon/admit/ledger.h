@@ -6,7 +6,7 @@
 //
 //   what is in use <= bounds, in all, of each user, of each session        but for what is take()n without asking
 //
-// A charge and its return are three atomic additions each: no lock, no memory. Only account() has a lock.
+// A charge and its return are three atomic operations each: no lock, no memory. Only account() has a lock.
 // Thread-safe; a Charge is Thread-bound(its owner), who may be another thread than the one that made it.
 #pragma once
 

@@ -19,7 +19,7 @@ class EpochPlanner {
     thread_.join();
   }
 
-  // `done` is called on the control thread; never, if the planner goes before.
+  // `done` is called on the control thread; never, if the planner goes before and the loop runs no more.
   void plan(const EpochOrderSpec& spec, std::function<void(Result<EpochOrder>)> done) {
     boost::asio::post(thread_, [&control = control_, spec, done = std::move(done)]() mutable {
       boost::asio::post(

@@ -1,5 +1,5 @@
-// Work waiting for a stage, in the order in which it should go on: the highest priority first; within it the users in
-// turns, each user's sessions in turns, a session's items first in, first out.
+// Work waiting for a stage, in the order in which it should go on: the highest priority first; within it the user who
+// has had least, of that user's sessions the one that has had least, and a session's items first in, first out.
 //
 // Turns are by cost: who was given much waits until the others have had as much. So a user has one user's share however
 // many sessions he has open, and a session whose items cost ten times as much gets a tenth as many of them. Debts last

@@ -1,6 +1,6 @@
 // Memory for decoding, which all lanes share. A picture that takes more than a lane keeps anyway is charged here, on the
 // control thread and before a lane gets it, so no lane ever waits for memory: what finds no room is set aside, and is
-// given back in turns (priorities, sessions, first in first out). The one whose turn it is keeps it, however long it
+// given back in turns (priorities, users and sessions by cost, first in first out). The one whose turn it is keeps it, however long it
 // takes, and nothing else is charged meanwhile, so none starves. Thread-bound(control).
 #pragma once
 

@@ -184,10 +184,10 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
   counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
-  counters_.add(HistogramId::decode_latency, outcome.decode);
   counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
   if (!outcome.error) {
+    counters_.add(HistogramId::decode_latency, outcome.decode);
     counters_.add(MetricId::samples_completed, backends_[batch.sample(task.index).backend].label);
     return batch.made(task.index);
   }
@@ -205,10 +205,9 @@ void Making::feed_set_aside() {
       drop(large_.take_next());
       continue;
     }
-    const std::uint32_t jobs = run.appetite.jobs;
-    if (run.jobs.size() >= jobs) return;
+    if (run.jobs.size() >= run.appetite.jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
-    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, jobs / 4)) return;
+    if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, run.appetite.at_once / 2)) return;
     if (!large_.next_has_room()) return;
     JobOut out{.batch = InFlight(next->batch.batch()), .decoding = large_.charge_next(), .had_to_wait = true};
     LargePictures::SetAside picture = large_.take_next();

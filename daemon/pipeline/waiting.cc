@@ -19,6 +19,8 @@ Result<void> check_fits(const TensorLayout& layout, std::uint32_t samples, Bytes
 }  // namespace
 
 Result<void> Waiting::submit(BatchRequest request) {
+  MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
+  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
   MILLRACE_TRY(Charge queued, session_->parts.account->charge(Resource::kQueuedBatches, 1));
   MILLRACE_TRY(const BatchPtr batch, new_batch(std::move(request), nullptr));
   batch->queued = std::move(queued);
@@ -29,10 +31,8 @@ Result<void> Waiting::submit(BatchRequest request) {
 
 Result<BatchPtr> Waiting::new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch) {
   if (request.samples.empty()) return Error{Code::kInvalid, "samples: a batch needs at least one"};
-  MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
   MILLRACE_TRY(std::unique_ptr<const TensorLayout> layout,
                TensorLayout::create(request.recipe, around_.limits.sample.side));
-  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
   MILLRACE_TRY_VOID(
       check_fits(*layout, static_cast<std::uint32_t>(request.samples.size()), session_->parts.arena->slot_bytes()));
   return std::make_shared<Batch>(session_, std::move(request), std::move(layout), std::move(epoch), around_.batches);
@@ -75,7 +75,7 @@ BatchPtr Waiting::next() {
     std::optional<BatchRequest> request = epochs_.back()->next();
     if (!request) continue;
     Result<BatchPtr> batch = new_batch(*std::move(request), epochs_.back());
-    MILLRACE_CHECK(batch.has_value());  // plan() checked recipe, backend and size for every batch
+    MILLRACE_CHECK(batch.has_value());  // plan() checked recipe and size for every batch
     return *std::move(batch);
   }
   return nullptr;

@@ -21,8 +21,9 @@ KeyTable every_key();
 // The folder for what is remembered; where nothing can be kept, the log says so and all works but from memory.
 void prepare_state_dir(const Settings& settings);
 
+// For seek indexes on disk, before the first client is listened to.
+inline constexpr std::chrono::milliseconds kDiskPatience{500};
 // nullptr: the settings want no seek indexes.
-constexpr std::chrono::milliseconds kDiskPatience{500};  // for those on disk, before the first client is listened to
 std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counters);
 
 // The devices of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none.

@@ -41,7 +41,7 @@ const Key kKeys[] = {
 
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
 
-    {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least. A session is charged whole when it opens. Its memory is filled behind that, and its first batch waits for its first slot alone."},
+    {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least. A session is charged whole when it opens. Its memory is filled after that, and its first batch waits for its first slot alone."},
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
     {"memory.decoding", AutomaticSize{number(AT(decoding), (32_MiB).count, std::uint64_t{1} << 50), automatic_decoding_budget}, "What all lanes together may take for large pictures while they are decoded: those that take more than the 32 MiB that a lane keeps anyway. Over it, a picture waits for others; one that needs more alone is an error of its sample. \"auto\": a quarter of main memory or of the control group's limit, at least 256 MiB."},
 

@@ -248,6 +248,28 @@ TEST_CASE("what waits for a device that is lost does not wait for the jobs that 
   REQUIRE(fixture.sink().wait_completed().id == BatchId{1});
 }
 
+TEST_CASE("an epoch that is pinned to a device goes on without it, each sample an error", "[pipeline][integration]") {
+  TempFolder folder;
+  write_images(folder.path(), 6);
+  auto held = std::make_unique<HoldingBackend>(4);
+  HoldingBackend& device = *held;
+  PipelineFixture fixture({.roots = {folder.path()}, .backend = std::move(held)});
+  EpochRequest epoch = epoch_of(*fixture.list(folder.path()), 1);
+  epoch.backend = device.info().name;
+  epoch.on_error = OnError::kZero;
+  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch); });
+  REQUIRE(eventually([&] { return device.jobs() > 0; }));
+
+  device.lose("unplugged");
+  device.finish_all();
+
+  for (int i = 0; i < 6; ++i) {
+    const CompletedBatch batch = fixture.sink().wait_completed();
+    if (i == 5) CHECK_THAT(batch.failures.at(0).error.message, Catch::Contains("lost"));
+    if (batch.tensor) REQUIRE(fixture.release(*batch.tensor).has_value());
+  }
+}
+
 TEST_CASE("a device that is back gets samples again", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 4);
