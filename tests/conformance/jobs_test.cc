@@ -182,9 +182,10 @@ TEST_CASE("whoever listens to a device that is lost already is told at once", "[
       skip_loudly("listening to a lost device of backend " + std::string(row.name) + ": it cannot be lost");
       continue;
     }
-    const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=1"});
+    std::vector<JobOnTheBench> jobs = small_jobs(1, 2);
     Collector collector;
-    REQUIRE(backend->try_submit(small_jobs(1, 2)[0].job(collector)));
+    const std::unique_ptr<Backend> backend = start(row, {.fake = "lose_after=1"});
+    REQUIRE(backend->try_submit(jobs[0].job(collector)));
     collector.wait_for(1);
     HealthOnTheBench health;
 
