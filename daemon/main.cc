@@ -35,7 +35,8 @@ class Daemon {
         settings_file_(std::move(settings_file)),
         ledger_(budgets_of(settings_.limits.session, {.segments = settings_.segment_budget,
                                                       .encoded = settings_.encoded_in_flight,
-                                                      .decoding = settings_.decoding})),
+                                                      .decoding = settings_.decoding}),
+                &counters_),
         budget_(settings_.segment_budget),
         encoded_(settings_.encoded_in_flight) {}
 
@@ -53,11 +54,8 @@ class Daemon {
     cache_ = make_cache(settings_, counters_);
     MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
-    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
-                                           Pipeline::Options{.limits = settings_.limits,
-                                                             .encoded_in_flight = settings_.encoded_in_flight,
-                                                             .decoding = settings_.decoding,
-                                                             .slow = settings_.slow});
+    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
+                                           Pipeline::Options{.limits = settings_.limits, .slow = settings_.slow});
     maker_ = std::make_unique<SegmentMaker>(control_, budget_);
     copier_ = std::make_unique<Copier>(control_);
     sessions_ = std::make_unique<SessionTable>(

@@ -63,6 +63,7 @@ std::optional<Bound> Account::add(Resource resource, std::uint64_t amount) {
     (*users_)[resource].fetch_sub(amount, kRelaxed);
     return Bound::kSession;
   }
+  ledger_.show_more(resource, amount);
   return std::nullopt;
 }
 
@@ -70,6 +71,7 @@ void Account::subtract(Resource resource, std::uint64_t amount) {
   own_[resource].fetch_sub(amount, kRelaxed);
   (*users_)[resource].fetch_sub(amount, kRelaxed);
   ledger_.all_[resource].fetch_sub(amount, kRelaxed);
+  ledger_.show_less(resource, amount);
 }
 
 std::uint64_t Account::in_use(Resource resource, Bound of) const {
@@ -91,6 +93,7 @@ Charge Account::take(Resource resource, std::uint64_t amount) {
   own_[resource].fetch_add(amount, kRelaxed);
   (*users_)[resource].fetch_add(amount, kRelaxed);
   ledger_.all_[resource].fetch_add(amount, kRelaxed);
+  ledger_.show_more(resource, amount);
   return Charge(shared_from_this(), resource, amount);
 }
 
@@ -105,6 +108,16 @@ std::shared_ptr<Account> Ledger::account(Owner owner) {
   known = account;
   forget_unused();
   return account;
+}
+
+void Ledger::show_more(Resource resource, std::uint64_t amount) {
+  if (shown_ == nullptr) return;
+  if (const std::optional<MetricId> gauge = row_of(resource).gauge) shown_->add(*gauge, amount);
+}
+
+void Ledger::show_less(Resource resource, std::uint64_t amount) {
+  if (shown_ == nullptr) return;
+  if (const std::optional<MetricId> gauge = row_of(resource).gauge) shown_->subtract(*gauge, amount);
 }
 
 std::size_t Ledger::accounts() const {

@@ -20,6 +20,7 @@
 
 #include "daemon/admit/resource.h"
 #include "daemon/model/owner.h"
+#include "daemon/observe/counters.h"
 #include "proto/base/bytes.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
@@ -100,7 +101,8 @@ class Account : public std::enable_shared_from_this<Account> {
 // Outlives its accounts and their charges.
 class Ledger {
  public:
-  explicit Ledger(const Budgets& budgets) : budgets_(budgets) {}
+  // `shown`: where what is in use is shown, of rows with a gauge; outlives it. Null: nowhere.
+  explicit Ledger(const Budgets& budgets, Counters* shown = nullptr) : budgets_(budgets), shown_(shown) {}
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
@@ -123,9 +125,12 @@ class Ledger {
 
  private:
   friend class Account;
+  void show_more(Resource resource, std::uint64_t amount);
+  void show_less(Resource resource, std::uint64_t amount);
   void forget_unused() MILLRACE_REQUIRES(mutex_);
 
   const Budgets budgets_;
+  Counters* const shown_;
   InUse all_;
   mutable Mutex mutex_;
   std::map<UserId, std::weak_ptr<InUse>> users_ MILLRACE_GUARDED_BY(mutex_);

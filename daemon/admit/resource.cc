@@ -51,12 +51,14 @@ constexpr ResourceRow kTable[] = {
      .unit = Unit::kBytes,
      .noun = "encoded bytes in flight",
      .instead = "try again when some are decoded",
-     .setting = "memory.encoded_in_flight"},
+     .setting = "memory.encoded_in_flight",
+     .gauge = MetricId::encoded_in_flight},
     {.id = Resource::kDecoding,
      .unit = Unit::kBytes,
      .noun = "memory for decoding large pictures",
      .instead = "save images smaller",
-     .setting = "memory.decoding"},
+     .setting = "memory.decoding",
+     .gauge = MetricId::decoding_in_use},
 };
 
 constexpr bool in_order() {

@@ -1,5 +1,6 @@
 // What the daemon lends to clients and has only so much of: the one table of budgets. A row says what is counted, how a
-// refusal speaks of it, and which settings raise it; how much there is comes from the settings (budgets_of()).
+// refusal speaks of it, which settings raise it and which gauge shows it; how much there is comes from the settings
+// (budgets_of()).
 //
 // A new budget is a row here, its bound in budgets_of(), and charge() where it is taken. Immutable.
 #pragma once
@@ -8,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
 
 namespace millrace {
 
@@ -38,6 +41,7 @@ struct ResourceRow {
   std::string_view state;                                   // of those that there are: "are open"
   std::string_view instead;                                 // what the client can do: "close one"
   std::string_view setting, user_setting, session_setting;  // that raises the bound; empty: there is none
+  std::optional<MetricId> gauge = std::nullopt;             // that shows what is in use
 };
 
 // The setting that raises it; empty: none does.

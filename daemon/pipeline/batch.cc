@@ -129,7 +129,7 @@ std::optional<SlotLease> Batch::end() {
   --around_.owner.under_way_;
   around_.counters.subtract(MetricId::batches_in_flight);
   if (arena_) around_.counters.subtract(MetricId::samples_in_flight, count());
-  for (SampleRun& sample : samples_) sample.encoded.give_back();
+  for (SampleRun& sample : samples_) sample.encoded.refund();
   parked_.clear();
   deadline.reset();
   reading.later.reset();
@@ -205,7 +205,7 @@ Result<void> Batch::lay_out(std::uint32_t index, const SourceInfo& source) {
 }
 
 void Batch::hold(std::uint32_t index, const EncodedImage& image) {
-  samples_[index].encoded = around_.encoded->charge(Bytes{image.bytes.size()});
+  samples_[index].encoded = session_->parts.account->take(Resource::kEncoded, image.bytes.size());
 }
 
 void Batch::park(std::uint32_t index, std::optional<EncodedImage> image) {
@@ -218,7 +218,7 @@ void Batch::drop_parked() {
   for (std::uint32_t i = 0; i < count(); ++i) {
     if (!parked_[i]) continue;
     parked_[i].reset();
-    samples_[i].encoded.give_back();
+    samples_[i].encoded.refund();
   }
 }
 
@@ -299,7 +299,7 @@ void Batch::try_elsewhere(std::uint32_t index, Error why) {
 
 void Batch::made(std::uint32_t index) {
   enter(index, SampleState::kMade);
-  samples_[index].encoded.give_back();
+  samples_[index].encoded.refund();
 }
 
 void Batch::give_up(std::uint32_t index, Error error) {
@@ -307,7 +307,7 @@ void Batch::give_up(std::uint32_t index, Error error) {
   if (error.code != Code::kCancelled) around_.counters.add(MetricId::samples_bad);
   SampleRun& sample = samples_[index];
   sample.error = std::move(error);
-  sample.encoded.give_back();
+  sample.encoded.refund();
   if (!parked_.empty()) parked_[index].reset();
 }
 

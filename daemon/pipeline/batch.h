@@ -36,7 +36,6 @@
 #include "daemon/model/geometry.h"
 #include "daemon/model/owner.h"
 #include "daemon/model/stop_flag.h"
-#include "daemon/pipeline/byte_budget.h"
 #include "daemon/pipeline/mend.h"
 #include "daemon/pipeline/ready_samples.h"
 #include "daemon/pipeline/session_parts.h"
@@ -64,7 +63,7 @@ struct SampleRun {
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
-  ByteBudget::Charge encoded;  // while its encoded bytes are held
+  Charge encoded;  // while its encoded bytes are held
   // Why it is bad; or what the backend said that gave it back, in case nobody else takes it.
   std::optional<Error> error;
 
@@ -91,7 +90,6 @@ class Batch {
   struct Surroundings {
     Owner& owner;
     Counters& counters;
-    std::shared_ptr<ByteBudget> encoded;  // shared: batches outlive whoever counts, until the last lane is done
     std::size_t backends = 0;
     std::uint32_t max_side = 0;  // of an image
   };

@@ -9,10 +9,9 @@ namespace millrace {
 
 Result<void> LargePictures::check(const SampleTask& task) const {
   const Bytes needed = decoding_memory(task.image.info, task.geometry).needed;
-  if (needed <= std::max(budget_.limit(), kLaneKeeps)) return {};
+  if (needed <= std::max(budget(), kLaneKeeps)) return {};
   return Error{Code::kExhausted,
-               "decoding it takes " + to_text(needed) + ", and all lanes together may take " +
-                   to_text(budget_.limit()) +
+               "decoding it takes " + to_text(needed) + ", and all lanes together may take " + to_text(budget()) +
                    " (memory.decoding in the daemon's settings): raise it, or save the image smaller, "
                    "or, if it is a JPEG of several scans, in one"};
 }
@@ -20,15 +19,16 @@ Result<void> LargePictures::check(const SampleTask& task) const {
 // What may be more than the budget, but need not, is decoded alone.
 Bytes LargePictures::bytes_of(const SampleTask& task) const {
   const Bytes at_most = decoding_memory(task.image.info, task.geometry).at_most;
-  return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, budget_.limit());
+  return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, budget());
 }
 
-bool LargePictures::cover(const SampleTask& task, ByteBudget::Charge& charge) {
+bool LargePictures::cover(const SampleTask& task, Account& account, Charge& charge) {
   const Bytes bytes = bytes_of(task);
-  if (bytes <= charge.bytes()) return true;
-  if (next_ || !waiting_.empty() || !budget_.has_room_for(bytes - charge.bytes())) return false;
-  charge.give_back();
-  charge = budget_.charge(bytes);
+  if (bytes.count <= charge.amount()) return true;
+  if (next_ || !waiting_.empty()) return false;
+  std::optional<Charge> more = account.try_charge(Resource::kDecoding, bytes.count - charge.amount());
+  if (!more) return false;
+  charge.absorb(*std::move(more));
   return true;
 }
 
@@ -42,12 +42,9 @@ const LargePictures::SetAside* LargePictures::next() {
   return next_ ? &*next_ : nullptr;
 }
 
-bool LargePictures::next_has_room() const {
-  return budget_.has_room_for(bytes_of(next_->task));
-}
-
-ByteBudget::Charge LargePictures::charge_next() {
-  return budget_.charge(bytes_of(next_->task));
+std::optional<Charge> LargePictures::charge_next() {
+  Account& account = *next_->batch.batch()->session().parts.account;
+  return account.try_charge(Resource::kDecoding, bytes_of(next_->task).count);
 }
 
 LargePictures::SetAside LargePictures::take_next() {

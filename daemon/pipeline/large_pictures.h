@@ -1,17 +1,17 @@
-// Memory for decoding, which all lanes share. A picture that takes more than a lane keeps anyway is charged here, on the
-// control thread and before a lane gets it, so no lane ever waits for memory: what finds no room is set aside, and is
-// given back in turns (priorities, users and sessions by cost, first in first out). The one whose turn it is keeps it, however long it
-// takes, and nothing else is charged meanwhile, so none starves. Thread-bound(control).
+// Memory for decoding (Resource::kDecoding), which all lanes share. A picture that takes more than a lane keeps anyway is
+// charged here to its session, on the control thread and before a lane gets it, so no lane ever waits for memory: what
+// finds no room is set aside, and is given back in turns (priorities, users and sessions by cost, first in first out).
+// The one whose turn it is keeps it, however long it takes, and nothing else is charged meanwhile, so none starves.
+// Thread-bound(control).
 #pragma once
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/backend/backend.h"
-#include "daemon/observe/counters.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/byte_budget.h"
 #include "daemon/pipeline/fair_queue.h"
 
 namespace millrace {
@@ -25,21 +25,22 @@ class LargePictures {
     SampleTask task;
   };
 
-  LargePictures(Bytes limit, Counters& counters) : budget_(limit, MetricId::decoding_in_use, counters) {}
+  // `ledger`: of the sessions' accounts, to which pictures are charged; outlives it.
+  explicit LargePictures(const Ledger& ledger) : ledger_(ledger) {}
 
   // kExhausted: it surely takes more than the whole budget.
   Result<void> check(const SampleTask& task) const;
 
-  // Makes `charge` large enough for `task` as well: a lane decodes one picture after the other, so of those in a job the
-  // largest counts. false: there is no room, or others wait for some already; then nothing is charged.
-  [[nodiscard]] bool cover(const SampleTask& task, ByteBudget::Charge& charge);
+  // Makes `charge`, which is to `account` or empty, large enough for `task` as well: a lane decodes one picture after the
+  // other, so of those in a job the largest counts. false: there is no room, or others wait for some already; then
+  // nothing is charged.
+  [[nodiscard]] bool cover(const SampleTask& task, Account& account, Charge& charge);
 
   void set_aside(SetAside picture);
 
   // Whose turn it is, until it is taken; null: none waits.
   const SetAside* next();
-  bool next_has_room() const;                                // REQUIRES: next()
-  ByteBudget::Charge charge_next();                          // REQUIRES: next_has_room()
+  std::optional<Charge> charge_next();                       // nullopt: there is no room yet. REQUIRES: next()
   SetAside take_next();                                      // REQUIRES: next()
   void put_back_next(SetAside picture);                      // as before take_next()
   void charge_turn(const Batch& batch, std::uint64_t cost);  // what was taken of it costs so much
@@ -48,9 +49,10 @@ class LargePictures {
   std::vector<SetAside> drop(const Batch& batch);
 
  private:
+  Bytes budget() const { return {ledger_.bounds(Resource::kDecoding).total}; }
   Bytes bytes_of(const SampleTask& task) const;
 
-  ByteBudget budget_;
+  const Ledger& ledger_;
   FairQueue<SetAside> waiting_;
   std::optional<SetAside> next_;
 };

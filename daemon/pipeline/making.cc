@@ -18,14 +18,9 @@ std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
 
 }  // namespace
 
-Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, Bytes decoding, SlowImages& slow,
-               Counters& counters, Next& next)
-    : control_(control),
-      slow_(slow),
-      counters_(counters),
-      next_(next),
-      large_(decoding, counters),
-      placer_(placeable(backends)) {
+Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
+               SlowImages& slow, Counters& counters, Next& next)
+    : control_(control), slow_(slow), counters_(counters), next_(next), large_(ledger), placer_(placeable(backends)) {
   for (NamedBackend& named : backends) {
     const Appetite appetite = named.backend->appetite();
     named.backend->listen([this, i = backends_.size()](const Health& health) {
@@ -93,12 +88,12 @@ void Making::feed(std::size_t index) {
 }
 
 // The batch's next samples, charged for together.
-std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& batch, ByteBudget::Charge& charge) {
+std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& batch, Charge& charge) {
   ReadySamples& ready = batch->ready[index];
   const std::uint32_t waiting = ready.size() + batch->not_read();
   std::vector<SampleTask> tasks;
   for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite))) {
-    if (large_.cover(task, charge)) {
+    if (large_.cover(task, *batch->session().parts.account, charge)) {
       tasks.push_back(std::move(task));
     } else {
       batch->set_aside(task.index);
@@ -208,8 +203,9 @@ void Making::feed_set_aside() {
     if (run.jobs.size() >= run.appetite.jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
     if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, run.appetite.at_once / 2)) return;
-    if (!large_.next_has_room()) return;
-    JobOut out{.batch = InFlight(next->batch.batch()), .decoding = large_.charge_next(), .had_to_wait = true};
+    std::optional<Charge> decoding = large_.charge_next();
+    if (!decoding) return;
+    JobOut out{.batch = InFlight(next->batch.batch()), .decoding = *std::move(decoding), .had_to_wait = true};
     LargePictures::SetAside picture = large_.take_next();
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(picture.task));

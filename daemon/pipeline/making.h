@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/backend/backend.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/fair_queue.h"
@@ -37,8 +38,8 @@ class Making {
     virtual void bytes_let_go() = 0;  // of encoded images: more can be read
   };
 
-  // `decoding`: what lanes may take for large pictures together. Everything outlives it.
-  Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, Bytes decoding, SlowImages& slow,
+  // `ledger`: of the sessions' accounts, to which large pictures are charged. Everything outlives it.
+  Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger, SlowImages& slow,
          Counters& counters, Next& next);
   ~Making();  // shuts the backends down
 
@@ -56,7 +57,7 @@ class Making {
   // What the control thread holds for a job that a backend has.
   struct JobOut {
     InFlight batch;
-    ByteBudget::Charge decoding;
+    Charge decoding;
     bool had_to_wait = false;  // a picture that had been set aside
   };
   struct BackendRun {
@@ -69,7 +70,7 @@ class Making {
   };
 
   void feed(std::size_t index);
-  std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, ByteBudget::Charge& charge);
+  std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);
   bool submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tasks);
   void give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks);
   void health_changed(std::size_t index, const Health& health);
@@ -83,7 +84,7 @@ class Making {
   SlowImages& slow_;
   Counters& counters_;
   Next& next_;
-  LargePictures large_;  // outlives the jobs charged to it
+  LargePictures large_;
   std::vector<BackendRun> backends_;
   std::vector<std::string> names_;
   Placer placer_;

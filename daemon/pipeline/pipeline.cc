@@ -35,22 +35,18 @@ class Pipeline::Stages final : private Waiting::Next,
     std::vector<BatchPtr> active;  // with a slot
   };
 
-  Stages(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters_,
-         Options wanted)
+  Stages(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, const Ledger& ledger,
+         Counters& counters_, Options wanted)
       : counters(counters_),
         options(std::move(wanted)),
         names(names_of(backends)),
         slow(options.slow),
-        encoded(std::make_shared<ByteBudget>(options.encoded_in_flight, MetricId::encoded_in_flight, counters)),
         planner(control),
         settling(control, names, counters, *this),
-        making(control, std::move(backends), options.decoding, slow, counters, *this),
-        reading(control, fetcher, encoded, slow, counters, {.host_patience = options.host_patience}, *this),
-        batches{.owner = settling,
-                .counters = counters,
-                .encoded = encoded,
-                .backends = names.size(),
-                .max_side = options.limits.sample.side},
+        making(control, std::move(backends), ledger, slow, counters, *this),
+        reading(control, fetcher, ledger, slow, counters, {.host_patience = options.host_patience}, *this),
+        batches{
+            .owner = settling, .counters = counters, .backends = names.size(), .max_side = options.limits.sample.side},
         around_sessions{control, options.limits, making.placer(), batches, *this} {}
 
   SessionRun* find(SessionId id) {
@@ -66,7 +62,6 @@ class Pipeline::Stages final : private Waiting::Next,
   const Options options;
   const std::vector<std::string> names;  // of the backends
   SlowImages slow;
-  const std::shared_ptr<ByteBudget> encoded;  // shared with batches, see there
   EpochPlanner planner;
   Settling settling;  // outlives those that hold batches
   Making making;
@@ -133,8 +128,8 @@ void Pipeline::Stages::check_idle() {
 }
 
 Pipeline::Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends,
-                   Counters& counters, Options options)
-    : stages_(std::make_unique<Stages>(control, fetcher, std::move(backends), counters, std::move(options))) {}
+                   const Ledger& ledger, Counters& counters, Options options)
+    : stages_(std::make_unique<Stages>(control, fetcher, std::move(backends), ledger, counters, std::move(options))) {}
 
 Pipeline::~Pipeline() = default;
 

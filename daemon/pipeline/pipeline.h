@@ -31,21 +31,22 @@
 namespace millrace {
 
 class Fetcher;
+class Ledger;
 
 class Pipeline {
  public:
   using NamedBackend = millrace::NamedBackend;
   struct Options {
     Limits limits;
-    Bytes encoded_in_flight = 512_MiB;  // encoded bytes fetched and not yet decoded; over it, fetching waits
-    Bytes decoding = 1_GiB;             // what lanes may take for large pictures together; over it, these wait
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
     std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
   };
 
-  Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, Counters& counters,
-           Options options);
+  // `ledger`: of the sessions' accounts. Of encoded bytes and memory for decoding full is a state: reading pauses, large
+  // pictures wait. Everything outlives it; ledger and counters every batch, too.
+  Pipeline(boost::asio::io_context& control, Fetcher& fetcher, std::vector<NamedBackend> backends, const Ledger& ledger,
+           Counters& counters, Options options);
   ~Pipeline();
 
   void open_session(SessionId session, SessionParts parts);

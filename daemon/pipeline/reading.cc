@@ -66,11 +66,11 @@ bool has_unread(const Batch& batch) {
 
 }  // namespace
 
-Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, std::shared_ptr<const ByteBudget> encoded,
-                 SlowImages& slow, Counters& counters, const Options& options, Next& next)
+Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, SlowImages& slow,
+                 Counters& counters, const Options& options, Next& next)
     : control_(control),
       fetcher_(fetcher),
-      encoded_(std::move(encoded)),
+      ledger_(ledger),
       slow_(slow),
       counters_(counters),
       options_(options),
@@ -95,7 +95,7 @@ void Reading::put_back(const BatchPtr& batch) {
 
 void Reading::feed() {
   std::vector<BatchPtr> later;  // whose turn it is not yet
-  while (tasks_.size() < kFetchTasks && !encoded_->full()) {
+  while (tasks_.size() < kFetchTasks && !ledger_.is_full(Resource::kEncoded)) {
     const std::optional<BatchPtr> next = take_next(later);
     if (!next) break;
     const BatchPtr& batch = *next;
@@ -147,11 +147,12 @@ bool Reading::give(const BatchPtr& batch) {
 FetchTask Reading::task_of(const BatchPtr& batch) {
   const bool places = batch->has_places();
   const std::uint32_t portion = std::clamp(batch->count() / kFetchTasks, 1U, kLargestPortion);
+  const Bytes budget{ledger_.bounds(Resource::kEncoded).total};
   FetchTask task{.keep_alive = batch,
                  .caller = batch->session().parts.caller,
                  .ring = batch->request().ring,
                  .stop = batch->stop(),
-                 .room = places ? Bytes{encoded_->limit().count / kFetchTasks} : encoded_->limit(),
+                 .room = places ? Bytes{budget.count / kFetchTasks} : budget,
                  .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};
   for (const std::uint32_t index : batch->take_unread(places ? portion : batch->count()))
     task.items.push_back(

@@ -19,7 +19,6 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/pipeline/batch.h"
-#include "daemon/pipeline/byte_budget.h"
 #include "daemon/pipeline/fair_queue.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/slow_images.h"
@@ -40,9 +39,9 @@ class Reading {
     std::chrono::milliseconds host_patience;  // see Pipeline::Options
   };
 
-  // `encoded`: what may be held of encoded bytes, shared with the batches that hold them. Everything outlives it.
-  Reading(boost::asio::io_context& control, Fetcher& fetcher, std::shared_ptr<const ByteBudget> encoded,
-          SlowImages& slow, Counters& counters, const Options& options, Next& next);
+  // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
+  Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, SlowImages& slow,
+          Counters& counters, const Options& options, Next& next);
 
   void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
@@ -69,7 +68,7 @@ class Reading {
 
   boost::asio::io_context& control_;
   Fetcher& fetcher_;
-  const std::shared_ptr<const ByteBudget> encoded_;  // shared: see Batch
+  const Ledger& ledger_;
   SlowImages& slow_;
   Counters& counters_;
   const Options options_;

@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
     "hls": set(),
     "daemon/model": set(),
-    "daemon/admit": {"daemon/model"},
+    "daemon/admit": {"daemon/model", "daemon/observe"},
     "daemon/formats": {"daemon/model"},
     "daemon/device": set(),
     "daemon/observe": set(),

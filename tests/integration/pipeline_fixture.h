@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/fetch/fetcher.h"
@@ -176,11 +177,9 @@ class PipelineFixture {
       backends.insert(
           setup_.device_first ? backends.begin() : backends.end(),
           Pipeline::NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
-    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), counters_,
-                                           Pipeline::Options{.limits = setup_.limits,
-                                                             .encoded_in_flight = setup_.encoded_in_flight,
-                                                             .decoding = setup_.decoding,
-                                                             .host_patience = setup_.host_patience});
+    pipeline_ =
+        std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
+                                   Pipeline::Options{.limits = setup_.limits, .host_patience = setup_.host_patience});
     thread_ = std::thread([this] { control_.run(); });
     open();
   }
@@ -271,6 +270,7 @@ class PipelineFixture {
   Pipeline& pipeline() { return *pipeline_; }
   CollectingSink& sink() { return sink_; }
   Counters& counters() { return counters_; }
+  Ledger& ledger() { return ledger_; }
   const Arena& arena() const { return *arena_; }
   SegmentBudget& budget() { return budget_; }
   MutableByteView slot(const SlotIndex index) const {
@@ -307,7 +307,8 @@ class PipelineFixture {
   PipelineSetup setup_;
   std::shared_ptr<const Caller> caller_ = this_process();
   Counters counters_;
-  Ledger ledger_{budgets_of(setup_.limits.session)};
+  Ledger ledger_{budgets_of(setup_.limits.session, {.encoded = setup_.encoded_in_flight, .decoding = setup_.decoding}),
+                 &counters_};
   SegmentBudget budget_{1_GiB};
   boost::asio::io_context control_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{control_.get_executor()};

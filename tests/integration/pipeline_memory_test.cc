@@ -1,4 +1,5 @@
 // The memory that all lanes together may take for large pictures.
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include "tests/integration/holding_backend.h"
@@ -77,6 +78,38 @@ TEST_CASE("a batch that is cancelled while its large pictures wait lets go of it
 
   REQUIRE(setup.fixture->sink().wait_failed().error.code == Code::kCancelled);
   REQUIRE(eventually([&] { return setup.fixture->free_slots() == 2; }));
+}
+
+TEST_CASE("what a session holds is its user's, and is given back when the session ends", "[pipeline][integration]") {
+  Setup setup;
+  const auto account = setup.fixture->ledger().account({UserId{::geteuid()}, PipelineFixture::kSession});
+  const auto held = [&](Resource resource, Bound of) {
+    return setup.fixture->on_control([&] { return account->in_use(resource, of); });
+  };
+  const auto nothing_held = [&] {
+    for (const Resource resource : {Resource::kEncoded, Resource::kDecoding}) {
+      for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal}) {
+        if (held(resource, of) != 0) return false;
+      }
+    }
+    return true;
+  };
+  REQUIRE(setup.fixture->submit(request_of(setup.folder.path(), kFiles, squeezed())).has_value());
+  REQUIRE(eventually([&] { return setup.backend->large() > 0; }));
+  for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal}) {
+    REQUIRE(held(Resource::kEncoded, of) > 0);
+    REQUIRE(held(Resource::kDecoding, of) > 0);
+  }
+
+  setup.fixture->close();
+  const bool all_back = eventually([&] {
+    setup.backend->finish_all();
+    return nothing_held();
+  });
+
+  REQUIRE(all_back);
+  REQUIRE(setup.charged() == 0);
+  REQUIRE(setup.fixture->counters().stored(MetricId::encoded_in_flight) == 0);
 }
 
 TEST_CASE("a picture that needs more than the budget is an error that says how much", "[pipeline][integration]") {

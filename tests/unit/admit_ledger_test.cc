@@ -120,6 +120,24 @@ TEST_CASE("what is taken without asking counts, and fills the budget for others"
   REQUIRE_FALSE(ledger.account(kTwo)->try_charge(Resource::kEncoded, 1));
 }
 
+TEST_CASE("what is in use of a row with a gauge is shown there, however it was charged", "[admit]") {
+  Counters counters;
+  Ledger ledger(budgets(Resource::kEncoded, {.total = 100}), &counters);
+  const auto shown = [&] { return counters.stored(MetricId::encoded_in_flight); };
+  const auto account = ledger.account(kOne);
+  {
+    const Charge taken = account->take(Resource::kEncoded, 60);
+    const Result<Charge> charged = account->charge(Resource::kEncoded, 30);
+    const std::optional<Charge> refused = account->try_charge(Resource::kEncoded, 11);
+
+    REQUIRE(charged);
+    REQUIRE_FALSE(refused);
+    REQUIRE(shown() == 90);
+  }
+
+  REQUIRE(shown() == 0);
+}
+
 TEST_CASE("a refusal says whose budget it is, what to do, and which setting raises it", "[admit]") {
   SessionLimits limits{.sessions = 2, .sessions_per_user = 1, .slots = 4, .queued_batches = 1, .datasets = 1};
   Ledger ledger(budgets_of(limits, {.segments = 10_MiB}));

@@ -1,8 +1,8 @@
-// What stages hold, alone: budgets, numbers of what is given out, large pictures in their turns.
+// What stages hold, alone: numbers of what is given out, large pictures in their turns.
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "daemon/pipeline/byte_budget.h"
+#include "daemon/admit/ledger.h"
 #include "daemon/pipeline/epoch_run.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/large_pictures.h"
@@ -21,10 +21,12 @@ struct Rig {
                          .recipe = std::make_shared<const Recipe>(Recipe{.resize = ExactSize{{8, 8}}}),
                          .priority = priority};
     auto layout = *TensorLayout::create(request.recipe, 65'535);
-    return std::make_shared<Batch>(std::make_shared<OpenSession>(OpenSession{
-                                       .id = SessionId{session}, .parts = {.caller = std::make_shared<Caller>()}}),
-                                   std::move(request), std::move(layout), nullptr, around);
+    auto opened = std::make_shared<OpenSession>(OpenSession{
+        .id = SessionId{session}, .parts = {.caller = std::make_shared<Caller>(), .account = account(session)}});
+    return std::make_shared<Batch>(std::move(opened), std::move(request), std::move(layout), nullptr, around);
   }
+
+  std::shared_ptr<Account> account(std::uint64_t session) { return ledger.account({UserId{0}, SessionId{session}}); }
 
   // A square PNG of so many pixels a side.
   static SampleTask task(std::uint32_t index, std::uint32_t side) {
@@ -37,35 +39,14 @@ struct Rig {
 
   Counters counters;
   NoOwner owner;
-  std::shared_ptr<ByteBudget> encoded = std::make_shared<ByteBudget>(1_MiB, MetricId::encoded_in_flight, counters);
-  Batch::Surroundings around{owner, counters, encoded, 1, 65'535};
-  LargePictures large{80_MiB, counters};  // one of them at a time
+  Batch::Surroundings around{owner, counters, 1, 65'535};
+  Ledger ledger{budgets_of({}, {.decoding = 80_MiB}), &counters};  // one of them at a time
+  LargePictures large{ledger};
 };
 
 constexpr std::uint32_t kLarge = 4000, kSmall = 100;  // 48 MB of pixels, and few
 
 }  // namespace
-
-TEST_CASE("what was charged is given back when the charge goes, however it goes", "[pipeline]") {
-  Counters counters;
-  ByteBudget budget(Bytes{100}, MetricId::decoding_in_use, counters);
-  {
-    ByteBudget::Charge first = budget.charge(Bytes{60});
-    REQUIRE(budget.has_room_for(Bytes{40}));
-    REQUIRE_FALSE(budget.has_room_for(Bytes{41}));
-    ByteBudget::Charge moved = std::move(first);
-    REQUIRE(budget.held() == Bytes{60});
-    moved = budget.charge(Bytes{100});
-    REQUIRE(budget.held() == Bytes{100});
-    REQUIRE(budget.full());
-    moved.give_back();
-    moved.give_back();
-    REQUIRE(budget.held() == Bytes{0});
-    moved = budget.charge(Bytes{1});
-  }
-  REQUIRE(budget.held() == Bytes{0});
-  REQUIRE(counters.stored(MetricId::decoding_in_use) == 0);
-}
 
 TEST_CASE("what is given out comes back by its number, which the next may have", "[pipeline]") {
   GivenOut<std::string> out;
@@ -84,38 +65,59 @@ TEST_CASE("what is given out comes back by its number, which the next may have",
 
 TEST_CASE("a job is charged for its largest picture, and for small ones not at all", "[pipeline]") {
   Rig rig;
-  ByteBudget::Charge charge;
+  const auto account = rig.account(1);
+  Charge charge;
 
-  REQUIRE(rig.large.cover(Rig::task(0, kSmall), charge));
-  REQUIRE(charge.bytes() == Bytes{0});
-  REQUIRE(rig.large.cover(Rig::task(1, kLarge), charge));
-  const Bytes one = charge.bytes();
-  REQUIRE(one > 40_MiB);
-  REQUIRE(rig.large.cover(Rig::task(2, kLarge), charge));
+  REQUIRE(rig.large.cover(Rig::task(0, kSmall), *account, charge));
+  REQUIRE(charge.amount() == 0);
+  REQUIRE(rig.large.cover(Rig::task(1, kLarge), *account, charge));
+  const std::uint64_t one = charge.amount();
+  REQUIRE(one > (40_MiB).count);
+  REQUIRE(rig.large.cover(Rig::task(2, kLarge), *account, charge));
 
-  REQUIRE(charge.bytes() == one);
-  REQUIRE(rig.counters.stored(MetricId::decoding_in_use) == static_cast<std::int64_t>(one.count));
+  REQUIRE(charge.amount() == one);
+  REQUIRE(account->in_use(Resource::kDecoding) == one);
+  REQUIRE(rig.counters.stored(MetricId::decoding_in_use) == static_cast<std::int64_t>(one));
 }
 
 TEST_CASE("large pictures that wait take turns, the urgent first, and no other goes before them", "[pipeline]") {
   Rig rig;
-  ByteBudget::Charge one, more;
-  REQUIRE(rig.large.cover(Rig::task(0, kLarge), one));
-  REQUIRE_FALSE(rig.large.cover(Rig::task(1, kLarge), more));
+  const auto account = rig.account(1);
+  Charge one, more;
+  REQUIRE(rig.large.cover(Rig::task(0, kLarge), *account, one));
+  REQUIRE_FALSE(rig.large.cover(Rig::task(1, kLarge), *account, more));
   const BatchPtr patient = rig.batch(1), other = rig.batch(2), urgent = rig.batch(2, Priority::kHigh);
   for (const BatchPtr& batch : {patient, patient, other, urgent})
     rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
-  one.give_back();
+  one.refund();
 
-  REQUIRE_FALSE(rig.large.cover(Rig::task(3, kLarge), more));  // there is room, but not for it
-  REQUIRE(rig.large.cover(Rig::task(3, kSmall), more));
+  REQUIRE_FALSE(rig.large.cover(Rig::task(3, kLarge), *account, more));  // there is room, but not for it
+  REQUIRE(rig.large.cover(Rig::task(3, kSmall), *account, more));
   std::vector<BatchPtr> turns;
   while (rig.large.next() != nullptr) {
-    REQUIRE(rig.large.next_has_room());
+    REQUIRE(rig.large.charge_next());
     turns.push_back(rig.large.take_next().batch.batch());
   }
 
   REQUIRE(turns == std::vector<BatchPtr>{urgent, patient, other, patient});
+}
+
+TEST_CASE("the picture whose turn it is waits until there is room, which its own session is charged for",
+          "[pipeline]") {
+  Rig rig;
+  Charge one;
+  REQUIRE(rig.large.cover(Rig::task(0, kLarge), *rig.account(1), one));
+  const BatchPtr batch = rig.batch(2);
+  rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
+  REQUIRE(rig.large.next() != nullptr);
+  REQUIRE_FALSE(rig.large.charge_next());
+
+  one.refund();
+  const std::optional<Charge> charge = rig.large.charge_next();
+
+  REQUIRE(charge);
+  REQUIRE(batch->session().parts.account->in_use(Resource::kDecoding) == charge->amount());
+  REQUIRE(rig.ledger.in_use(Resource::kDecoding) == charge->amount());
 }
 
 TEST_CASE("pictures of a batch that nobody wants stop waiting, the one whose turn it is, too", "[pipeline]") {

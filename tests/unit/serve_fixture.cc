@@ -118,7 +118,7 @@ Front::Front(FrontSetup setup)
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
   maker_ = std::make_unique<SegmentMaker>(control_, budget_);
   copier_ = std::make_unique<Copier>(control_);
-  pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), counters_,
+  pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), ledger_, counters_,
                                          Pipeline::Options{.limits = setup.limits});
   sessions_ = std::make_unique<SessionTable>(control_, ledger_, Session::Services{*pipeline_, fetcher_, fetcher_},
                                              *maker_, *copier_, counters_, setup.limits);

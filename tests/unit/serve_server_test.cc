@@ -82,7 +82,7 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   SegmentMaker maker(control, budget);
   Copier copier(control);
   StandInFetcher fetcher;
-  Pipeline pipeline(control, fetcher, {}, counters, {});
+  Pipeline pipeline(control, fetcher, {}, ledger, counters, {});
   SessionTable sessions(control, ledger, Session::Services{pipeline, fetcher, fetcher}, maker, copier, counters,
                         Limits{});
 
