@@ -37,7 +37,6 @@ class Daemon {
                                                       .encoded = settings_.encoded_in_flight,
                                                       .decoding = settings_.decoding}),
                 &counters_),
-        budget_(settings_.segment_budget),
         encoded_(settings_.encoded_in_flight) {}
 
   Result<void> assemble(const UnmappedIds& unmapped) {
@@ -56,7 +55,7 @@ class Daemon {
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
                                            Pipeline::Options{.limits = settings_.limits, .slow = settings_.slow});
-    maker_ = std::make_unique<SegmentMaker>(control_, budget_);
+    maker_ = std::make_unique<SegmentMaker>(control_, promised_);
     copier_ = std::make_unique<Copier>(control_);
     sessions_ = std::make_unique<SessionTable>(
         control_, ledger_, Session::Services{.pipeline = *pipeline_, .lister = *fetcher_, .rings = *fetcher_}, *maker_,
@@ -92,7 +91,7 @@ class Daemon {
   const std::string settings_file_;
   Counters counters_;
   Ledger ledger_;
-  SegmentBudget budget_;
+  PromisedMemory promised_;
   EncodedPool encoded_;                  // outlives the event loop's last handlers, which hold images
   std::unique_ptr<SegmentMaker> maker_;  // outlives every segment, and those outlive the event loop's last handlers
   boost::asio::io_context control_{1};

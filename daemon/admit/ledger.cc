@@ -45,9 +45,11 @@ void Charge::absorb(Charge other) {
   amount_ += std::exchange(other.amount_, 0);
 }
 
-void Charge::refund() {
-  if (amount_ != 0) account_->subtract(resource_, std::exchange(amount_, 0));
-  account_.reset();
+void Charge::shrink_to(std::uint64_t amount) {
+  MILLRACE_CHECK(amount <= amount_);
+  const std::uint64_t before = std::exchange(amount_, amount);
+  if (before != amount) account_->subtract(resource_, before - amount);
+  if (amount == 0) account_.reset();
 }
 
 std::optional<Bound> Account::add(Resource resource, std::uint64_t amount) {

@@ -42,7 +42,9 @@ class Charge {
   std::uint64_t amount() const { return amount_; }
   // What `other` held as well. REQUIRES: of the same resource and account, or one of them is empty.
   void absorb(Charge other);
-  void refund();  // Idempotent
+  // Gives back what is more than `amount`. REQUIRES: amount <= amount().
+  void shrink_to(std::uint64_t amount);
+  void refund() { shrink_to(0); }  // Idempotent
 
  private:
   friend class Account;

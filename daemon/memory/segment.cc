@@ -118,74 +118,40 @@ bool says_no_room(int error) {
   return error == ENOSPC || error == ENOMEM || error == EFBIG;
 }
 
-// Gives back a charge unless it was kept.
-class Charge {
- public:
-  Charge(SegmentBudget& budget, Bytes size) : budget_(budget), size_(size) {}
-  ~Charge() {
-    if (!kept_) budget_.refund(size_);
-  }
-  Charge(const Charge&) = delete;
-  Charge& operator=(const Charge&) = delete;
-  void keep() { kept_ = true; }
-
- private:
-  SegmentBudget& budget_;
-  const Bytes size_;
-  bool kept_ = false;
-};
-
 }  // namespace
 
-Result<void> SegmentBudget::charge(Bytes size) {
-  std::uint64_t used = used_.load(std::memory_order_relaxed);
-  do {
-    if (size.count > limit_.count || used > limit_.count - size.count)
-      return Error{Code::kExhausted,
-                   "the daemon's shared memory: " + to_text(size) + " asked for, " + to_text({used}) + " of " +
-                       to_text(limit_) +
-                       " in use: use fewer or smaller slots, close sessions, or raise memory.segments"};
-  } while (!used_.compare_exchange_weak(used, used + size.count, std::memory_order_relaxed));
-  return {};
-}
-
-void SegmentBudget::refund(Bytes size) {
-  used_.fetch_sub(size.count, std::memory_order_relaxed);
-}
-
-Segment::Segment(std::byte* data, Bytes size, UniqueFd writable, UniqueFd read_only, SegmentBudget& budget)
-    : data_(data),
-      size_(size),
-      charged_(size),
+Segment::Segment(std::byte* data, UniqueFd writable, UniqueFd read_only, Charge charge, PromisedMemory& promised)
+    : charge_(std::move(charge)),
+      data_(data),
+      size_{charge_.amount()},
       writable_(std::move(writable)),
       read_only_(std::move(read_only)),
-      budget_(budget) {
-  budget_.promise(size_);
+      promised_(promised) {
+  promised_.promise(size_);
 }
 
-Result<std::shared_ptr<Segment>> Segment::reserve(Bytes size, SegmentBudget& budget) {
-  MILLRACE_TRY_VOID(budget.charge(size));
-  Charge charge(budget, size);
+Result<std::shared_ptr<Segment>> Segment::reserve(Charge charge, PromisedMemory& promised) {
+  const Bytes size{charge.amount()};
   MILLRACE_TRY(const std::string name, random_name());
   MILLRACE_TRY(Descriptors object, create_object(name));
 
   const Room room = room_of(object.writable.get());
-  const Bytes promised = budget.promised();
-  if (room.size > 0_B && (promised >= room.free || size > room.free - promised)) return no_room(size, room, promised);
+  const Bytes taken = promised.bytes();
+  if (room.size > 0_B && (taken >= room.free || size > room.free - taken)) return no_room(size, room, taken);
   void* const data = ::mmap(nullptr, size.count, PROT_READ | PROT_WRITE, MAP_SHARED, object.writable.get(), 0);
   if (data == MAP_FAILED) return errno_error("mapping shared memory", errno);
-  std::shared_ptr<Segment> segment(new Segment(static_cast<std::byte*>(data), size, std::move(object.writable),
-                                               std::move(object.read_only), budget));
-  charge.keep();  // the segment's destructor refunds from here on
+  std::shared_ptr<Segment> segment(new Segment(static_cast<std::byte*>(data), std::move(object.writable),
+                                               std::move(object.read_only), std::move(charge), promised));
 
   ::madvise(data, size.count, MADV_HUGEPAGE);  // refused where the host offers none: then there are small ones
   ::madvise(data, size.count, MADV_DONTDUMP);  // no users' pictures in core files
   return segment;
 }
 
-Result<std::shared_ptr<Segment>> Segment::create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted) {
+Result<std::shared_ptr<Segment>> Segment::create(Charge charge, PromisedMemory& promised, const StopFlag& unwanted) {
   if (unwanted.stopped()) return no_longer_wanted();
-  MILLRACE_TRY(std::shared_ptr<Segment> segment, reserve(size, budget));
+  MILLRACE_TRY(std::shared_ptr<Segment> segment, reserve(std::move(charge), promised));
+  const Bytes size = segment->size();
   while (segment->filled() < size) {
     if (unwanted.stopped()) return no_longer_wanted();
     MILLRACE_TRY_VOID(segment->fill_to(std::min(size, segment->filled() + 64_MiB)));
@@ -206,7 +172,7 @@ Result<void> Segment::fill_to(Bytes end) {
     if (says_no_room(error)) return no_room(size_, room, {});
     return errno_error("filling shared memory in /dev/shm", error);
   }
-  budget_.keep_promise(wanted);
+  promised_.keep(wanted);
   filled_.store(end.count, std::memory_order_release);
   return {};
 }
@@ -214,10 +180,9 @@ Result<void> Segment::fill_to(Bytes end) {
 void Segment::give_up_rest(Bytes keep) {
   MILLRACE_CHECK(keep <= filled());
   resize(writable_.get(), keep);
-  budget_.keep_promise({size_.count - filled().count});
+  promised_.keep({size_.count - filled().count});
   filled_.store(keep.count, std::memory_order_release);
-  budget_.refund({charged_.count - keep.count});
-  charged_ = keep;
+  charge_.shrink_to(keep.count);
 }
 
 // Piece by piece: the kernel holds up whoever else maps memory in this process as long as one munmap takes.
@@ -226,8 +191,7 @@ Segment::~Segment() {
   for (Bytes at; at < size_; at = at + kPiece)
     ::munmap(data_ + at.count, std::min(kPiece, Bytes{size_.count - at.count}).count);
   if (revoked_.load(std::memory_order_relaxed)) resize(writable_.get(), {});
-  if (charged_ == size_) budget_.keep_promise({size_.count - filled().count});
-  budget_.refund(charged_);
+  if (charge_.amount() == size_.count) promised_.keep({size_.count - filled().count});
 }
 
 }  // namespace millrace

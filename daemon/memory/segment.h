@@ -1,4 +1,4 @@
-// One session's shared-memory object, charged whole against the host's budget until the last user is gone. Created
+// One session's shared-memory object. It has its charge (Resource::kSegments) until the last user is gone. Created
 // O_EXCL under a random name with mode 0600, reopened read-only, unlinked at once.
 //
 //   0                     filled()                                size()
@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/stop_flag.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -25,38 +26,27 @@
 
 namespace millrace {
 
-// How much shared memory all sessions may have together. Thread-safe.
-class SegmentBudget {
+// What segments are to be filled with and no page has been taken for yet: it is not free for another one. Thread-safe.
+class PromisedMemory {
  public:
-  explicit SegmentBudget(Bytes limit) : limit_(limit) {}
-
-  // kExhausted: says what is asked for, used and allowed, and which setting raises it.
-  Result<void> charge(Bytes size);
-  void refund(Bytes size);
-  Bytes used() const { return {used_.load(std::memory_order_relaxed)}; }
-  Bytes limit() const { return limit_; }
-
-  // Of what is charged: what no page has been taken for yet.
-  void promise(Bytes size) { promised_.fetch_add(size.count, std::memory_order_relaxed); }
-  void keep_promise(Bytes size) { promised_.fetch_sub(size.count, std::memory_order_relaxed); }
-  Bytes promised() const { return {promised_.load(std::memory_order_relaxed)}; }
+  void promise(Bytes size) { bytes_.fetch_add(size.count, std::memory_order_relaxed); }
+  void keep(Bytes size) { bytes_.fetch_sub(size.count, std::memory_order_relaxed); }
+  Bytes bytes() const { return {bytes_.load(std::memory_order_relaxed)}; }
 
  private:
-  const Bytes limit_;
-  // Writers: whoever creates or drops a segment, by compare-and-swap. Publishes nothing but itself.
-  std::atomic<std::uint64_t> used_{0};
-  // Writers: whoever fills or drops a segment. Publishes nothing but itself.
-  std::atomic<std::uint64_t> promised_{0};
+  // Writers: whoever makes, fills or drops a segment. Publishes nothing but itself.
+  std::atomic<std::uint64_t> bytes_{0};
 };
 
 class Segment {
  public:
-  // Charges `size` and makes the object; nothing of it is filled. kExhausted: the budget, or /dev/shm has no room
-  // beside what other segments are still promised (with its size and how to enlarge it). `budget` outlives the segment.
-  static Result<std::shared_ptr<Segment>> reserve(Bytes size, SegmentBudget& budget);
+  // Makes the object, of as many bytes as are charged; nothing of it is filled. kExhausted: /dev/shm has no room beside
+  // what other segments are still promised (with its size and how to enlarge it). `promised` outlives the segment.
+  static Result<std::shared_ptr<Segment>> reserve(Charge charge, PromisedMemory& promised);
 
   // The same, filled whole. kCancelled: `unwanted` was stopped; it is looked at every 64 MiB.
-  static Result<std::shared_ptr<Segment>> create(Bytes size, SegmentBudget& budget, const StopFlag& unwanted = {});
+  static Result<std::shared_ptr<Segment>> create(Charge charge, PromisedMemory& promised,
+                                                 const StopFlag& unwanted = {});
   ~Segment();  // see revoke()
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -81,14 +71,14 @@ class Segment {
   int read_only_fd() const { return read_only_.get(); }
 
  private:
-  Segment(std::byte* data, Bytes size, UniqueFd writable, UniqueFd read_only, SegmentBudget& budget);
+  Segment(std::byte* data, UniqueFd writable, UniqueFd read_only, Charge charge, PromisedMemory& promised);
 
+  Charge charge_;  // of size_, until the rest is given up; given back when the descriptors are closed
   std::byte* data_;
   Bytes size_;
-  Bytes charged_;  // size_, until the rest is given up
   UniqueFd writable_;
   UniqueFd read_only_;
-  SegmentBudget& budget_;
+  PromisedMemory& promised_;
   // Writer: whoever fills it. Readers: the control thread. Publishes that those pages are there.
   std::atomic<std::uint64_t> filled_{0};
   // Writer: the control thread. Reader: whoever drops the segment last, after that.

@@ -36,8 +36,11 @@ std::uint32_t filled_slots(const SegmentOrder& order, Bytes filled) {
 
 }  // namespace
 
-void SegmentMaker::make(const SegmentOrder& order, std::shared_ptr<const StopFlag> unwanted, Answers answers) {
+void SegmentMaker::make(const SegmentOrder& order, Charge charge, std::shared_ptr<const StopFlag> unwanted,
+                        Answers answers) {
+  MILLRACE_CHECK(charge.amount() == order.size.count);
   boost::asio::post(filling_, [this, filling = Filling{.order = order,
+                                                       .charge = std::move(charge),
                                                        .unwanted = std::move(unwanted),
                                                        .answers = std::move(answers),
                                                        .segment = nullptr}]() mutable { begin(std::move(filling)); });
@@ -51,7 +54,7 @@ void SegmentMaker::finish() {
 
 void SegmentMaker::begin(Filling filling) {
   if (!filling.unwanted->stopped() && !stopping_.stopped()) {
-    Result<std::shared_ptr<Segment>> made = Segment::reserve(filling.order.size, budget_);
+    Result<std::shared_ptr<Segment>> made = Segment::reserve(std::move(filling.charge), promised_);
     if (!made) return end(filling, std::move(made).error());
     filling.segment = freed_on(freeing_, *std::move(made));
   }
@@ -101,6 +104,7 @@ void SegmentMaker::tell(Filling& filling) {
 }
 
 void SegmentMaker::end(Filling& filling, Error why) {
+  filling.charge.refund();  // before anybody hears of it
   if (!filling.handed_out)
     return boost::asio::post(
         control_, [made = std::move(filling.answers.made), why = std::move(why)]() mutable { made(std::move(why)); });

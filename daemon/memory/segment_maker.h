@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/memory/portion_turns.h"
 #include "daemon/memory/segment.h"
 #include "daemon/model/stop_flag.h"
@@ -28,7 +29,7 @@ namespace millrace {
 
 // What to make: `head` bytes, then slots.
 struct SegmentOrder {
-  Bytes size;  // of all: head and slots, or too much for any budget
+  Bytes size;  // of all: head and slots
   Bytes head;
   Bytes stride;  // of a slot
   std::uint32_t slots = 1;
@@ -44,8 +45,8 @@ struct SegmentProgress {
 
 class SegmentMaker {
  public:
-  // `budget` outlives every segment.
-  SegmentMaker(boost::asio::io_context& control, SegmentBudget& budget) : control_(control), budget_(budget) {}
+  // `promised` outlives every segment.
+  SegmentMaker(boost::asio::io_context& control, PromisedMemory& promised) : control_(control), promised_(promised) {}
   ~SegmentMaker() { finish(); }
 
   struct Answers {
@@ -56,7 +57,8 @@ class SegmentMaker {
   };
   // Whoever goes away stops `unwanted`, before or after it was handed out: nothing more is filled then. The answers
   // come on the control thread. Wherever the last user lets go of the segment, its memory is freed by a thread of here.
-  void make(const SegmentOrder& order, std::shared_ptr<const StopFlag> unwanted, Answers answers);
+  // REQUIRES: `charge` is of order.size.
+  void make(const SegmentOrder& order, Charge charge, std::shared_ptr<const StopFlag> unwanted, Answers answers);
 
   // Nothing is made or filled from here on, and when it returns nothing is posted to the control thread any more.
   // Idempotent.
@@ -65,6 +67,7 @@ class SegmentMaker {
  private:
   struct Filling {
     SegmentOrder order;
+    Charge charge;  // until there is a segment
     std::shared_ptr<const StopFlag> unwanted;
     Answers answers;
     std::shared_ptr<Segment> segment;
@@ -81,7 +84,7 @@ class SegmentMaker {
   void end(Filling& filling, Error why);
 
   boost::asio::io_context& control_;
-  SegmentBudget& budget_;
+  PromisedMemory& promised_;
   StopFlag stopping_;
   PortionTurns<Filling> turns_;  // the filling thread's alone
   boost::asio::thread_pool filling_{1};

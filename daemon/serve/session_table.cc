@@ -63,19 +63,22 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
                            .whole = !request.slots_later,
                            .user = connection->caller->uid};
   const auto unwanted = std::make_shared<StopFlag>();
+  Charge memory = std::move(admitted->memory);
   opening_.emplace(
       client, Opening{id, std::move(request), connection->caller, std::move(done), unwanted, *std::move(admitted)});
   handoff_->opening(client);
   maker_.make(
-      order, unwanted,
+      order, std::move(memory), unwanted,
       {.made = [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); },
        .grown = [this, client](SegmentProgress progress) { segment_grown(client, std::move(progress)); }});
 }
 
 Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenRequest& request, const Caller& caller) {
-  Admitted admitted{.account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}};
+  Admitted admitted{.account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}, .memory = {}};
   MILLRACE_TRY(admitted.charges.slots, admitted.account->charge(Resource::kSlots, request.slots));
   MILLRACE_TRY(admitted.charges.session, admitted.account->charge(Resource::kSessions, 1));
+  MILLRACE_TRY(admitted.memory,
+               admitted.account->charge(Resource::kSegments, shm::segment_bytes(request.slots, request.slot_bytes)));
   return admitted;
 }
 

@@ -81,6 +81,7 @@ class SessionTable final : public HandoffServer::Events {
   struct Admitted {
     std::shared_ptr<Account> account;  // shared: becomes the session's
     SessionCharges charges;
+    Charge memory;  // becomes its segment's
   };
   struct Opening {
     SessionId id;

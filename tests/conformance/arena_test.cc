@@ -12,6 +12,7 @@
 #include "daemon/memory/host_arena.h"
 #include "proto/shm/segment_layout.h"
 #include "tests/conformance/device_arena.h"
+#include "tests/support/segment_budget.h"
 
 namespace millrace {
 namespace {
@@ -68,7 +69,7 @@ class HostBench final : public Bench {
  private:
   Copier copier_{control.context};
   SegmentBudget budget_{1_MiB};
-  HostArena arena_{*Segment::create(shm::segment_bytes(kSlots, kSlotBytes), budget_), kSlots, kSlotBytes, copier_};
+  HostArena arena_{*budget_.create(shm::segment_bytes(kSlots, kSlotBytes)), kSlots, kSlotBytes, copier_};
 };
 
 class DeviceBench final : public Bench {

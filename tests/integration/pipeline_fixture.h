@@ -26,6 +26,7 @@
 #include "tests/conformance/device_arena.h"
 #include "tests/conformance/device_backend.h"
 #include "tests/support/eventually.h"
+#include "tests/support/segment_budget.h"
 
 namespace millrace {
 
@@ -203,7 +204,7 @@ class PipelineFixture {
 
   // Another session, with memory of its own; its results go to `sink`.
   void open_another(SessionId session, UserId user, BatchSink& sink) {
-    std::shared_ptr<Segment> segment = *Segment::create(shm::segment_bytes(setup_.slots, setup_.slot_bytes), budget_);
+    std::shared_ptr<Segment> segment = *budget_.create(shm::segment_bytes(setup_.slots, setup_.slot_bytes));
     auto arena = std::make_shared<HostArena>(segment, setup_.slots, setup_.slot_bytes, copier_);
     auto caller = std::make_shared<Caller>();
     caller->uid = raw(user);
@@ -285,7 +286,7 @@ class PipelineFixture {
   void open() {
     const bool apart = setup_.in_device_memory;
     const Bytes shared = apart ? shm::slot_bytes(0_B, kMostSamplesApart) : setup_.slot_bytes;  // a slot of the segment
-    segment_ = *Segment::create(shm::segment_bytes(setup_.slots, shared), budget_);
+    segment_ = *budget_.create(shm::segment_bytes(setup_.slots, shared));
     on_control([&] {
       slots_ = std::make_unique<SlotPool>(segment_, kSession, setup_.slots, shared, counters_);
       if (apart)

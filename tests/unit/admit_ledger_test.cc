@@ -58,6 +58,23 @@ TEST_CASE("charges of one account can be put together and are given back togethe
   REQUIRE(ledger.in_use(Resource::kDecoding) == 0);
 }
 
+TEST_CASE("a part of a charge can be given back, and the rest goes with it", "[admit]") {
+  Ledger ledger{Budgets{}};
+  const auto account = ledger.account(kOne);
+  {
+    Charge charge = account->take(Resource::kSegments, 10);
+
+    charge.shrink_to(4);
+    charge.shrink_to(4);
+
+    REQUIRE(charge.amount() == 4);
+    for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal})
+      REQUIRE(account->in_use(Resource::kSegments, of) == 4);
+  }
+  for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal})
+    REQUIRE(account->in_use(Resource::kSegments, of) == 0);
+}
+
 TEST_CASE("each bound refuses for itself: of all, of a user, of a session", "[admit]") {
   Ledger ledger(budgets(Resource::kDatasets, {.total = 5, .user = 3, .session = 2}));
   std::vector<Charge> held;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "daemon/publish/publisher.h"
+#include "tests/support/segment_budget.h"
 
 using namespace millrace;
 
@@ -22,7 +23,7 @@ struct Slots {
 
   Counters counters;
   SegmentBudget budget{1_MiB};
-  SlotPool pool{*Segment::create(shm::segment_bytes(2, kSlotBytes), budget), SessionId{1}, 2, kSlotBytes, counters};
+  SlotPool pool{*budget.create(shm::segment_bytes(2, kSlotBytes)), SessionId{1}, 2, kSlotBytes, counters};
 
   CompletedBatch sealed_batch() {
     const SlotLease lease = *pool.lease();

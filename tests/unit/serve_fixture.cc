@@ -112,11 +112,10 @@ void StandInFetcher::let_go() {
 
 Front::Front(FrontSetup setup)
     : socket_(folder_.path() + "/millrace.sock"),
-      ledger_(budgets_of(setup.limits.session, {.segments = setup.segments})),
-      budget_(setup.segments) {
+      ledger_(budgets_of(setup.limits.session, {.segments = setup.segments})) {
   std::vector<Pipeline::NamedBackend> backends;
   backends.push_back({"cpu", std::make_unique<StandInBackend>(), false});
-  maker_ = std::make_unique<SegmentMaker>(control_, budget_);
+  maker_ = std::make_unique<SegmentMaker>(control_, promised_);
   copier_ = std::make_unique<Copier>(control_);
   pipeline_ = std::make_unique<Pipeline>(control_, fetcher_, std::move(backends), ledger_, counters_,
                                          Pipeline::Options{.limits = setup.limits});

@@ -62,7 +62,8 @@ class Front {
   const std::string& socket() const { return socket_; }
   StandInFetcher& fetcher() { return fetcher_; }
   Counters& counters() { return counters_; }
-  Bytes memory_in_use() const { return budget_.used(); }
+  Bytes memory_in_use() const { return {ledger_.in_use(Resource::kSegments)}; }
+  Ledger& ledger() { return ledger_; }
   void refuse_opening();                               // as SIGTERM does at once
   void shut_down(std::chrono::milliseconds patience);  // as SIGTERM does after the drain
 
@@ -70,7 +71,7 @@ class Front {
   TempFolder folder_;
   std::string socket_;
   Ledger ledger_;
-  SegmentBudget budget_;
+  PromisedMemory promised_;
   Counters counters_;
   StandInFetcher fetcher_;
   boost::asio::io_context control_{1};

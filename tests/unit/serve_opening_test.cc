@@ -2,6 +2,7 @@
 #include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <thread>
@@ -80,6 +81,28 @@ TEST_CASE("memory may take longer to fill than a client may take to ask for it",
   });
 
   CHECK(opened);
+}
+
+TEST_CASE("a session's memory is its user's from Open on, refused with the figures, and back when it has ended",
+          "[serve]") {
+  Front front({.segments = 8_MiB});
+  RawClient client(front.socket()), other(front.socket());
+  const auto account = front.ledger().account({UserId{::geteuid()}, SessionId{1}});
+  const Bytes one = shm::segment_bytes(2, 3_MiB);
+  REQUIRE(client.open(request_of(client, 2, 3_MiB)).ok());
+  for (const Bound of : {Bound::kSession, Bound::kUser, Bound::kTotal})
+    CHECK(account->in_use(Resource::kSegments, of) == one.count);
+
+  const grpc::Status refused = other.open(request_of(other, 2, 3_MiB));
+
+  CHECK(refused.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  CHECK_THAT(refused.error_message(),
+             Catch::Contains(to_text(one) + " asked for, " + to_text(one) + " of " + to_text(8_MiB) + " in use") &&
+                 Catch::Contains("memory.segments"));
+  client.hang_up();
+  CHECK(eventually([&] { return front.memory_in_use() == 0_B; }));
+  for (const Bound of : {Bound::kSession, Bound::kUser}) CHECK(account->in_use(Resource::kSegments, of) == 0);
+  CHECK(other.open(request_of(other, 2, 3_MiB)).ok());
 }
 
 TEST_CASE("a client that goes away while its memory is being made leaves nothing", "[serve]") {

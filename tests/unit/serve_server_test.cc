@@ -78,8 +78,8 @@ TEST_CASE("a second daemon on the same socket is refused", "[serve]") {
   boost::asio::io_context control;
   Counters counters;
   Ledger ledger{Budgets{}};
-  SegmentBudget budget{1_MiB};
-  SegmentMaker maker(control, budget);
+  PromisedMemory promised;
+  SegmentMaker maker(control, promised);
   Copier copier(control);
   StandInFetcher fetcher;
   Pipeline pipeline(control, fetcher, {}, ledger, counters, {});

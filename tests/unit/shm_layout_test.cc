@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/slots/slot_pool.h"
+#include "tests/support/segment_budget.h"
 
 namespace millrace {
 namespace {
@@ -58,7 +59,7 @@ struct Example {
 
   SegmentBudget budget{1_MiB};
   Counters counters;
-  std::shared_ptr<Segment> segment = *Segment::create(shm::segment_bytes(2, 5'000_B), budget);
+  std::shared_ptr<Segment> segment = *budget.create(shm::segment_bytes(2, 5'000_B));
   SlotPool pool{segment, SessionId{9}, 2, 5'000_B, counters};
   SlotLease lease;
 };

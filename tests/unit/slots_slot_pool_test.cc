@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "daemon/slots/slot_pool.h"
+#include "tests/support/segment_budget.h"
 
 namespace millrace {
 namespace {
 
 struct Rig {
   explicit Rig(std::uint32_t slots = 2, Bytes slot_bytes = 10'000_B)
-      : segment(*Segment::create(shm::segment_bytes(slots, slot_bytes), budget)),
+      : segment(*budget.create(shm::segment_bytes(slots, slot_bytes))),
         pool(std::make_unique<SlotPool>(segment, SessionId{7}, slots, slot_bytes, counters)) {}
 
   template <class T>
@@ -173,7 +174,7 @@ struct FillingRig {
 
   SegmentBudget budget{16_MiB};
   Counters counters;
-  std::shared_ptr<Segment> segment = *Segment::reserve(shm::segment_bytes(3, 10'000_B), budget);
+  std::shared_ptr<Segment> segment = *budget.reserve(shm::segment_bytes(3, 10'000_B));
   std::unique_ptr<SlotPool> pool;
 };
 
@@ -237,7 +238,7 @@ TEST_CASE("slots that are withdrawn are none any more, and those there are go on
 TEST_CASE("a pool without any slot left says so, and why", "[slots]") {
   SegmentBudget budget(16_MiB);
   Counters counters;
-  const std::shared_ptr<Segment> segment = *Segment::reserve(shm::segment_bytes(2, 1_MiB), budget);
+  const std::shared_ptr<Segment> segment = *budget.reserve(shm::segment_bytes(2, 1_MiB));
   REQUIRE(segment->fill_to(shm::data_offset(2)));
   SlotPool pool(segment, SessionId{7}, 2, 1_MiB, counters);
   REQUIRE(pool.has_slots());  // they may come
