@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -158,6 +161,23 @@ def test_bad_files_fail_one_batch_or_are_skipped(session: millrace.Session, fold
     batches = list(session.dataset(broken).epoch(batch=4, on_error="skip"))
     assert [len(batch) for batch in batches] == [4, 3, 4]
     assert batches[1].errors[0].source.endswith("0005.png")
+
+
+def test_a_failed_epoch_that_is_dropped_gives_its_slots_back(session: millrace.Session, folder: Path) -> None:
+    """At once: not only when somebody looks for cycles of references."""
+    broken = folder.parent / "broken_first"
+    broken.mkdir(exist_ok=True)
+    (broken / "0000.png").write_bytes(b"no picture")
+    gc.disable()
+    try:
+        epoch = session.dataset(broken).epoch(batch=1, on_error="fail")
+        with contextlib.suppress(millrace.SampleFailed):
+            epoch.next()
+        held = weakref.ref(epoch)
+        del epoch
+        assert held() is None
+    finally:
+        gc.enable()
 
 
 def test_keeping_every_batch_is_explained(dataset: millrace.Dataset) -> None:

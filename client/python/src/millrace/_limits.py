@@ -10,8 +10,9 @@ from millrace.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Limits:
-    """What the daemon takes, most of it as its settings say. None: an older daemon, which does not tell and refuses by itself;
-    but one message of it never takes more than 4 MiB.
+    """What the daemon takes, most of it as its settings say.
+
+    None: an older daemon, which does not tell and refuses by itself; but one message of it never takes more than 4 MiB.
 
     Attributes:
         message_bytes: one batch's request in all, but for what is in a ring.

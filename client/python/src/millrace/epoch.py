@@ -66,7 +66,10 @@ class Epoch:
         if isinstance(arrived, Pending):
             patience = self.timeout if timeout is None else timeout
             return self._took(self._session._wait(self._take_next, patience, "epoch", self._grace))
-        return self._took(arrived)
+        try:
+            return self._took(arrived)
+        finally:
+            del arrived
 
     def _take_shape(self) -> EpochShape | Error | Pending:
         return self._session._inbox.take_epoch_shape(self._state)
@@ -75,11 +78,14 @@ class Epoch:
         return self._session._inbox.take_of_epoch(self._state)
 
     def _took(self, found: Batch | Error | None) -> Batch | None:
-        if isinstance(found, Error):
-            raise found
-        if found is not None and found.position:
-            self.position = found.position
-        return found
+        try:
+            if isinstance(found, Error):
+                raise found
+            if found is not None and found.position:
+                self.position = found.position
+            return found
+        finally:
+            del found  # an error has this frame in its traceback: they would keep each other, the epoch and its slots
 
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
