@@ -78,8 +78,8 @@ std::string quantile_text(const Metric& histogram, double part) {
 }
 
 std::string histogram_text(const Metric& metric) {
-  return formatted("  %-58s %14s", printable(metric.help).c_str(), value_text("", metric.value).c_str()) +
-         "  median " + quantile_text(metric, 0.5) + ", 99 % " + quantile_text(metric, 0.99) + '\n';
+  return formatted("  %-58s %14s", printable(metric.help).c_str(), value_text("", metric.value).c_str()) + "  median " +
+         quantile_text(metric, 0.5) + ", 99 % " + quantile_text(metric, 0.99) + '\n';
 }
 
 std::string labelled_text(const Metric& metric) {
@@ -107,9 +107,8 @@ std::string figures_text(const Look& look, const std::optional<Look>& before, Fi
       line += histogram_text(metric);
       continue;
     }
-    line +=
-        formatted("  %-58s %14s", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str()) +
-        rate_text(metric, look, before) + '\n' + labelled_text(metric);
+    line += formatted("  %-58s %14s", printable(metric.help).c_str(), value_text(metric.unit, metric.value).c_str()) +
+            rate_text(metric, look, before) + '\n' + labelled_text(metric);
   }
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i) {

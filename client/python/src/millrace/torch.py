@@ -158,7 +158,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_registered": None, "_copies": deque()}
+        return {**super().__getstate__(), "_registered": {}, "_copies": deque()}
 
 
 def _accelerated() -> bool:
