@@ -183,6 +183,7 @@ void Segment::give_up_rest(Bytes keep) {
   promised_.keep({size_.count - filled().count});
   filled_.store(keep.count, std::memory_order_release);
   charge_.shrink_to(keep.count);
+  rest_given_up_ = true;
 }
 
 // Piece by piece: the kernel holds up whoever else maps memory in this process as long as one munmap takes.
@@ -191,7 +192,7 @@ Segment::~Segment() {
   for (Bytes at; at < size_; at = at + kPiece)
     ::munmap(data_ + at.count, std::min(kPiece, Bytes{size_.count - at.count}).count);
   if (revoked_.load(std::memory_order_relaxed)) resize(writable_.get(), {});
-  if (charge_.amount() == size_.count) promised_.keep({size_.count - filled().count});
+  if (!rest_given_up_) promised_.keep({size_.count - filled().count});
 }
 
 }  // namespace millrace

@@ -68,12 +68,17 @@ class Segment {
   // readable.
   void revoke() { revoked_.store(true, std::memory_order_relaxed); }
 
+  // Its last user is gone: the charge goes back now, so that who closes a session can open another at once. Its memory
+  // does when it is destroyed, which takes a while where it is large.
+  void let_go() { charge_.refund(); }
+
   int read_only_fd() const { return read_only_.get(); }
 
  private:
   Segment(std::byte* data, UniqueFd writable, UniqueFd read_only, Charge charge, PromisedMemory& promised);
 
-  Charge charge_;  // of size_, until the rest is given up; given back when the descriptors are closed
+  Charge charge_;  // of size_, until the rest is given up or the last user is gone
+  bool rest_given_up_ = false;
   std::byte* data_;
   Bytes size_;
   UniqueFd writable_;

@@ -11,10 +11,11 @@ constexpr Bytes kPortion = 8_MiB;    // a multiple of a huge page; what others w
 constexpr Bytes kAtOnce = 32_MiB;    // and the head, before a segment is handed out; some 30 ms
 constexpr std::uint32_t kFirst = 2;  // slots that are urgent: one is read while the next one is written
 
-// The same segment, but destroyed on `thread`.
+// The same segment, but destroyed on `thread`, beside whoever lets go of it.
 std::shared_ptr<Segment> freed_on(std::shared_ptr<boost::asio::thread_pool> thread, std::shared_ptr<Segment> segment) {
   Segment* const plain = segment.get();
   return {plain, [thread = std::move(thread), segment = std::move(segment)](Segment*) mutable {
+            segment->let_go();
             boost::asio::post(*thread, [doomed = std::move(segment)] {});
           }};
 }
