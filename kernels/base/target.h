@@ -9,7 +9,8 @@
 
 namespace millrace::kernels {
 
-// kAvx512 means F, BW, VL, VBMI, VBMI2 and VNNI together (Ice Lake and Zen 4 onwards).
+// kAvx2 means AVX2, BMI, BMI2, FMA and F16C together (Haswell and Zen onwards), without what is slow on some of them:
+// no pdep, no pext, no gathers. kAvx512 means F, BW, VL, VBMI, VBMI2 and VNNI together (Ice Lake and Zen 4 onwards).
 enum class Target : std::uint8_t { kScalar, kAvx2, kAvx512 };
 
 // True when this processor and operating system run `target`. kScalar always.

@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "kernels/cpu/jpeg/rows.h"
+
 #define MILLRACE_AVX2 __attribute__((target("avx2")))
 #define MILLRACE_AVX2_INLINE MILLRACE_AVX2 inline __attribute__((always_inline))
 
@@ -142,14 +144,14 @@ MILLRACE_AVX2_INLINE __m256i load_two(const std::uint8_t* low, const std::uint8_
                                  1);
 }
 
-// The finished values of two windows' outputs. No sum of two products leaves 16 bits: narrow weights are positive and
+// The sums of two windows' outputs. No sum of two products leaves 16 bits: narrow weights are positive and
 // add up to 128; of wide ones the upper parts of neighbours add up to less than 128, the lower parts are at most 64.
 template <int kBits, int kBlocks>
 MILLRACE_AVX2_INLINE __m256i filter_two(const std::uint8_t* packed, const PlaneAxis& axis, const std::uint8_t* low,
                                         const std::uint8_t* high) {
   const __m256i indices = load(packed);
   const __m256i times_128 = _mm256_set1_epi16(128), ones = _mm256_set1_epi16(1);
-  __m256i sum = _mm256_set1_epi32(1 << (kBits - 1));
+  __m256i sum = _mm256_setzero_si256();
   const int blocks = kBlocks > 0 ? kBlocks : axis.blocks;
   for (int b = 0; b < blocks; ++b, low += 4 * axis.channels, high += 4 * axis.channels) {
     const __m256i samples = _mm256_shuffle_epi8(load_two(low, high), indices);
@@ -160,7 +162,18 @@ MILLRACE_AVX2_INLINE __m256i filter_two(const std::uint8_t* packed, const PlaneA
     const __m256i products = _mm256_maddubs_epi16(samples, load(packed += 32));
     sum = _mm256_add_epi32(sum, _mm256_madd_epi16(products, ones));
   }
-  return _mm256_srai_epi32(sum, kBits);
+  return sum;
+}
+
+// Rounded and shifted, as words; narrow sums are words with the rounding, too.
+template <int kBits>
+MILLRACE_AVX2_INLINE __m256i finished_words(__m256i first, __m256i second) {
+  if constexpr (kBits == kNarrowBits)
+    return _mm256_srli_epi16(_mm256_add_epi16(_mm256_packs_epi32(first, second), _mm256_set1_epi16(kNarrowHalf)),
+                             kBits);
+  const __m256i half = _mm256_set1_epi32(1 << (kBits - 1));
+  return _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(first, half), kBits),
+                            _mm256_srai_epi32(_mm256_add_epi32(second, half), kBits));
 }
 
 MILLRACE_AVX2_INLINE void store_dword(std::uint8_t* out, std::int32_t value) {
@@ -176,17 +189,19 @@ MILLRACE_AVX2 void filter_row(const PlaneAxis& axis, const std::uint8_t* row, st
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int i = 0;
   for (; i + 8 <= axis.full_windows; i += 8, window += 8, packed += 4 * stride) {
-    __m256i values[4];
+    __m256i sums[4];
     for (int w = 0; w < 4; ++w) {
-      values[w] = filter_two<kBits, kBlocks>(packed + w * stride, axis, row + window[2 * w].source,
-                                             row + window[2 * w + 1].source);
+      sums[w] = filter_two<kBits, kBlocks>(packed + w * stride, axis, row + window[2 * w].source,
+                                           row + window[2 * w + 1].source);
     }
-    store(out + window->output, _mm256_permutevar8x32_epi32(to_bytes(values), order));
+    const __m256i bytes =
+        _mm256_packus_epi16(finished_words<kBits>(sums[0], sums[1]), finished_words<kBits>(sums[2], sums[3]));
+    store(out + window->output, _mm256_permutevar8x32_epi32(bytes, order));
   }
   for (; i < count; i += 2, window += 2, packed += stride) {
     const PlaneAxis::Window& second = window[i + 1 < count ? 1 : 0];
-    const __m256i values = filter_two<kBits, kBlocks>(packed, axis, row + window->source, row + second.source);
-    const __m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(values, values), values);
+    const __m256i sums = filter_two<kBits, kBlocks>(packed, axis, row + window->source, row + second.source);
+    const __m256i words = finished_words<kBits>(sums, sums), bytes = _mm256_packus_epi16(words, words);
     store_dword(out + window->output, _mm256_extract_epi32(bytes, 0));
     if (i + 1 < count) store_dword(out + second.output, _mm256_extract_epi32(bytes, 4));
   }
@@ -210,19 +225,15 @@ void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* ou
 
 // --- colour ---
 
-MILLRACE_AVX2_INLINE __m256i times(__m256i x, int factor) {
-  const __m256i high = _mm256_mulhi_epi16(_mm256_add_epi16(x, x), _mm256_set1_epi16(static_cast<std::int16_t>(factor)));
-  return _mm256_srai_epi16(_mm256_add_epi16(high, _mm256_set1_epi16(1)), 1);
-}
-
 struct Rgb {
   __m256i red, green, blue;
 };
 
 // As in jpeg/rows_avx2.cc.
 MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
-  const __m256i red = _mm256_add_epi16(times(cr, 26345), cr);
-  const __m256i blue = _mm256_add_epi16(times(cb, -14942), _mm256_add_epi16(cb, cb));
+  const __m256i red = _mm256_add_epi16(_mm256_mulhrs_epi16(cr, _mm256_set1_epi16(jpeg::kRedOfCr)), cr);
+  const __m256i blue =
+      _mm256_add_epi16(_mm256_mulhrs_epi16(cb, _mm256_set1_epi16(jpeg::kBlueOfCb)), _mm256_add_epi16(cb, cb));
   const __m256i factors = _mm256_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
   const __m256i half = _mm256_set1_epi32(1 << 15);
   const __m256i low = _mm256_add_epi32(half, _mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), factors));

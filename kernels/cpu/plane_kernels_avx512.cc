@@ -7,6 +7,8 @@
 
 #include <cstring>
 
+#include "kernels/cpu/jpeg/rows.h"
+
 #define MILLRACE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni")))
 #define MILLRACE_AVX512_INLINE MILLRACE_AVX512 inline __attribute__((always_inline))
 
@@ -192,19 +194,15 @@ void horizontal(const PlaneAxis& axis, const std::uint8_t* row, std::uint8_t* ou
 
 // --- colour ---
 
-MILLRACE_AVX512_INLINE __m512i times(__m512i x, int factor) {
-  const __m512i high = _mm512_mulhi_epi16(_mm512_add_epi16(x, x), _mm512_set1_epi16(static_cast<std::int16_t>(factor)));
-  return _mm512_srai_epi16(_mm512_add_epi16(high, _mm512_set1_epi16(1)), 1);
-}
-
 struct Rgb {
   __m512i red, green, blue;
 };
 
 // As in jpeg/rows_avx2.cc.
 MILLRACE_AVX512_INLINE Rgb convert(__m512i y, __m512i cb, __m512i cr) {
-  const __m512i red = _mm512_add_epi16(times(cr, 26345), cr);
-  const __m512i blue = _mm512_add_epi16(times(cb, -14942), _mm512_add_epi16(cb, cb));
+  const __m512i red = _mm512_add_epi16(_mm512_mulhrs_epi16(cr, _mm512_set1_epi16(jpeg::kRedOfCr)), cr);
+  const __m512i blue =
+      _mm512_add_epi16(_mm512_mulhrs_epi16(cb, _mm512_set1_epi16(jpeg::kBlueOfCb)), _mm512_add_epi16(cb, cb));
   const __m512i factors = _mm512_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
   const __m512i half = _mm512_set1_epi32(1 << 15);
   const __m512i low = _mm512_dpwssd_epi32(half, _mm512_unpacklo_epi16(cb, cr), factors);

@@ -20,13 +20,20 @@ namespace {
 
 constexpr int kHalf = 1 << (kPrecisionBits - 1);
 
-// How a pixel's taps are loaded: `loads` times 16 bytes, of which `taps` pixels are used. Five pixels of RGB fit, but
-// leave only one byte to step back by.
+// How a pixel's taps are loaded: `loads` times 16 bytes, of which `taps` pixels are used. At the right end of a row they
+// step back by what is not used: of two pixels of RGB, ten bytes. Five fit, too, but leave only one byte.
 struct Loads {
   int taps, loads, step_back;
 };
+// Whether the last of several loads of RGB has one pair of taps, and so has ten bytes to step back by. Those before it
+// end within the row.
+bool ends_with_pair(const AxisTable& table) {
+  const int taps = table.weights.taps;
+  return table.spec.channels == 3 && taps > 5 && (taps + 3) % 4 < 2;
+}
 Loads loads_of(const AxisTable& table) {
   const int taps = table.weights.taps, channels = table.spec.channels;
+  if (channels == 3 && taps <= 2) return {2, 1, 10};
   if (channels == 3 && taps == 5) return {5, 1, 1};
   return {4, (taps + 3) / 4, channels == 3 ? 4 : 0};
 }
@@ -44,15 +51,17 @@ void pack_pixel(AxisTable& table, int x, int position) {
 void pack_columns(AxisTable& table) {
   const int channels = table.spec.channels;
   const Loads loads = loads_of(table);
-  const int span = loads.taps * loads.loads, last_start = table.spec.in - span;
-  const bool wide_enough = last_start >= 0 && (last_start - 1) * channels >= loads.step_back;
+  const int load = channels == 1 ? 4 : 16;
+  const int span = loads.taps * loads.loads - (ends_with_pair(table) ? 2 : 0), last_start = table.spec.in - span;
+  // From this pixel on a load would leave the row.
+  const int stepping = (table.spec.in * channels - load + channels) / channels - loads.taps * (loads.loads - 1);
+  const bool wide_enough = last_start >= 0 && stepping * channels >= loads.step_back;
   table.packed_for = wide_enough ? Target::kAvx2 : Target::kScalar;
   if (!wide_enough) return;
   table.blocks = loads.loads;
   table.pairs = (span + 1) / 2;
   const std::size_t bytes = static_cast<std::size_t>(table.spec.count) * table.pairs * sizeof(PairWeights);
   table.lines.assign((bytes + sizeof(Line) - 1) / sizeof(Line), Line{});
-  const int load = channels == 1 ? 4 : 16;
   table.steps.clear();
   table.plain_steps = 0;
   for (int x = 0; x < table.spec.count; ++x) {
@@ -123,31 +132,43 @@ void interleave(const std::uint8_t* const rows[kQuadRows], int samples, std::uin
   plain_interleave(rows, done, samples, quad);
 }
 
-// --- where the sums of a pixel go: rows 0 and 1 in `a`, 2 and 3 in `b`, one dword a channel. The stores of an RGB
+// --- where the sums of a pixel go: rows 0 and 2 in `a`, 1 and 3 in `b`, one dword a channel. The stores of an RGB
 // pixel are 4 samples long; the next pixel overwrites the last ---
 
+// kClamps: sums may leave 0..255.
+template <bool kClamps>
 struct QuadOutput {
   std::uint8_t* pairs[2];
 
   MILLRACE_AVX2 void take(std::ptrdiff_t sample, __m256i a, __m256i b) const {
-    const __m256i values = _mm256_packs_epi32(a, b);  // rows 0 and 2 below, 1 and 3 above
+    const __m256i words = both(a, b);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(pairs[0] + 4 * sample), _mm256_castsi256_si128(words));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(pairs[1] + 4 * sample), _mm256_extracti128_si256(words, 1));
+  }
+
+ private:
+  // Dwords of a value of `a` below and one of `b` above.
+  MILLRACE_AVX2 static __m256i both(__m256i a, __m256i b) {
+    if constexpr (!kClamps)
+      return _mm256_blend_epi16(_mm256_srli_epi32(a, kPrecisionBits), _mm256_srli_epi32(b, kPrecisionBits - 16), 0xAA);
+    const __m256i values = _mm256_packs_epi32(value_of(a), value_of(b));
     const __m256i words = _mm256_min_epi16(_mm256_max_epi16(values, _mm256_setzero_si256()), _mm256_set1_epi16(255));
-    const __m128i even = _mm256_castsi256_si128(words), odd = _mm256_extracti128_si256(words, 1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(pairs[0] + 4 * sample), _mm_unpacklo_epi16(even, odd));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(pairs[1] + 4 * sample), _mm_unpackhi_epi16(even, odd));
+    const __m128i turns = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+    return _mm256_shuffle_epi8(words, _mm256_broadcastsi128_si256(turns));
   }
 };
 
 struct RowsOutput {
-  std::uint8_t* const* rows;
+  std::uint8_t* rows[kQuadRows];
 
   MILLRACE_AVX2 void take(std::ptrdiff_t sample, __m256i a, __m256i b) const {
-    const __m256i words = _mm256_packs_epi32(a, b);
-    const __m128i bytes = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-    store(rows[0] + sample, _mm_cvtsi128_si32(bytes));
-    store(rows[2] + sample, _mm_extract_epi32(bytes, 1));
-    store(rows[1] + sample, _mm_extract_epi32(bytes, 2));
-    store(rows[3] + sample, _mm_extract_epi32(bytes, 3));
+    const __m256i words = _mm256_packs_epi32(value_of(a), value_of(b));
+    const __m256i bytes = _mm256_packus_epi16(words, words);
+    const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+    store(rows[0] + sample, _mm_cvtsi128_si32(low));
+    store(rows[1] + sample, _mm_extract_epi32(low, 1));
+    store(rows[2] + sample, _mm_cvtsi128_si32(high));
+    store(rows[3] + sample, _mm_extract_epi32(high, 1));
   }
 
  private:
@@ -188,30 +209,65 @@ MILLRACE_AVX2 inline Sums filter_load(__m256i load, const __m256i* words, const 
   return sums;
 }
 
-// Pixels first .. last - 1, of kPairs pairs a load. kOne: of one load.
+MILLRACE_AVX2 inline Sums added(Sums a, Sums b) {
+  return {_mm256_add_epi32(a.high, b.high), _mm256_add_epi32(a.low, b.low)};
+}
+
+// Pixels first .. last - 1, of kPairs pairs a load. kOne: of one load. What a store of bytes might change, for all that
+// a compiler knows, is copied first.
 template <int kChannels, int kPairs, bool kOne, int kSkip, class Output>
 MILLRACE_AVX2 void filter_pixels(const AxisTable& table, int first, int last, const std::uint8_t* const rows[kQuadRows],
-                                 const Output& out) {
+                                 const Output& output) {
   __m256i words[kPairs];
   for (int p = 0; p < kPairs; ++p) words[p] = tap_words<kChannels>(p, kSkip);
+  const std::uint8_t* const in[kQuadRows] = {rows[0], rows[1], rows[2], rows[3]};
+  const Output out = output;
+  const AxisTable::Step* const steps = table.steps.data();
   const int loads = kOne ? 1 : table.blocks;
   const PairWeights* pairs = pair_weights(table, first);
   for (int x = first; x < last; ++x) {
-    std::ptrdiff_t at = table.steps[x].source - kSkip;
+    std::ptrdiff_t at = steps[x].source - kSkip;
     const Halves<kPairs> weights = weights_of<kPairs>(pairs);
-    Sums a = filter_load<kPairs>(two_rows(rows[0] + at, rows[1] + at), words, weights);
-    Sums b = filter_load<kPairs>(two_rows(rows[2] + at, rows[3] + at), words, weights);
+    Sums a = filter_load<kPairs>(two_rows(in[0] + at, in[2] + at), words, weights);
+    Sums b = filter_load<kPairs>(two_rows(in[1] + at, in[3] + at), words, weights);
     pairs += kPairs;
     for (int load = 1; load < loads; ++load, pairs += kPairs) {
       at += 4 * kChannels;
       const Halves<kPairs> more = weights_of<kPairs>(pairs);
-      const Sums c = filter_load<kPairs>(two_rows(rows[0] + at, rows[1] + at), words, more);
-      const Sums d = filter_load<kPairs>(two_rows(rows[2] + at, rows[3] + at), words, more);
-      a = {_mm256_add_epi32(a.high, c.high), _mm256_add_epi32(a.low, c.low)};
-      b = {_mm256_add_epi32(b.high, d.high), _mm256_add_epi32(b.low, d.low)};
+      a = added(a, filter_load<kPairs>(two_rows(in[0] + at, in[2] + at), words, more));
+      b = added(b, filter_load<kPairs>(two_rows(in[1] + at, in[3] + at), words, more));
     }
-    out.take(static_cast<std::ptrdiff_t>(x) * kChannels, value_of(joined(a.high, a.low)),
-             value_of(joined(b.high, b.low)));
+    out.take(static_cast<std::ptrdiff_t>(x) * kChannels, joined(a.high, a.low), joined(b.high, b.low));
+  }
+}
+
+// The same of RGB where the last of several loads has one pair. It alone steps back.
+template <int kSkip, class Output>
+MILLRACE_AVX2 void filter_to_pair(const AxisTable& table, int first, int last,
+                                  const std::uint8_t* const rows[kQuadRows], const Output& output) {
+  const __m256i words[2] = {tap_words<3>(0, 0), tap_words<3>(1, 0)}, end = tap_words<3>(0, kSkip);
+  const std::uint8_t* const in[kQuadRows] = {rows[0], rows[1], rows[2], rows[3]};
+  const Output out = output;
+  const AxisTable::Step* const steps = table.steps.data();
+  const int whole = table.blocks - 1;
+  const PairWeights* pairs = pair_weights(table, first);
+  for (int x = first; x < last; ++x) {
+    std::ptrdiff_t at = steps[x].source;
+    Halves<2> weights = weights_of<2>(pairs);
+    Sums a = filter_load<2>(two_rows(in[0] + at, in[2] + at), words, weights);
+    Sums b = filter_load<2>(two_rows(in[1] + at, in[3] + at), words, weights);
+    pairs += 2;
+    at += 12;
+    for (int load = 1; load < whole; ++load, pairs += 2, at += 12) {
+      weights = weights_of<2>(pairs);
+      a = added(a, filter_load<2>(two_rows(in[0] + at, in[2] + at), words, weights));
+      b = added(b, filter_load<2>(two_rows(in[1] + at, in[3] + at), words, weights));
+    }
+    at -= kSkip;
+    const Halves<1> rest = weights_of<1>(pairs++);
+    a = added(a, filter_load<1>(two_rows(in[0] + at, in[2] + at), &end, rest));
+    b = added(b, filter_load<1>(two_rows(in[1] + at, in[3] + at), &end, rest));
+    out.take(std::ptrdiff_t{3} * x, joined(a.high, a.low), joined(b.high, b.low));
   }
 }
 
@@ -239,7 +295,8 @@ MILLRACE_AVX2 inline __m128i filter_grey(const PairWeights* pairs, int loads, co
   return _mm_srai_epi32(_mm_add_epi32(high, _mm256_extracti128_si256(sum, 1)), kPrecisionBits);
 }
 
-MILLRACE_AVX2 void take_grey(const QuadOutput& out, int x, __m128i values) {
+template <bool kClamps>
+MILLRACE_AVX2 void take_grey(const QuadOutput<kClamps>& out, int x, __m128i values) {
   const __m128i words = _mm_packs_epi32(values, values);
   const __m128i clamped = _mm_min_epi16(_mm_max_epi16(words, _mm_setzero_si128()), _mm_set1_epi16(255));
   for (int p = 0; p < 2; ++p) {
@@ -271,29 +328,63 @@ template <class Output>
 void filter(const AxisTable& table, const std::uint8_t* const rows[kQuadRows], const Output& out) {
   if (table.spec.channels == 1) return filter_grey_row(table, rows, out);
   if (table.spec.channels == 4) return filter_pixels<4, 2, false, 0>(table, 0, table.spec.count, rows, out);
-  if (table.pairs == 3) return filter_rgb<3, true, 1>(table, rows, out);
+  if (table.pairs == 1) return filter_rgb<1, true, 10>(table, rows, out);
+  if (table.blocks == 1 && table.pairs == 3) return filter_rgb<3, true, 1>(table, rows, out);
   if (table.blocks == 1) return filter_rgb<2, true, 4>(table, rows, out);
+  if (ends_with_pair(table)) {
+    filter_to_pair<0>(table, 0, table.plain_steps, rows, out);
+    return filter_to_pair<10>(table, table.plain_steps, table.spec.count, rows, out);
+  }
   filter_rgb<2, false, 4>(table, rows, out);
 }
 
 void horizontal(const AxisTable& columns, const std::uint8_t* const rows[kQuadRows], std::uint8_t* quad) {
   if (columns.packed_for == Target::kScalar) return plain_horizontal(columns, rows, quad);
-  filter(columns, rows, QuadOutput{{quad, quad + pair_bytes(columns.spec.count * columns.spec.channels)}});
+  std::uint8_t* const second = quad + pair_bytes(columns.spec.count * columns.spec.channels);
+  columns.clamps ? filter(columns, rows, QuadOutput<true>{{quad, second}})
+                 : filter(columns, rows, QuadOutput<false>{{quad, second}});
 }
 
 void horizontal_rows(const AxisTable& columns, const std::uint8_t* const rows[kQuadRows],
                      std::uint8_t* const out[kQuadRows]) {
   if (columns.packed_for == Target::kScalar) return plain_horizontal_rows(columns, rows, out);
-  filter(columns, rows, RowsOutput{out});
+  filter(columns, rows, RowsOutput{{out[0], out[1], out[2], out[3]}});
 }
 
 // --- the vertical pass ---
 
-// kPairs 0: any number.
+// Values of 32 samples, eight a vector, to bytes.
+MILLRACE_AVX2 inline void store_bytes(const __m256i values[4], std::uint8_t* out) {
+  const __m256i first = _mm256_packs_epi32(values[0], values[1]), second = _mm256_packs_epi32(values[2], values[3]);
+  const __m256i bytes =
+      _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), bytes);
+}
+
+// Eight samples after the other, so that few sums wait in registers.
 template <int kPairs>
-MILLRACE_AVX2 void filter_columns(const PairWeights* weights, const PairRows& rows, int count, int samples,
-                                  std::uint8_t* out) {
-  const int pairs = kPairs > 0 ? kPairs : count;
+MILLRACE_AVX2 void filter_columns(const PairWeights* weights, const PairRows& rows, int samples, std::uint8_t* out) {
+  const std::uint8_t* in[kPairs];
+  for (int p = 0; p < kPairs; ++p) in[p] = rows[p];
+  const Halves<kPairs> known = weights_of<kPairs>(weights);
+  for (std::ptrdiff_t x = 0; x < samples; x += 32) {
+    __m256i values[4];
+    for (int i = 0; i < 4; ++i) {
+      __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in[0] + 4 * x) + i);
+      Sums sums{_mm256_madd_epi16(words, known.high[0]), _mm256_madd_epi16(words, known.low[0])};
+      for (int p = 1; p < kPairs; ++p) {
+        words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in[p] + 4 * x) + i);
+        sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(words, known.high[p]));
+        sums.low = _mm256_add_epi32(sums.low, _mm256_madd_epi16(words, known.low[p]));
+      }
+      values[i] = value_of(joined(sums.high, sums.low));
+    }
+    store_bytes(values, out + x);
+  }
+}
+
+MILLRACE_AVX2 void filter_many_columns(const PairWeights* weights, const PairRows& rows, int pairs, int samples,
+                                       std::uint8_t* out) {
   for (int x = 0; x < samples; x += 32) {
     __m256i high[4], low[4];
     for (int i = 0; i < 4; ++i) high[i] = low[i] = _mm256_setzero_si256();
@@ -307,10 +398,7 @@ MILLRACE_AVX2 void filter_columns(const PairWeights* weights, const PairRows& ro
       }
     }
     for (int i = 0; i < 4; ++i) high[i] = value_of(joined(high[i], low[i]));
-    const __m256i first = _mm256_packs_epi32(high[0], high[1]), second = _mm256_packs_epi32(high[2], high[3]);
-    const __m256i bytes =
-        _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + x), bytes);
+    store_bytes(high, out + x);
   }
 }
 
@@ -319,13 +407,13 @@ void vertical(const AxisTable& rows, int y, const std::uint8_t* const* quads, in
   const int count = rows.row_steps[y].count;
   switch (count) {
     case 1:
-      return filter_columns<1>(pair_weights(rows, y), pairs, count, samples, out);
+      return filter_columns<1>(pair_weights(rows, y), pairs, samples, out);
     case 2:
-      return filter_columns<2>(pair_weights(rows, y), pairs, count, samples, out);
+      return filter_columns<2>(pair_weights(rows, y), pairs, samples, out);
     case 3:
-      return filter_columns<3>(pair_weights(rows, y), pairs, count, samples, out);
+      return filter_columns<3>(pair_weights(rows, y), pairs, samples, out);
     default:
-      return filter_columns<0>(pair_weights(rows, y), pairs, count, samples, out);
+      return filter_many_columns(pair_weights(rows, y), pairs, count, samples, out);
   }
 }
 

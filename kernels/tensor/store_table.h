@@ -15,14 +15,32 @@ namespace millrace::kernels {
 // One entry: what becomes of `pixel` in `colour` (0: red, or grey; 1: green; 2: blue), as bits. Costs divisions.
 std::uint32_t element_bits(const StoreSpec& spec, int colour, int pixel);
 
+// How elements of two bytes can be computed: every value's bits are to_float16() or to_bfloat16() of
+// fma(value, factor, offset). kNone: wider or narrower elements, or nothing was found that is right for all 256.
+struct StoreLine {
+  enum class Rounding : std::uint8_t { kNone, kFloat16, kBfloat16 };
+  Rounding rounding = Rounding::kNone;
+  float factor = 0, offset = 0;
+};
+
+// How float32 can be computed, as the definition goes: t = fma(value, unit, value * unit_rest), then d = t - mean, then
+// fma(d, factor, d * factor_rest). Both products are with a reciprocal in two parts, which rounds as a division does;
+// are_right: for all 256 values.
+struct StoreSteps {
+  bool are_right = false;
+  float unit = 1, unit_rest = 0, mean = 0, factor = 1, factor_rest = 0;
+};
+
 // The finished outputs of one tensor channel, as bits: whole, and split into bytes (planes[b][x] is byte b of value x)
 // for byte shuffles.
 struct alignas(64) StorePlane {
   std::uint32_t values[256];
   std::uint8_t planes[4][256];
+  StoreLine line;
+  StoreSteps steps;
 };
 
-// All tables of one recipe, about 6 KiB. Immutable.
+// All tables of one recipe, about 6 KiB. Immutable. Takes tens of microseconds to make.
 class StoreTable {
  public:
   explicit StoreTable(const StoreSpec& spec);

@@ -22,15 +22,18 @@ MAY_INCLUDE = {
     "proto/shm": set(),
     "proto/rpc": set(),
     "client": {"proto/rpc", "proto/shm"},
+    "client/cli": {"client", "proto/rpc", "proto/shm", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
     "kernels/base": set(),
     "kernels/jpeg": {"kernels/base"},
     "kernels/tensor": {"kernels/base"},
-    "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
+    "kernels/packed": {"kernels/base", "kernels/jpeg"},
+    "kernels/mrp": {"kernels/base", "kernels/jpeg", "kernels/packed"},
+    "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
     "hls": set(),
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
-    "daemon/formats": {"daemon/model"},
+    "daemon/formats": {"daemon/model", "kernels/mrp"},
     "daemon/device": set(),
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
@@ -40,7 +43,7 @@ MAY_INCLUDE = {
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/model", "daemon/device", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
-        "kernels/tensor", "kernels/cpu",
+        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/mrp",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
@@ -62,7 +65,7 @@ MAY_INCLUDE = {
 NOT_YET: dict[str, str] = {}
 
 # Modules that do without proto/base: of ours they use themselves and what their rows name.
-APART = {"kernels/base", "kernels/jpeg", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls"}
+APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}

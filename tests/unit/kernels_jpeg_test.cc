@@ -209,6 +209,41 @@ TEST_CASE("the inverse DCT has the same samples with every instruction set", "[k
   REQUIRE(ordinary < 4000);
 }
 
+TEST_CASE("the largest blocks that are ordinary have the same samples with every instruction set", "[kernels]") {
+  constexpr int kMostInColumn = 2944;
+  std::mt19937 random(4);
+  std::array<std::uint16_t, kCoefficients> quant{};
+  quant.fill(1);
+  const Dequantiser dequantiser = make_dequantiser(quant);
+  for (int round = 0; round < 3000; ++round) {
+    int at[kBlock][kBlock] = {};  // column by column
+    for (auto& column : at) {
+      const bool one_sign = random() % 2 == 0;
+      const auto others = 1 + random() % kBlock;
+      for (int left = kMostInColumn, i = 0; left > 0; ++i) {
+        const int part = i == 20 ? left : static_cast<int>(random() % static_cast<unsigned>(left) + 1);
+        int& value = column[i == 20 ? 0 : random() % others];
+        const bool negative = value != 0 ? value < 0 : !one_sign && random() % 2 == 0;
+        value += negative ? -part : part;
+        left -= part;
+      }
+    }
+    Coefficients input{};
+    for (std::size_t i = 0; i < kCoefficients; ++i)
+      input.at[i] = static_cast<std::int16_t>(at[kNatural[i] % kBlock][kNatural[i] / kBlock]);
+    std::vector<std::uint8_t> expected;
+    for (const Target target : available_targets()) {
+      CAPTURE(name_of(target), round);
+      Coefficients work = input;
+      std::vector<std::uint8_t> out(kCoefficients);
+      const BlockJob job{work.at, &dequantiser, out.data(), kBlock};
+      REQUIRE(inverse_dct(target).transform(&job, 1));
+      if (target == Target::kScalar) expected = out;
+      REQUIRE(out == expected);
+    }
+  }
+}
+
 TEST_CASE("chroma and colour rows have the same samples with every instruction set", "[kernels]") {
   std::mt19937 random(3);
   const PixelRowKernels& plain = scalar_pixel_row_kernels();

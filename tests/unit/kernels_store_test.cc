@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -85,6 +86,50 @@ TEST_CASE("every type, layout, order, flip and range is stored as computed one b
     }
   }
   SUCCEED();
+}
+
+TEST_CASE("whatever mean and deviation normalise, every value of every type is stored as computed one by one",
+          "[kernels][store]") {
+  std::mt19937 random(5);
+  const auto from = [&](float least, float most) {
+    return least + (most - least) * static_cast<float>(random() % 100001) / 100000.0F;
+  };
+  std::vector<std::uint8_t> pixels(256 * 3);
+  for (int i = 0; i < 256 * 3; ++i) pixels[i] = static_cast<std::uint8_t>(i / 3);
+  const U8View picture{pixels.data(), 256, 1, 3, 768};
+  for (int round = 0; round < 400; ++round) {
+    Normalise normalise{};
+    for (int c = 0; c < 3; ++c) {
+      normalise.mean[c] = random() % 8 == 0 ? 0 : from(-1, 2);
+      // Down to what leaves float16.
+      normalise.std[c] = round % 8 == 0 ? from(1e-6F, 1e-4F) : from(0.05F, 2);
+      if (round % 8 == 1) normalise.std[c] *= -1;  // then a value of 0 has a sign
+    }
+    for (const DType dtype : {DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
+      const StoreSpec spec{dtype, Layout::kNchw, ChannelOrder::kRgb, ValueRange::kUnit, normalise};
+      const std::vector<std::byte> wanted = expected(spec, picture, Flip::kNone);
+      for (const Target target : available_targets()) {
+        INFO(name_of(target) << " round " << round << " dtype " << int(dtype));
+        if (stored(spec, picture, Flip::kNone, target) != wanted) FAIL("differs from the reference");
+      }
+    }
+  }
+  SUCCEED();
+}
+
+TEST_CASE("elements need no table where models are trained as most are", "[kernels][store]") {
+  const Normalise clip{{0.48145466F, 0.4578275F, 0.40821073F}, {0.26862954F, 0.26130258F, 0.27577711F}};
+  const Normalise halves{{0.5F, 0.5F, 0.5F}, {0.5F, 0.5F, 0.5F}};
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    for (const auto& normalise : {std::optional(kImageNet), std::optional(clip), std::optional(halves), {}}) {
+      const StoreTable table({dtype, Layout::kNchw, ChannelOrder::kRgb, ValueRange::kUnit, normalise});
+      for (int c = 0; c < 3; ++c) REQUIRE(table.plane(c).line.rounding != StoreLine::Rounding::kNone);
+    }
+  }
+  for (const auto& normalise : {std::optional(kImageNet), std::optional(clip), std::optional(halves), {}}) {
+    const StoreTable table({DType::kFloat32, Layout::kNchw, ChannelOrder::kRgb, ValueRange::kUnit, normalise});
+    for (int c = 0; c < 3; ++c) REQUIRE(table.plane(c).steps.are_right);
+  }
 }
 
 TEST_CASE("patches are stored as computed one by one, on every target", "[kernels][store]") {

@@ -20,6 +20,13 @@ bool is_beyond(int level) {
   return static_cast<unsigned>(level + INT16_MAX) > 2U * INT16_MAX;
 }
 
+// Brings a group, of which there are some 500 bytes, while the one before it is unpacked.
+void prefetch(const packed::Group& group) {
+  constexpr std::size_t kBytes = 512, kLine = 64;
+  static_assert(kBytes <= packed::kPadding);
+  for (std::size_t at = 0; at < kBytes; at += kLine) __builtin_prefetch(group.begin + at);
+}
+
 std::ptrdiff_t round_up(std::ptrdiff_t value) {
   return (value + 63) / 64 * 64;
 }
@@ -134,10 +141,13 @@ std::int64_t Assembler::blocks_of_image() const {
 
 void Assembler::begin_mcu_row() {
   for (int i = 0; i < blocks_in_mcu_; ++i) {
-    const Plane& plane = planes_[places_[i].component];
-    places_[i].out =
-        plane.samples + (line_ & (lines_held_ - 1)) * (plane.rows / lines_held_) * plane.stride + places_[i].offset;
+    places_[i].out = mcu_row(planes_[places_[i].component]) + places_[i].offset;
   }
+}
+
+// Where the samples of this MCU row begin.
+std::uint8_t* Assembler::mcu_row(const Plane& plane) const {
+  return plane.samples + (line_ & (lines_held_ - 1)) * (plane.rows / lines_held_) * plane.stride;
 }
 
 bool Assembler::take(std::int16_t* blocks, std::int64_t count) {
@@ -227,6 +237,61 @@ bool Assembler::seek(int line, int column, const DcPredictors& predictors) {
   }
   column_ = column;
   predictors_ = predictors;
+  return true;
+}
+
+bool Assembler::take(const packed::PackedImage& image) {
+  choose_pieces(image.grid());
+  line_ = lines_.begin;
+  while (line_ < lines_.end) {
+    if (!add_packed_row(image) || !end_mcu_row()) return false;
+  }
+  return true;
+}
+
+// In the order in which their groups lie.
+void Assembler::choose_pieces(const packed::Grid& grid) {
+  pieces_.clear();
+  std::size_t group = 0;
+  for (int component = 0; component < components_; ++component) {
+    const Plane& plane = planes_[component];
+    const int across = component == 0 ? h_ : 1, begin = columns_.begin * across, end = columns_.end * across;
+    for (int row = 0; row < grid.down(component); ++row) {
+      for (int at = 0; at < grid.across(component); at += packed::kGroupBlocks, ++group) {
+        const int first = std::max(at, begin), count = std::min(at + packed::kGroupBlocks, end) - first;
+        if (count <= 0) continue;
+        pieces_.push_back({.group = group,
+                           .component = component,
+                           .first = first - at,
+                           .count = count,
+                           .offset = plane.side * (row * plane.stride + first - begin)});
+      }
+    }
+  }
+}
+
+bool Assembler::add_packed_row(const packed::PackedImage& image) {
+  const Precision precision = consumer_ == nullptr ? Precision::kExact : Precision::kFast;
+  const auto in_row = static_cast<std::size_t>(image.grid().groups_in_mcu_row());
+  const std::size_t row = static_cast<std::size_t>(line_) * in_row;
+  packed::Group group = image.group(row + pieces_.front().group);
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    const Plane& plane = planes_[piece.component];
+    const bool last = i + 1 == pieces_.size();
+    const std::size_t next = last ? row + in_row + pieces_.front().group : row + pieces_[i + 1].group;
+    const packed::Group next_group = last && line_ + 1 == lines_.end ? group : image.group(next);
+    prefetch(next_group);
+    const PackedRun run{.group = group,
+                        .first = piece.first,
+                        .count = piece.count,
+                        .side = plane.side,
+                        .dequantiser = &dequantisers_[piece.component],
+                        .out = mcu_row(plane) + piece.offset,
+                        .stride = plane.stride};
+    if (!packed_dct_.transform(run, precision)) return false;
+    group = next_group;
+  }
   return true;
 }
 

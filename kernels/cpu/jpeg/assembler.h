@@ -2,16 +2,22 @@
 // row by MCU row. Only blocks that the box depends on pass through more than DC prediction. Samples live in planes of
 // two MCU rows, which stay in the caches; pixels go where the caller wants them.
 // Whoever wants no pixels gets the planes themselves, as `fast` does. Thread-bound(the lane that owns it).
+//
+// An image's packed coefficients are taken in another order: of each MCU row the blocks that are wanted, component by
+// component, row by row.
 #pragma once
 
 #include <array>
 #include <chrono>
+#include <vector>
 
 #include "kernels/cpu/jpeg/aligned.h"
 #include "kernels/cpu/jpeg/inverse_dct.h"
+#include "kernels/cpu/jpeg/packed_dct.h"
 #include "kernels/cpu/jpeg/rows.h"
 #include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/sample_plane.h"
+#include "kernels/packed/packed_image.h"
 
 namespace millrace::kernels::jpeg {
 
@@ -50,7 +56,8 @@ struct PlaneRequest {
 
 class Assembler final : public SeekConsumer {
  public:
-  explicit Assembler(Target target) : transform_(inverse_dct(target)), rows_(pixel_row_kernels(target)) {}
+  explicit Assembler(Target target)
+      : transform_(inverse_dct(target)), packed_dct_(target), rows_(pixel_row_kernels(target)) {}
 
   // Before the first block. False: no memory. REQUIRES: `box` lies inside header.size and is not empty. Pixels have
   // header.components channels.
@@ -69,6 +76,10 @@ class Assembler final : public SeekConsumer {
   bool seek(int line, int column, const DcPredictors& predictors) override;
   DcPredictors predictors() const override { return predictors_; }
   void note_levels(std::int16_t* levels) override;
+
+  // All that is wanted, instead of blocks from a scan. False: is_late(), or a block is out of the ordinary.
+  // REQUIRES: begin() had the image's header().
+  bool take(const packed::PackedImage& image);
 
   bool is_complete() const { return next_row_ == box_.top + box_.height; }
   bool is_late() const { return late_; }
@@ -95,7 +106,17 @@ class Assembler final : public SeekConsumer {
     std::uint8_t* out = nullptr;
     const Dequantiser* dequantiser = nullptr;
   };
+  // Blocks of a group that are wanted in each MCU row.
+  struct Piece {
+    std::size_t group = 0;  // of the MCU row's
+    int component = 0;
+    int first = 0, count = 0;
+    std::ptrdiff_t offset = 0;  // from the MCU row's first needed sample in the plane
+  };
   bool begin(const Header& header, const Box& box, std::chrono::steady_clock::time_point deadline);
+  void choose_pieces(const packed::Grid& grid);
+  bool add_packed_row(const packed::PackedImage& image);
+  std::uint8_t* mcu_row(const Plane& plane) const;
   void choose_range();
   bool reserve_planes();
   void place_blocks();
@@ -114,6 +135,7 @@ class Assembler final : public SeekConsumer {
   void extend(std::uint8_t* row) const;
 
   const InverseDct& transform_;
+  const PackedDct packed_dct_;
   const PixelRowKernels& rows_;
 
   // The image.
@@ -148,6 +170,8 @@ class Assembler final : public SeekConsumer {
   static constexpr int kJobs = 64;
   BlockJob jobs_[kJobs];
   int job_count_ = 0;
+
+  std::vector<Piece> pieces_;  // of a packed image
 };
 
 }  // namespace millrace::kernels::jpeg

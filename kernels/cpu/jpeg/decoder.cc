@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/cpu/jpeg/packing.h"
 #include "kernels/jpeg/unstuff.h"
 
 namespace millrace::kernels::jpeg {
@@ -86,6 +87,26 @@ Outcome Decoder::decode_planes(const Header& header, const PlaneRequest& request
   return assemble(header, begin, seeking);
 }
 
+Outcome Decoder::decode(const packed::PackedImage& image, const Box& box, const MutableU8View& out,
+                        std::chrono::steady_clock::time_point deadline) {
+  Picture picture(out);
+  return decode_rows(image, box, picture, deadline);
+}
+
+Outcome Decoder::decode_rows(const packed::PackedImage& image, const Box& box, PixelConsumer& consumer,
+                             std::chrono::steady_clock::time_point deadline) {
+  consumer.begin();
+  if (!assembler_.begin(image.header(), box, consumer, deadline)) return Outcome::kNotHere;
+  return outcome(assembler_.take(image) ? ScanEnd::kDone : ScanEnd::kStopped);
+}
+
+Outcome Decoder::decode_planes(const packed::PackedImage& image, const PlaneRequest& request,
+                               std::chrono::steady_clock::time_point deadline) {
+  request.consumer.begin();
+  if (!assembler_.begin(image.header(), request, deadline)) return Outcome::kNotHere;
+  return outcome(assembler_.take(image) ? ScanEnd::kDone : ScanEnd::kStopped);
+}
+
 template <typename Begin>
 Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
   if (seeking != nullptr) {
@@ -103,6 +124,47 @@ Outcome Decoder::assemble(const Header& header, Begin begin, Seeking* seeking) {
     if (!begin()) return Outcome::kNotHere;
   }
   return outcome(decode_from_start(header, seeking));
+}
+
+Outcome Decoder::pack(const Header& header, IndexBytes index_untrusted, std::uint64_t owner, packed::Encoder& encoder,
+                      std::vector<std::uint8_t>& out, std::chrono::steady_clock::time_point deadline) {
+  if (!build_tables(header)) return Outcome::kNotHere;
+  link_mcu(header);
+  Packing packing(seek_grid(header), encoder, deadline);
+  const bool indexed = !has_restarts(header) && index_.read(index_untrusted, header, owner);
+  if (!encoder.begin(header)) return Outcome::kNotHere;
+  ScanEnd end = indexed ? pack_by_index(header, packing) : pack_from_start(header, packing);
+  if (indexed && end != ScanEnd::kDone && !packing.is_late()) {
+    packing.begin();
+    if (!encoder.begin(header)) return Outcome::kNotHere;
+    end = pack_from_start(header, packing);
+  }
+  if (packing.is_late()) return Outcome::kLate;
+  return end == ScanEnd::kDone && packing.is_complete() && encoder.finish(out) ? Outcome::kDecoded : Outcome::kNotHere;
+}
+
+ScanEnd Decoder::pack_from_start(const Header& header, SeekConsumer& consumer) {
+  const SeekGrid grid = seek_grid(header);
+  if (has_restarts(header)) return restarts_.decode(header, mcu(), {{0, grid.rows}, {0, grid.columns}}, consumer);
+  const std::optional<int> marker = unstuff_into_data(header.scan);
+  if (!marker || !ends_image(*marker)) return ScanEnd::kOdd;
+  return run({.blocks = grid.mcus() * grid.blocks_in_mcu}, 1, consumer);
+}
+
+// By the index as far as it reaches, and then by one scan.
+ScanEnd Decoder::pack_by_index(const Header& header, SeekConsumer& consumer) {
+  const SeekGrid& grid = index_.grid();
+  const auto data_bytes = static_cast<std::size_t>(index_.data_bytes());
+  if (header.scan[data_bytes] != 0xFF || !ends_image(header.scan[data_bytes + 1])) return ScanEnd::kOdd;
+  const ScanEnd end = seek_.decode(index_, header.scan, mcu(), {{0, grid.rows}, {0, grid.columns}}, consumer);
+  const SeekPlace& last = index_.places().back();
+  if (end != ScanEnd::kDone || last.mcu == grid.mcus()) return end;
+  const auto first_byte = static_cast<std::size_t>(last.bit >> 3);
+  if (unstuff_into_data(header.scan.subspan(first_byte, data_bytes - first_byte)) != -1) return ScanEnd::kOdd;
+  const auto line = static_cast<int>(last.mcu / grid.columns), column = static_cast<int>(last.mcu % grid.columns);
+  if (!consumer.seek(line, column, last.predictors)) return ScanEnd::kStopped;
+  const std::int64_t in_mcu = grid.blocks_in_mcu;
+  return run({.first_bit = last.bit & 7, .first = last.mcu * in_mcu, .blocks = grid.mcus() * in_mcu}, 1, consumer);
 }
 
 Outcome Decoder::decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer) {

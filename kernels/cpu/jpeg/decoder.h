@@ -25,6 +25,8 @@
 #include "kernels/cpu/jpeg/seek_decoder.h"
 #include "kernels/cpu/jpeg/seek_recorder.h"
 #include "kernels/jpeg/header.h"
+#include "kernels/packed/encoder.h"
+#include "kernels/packed/packed_image.h"
 
 namespace millrace::kernels::jpeg {
 
@@ -74,6 +76,22 @@ class Decoder {
   Outcome decode_planes(const Header& header, const PlaneRequest& request,
                         std::chrono::steady_clock::time_point deadline, Seeking* seeking = nullptr);
 
+  // The same three of packed coefficients, which have neither an index nor anything odd: kNotHere says that no Encoder
+  // made them, or that there is no memory. Bit-equal to what the packed file gives, but where that is kNotHere.
+  // REQUIRES: kPadding readable bytes behind the image's (packed_image.h); otherwise its bytes may be anybody's.
+  Outcome decode(const packed::PackedImage& image, const Box& box, const MutableU8View& out,
+                 std::chrono::steady_clock::time_point deadline);
+  Outcome decode_rows(const packed::PackedImage& image, const Box& box, PixelConsumer& consumer,
+                      std::chrono::steady_clock::time_point deadline);
+  Outcome decode_planes(const packed::PackedImage& image, const PlaneRequest& request,
+                        std::chrono::steady_clock::time_point deadline);
+
+  // All of a file's blocks to `encoder`, whose packed image goes to `out`. Its scan is judged as that of a decoding of
+  // the whole picture: kNotHere where that is, and where the encoder refuses. `index`: as for Seeking; empty: none. A
+  // wrong one is passed over.
+  Outcome pack(const Header& header, IndexBytes index_untrusted, std::uint64_t owner, packed::Encoder& encoder,
+               std::vector<std::uint8_t>& out, std::chrono::steady_clock::time_point deadline);
+
   // The entropy decoding alone: all of the image's blocks go to `consumer`.
   Outcome decode_blocks(const Header& header, std::int64_t blocks, std::int64_t of, BlockConsumer& consumer);
   // With an index, of the MCUs of `window` that it covers.
@@ -91,6 +109,8 @@ class Decoder {
   template <typename Begin>
   Outcome assemble(const Header& header, Begin begin, Seeking* seeking);
   Outcome decode_restarting_blocks(const Header& header, std::int64_t blocks, BlockConsumer& consumer);
+  ScanEnd pack_from_start(const Header& header, SeekConsumer& consumer);
+  ScanEnd pack_by_index(const Header& header, SeekConsumer& consumer);
   bool build_tables(const Header& header);
   void link_mcu(const Header& header);
   std::span<const McuBlock> mcu() const { return {mcu_, static_cast<std::size_t>(blocks_in_mcu_)}; }

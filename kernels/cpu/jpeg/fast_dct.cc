@@ -5,10 +5,10 @@
 #include <cstring>
 #include <numbers>
 
+#include "kernels/jpeg/ordinary.h"
+
 namespace millrace::kernels::jpeg {
 namespace {
-
-constexpr int kMostInColumn = 2944;  // is_ordinary()
 
 std::size_t transposed(std::size_t at) {
   return at % kBlock * kBlock + at / kBlock;

@@ -40,6 +40,9 @@ struct BlockJob {
   std::ptrdiff_t stride;
 };
 
+// Which inverse DCT: islow, or that of `fast`.
+enum class Precision : std::uint8_t { kExact, kFast };
+
 struct InverseDct {
   // False: a block is beyond what can be equal everywhere; the samples mean nothing then, and blocks may be left as
   // they are.

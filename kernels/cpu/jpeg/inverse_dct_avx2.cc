@@ -51,11 +51,24 @@ MILLRACE_JPEG_VECTOR Vec low32(Vec a, Vec b) {
 MILLRACE_JPEG_VECTOR Vec high32(Vec a, Vec b) {
   return _mm256_unpackhi_epi32(a, b);
 }
+MILLRACE_JPEG_VECTOR Vec low64(Vec a, Vec b) {
+  return _mm256_unpacklo_epi64(a, b);
+}
+MILLRACE_JPEG_VECTOR Vec high64(Vec a, Vec b) {
+  return _mm256_unpackhi_epi64(a, b);
+}
 MILLRACE_JPEG_VECTOR Vec low8(Vec a, Vec b) {
   return _mm256_unpacklo_epi8(a, b);
 }
 MILLRACE_JPEG_VECTOR Vec high8(Vec a, Vec b) {
   return _mm256_unpackhi_epi8(a, b);
+}
+template <int kBits>
+MILLRACE_JPEG_VECTOR Vec word_pairs(Vec a, Vec b) {
+  return _mm256_blend_epi16(_mm256_srli_epi32(a, kBits), _mm256_slli_epi32(b, 16 - kBits), 0xAA);
+}
+MILLRACE_JPEG_VECTOR Vec add16(Vec a, Vec b) {
+  return _mm256_add_epi16(a, b);
 }
 MILLRACE_JPEG_VECTOR Vec set32(int value) {
   return _mm256_set1_epi32(value);

@@ -1,11 +1,10 @@
 // The inverse DCT over 128-bit lanes, a block a lane, for a file that has defined, in the anonymous namespace where it
 // includes this, MILLRACE_JPEG_TARGET and the instructions of its vectors:
-//   Vec; add32, sub32, madd, add_madd, shift_right32<bits>, pack32, adds16, pack_u8, low16, high16, low32, high32,
-//   low8, high8, set32, pair
+//   Vec; add32, sub32, madd, add_madd, shift_right32<bits>, pack32, add16, pack_u8, low16, high16, low32, high32,
+//   low64, high64, low8, high8, set32, pair, word_pairs<bits> (of two vectors of dwords, each shifted right by `bits`
+//   and cut to a word: dword by dword the first's below the second's)
 // All work inside a lane, as SSE2's do.
 #pragma once
-
-enum class Precision { kExact, kFast };
 
 #define MILLRACE_JPEG_INLINE MILLRACE_JPEG_TARGET inline __attribute__((always_inline))
 
@@ -36,31 +35,47 @@ MILLRACE_JPEG_INLINE Wide add_products(Wide sum, Wide xy, int first, int second)
   return {add_madd(sum.low, xy.low, factors), add_madd(sum.high, xy.high, factors)};
 }
 
-template <int kBits>
-MILLRACE_JPEG_INLINE Vec descale(Wide value) {
-  return pack32(shift_right32<kBits>(value.low), shift_right32<kBits>(value.high));
+// Words to transform, the two of a pair side by side.
+struct Pairs {
+  Wide in04, in26, in15, in37;
+};
+
+// How a pass ends: with pairs of words for the next one, or with words.
+struct ToPairs {
+  static constexpr int kBits = 11;
+  MILLRACE_JPEG_INLINE static Vec of(Wide sums) { return word_pairs<kBits>(sums.low, sums.high); }
+};
+struct ToWords {
+  static constexpr int kBits = 18;
+  MILLRACE_JPEG_INLINE static Vec of(Wide sums) {
+    return pack32(shift_right32<kBits>(sums.low), shift_right32<kBits>(sums.high));
+  }
+};
+
+// Down the columns of eight rows; `sum` and `difference` are those of rows 0 and 4, times 2^13. Constants: those of the
+// algorithm, multiplied out.
+template <class End>
+MILLRACE_JPEG_INLINE void transform_columns(const Pairs& in, Wide sum, Wide difference, Vec out[8]) {
+  const Wide high = products(in.in26, 10703, 4433), low = products(in.in26, 4433, -10704);
+  const Wide even[4] = {add(sum, high), add(difference, low), sub(difference, low), sub(sum, high)};
+  const Wide odd[4] = {add_products(products(in.in15, 11363, 6437), in.in37, 9633, 2260),
+                       add_products(products(in.in15, 9633, -11362), in.in37, -2259, -6436),
+                       add_products(products(in.in15, 6437, 2261), in.in37, -11362, 9633),
+                       add_products(products(in.in15, 2260, 9633), in.in37, -6436, -11363)};
+  for (int i = 0; i < 4; ++i) {
+    out[i] = End::of(add(even[i], odd[i]));
+    out[7 - i] = End::of(sub(even[i], odd[i]));
+  }
 }
 
-// One pass down the columns of rows[0..7], rounded and shifted by kBits. Constants: those of the algorithm, multiplied
-// out.
-template <int kBits>
-MILLRACE_JPEG_INLINE void transform_columns(Vec rows[8]) {
-  const Wide in04 = interleave(rows[0], rows[4]), in26 = interleave(rows[2], rows[6]);
-  const Wide in13 = interleave(rows[1], rows[3]), in57 = interleave(rows[5], rows[7]);
-  const Vec half = set32(1 << (kBits - 1));
-  const Wide rounding{half, half};
-  const Wide sum = add_products(rounding, in04, 8192, 8192);
-  const Wide difference = add_products(rounding, in04, 8192, -8192);
-  const Wide high = products(in26, 10703, 4433), low = products(in26, 4433, -10704);
-  const Wide even[4] = {add(sum, high), add(difference, low), sub(difference, low), sub(sum, high)};
-  const Wide odd[4] = {add_products(products(in13, 11363, 9633), in57, 6437, 2260),
-                       add_products(products(in13, 9633, -2259), in57, -11362, -6436),
-                       add_products(products(in13, 6437, -11362), in57, 2261, 9633),
-                       add_products(products(in13, 2260, -6436), in57, 9633, -11363)};
-  for (int i = 0; i < 4; ++i) {
-    rows[i] = descale<kBits>(add(even[i], odd[i]));
-    rows[7 - i] = descale<kBits>(sub(even[i], odd[i]));
-  }
+// Four rows of pairs of columns (0 and 4, 1 and 5, ...) become a vector a pair.
+MILLRACE_JPEG_INLINE void transpose_pairs(const Vec rows[4], Vec& in04, Vec& in15, Vec& in26, Vec& in37) {
+  const Vec a = low32(rows[0], rows[1]), b = low32(rows[2], rows[3]);
+  const Vec c = high32(rows[0], rows[1]), d = high32(rows[2], rows[3]);
+  in04 = low64(a, b);
+  in15 = high64(a, b);
+  in26 = low64(c, d);
+  in37 = high64(c, d);
 }
 
 // Rows of 16 bits become columns. Each round turns the six bits of (row, column) by one.
@@ -77,10 +92,9 @@ MILLRACE_JPEG_INLINE void transpose(Vec v[8]) {
 
 // Columns of 16 bits become rows of bytes, clamped: rows 2i and 2i + 1 in out[i].
 MILLRACE_JPEG_INLINE void transpose_to_bytes(const Vec v[8], Vec out[4]) {
-  const Vec middle = set32(128 << 16 | 128);
   Vec columns[4], a[4], b[4];
   for (int i = 0; i < 4; ++i)  // columns i and i + 4
-    columns[i] = pack_u8(adds16(v[i], middle), adds16(v[i + 4], middle));
+    columns[i] = pack_u8(v[i], v[i + 4]);
   for (int i = 0; i < 2; ++i) {
     a[2 * i] = low8(columns[i], columns[i + 2]);
     a[2 * i + 1] = high8(columns[i], columns[i + 2]);
@@ -96,16 +110,55 @@ MILLRACE_JPEG_INLINE void transpose_to_bytes(const Vec v[8], Vec out[4]) {
   }
 }
 
+// The first pass, where rows 4-7 are 0.
+MILLRACE_JPEG_INLINE void transform_upper_columns(const Vec rows[4], Vec out[8]) {
+  const Vec none = set32(0), half = set32(1 << (ToPairs::kBits - 1));
+  const Wide in0 = interleave(rows[0], none), in2 = interleave(rows[2], none), in13 = interleave(rows[1], rows[3]);
+  const Wide sum = add_products({half, half}, in0, 8192, 0);
+  const Wide high = products(in2, 10703, 0), low = products(in2, 4433, 0);
+  const Wide even[4] = {add(sum, high), add(sum, low), sub(sum, low), sub(sum, high)};
+  const Wide odd[4] = {products(in13, 11363, 9633), products(in13, 9633, -2259), products(in13, 6437, -11362),
+                       products(in13, 2260, -6436)};
+  for (int i = 0; i < 4; ++i) {
+    out[i] = ToPairs::of(add(even[i], odd[i]));
+    out[7 - i] = ToPairs::of(sub(even[i], odd[i]));
+  }
+}
+
+// The second pass. Between the passes words of an ordinary block stay so far below 2^15 that its rounding and the
+// samples' middle level can be added to its first column there.
+MILLRACE_JPEG_INLINE void transform_rows(const Vec pairs[8], Vec out[4]) {
+  constexpr int kOneBits = 13;
+  Pairs columns;
+  transpose_pairs(pairs, columns.in04.low, columns.in15.low, columns.in26.low, columns.in37.low);
+  transpose_pairs(pairs + 4, columns.in04.high, columns.in15.high, columns.in26.high, columns.in37.high);
+  const Vec level = set32((128 << ToWords::kBits | 1 << (ToWords::kBits - 1)) >> kOneBits);
+  columns.in04 = {add16(columns.in04.low, level), add16(columns.in04.high, level)};
+  Vec words[8];
+  transform_columns<ToWords>(columns, products(columns.in04, 8192, 8192), products(columns.in04, 8192, -8192), words);
+  transpose_to_bytes(words, out);
+}
+
 // Rows of dequantised coefficients to rows of samples.
-MILLRACE_JPEG_INLINE void transform_lanes(Vec rows[8], Vec out[4]) {
-  transform_columns<11>(rows);
-  transpose(rows);
-  transform_columns<18>(rows);
-  transpose_to_bytes(rows, out);
+MILLRACE_JPEG_INLINE void transform_lanes(const Vec rows[8], Vec out[4]) {
+  const Vec half = set32(1 << (ToPairs::kBits - 1));
+  const Pairs in{interleave(rows[0], rows[4]), interleave(rows[2], rows[6]), interleave(rows[1], rows[5]),
+                 interleave(rows[3], rows[7])};
+  Vec pairs[8];
+  transform_columns<ToPairs>(in, add_products({half, half}, in.in04, 8192, 8192),
+                             add_products({half, half}, in.in04, 8192, -8192), pairs);
+  transform_rows(pairs, out);
+}
+
+// The same of a corner of 4 x 4, the other coefficients being 0: rows[4..7] count for nothing.
+[[maybe_unused]] MILLRACE_JPEG_INLINE void transform_corner_lanes(const Vec rows[8], Vec out[4]) {
+  Vec pairs[8];
+  transform_upper_columns(rows, pairs);
+  transform_rows(pairs, out);
 }
 
 // A block of nothing but DC. False: too large.
-MILLRACE_JPEG_TARGET bool fill_flat(const BlockJob& job) {
+[[maybe_unused]] MILLRACE_JPEG_TARGET bool fill_flat(const BlockJob& job) {
   const int level = job.coefficients[0];
   const int most = job.dequantiser->harmless[0];
   if ((level > most || level < -most) && !is_ordinary(job)) return false;

@@ -1,25 +1,15 @@
 // The inverse DCT as plain arithmetic in 32 bits, the choice among all, and what they share.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "kernels/cpu/jpeg/fast_dct.h"
+#include "kernels/jpeg/ordinary.h"
 
 namespace millrace::kernels::jpeg {
 namespace {
 
 constexpr int kConstantBits = 13;
 constexpr int kKeptBits = 2;
-
-// A column of the first pass is at most 4 * 1.3871 * the sum of its magnitudes; below 16,384 two of them can be added
-// in 16 bits.
-constexpr int kMostInColumn = 2944;
-
-// Magnitudes of dequantised coefficients that cannot add up to more than that, by row: in the first column, where DC
-// is, and in the others.
-constexpr int kHarmlessFirst[kBlock] = {1030, 560, 400, 300, 163, 163, 163, 163};
-constexpr int kHarmlessOther[kBlock] = {800, 560, 420, 320, 211, 211, 211, 211};
-static_assert(1030 + 560 + 400 + 300 + 4 * 163 <= kMostInColumn && 800 + 560 + 420 + 320 + 4 * 211 <= kMostInColumn);
 
 struct Line {
   std::int32_t at[kBlock];
@@ -83,12 +73,7 @@ bool transform(const BlockJob* jobs, int count) {
 }  // namespace
 
 bool is_ordinary(const BlockJob& job) {
-  std::int64_t sums[kBlock] = {};
-  for (std::size_t i = 0; i < kCoefficients; ++i) {
-    const std::size_t at = kNatural[i];
-    sums[at % kBlock] += std::abs(std::int32_t{job.coefficients[i]} * job.dequantiser->factors[at]);
-  }
-  return std::all_of(sums, sums + kBlock, [](std::int64_t sum) { return sum <= kMostInColumn; });
+  return is_ordinary(job.coefficients, job.dequantiser->factors);
 }
 
 Dequantiser make_dequantiser(const std::array<std::uint16_t, kCoefficients>& quant) {
@@ -96,8 +81,7 @@ Dequantiser make_dequantiser(const std::array<std::uint16_t, kCoefficients>& qua
   for (std::size_t i = 0; i < kCoefficients; ++i) {
     // Factors beyond 16 bits with a sign leave only coefficients of 0 as ordinary, which they keep 0.
     result.factors[i] = static_cast<std::int16_t>(std::min<int>(quant[i], INT16_MAX));
-    const int* const harmless = i % kBlock == 0 ? kHarmlessFirst : kHarmlessOther;
-    result.harmless[i] = static_cast<std::int16_t>(harmless[i / kBlock] / quant[i]);
+    result.harmless[i] = static_cast<std::int16_t>(harmless_magnitude(i) / quant[i]);
   }
   return result;
 }

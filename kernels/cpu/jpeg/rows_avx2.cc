@@ -1,4 +1,4 @@
-// The row kernels with AVX2, 16 samples at a time.
+// The row kernels with AVX2, 16 samples at a time, pixels 32.
 #include "kernels/cpu/jpeg/rows.h"
 
 #if defined(__x86_64__)
@@ -65,24 +65,14 @@ MILLRACE_AVX2 void blend_only(const std::uint8_t* near, const std::uint8_t* far,
 }
 
 struct Rgb {
-  __m128i red, green, blue;
+  __m256i red, green, blue;
 };
 
-MILLRACE_AVX2_INLINE __m128i pack(__m256i words) {
-  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
-}
-
-// The constants without their whole parts, so that they fit 16 bits; a product's upper half of twice the sample, plus
-// one, halved, is the rounded product.
+// Words. Green's two products are rounded together.
 MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
-  const __m256i one = _mm256_set1_epi16(1);
-  const auto times = [&](__m256i x, int factor) MILLRACE_AVX2 {
-    const __m256i high =
-        _mm256_mulhi_epi16(_mm256_add_epi16(x, x), _mm256_set1_epi16(static_cast<std::int16_t>(factor)));
-    return _mm256_srai_epi16(_mm256_add_epi16(high, one), 1);
-  };
-  const __m256i red = _mm256_add_epi16(times(cr, 26345), cr);
-  const __m256i blue = _mm256_add_epi16(times(cb, -14942), _mm256_add_epi16(cb, cb));
+  const __m256i red = _mm256_add_epi16(_mm256_mulhrs_epi16(cr, _mm256_set1_epi16(kRedOfCr)), cr);
+  const __m256i blue =
+      _mm256_add_epi16(_mm256_mulhrs_epi16(cb, _mm256_set1_epi16(kBlueOfCb)), _mm256_add_epi16(cb, cb));
   const __m256i factors = _mm256_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
   const __m256i half = _mm256_set1_epi32(1 << 15);
   const __m256i low = _mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), factors);
@@ -90,19 +80,34 @@ MILLRACE_AVX2_INLINE Rgb convert(__m256i y, __m256i cb, __m256i cr) {
   const __m256i both = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_add_epi32(low, half), 16),
                                           _mm256_srai_epi32(_mm256_add_epi32(high, half), 16));
   const __m256i green = _mm256_sub_epi16(both, cr);
-  return {pack(_mm256_add_epi16(y, red)), pack(_mm256_add_epi16(y, green)), pack(_mm256_add_epi16(y, blue))};
+  return {_mm256_add_epi16(y, red), _mm256_add_epi16(y, green), _mm256_add_epi16(y, blue)};
 }
 
-// For each 16 bytes of 16 pixels and each channel: which sample goes where; -128 leaves a zero.
+MILLRACE_AVX2_INLINE __m256i load32(const std::uint8_t* in) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in));
+}
+
+// 32 pixels, a byte a sample.
+MILLRACE_AVX2_INLINE Rgb convert_bytes(__m256i y, __m256i cb, __m256i cr) {
+  const __m256i zero = _mm256_setzero_si256(), middle = _mm256_set1_epi16(128);
+  const Rgb low = convert(_mm256_unpacklo_epi8(y, zero), _mm256_sub_epi16(_mm256_unpacklo_epi8(cb, zero), middle),
+                          _mm256_sub_epi16(_mm256_unpacklo_epi8(cr, zero), middle));
+  const Rgb high = convert(_mm256_unpackhi_epi8(y, zero), _mm256_sub_epi16(_mm256_unpackhi_epi8(cb, zero), middle),
+                           _mm256_sub_epi16(_mm256_unpackhi_epi8(cr, zero), middle));
+  return {_mm256_packus_epi16(low.red, high.red), _mm256_packus_epi16(low.green, high.green),
+          _mm256_packus_epi16(low.blue, high.blue)};
+}
+
+// For each third of 16 pixels and each channel: which sample goes where; -128 leaves a zero. The same for both lanes.
 struct MixTable {
-  alignas(16) std::int8_t from[3][3][16];
+  alignas(32) std::int8_t from[3][3][32];
 };
 constexpr MixTable kMix = [] {
   MixTable table{};
   for (int part = 0; part < 3; ++part) {
     for (int channel = 0; channel < 3; ++channel) {
-      for (int i = 0; i < 16; ++i) {
-        const int at = 16 * part + i;
+      for (int i = 0; i < 32; ++i) {
+        const int at = 16 * part + i % 16;
         table.from[part][channel][i] = static_cast<std::int8_t>(at % 3 == channel ? at / 3 : -128);
       }
     }
@@ -111,24 +116,51 @@ constexpr MixTable kMix = [] {
 }();
 
 MILLRACE_AVX2_INLINE void store_pixels(const Rgb& rgb, std::uint8_t* pixels) {
+  auto* const out = reinterpret_cast<__m128i*>(pixels);
   for (int part = 0; part < 3; ++part) {
-    const auto* order = reinterpret_cast<const __m128i*>(kMix.from[part]);
-    const __m128i red = _mm_shuffle_epi8(rgb.red, order[0]), green = _mm_shuffle_epi8(rgb.green, order[1]);
-    const __m128i mixed = _mm_or_si128(_mm_or_si128(red, green), _mm_shuffle_epi8(rgb.blue, order[2]));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(pixels) + part, mixed);
+    const auto* order = reinterpret_cast<const __m256i*>(kMix.from[part]);
+    const __m256i red = _mm256_shuffle_epi8(rgb.red, order[0]), green = _mm256_shuffle_epi8(rgb.green, order[1]);
+    const __m256i mixed = _mm256_or_si256(_mm256_or_si256(red, green), _mm256_shuffle_epi8(rgb.blue, order[2]));
+    _mm_storeu_si128(out + part, _mm256_castsi256_si128(mixed));
+    _mm_storeu_si128(out + part + 3, _mm256_extracti128_si256(mixed, 1));
   }
 }
 
-// The last 16 pixels overlap the 16 before them where the count is no multiple of 16.
-MILLRACE_AVX2 void to_rgb(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
-                          std::uint8_t* pixels) {
-  if (count < kStep) return scalar_pixel_row_kernels().to_rgb(luma, blue, red, count, pixels);
+MILLRACE_AVX2_INLINE __m128i narrow(__m256i words) {
+  return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+}
+
+MILLRACE_AVX2_INLINE void store_half(const Rgb& words, std::uint8_t* pixels) {
+  const __m128i red = narrow(words.red), green = narrow(words.green), blue = narrow(words.blue);
+  for (int part = 0; part < 3; ++part) {
+    const auto order = [part](int channel) MILLRACE_AVX2 {
+      return _mm_load_si128(reinterpret_cast<const __m128i*>(kMix.from[part][channel]));
+    };
+    const __m128i mixed = _mm_or_si128(_mm_shuffle_epi8(red, order(0)), _mm_shuffle_epi8(green, order(1)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(pixels) + part, _mm_or_si128(mixed, _mm_shuffle_epi8(blue, order(2))));
+  }
+}
+
+// 16 to 31 pixels: rows of thumbnails.
+MILLRACE_AVX2 void short_to_rgb(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
+                                std::uint8_t* pixels) {
   const __m256i middle = _mm256_set1_epi16(128);
-  for (int step = 0; step < count; step += kStep) {
-    const int i = step + kStep <= count ? step : count - kStep;
+  for (const std::ptrdiff_t i : {0, count - kStep}) {
     const __m256i cb = _mm256_sub_epi16(load_wide(blue + i), middle);
     const __m256i cr = _mm256_sub_epi16(load_wide(red + i), middle);
-    store_pixels(convert(load_wide(luma + i), cb, cr), pixels + 3 * static_cast<std::ptrdiff_t>(i));
+    store_half(convert(load_wide(luma + i), cb, cr), pixels + 3 * i);
+  }
+}
+
+// The last 32 pixels overlap the 32 before them where the count is no multiple of 32.
+MILLRACE_AVX2 void to_rgb(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, int count,
+                          std::uint8_t* pixels) {
+  constexpr int kPixels = 32;
+  if (count < kStep) return scalar_pixel_row_kernels().to_rgb(luma, blue, red, count, pixels);
+  if (count < kPixels) return short_to_rgb(luma, blue, red, count, pixels);
+  for (int step = 0; step < count; step += kPixels) {
+    const std::ptrdiff_t i = step + kPixels <= count ? step : count - kPixels;
+    store_pixels(convert_bytes(load32(luma + i), load32(blue + i), load32(red + i)), pixels + 3 * i);
   }
 }
 

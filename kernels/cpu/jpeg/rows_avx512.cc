@@ -21,15 +21,11 @@ struct Rgb {
   __m512i red, green, blue;  // 16 bits a sample, not clamped
 };
 
-MILLRACE_AVX512_INLINE __m512i times(__m512i x, int factor) {
-  const __m512i high = _mm512_mulhi_epi16(_mm512_add_epi16(x, x), _mm512_set1_epi16(static_cast<std::int16_t>(factor)));
-  return _mm512_srai_epi16(_mm512_add_epi16(high, _mm512_set1_epi16(1)), 1);
-}
-
 // As AVX2's.
 MILLRACE_AVX512_INLINE Rgb convert(__m512i y, __m512i cb, __m512i cr) {
-  const __m512i red = _mm512_add_epi16(times(cr, 26345), cr);
-  const __m512i blue = _mm512_add_epi16(times(cb, -14942), _mm512_add_epi16(cb, cb));
+  const __m512i red = _mm512_add_epi16(_mm512_mulhrs_epi16(cr, _mm512_set1_epi16(kRedOfCr)), cr);
+  const __m512i blue =
+      _mm512_add_epi16(_mm512_mulhrs_epi16(cb, _mm512_set1_epi16(kBlueOfCb)), _mm512_add_epi16(cb, cb));
   const __m512i factors = _mm512_set1_epi32(18734 * 65536 + (-22554 & 0xFFFF));
   const __m512i half = _mm512_set1_epi32(1 << 15);
   const __m512i low = _mm512_madd_epi16(_mm512_unpacklo_epi16(cb, cr), factors);
