@@ -68,7 +68,7 @@ bench_peers() {
 prepare_bench_service() {
   deps build test
   configure release -DMILLRACE_BUILD_TESTS=ON
-  compile release bin/millrace_bench bin/millrace_bench_kernels bin/millraced bin/millrace
+  compile release bin/millrace_bench bin/millrace_bench_cache_policy bin/millrace_bench_kernels bin/millraced bin/millrace
   find_test_data
 }
 
@@ -91,6 +91,7 @@ bench_publish() {
   cut -d ' ' -f 1-3 /proc/loadavg >"$results/load.txt"
   "$top/build/release/bin/millrace_bench" --json >"$results/service.jsonl"
   "$top/build/release/bin/millrace_bench_kernels" --benchmark_format=json >"$results/kernels.json"
+  "$top/build/release/bin/millrace_bench_cache_policy" --json >"$results/policy.jsonl"
   "$(python_of venv-peers-simd)" "$top/tests/bench/python/resample.py" --json >"$results/resample.jsonl"
   "$(python_of venv-frameworks)" "$top/tests/bench/python/bench.py" --json >"$results/python.json"
   python3 "$top/tests/bench/python/publish.py" "$results"

@@ -12,7 +12,7 @@ build_packages=(
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev               # decoders
   libhwloc-dev                                                            # which cores share what
-  liblmdb-dev libxxhash-dev                                                # seek index
+  libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready
 )
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
@@ -24,7 +24,7 @@ usage() {
 usage: $me COMMAND [ARGUMENTS]
 
   demo [FOLDER]     deps and build, then a daemon of its own takes the pictures in FOLDER (or some that it makes itself) through
-                    the training recipe; ends with the throughput and a contact sheet to look at
+                    the training recipe; a contact sheet to look at, the throughput, and what the cache brought
   test [--preset P] [--offline | --frameworks] [CTEST ARGUMENTS]
                     deps and build, then every test; for example: $me test -L unit, or $me test -LE golden.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
@@ -243,10 +243,10 @@ demo() {
     "$bin/millrace_make_pictures" "$folder" 128 || die "demo: no pictures could be made"
   fi
   say "a daemon of its own takes $folder through the training recipe"
-  "$bin/millrace" run --private --dataset "$folder" --recipe train --size 224 --batch 32 --dtype uint8 --epochs 8 --shuffle ||
-    die "demo: the run failed"
   "$bin/millrace" preview "$folder" --private --recipe train --size 224 -n 12 -o "$sheet" || die "demo: the preview failed"
   echo "Contact sheet: $sheet"
+  "$bin/millrace" run --private --dataset "$folder" --recipe train --size 224 --batch 32 --dtype uint8 --epochs 8 --shuffle ||
+    die "demo: the run failed"
 }
 
 # -------------------------------------------------------------------------------------------------------------------- test

@@ -6,7 +6,8 @@
 #include <string>
 
 #include "daemon/admit/ledger.h"
-#include "daemon/cache/seek_cache.h"
+#include "daemon/cache/image_cache.h"
+#include "daemon/cache/use_table.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/memory/copier.h"
 #include "daemon/memory/segment.h"
@@ -15,9 +16,9 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/lifetime.h"
+#include "daemon/process/options.h"
 #include "daemon/process/parts.h"
 #include "daemon/process/process.h"
-#include "daemon/serve/descriptor_plan.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
 #include "daemon/serve/session_table.h"
@@ -33,28 +34,18 @@ class Daemon {
   Daemon(Settings settings, std::string settings_file)
       : settings_(std::move(settings)),
         settings_file_(std::move(settings_file)),
-        ledger_(budgets_of(settings_.limits.session, {.segments = settings_.segment_budget,
-                                                      .encoded = settings_.encoded_in_flight,
-                                                      .decoding = settings_.decoding}),
-                &counters_),
+        ledger_(budgets_of(settings_), &counters_),
         encoded_(settings_.encoded_in_flight) {}
 
   Result<void> assemble(const UnmappedIds& unmapped) {
-    MILLRACE_TRY(const int highest_descriptor, prepare_descriptors({.sessions = settings_.limits.session,
-                                                                    .fetch_threads = settings_.fetch_threads,
-                                                                    .roots = settings_.roots.size()}));
+    MILLRACE_TRY(const int highest_descriptor, prepare_descriptors(descriptor_needs(settings_)));
     prepare_state_dir(settings_);
-    MILLRACE_TRY(fetcher_, Fetcher::create({.roots = settings_.roots,
-                                            .unmapped = unmapped,
-                                            .threads = settings_.fetch_threads,
-                                            .limits = settings_.limits.sample,
-                                            .pool = &encoded_},
-                                           counters_));
-    cache_ = make_cache(settings_, counters_);
+    cache_ = make_cache(settings_, counters_, uses_);
+    MILLRACE_TRY(fetcher_, Fetcher::create(fetcher_options(settings_, unmapped, encoded_, cache_.get()), counters_));
     MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
-                                           Pipeline::Options{.limits = settings_.limits, .slow = settings_.slow});
+                                           pipeline_options(settings_, cache_.get(), uses_));
     maker_ = std::make_unique<SegmentMaker>(control_, promised_);
     copier_ = std::make_unique<Copier>(control_);
     sessions_ = std::make_unique<SessionTable>(
@@ -63,19 +54,14 @@ class Daemon {
     MILLRACE_TRY(handoff_, HandoffServer::create(control_, ledger_, {.path = handoff_path(settings_.socket)}, counters_,
                                                  *sessions_));
     sessions_->use(*handoff_);
-    MILLRACE_TRY(grpc_, GrpcServer::create({.socket = settings_.socket,
-                                            .version = MILLRACE_VERSION,
-                                            .settings_file = settings_file_,
-                                            .roots = settings_.roots,
-                                            .missing_roots = [this] { return fetcher_->missing_roots(); },
-                                            .indexes_not_kept = cache_ ? cache_->hindrance() : "",
-                                            .limits = settings_.limits,
-                                            .highest_descriptor = highest_descriptor},
+    MILLRACE_TRY(grpc_, GrpcServer::create(grpc_options(settings_, settings_file_, *fetcher_, cache_.get(), unmapped,
+                                                        highest_descriptor),
                                            {.control = control_,
                                             .sessions = *sessions_,
                                             .pipeline = *pipeline_,
                                             .counters = counters_,
-                                            .ledger = ledger_}));
+                                            .ledger = ledger_,
+                                            .cache = cache_.get()}));
     return {};
   }
 
@@ -97,7 +83,8 @@ class Daemon {
   boost::asio::io_context control_{1};
   std::unique_ptr<Copier> copier_;
   Lifetime lifetime_{control_, settings_};
-  std::unique_ptr<SeekCache> cache_;  // nullptr: none
+  UseTable uses_;
+  std::unique_ptr<ImageCache> cache_;  // nullptr: none
   std::unique_ptr<Fetcher> fetcher_;
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;

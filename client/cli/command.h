@@ -22,6 +22,9 @@ void add_stats(CLI::App& app, Chosen& chosen);
 void add_devices(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);
 void add_index(CLI::App& app, Chosen& chosen);
+void add_cache(CLI::App& app, Chosen& chosen);
+void add_cache_orders(CLI::App& cache, Chosen& chosen);  // of `cache`: drop, verify
+void add_convert(CLI::App& app, Chosen& chosen);
 void add_ping(CLI::App& app, Chosen& chosen);
 
 }  // namespace millrace::cli

@@ -31,7 +31,7 @@ void add_extension_option(CLI::App& command, std::vector<std::string>& endings) 
       .add_option(
           "--extension", endings,
           "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
-          "png, webp)")
+          "png, webp, mrp)")
       ->transform(file_ending());
 }
 

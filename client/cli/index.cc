@@ -6,12 +6,12 @@
 #include "client/cli/connection.h"
 #include "client/cli/extension_option.h"
 #include "client/cli/folder.h"
+#include "client/cli/folder_pass.h"
 #include "client/cli/index_counts.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/json.h"
 #include "client/cli/numbers.h"
 #include "client/cli/progress.h"
-#include "client/cli/skipped_files.h"
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
@@ -28,12 +28,11 @@ struct Options {
   bool json = false;
 };
 
-constexpr std::uint32_t kBatch = 64;
 constexpr std::chrono::seconds kWriteWithin{20};
 
 constexpr const char* kFooter =
-    "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.index_memory) and "
-    "in its state directory (daemon.state_dir, cache.index_disk; with --private $XDG_STATE_HOME/millrace or "
+    "The daemon makes indexes by itself when it first decodes a file, keeps them in memory (cache.memory) and "
+    "in its state directory (daemon.state_dir, cache.disk; with --private $XDG_STATE_HOME/millrace or "
     "~/.local/state/millrace), and notices when a file or an index changed. Files of other kinds get none: PNG, WebP, "
     "JPEG that is progressive or below 4 KiB. Figures are the daemon's: what other sessions decode meanwhile "
     "counts.\n\n"
@@ -43,7 +42,7 @@ constexpr const char* kFooter =
 
 // Whole images, for every entry to be made and met; or a look at the top, which an index makes no longer than it is.
 Recipe recipe_for(Task task) {
-  Recipe recipe{.resize = ExactSize{{8, 8}}, .filter = Filter::kNearest};
+  Recipe recipe = tiny_recipe();
   if (task == Task::kStat) recipe.crop = GridCell{.columns = 1, .rows = 16};
   return recipe;
 }
@@ -54,30 +53,6 @@ struct Outcome {
   IndexCounts counts;
   std::chrono::duration<double> elapsed{};
 };
-
-Result<void> go_through(Epoch& epoch, std::uint64_t total, const char* title, Outcome& outcome, bool quiet) {
-  Progress progress(progress_style(quiet));
-  const auto began = Clock::now();
-  auto deadline = began + kPatience;
-  while (!interrupted()) {
-    auto batch = epoch.next(kLookEvery);
-    outcome.elapsed = Clock::now() - began;
-    if (!batch && batch.error().code == Code::kDeadline && Clock::now() < deadline) continue;
-    if (!batch) return batch.error();
-    if (!*batch) break;
-    if ((*batch)->failure) return *(*batch)->failure;
-    outcome.images += (*batch)->tensor.samples();
-    outcome.bad += (*batch)->bad;
-    deadline = Clock::now() + kPatience;
-    progress.update({.title = title,
-                     .done = outcome.images,
-                     .total = total,
-                     .bytes = 0,
-                     .bad = outcome.bad,
-                     .elapsed = outcome.elapsed});
-  }
-  return {};
-}
 
 // The daemon writes indexes half a second after they are made, many at once. Its figures when it has; or as they are
 // when it does not get on, or somebody else has it make more and more.
@@ -92,21 +67,15 @@ Result<IndexCounts> once_written(Client& client) {
 
 Result<Outcome> pass(Client& client, const Options& options, Task task, const char* title) {
   MILLRACE_TRY(const Statistics before, client.statistics());
-  const Recipe recipe = recipe_for(task);
-  MILLRACE_TRY(Session session, client.open_session({.name = "millrace index",
-                                                     .slots = 3,
-                                                     .batch = kBatch,
-                                                     .recipe = recipe,
-                                                     .slot_bytes = *slot_bytes_for(recipe, kBatch)}));
-  MILLRACE_TRY(const Dataset dataset,
-               session.open_dataset(options.dataset, {.extensions = options.extensions, .unclassified = true}));
-  if (options.extensions.empty()) print_skipped(dataset);
-  Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip});
-  Outcome outcome;
-  MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), title, outcome, options.json));
+  MILLRACE_TRY(const PassOutcome made, pass_over(client, {.session = "millrace index",
+                                                          .dataset = options.dataset,
+                                                          .extensions = options.extensions,
+                                                          .recipe = recipe_for(task),
+                                                          .cache = CacheUse::kIndex,
+                                                          .title = title,
+                                                          .quiet = options.json}));
   MILLRACE_TRY(const IndexCounts after, once_written(client));
-  outcome.counts = since(index_counts(before), after);
-  return outcome;
+  return Outcome{made.images, made.bad, since(index_counts(before), after), made.elapsed};
 }
 
 std::string number(double value) {
@@ -184,7 +153,8 @@ void add_task(CLI::App& parent, Chosen& chosen, Task task, const char* name, con
 }  // namespace
 
 void add_index(CLI::App& app, Chosen& chosen) {
-  CLI::App* command = app.add_subcommand("index", "Seek indexes, with which JPEG files are decoded faster.");
+  CLI::App* command =
+      app.add_subcommand("index", "Seek indexes alone, of what `millrace cache` is about: the older name.");
   command->require_subcommand(1);
   command->footer(kFooter);  // before its subcommands, which inherit it
   add_task(*command, chosen, Task::kBuild, "build",

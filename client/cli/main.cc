@@ -21,7 +21,8 @@ constexpr const char* kFooter =
     "  millrace run --dataset /data/train --shuffle     one epoch through it, with a progress bar\n"
     "  millrace run --private --dataset ~/pictures      the same without a running service\n"
     "  millrace stats --watch                           what the daemon is doing\n"
-    "  millrace index build /data/train                 decode it once now, for the first epoch to be faster\n"
+    "  millrace cache warm /data/train                  pack it once now, for the first epoch to be faster\n"
+    "  millrace convert --to packed /data/train OUT     the same, kept as files, and back to the same JPEG files\n"
     "  millrace doctor                                  what is in the way, and what to do about it\n"
     "\n"
     "The daemon: --socket PATH, else $MILLRACE_SOCKET, else /run/millrace/millrace.sock; or --private.\n"
@@ -51,7 +52,9 @@ int run(int argc, char** argv) {
   add_stats(app, chosen);
   add_devices(app, chosen);
   add_doctor(app, chosen);
+  add_cache(app, chosen);
   add_index(app, chosen);
+  add_convert(app, chosen);
   add_ping(app, chosen);
   try {
     app.parse(argc, argv);

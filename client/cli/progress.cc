@@ -48,7 +48,7 @@ std::string figures(const ProgressState& state) {
   const double rate = static_cast<double>(state.done) / seconds;
   std::string text = grouped(state.done);
   if (state.total != 0) text += "/" + grouped(state.total);
-  text += "  " + grouped(static_cast<std::uint64_t>(rate + 0.5)) + " images/s";
+  text += "  " + grouped(static_cast<std::uint64_t>(rate + 0.5)) + " " + state.what + "/s";
   if (state.bytes > 0)
     text += "  " + to_text(Bytes{static_cast<std::uint64_t>(static_cast<double>(state.bytes) / seconds)}) + "/s";
   text += "  " + grouped(state.bad) + " bad";

@@ -19,7 +19,8 @@ std::string clock_text(std::chrono::seconds time);
 std::string grouped(std::uint64_t number);
 
 struct ProgressState {
-  std::string title;  // "epoch 1/3"
+  std::string title;            // "epoch 1/3"
+  std::string what = "images";  // that are done
   std::uint64_t done = 0;
   std::uint64_t total = 0;  // 0: not known
   std::uint64_t bytes = 0;  // 0: none are shown

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 
+#include "client/cli/cache_counts.h"
 #include "client/cli/connection.h"
 #include "client/cli/extension_option.h"
 #include "client/cli/folder.h"
@@ -27,6 +28,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSavePositionEvery{5};
 
+const std::map<std::string, CacheUse> kCacheUse{{"off", CacheUse::kOff},
+                                                {"index", CacheUse::kIndex},
+                                                {"packed", CacheUse::kPacked},
+                                                {"tensors", CacheUse::kTensors}};
 const std::map<std::string, Fidelity> kFidelity{{"exact", Fidelity::kExact}, {"fast", Fidelity::kFast}};
 const std::map<std::string, OnError> kOnError{
     {"skip", OnError::kSkip}, {"fail", OnError::kFail}, {"zero", OnError::kZero}, {"substitute", OnError::kSubstitute}};
@@ -42,6 +47,8 @@ struct Options {
   std::uint64_t limit = 0;
   std::optional<std::string> on_error;
   std::string fidelity = "exact";
+  std::string cache = "tensors";
+  bool cache_at_once = false;
   std::string backend;
   std::string position;
   std::uint64_t slot_bytes = 0;
@@ -123,6 +130,8 @@ Result<Session> Run::open(Client& client, const Recipe& recipe, Bytes slot_bytes
                               .batch = options_.batch,
                               .recipe = recipe,
                               .slot_bytes = slot_bytes,
+                              .cache = kCacheUse.at(options_.cache),
+                              .cache_at_once = options_.cache_at_once,
                               .timeout = kPatience});
 }
 
@@ -135,8 +144,13 @@ Result<void> Run::run_counted(Client& client, Session& session, const Dataset& d
   const std::chrono::duration<double> elapsed = Clock::now() - began;
   MILLRACE_TRY(const Statistics after, client.statistics());
   const IndexCounts index = since(index_counts(before), index_counts(after));
-  const EpochReport epoch{from.epoch, report_.images() - images, elapsed, static_cast<std::uint64_t>(index.hits),
-                          static_cast<std::uint64_t>(index.misses)};
+  const EpochReport epoch{from.epoch,
+                          report_.images() - images,
+                          elapsed,
+                          static_cast<std::uint64_t>(index.hits),
+                          static_cast<std::uint64_t>(index.misses),
+                          since(cache_counts(before), cache_counts(after)),
+                          others_were_open(before, after)};
   report_.add(epoch);
   if (!options_.json && options_.epochs > 1) print_epoch(epoch, options_.epochs);
   return {};
@@ -288,6 +302,8 @@ void require_whole(const CLI::App& command, const Options& options) {
     throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
                                              std::to_string(options.order.world_size) + ", is " +
                                              std::to_string(options.order.rank));
+  if (options.cache_at_once && options.cache == "off")
+    throw CLI::ValidationError("--cache-at-once", "--cache off keeps nothing: leave one of the two out");
 }
 
 }  // namespace
@@ -308,6 +324,15 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::IsMember(kFidelity).description(""))
       ->type_name("exact|fast")
       ->capture_default_str();
+  command
+      ->add_option("--cache", options->cache,
+                   "the most that the daemon keeps of the images, each with those before; with --fidelity exact pixels "
+                   "are the same whatever is kept")
+      ->check(CLI::IsMember(kCacheUse).description(""))
+      ->type_name("off|index|packed|tensors")
+      ->capture_default_str();
+  command->add_flag("--cache-at-once", options->cache_at_once,
+                    "keep it from the first touch on, though that makes the first epoch slower; not with --cache off");
   add_extension_option(*command, options->extensions);
   command->add_flag("--json", options->json, "print one JSON object at the end");
   command->add_option("--slots", options->slots, "batches that may be finished or under way at once")
@@ -327,6 +352,11 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "as a count. They do not change the exit code unless --on-error is fail, or is left out and a batch has no good "
       "sample or more than one sample in 20 is bad after at least 1,000 (a wrong folder or a disk that is not mounted "
       "looks like that), or no image is left.\n\n"
+      "With --epochs, each epoch's line says where its images came from: the file alone (in the first epoch, where "
+      "there was no room to keep them, and always PNG, WebP and packed files whose finished tensors are not kept), a "
+      "seek index, packed coefficients, or finished tensors. The daemon counts them for all sessions together: where "
+      "others were open meanwhile, the line says so. What was saved is reckoned by what first touches of such files "
+      "took.\n\n"
       "Examples:\n"
       "  millrace run --dataset /data/train --shuffle --epochs 3\n"
       "  millrace run --private --dataset ~/pictures --recipe evaluate --dtype float16 --json\n"

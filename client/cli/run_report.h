@@ -1,12 +1,14 @@
 // What a run has come to: added up batch by batch, printed as text or JSON. Thread-bound(its owner).
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "client/cli/bad_lines.h"
+#include "client/cli/cache_counts.h"
 #include "client/cli/progress.h"
 #include "millrace/client.h"
 
@@ -16,7 +18,12 @@ struct EpochReport {
   std::uint64_t epoch = 0;  // from 0
   std::uint64_t images = 0;
   std::chrono::duration<double> elapsed{};
-  std::uint64_t index_hits = 0, index_misses = 0;  // of the daemon meanwhile: JPEG files with and without a seek index
+  // Of the daemon meanwhile. JPEG files with and without a seek index; where images came from.
+  std::uint64_t index_hits = 0, index_misses = 0;
+  CacheCounts cache{};
+  bool others = false;  // other sessions may have a part in these figures
+
+  double rate() const { return static_cast<double>(images) / std::max(elapsed.count(), 1e-9); }
 };
 
 void print_epoch(const EpochReport& epoch, std::uint64_t of);
@@ -32,6 +39,10 @@ class RunReport {
   std::uint64_t images() const { return images_; }
   std::uint64_t bad() const { return bad_; }
   std::uint64_t bytes() const { return bytes_; }
+
+  // What the cache brought: the later epochs' median beside the first. Empty: nothing was kept that helped, or it is not
+  // known.
+  std::string cache_text() const;
 
   // `elapsed`: from the first epoch's start.
   void print_text(std::chrono::duration<double> elapsed) const;

@@ -13,7 +13,8 @@ namespace millrace::cli {
 namespace {
 
 constexpr const char* kOther = "Other";
-constexpr std::array kHeadings{"Sessions", "Memory", "Batches", "Images", "Time", "Seek indexes of JPEG files", kOther};
+constexpr std::array kHeadings{
+    "Sessions", "Memory", "Batches", "Images", "Time", "Seek indexes of JPEG files", "What is kept of images", kOther};
 
 // By how a figure's name begins: the first that fits.
 constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
@@ -34,6 +35,8 @@ constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
     {"millrace_decode", 4},
     {"millrace_transform", 4},
     {"millrace_index", 5},
+    {"millrace_cache", 6},
+    {"millrace_first_touches", 6},
 };
 
 std::size_t heading_of(const Metric& metric) {

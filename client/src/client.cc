@@ -2,6 +2,7 @@
 
 #include "client/src/address.h"
 #include "client/src/daemon_channel.h"
+#include "client/src/handoff_connection.h"
 #include "client/src/session_core.h"
 
 namespace millrace {
@@ -44,6 +45,19 @@ Result<Statistics> Client::statistics(std::chrono::milliseconds timeout) {
 
 Result<std::vector<Device>> Client::devices(std::chrono::milliseconds timeout) {
   return state_->channel.devices(deadline_after(timeout));
+}
+
+Result<DroppedCache> Client::drop_cache(const DropCache& what, std::chrono::milliseconds timeout) {
+  const Deadline deadline = deadline_after(timeout);
+  MILLRACE_TRY(const HandoffConnection handoff, HandoffConnection::open(state_->channel.address(), deadline));
+  return state_->channel.drop_cache(handoff.ticket(), what, deadline);
+}
+
+Result<VerifiedCache> Client::verify_cache(const std::function<bool(const VerifiedCache& so_far)>& goes_on,
+                                           std::chrono::milliseconds silence) {
+  MILLRACE_TRY(const HandoffConnection handoff,
+               HandoffConnection::open(state_->channel.address(), deadline_after(silence)));
+  return state_->channel.verify_cache(handoff.ticket(), goes_on, silence);
 }
 
 const std::string& Client::socket() const noexcept {

@@ -7,6 +7,7 @@
 
 #include "client/src/health_answer.h"
 #include "client/src/turned_away.h"
+#include "millrace/v1/cache.grpc.pb.h"
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
@@ -39,6 +40,14 @@ Error call_error(const grpc::Status& status, const grpc::ClientContext& context,
   Error error = to_error(status);
   if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
   return error;
+}
+
+// The same for orders that older daemons do not know.
+Error order_error(const grpc::Status& status, const grpc::ClientContext& context, const Address& address) {
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED)
+    return Error{Code::kUnsupported, "the daemon at " + address.target() +
+                                         " is older than this program: its cache can neither be dropped nor verified"};
+  return call_error(status, context, address);
 }
 
 Metric to_metric(const v1::Metric& metric) {
@@ -167,6 +176,66 @@ Result<std::vector<Device>> DaemonChannel::devices(Deadline deadline) const {
   std::vector<Device> devices;
   for (const auto& device : reply.devices()) devices.push_back(to_device(device));
   return devices;
+}
+
+Result<DroppedCache> DaemonChannel::drop_cache(const std::string& ticket, const DropCache& what,
+                                               Deadline deadline) const {
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(deadline));
+  v1::DropCacheRequest request;
+  request.set_ticket(ticket);
+  request.set_memory(what.memory);
+  request.set_disk(what.disk);
+  v1::DropCacheReply reply;
+  const grpc::Status status = v1::Cache::NewStub(channel_)->Drop(&context, request, &reply);
+  if (!status.ok()) return order_error(status, context, address_);
+  return DroppedCache{.memory_entries = reply.memory_entries(),
+                      .memory_bytes = Bytes{reply.memory_bytes()},
+                      .disk_entries = reply.disk_entries(),
+                      .disk_bytes = Bytes{reply.disk_bytes()},
+                      .disk_entries_left = reply.disk_entries_left()};
+}
+
+// One operation at a time is under way: the call's begin, then a message, again and again, then its end.
+Result<VerifiedCache> DaemonChannel::verify_cache(const std::string& ticket,
+                                                  const std::function<bool(const VerifiedCache&)>& goes_on,
+                                                  std::chrono::milliseconds silence) const {
+  constexpr std::chrono::milliseconds kAskEvery{200};
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  v1::VerifyCacheRequest request;
+  request.set_ticket(ticket);
+  const auto reader = v1::Cache::NewStub(channel_)->AsyncVerify(&context, request, &queue, nullptr);
+  VerifiedCache found;
+  v1::VerifyCacheProgress message;
+  grpc::Status status;
+  bool begun = false, ending = false, unwanted = false, silent = false, finished = false;
+  Deadline patience = deadline_after(silence);
+  for (;;) {
+    void* tag = nullptr;
+    bool ok = false;
+    const auto next = queue.AsyncNext(&tag, &ok, grpc_time(deadline_after(kAskEvery)));
+    if (next == grpc::CompletionQueue::GOT_EVENT) {
+      if (ending) break;
+      if (ok && begun) {
+        found = {.entries = message.entries(), .all = message.all(), .wrong = message.wrong()};
+        finished = message.finished();
+        patience = deadline_after(silence);
+      }
+      begun = true;
+      ending = !ok;
+      ok ? reader->Read(&message, nullptr) : reader->Finish(&status, nullptr);
+    }
+    if (unwanted || silent) continue;
+    unwanted = goes_on && !goes_on(found);
+    silent = time_left(patience).count() == 0;
+    if (unwanted || silent) context.TryCancel();
+  }
+  if (unwanted) return Error{Code::kCancelled, "verifying was ended before it was through"};
+  if (status.ok() && finished) return found;
+  if (silent) return Error{Code::kDeadline, "the daemon at " + address_.target() + " said nothing for too long"};
+  if (status.ok()) return turned_down(address_, "millraced has ended the call before it was through");
+  return order_error(status, context, address_);
 }
 
 }  // namespace client

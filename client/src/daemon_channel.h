@@ -2,11 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client/src/address.h"
 #include "client/src/deadline.h"
+#include "millrace/cache.h"
 #include "millrace/statistics.h"
 #include "millrace/v1/session.pb.h"
 #include "proto/base/result.h"
@@ -32,6 +35,11 @@ class DaemonChannel {
   Result<std::chrono::nanoseconds> check_health(Deadline deadline) const;
   Result<Statistics> statistics(Deadline deadline) const;
   Result<std::vector<Device>> devices(Deadline deadline) const;
+  // See Client. `ticket`: of a hand-off connection that is open when the call begins.
+  Result<DroppedCache> drop_cache(const std::string& ticket, const DropCache& what, Deadline deadline) const;
+  Result<VerifiedCache> verify_cache(const std::string& ticket,
+                                     const std::function<bool(const VerifiedCache&)>& goes_on,
+                                     std::chrono::milliseconds silence) const;
 
   const Address& address() const { return address_; }
   const std::shared_ptr<grpc::Channel>& grpc() const { return channel_; }  // shared: gRPC's stubs hold it too

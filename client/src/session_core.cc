@@ -3,6 +3,7 @@
 #include "client/src/daemon_channel.h"
 #include "client/src/handoff_connection.h"
 #include "client/src/request_limits.h"
+#include "proto/rpc/batch_choices_message.h"
 
 namespace millrace {
 inline namespace client {
@@ -31,6 +32,8 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, c
   request.set_name(options.name);
   request.set_slots(options.slots);
   request.set_slot_bytes(slot_bytes.count);
+  if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
+  if (options.cache_at_once) request.set_cache_at_once(true);
   MILLRACE_TRY(const v1::OpenSessionReply reply, channel.open(request, deadline));
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));

@@ -32,7 +32,7 @@
 
 namespace millrace {
 
-// One image to make. `out`: exactly image_bytes(recipe, geometry.output()); written even on error (with anything). Every
+// One image to make, of its bytes or of what is kept of it. `out`: exactly image_bytes(recipe, geometry.output()); written even on error (with anything). Every
 // backend writes what the host can address; the rest is kUnsupported to it unless the memory is a device's of its own.
 struct SampleTask {
   std::uint32_t index = 0;  // comes back in SampleOutcome
@@ -46,6 +46,9 @@ struct SampleOutcome {
   // kInvalid: broken data; kUnsupported: another backend may; kUnavailable: device lost, nothing wrong with the sample;
   // kCancelled: stopped before it began; kDeadline: took longer than the limit.
   std::optional<Error> error;
+  // With an error: what stood in for the image's bytes (EncodedImage::kept) is no use, and there are no bytes. It is
+  // read, and comes again with them. A backend that takes no kept forms says so of each that comes without bytes.
+  bool read_again = false;
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
   std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding

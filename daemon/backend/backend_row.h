@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
-#include "daemon/cache/seek_cache.h"
+#include "daemon/cache/image_cache.h"
 #include "daemon/model/limits.h"
 #include "daemon/settings/keys.h"
 #include "daemon/settings/settings.h"
@@ -17,7 +17,7 @@ namespace millrace {
 // What the daemon has for every backend.
 struct BackendServices {
   SampleLimits limits;
-  SeekCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
+  ImageCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
 };
 
 struct BackendRow {

@@ -1,210 +1,287 @@
 #include "daemon/cache/disk_tier.h"
 
-#include <lmdb.h>
+#include <pthread.h>
+#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <string_view>
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
 #include <utility>
+
+#include "daemon/cache/fit_for_store.h"
+#include "daemon/observe/log.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::string_view kFormat = "millrace seek index 2";
-constexpr const char* kFormatKey = "format";
-constexpr const char* kYoungKey = "young";
-constexpr unsigned kReaders = 4096;
+constexpr std::size_t kMostPending = 16'384;  // what is more is not written this time
+constexpr std::uint64_t kMostBytesPending = (64_MiB).count;
+constexpr std::size_t kManyPending = 1'024;  // are written at once, as are so many bytes
+constexpr std::uint64_t kManyBytesPending = (16_MiB).count;
+constexpr std::chrono::milliseconds kPause{500};  // between portions that are written
+constexpr std::chrono::seconds kTendEvery{5}, kRest{60};
+constexpr std::chrono::seconds kOpenWithin{30};  // a store that somebody wants verified
 
-Error lmdb_error(std::string_view doing, int status) {
-  if (status == ENOSPC || status == EDQUOT || status == MDB_MAP_FULL)
-    return {Code::kExhausted, std::string(doing) + ": " + mdb_strerror(status)};
-  if (status > 0) return errno_error(doing, status);
-  return {Code::kInvalid, std::string(doing) + ": " + mdb_strerror(status)};
+std::string store_path(const std::string& state_dir) {
+  return state_dir + "/cache";
 }
 
-MDB_val value_of(std::string_view text) {
-  return {text.size(), const_cast<char*>(text.data())};
-}
-MDB_val value_of(const IndexKey& key) {
-  return {sizeof key, const_cast<IndexKey*>(&key)};
-}
-std::string_view text_of(const MDB_val& value) {
-  return {static_cast<const char*>(value.mv_data), value.mv_size};
-}
-
-// Ends without effect unless committed.
-class Transaction {
- public:
-  Transaction(MDB_env* env, unsigned flags) : status_(mdb_txn_begin(env, nullptr, flags, &txn_)) {}
-  ~Transaction() {
-    if (txn_ != nullptr) mdb_txn_abort(txn_);
-  }
-  Transaction(const Transaction&) = delete;
-  Transaction& operator=(const Transaction&) = delete;
-
-  int status() const { return status_; }  // of beginning
-  MDB_txn* get() const { return txn_; }
-  int commit() { return mdb_txn_commit(std::exchange(txn_, nullptr)); }
-
- private:
-  MDB_txn* txn_ = nullptr;
-  int status_;
-};
-
-std::optional<std::string_view> get(const Transaction& transaction, MDB_dbi dbi, MDB_val key) {
-  MDB_val value;
-  if (mdb_get(transaction.get(), dbi, &key, &value) != MDB_SUCCESS) return std::nullopt;
-  return text_of(value);
+std::string hindrance_of(const DiskTier::Options& options, const StateSeed& seed) {
+  if (!options.hindrance.empty()) return options.hindrance;
+  if (options.state_dir.empty()) return "there is no daemon.state_dir";
+  if (std::string unfit = unfit_for_store(options.state_dir); !unfit.empty()) return unfit;  // then "auto" is 0, too
+  if (options.most.count == 0) return "cache.disk is 0";
+  // With a secret that the next start does not know, nothing written would be worth anything.
+  return seed.kept ? "" : "the secret in " + seed_path(options.state_dir) + " can neither be read nor written";
 }
 
-int put(const Transaction& transaction, MDB_dbi dbi, MDB_val key, std::string_view text) {
-  MDB_val value = value_of(text);
-  return mdb_put(transaction.get(), dbi, &key, &value, 0);
-}
-
-int erase(const Transaction& transaction, MDB_dbi dbi, MDB_val key) {
-  const int status = mdb_del(transaction.get(), dbi, &key, nullptr);
-  return status == MDB_NOTFOUND ? MDB_SUCCESS : status;
-}
-
-DiskTier::Extent extent_of(const Transaction& transaction, MDB_dbi dbi) {
-  MDB_stat stat{};
-  if (mdb_stat(transaction.get(), dbi, &stat) != MDB_SUCCESS) return {};
-  const std::size_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-  return {stat.ms_entries, std::uint64_t{pages} * stat.ms_psize};
-}
-
-unsigned young_of(const Transaction& transaction, MDB_dbi meta) {
-  return get(transaction, meta, value_of(kYoungKey)) == std::string_view("1") ? 1 : 0;
-}
-
-// Of processes that were killed.
-void forget_dead_readers(MDB_env* env) {
-  int dead = 0;
-  mdb_reader_check(env, &dead);
-}
-
-int walk(const Transaction& transaction, MDB_dbi dbi) {
-  MDB_cursor* cursor = nullptr;
-  int status = mdb_cursor_open(transaction.get(), dbi, &cursor);
-  if (status != MDB_SUCCESS) return status;
-  unsigned sum = 0;
-  MDB_val key, value;
-  while ((status = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == MDB_SUCCESS) {
-    for (const MDB_val& part : {key, value}) {
-      for (const char byte : text_of(part)) sum += static_cast<unsigned char>(byte);
-    }
-  }
-  mdb_cursor_close(cursor);
-  [[maybe_unused]] const volatile unsigned sink = sum;  // so that the bytes are read
-  return status == MDB_NOTFOUND ? MDB_SUCCESS : status;
+// The database that versions before this one had.
+void remove_database(const std::string& state_dir) {
+  const std::string path = state_dir + "/seek-index.mdb";
+  if (std::remove(path.c_str()) == 0)
+    log_info(path + ", an older version's database of seek indexes, is removed: they are made again, in " +
+             store_path(state_dir));
+  for (const char* const suffix : {"-lock", ".damaged"}) std::remove((path + suffix).c_str());
 }
 
 }  // namespace
 
-void DiskTier::CloseEnvironment::operator()(MDB_env* env) const {
-  mdb_env_close(env);
+DiskTier::DiskTier(Options options, const StateSeed& seed, CacheCounts& counts)
+    : options_(std::move(options)),
+      seed_(seed.value),
+      hindrance_(hindrance_of(options_, seed)),
+      counts_(counts),
+      wants_store_(hindrance_.empty()) {
+  if (!hindrance_.empty()) return;
+  writer_ = std::thread([this] { run_writer(); });
+  pthread_setname_np(writer_.native_handle(), "mr-index");
 }
 
-DiskTier::~DiskTier() = default;
-
-Result<std::unique_ptr<DiskTier>> DiskTier::open(const std::string& path, Bytes most) {
-  MDB_env* env = nullptr;
-  if (const int status = mdb_env_create(&env); status != MDB_SUCCESS) return lmdb_error("opening " + path, status);
-  std::unique_ptr<DiskTier> tier(new DiskTier(env, most));
-  // Address space, not memory: the bound is kept long before.
-  mdb_env_set_mapsize(env, 2 * most.count + (std::size_t{64} << 20));
-  mdb_env_set_maxdbs(env, 3);
-  mdb_env_set_maxreaders(env, kReaders);
-  constexpr unsigned kFlags = MDB_NOSUBDIR | MDB_NOTLS | MDB_NOMETASYNC | MDB_NORDAHEAD;
-  if (const int status = mdb_env_open(env, path.c_str(), kFlags, 0600); status != MDB_SUCCESS)
-    return lmdb_error("opening " + path, status);
-  forget_dead_readers(env);
-  MILLRACE_TRY_VOID(tier->prepare());
-  return tier;
-}
-
-Result<void> DiskTier::prepare() {
-  Transaction transaction(env_.get(), 0);
-  int status = transaction.status();
-  const auto open_part = [&](const char* name, unsigned& dbi) {
-    if (status == MDB_SUCCESS) status = mdb_dbi_open(transaction.get(), name, MDB_CREATE, &dbi);
-  };
-  open_part("meta", meta_);
-  open_part("0", generations_[0]);
-  open_part("1", generations_[1]);
-  if (status != MDB_SUCCESS) return lmdb_error("reading the index database", status);
-  const auto format = get(transaction, meta_, value_of(kFormatKey));
-  const bool fresh = !format && extent_of(transaction, meta_).entries == 0;
-  if (!fresh && format != kFormat) return Error{Code::kInvalid, "the index database has another format"};
-  if (fresh) status = put(transaction, meta_, value_of(kFormatKey), kFormat);
-  if (status == MDB_SUCCESS) status = transaction.commit();
-  if (status != MDB_SUCCESS) return lmdb_error("writing the index database", status);
-  return {};
-}
-
-std::optional<DiskTier::Found> DiskTier::find(const IndexKey& key) const {
-  const Transaction transaction(env_.get(), MDB_RDONLY);
-  if (transaction.status() != MDB_SUCCESS) return std::nullopt;
-  const unsigned young = young_of(transaction, meta_);
-  for (const unsigned generation : {young, 1 - young}) {
-    const auto found = get(transaction, generations_[generation], value_of(key));
-    if (!found || found->size() > kLargestOnDisk) continue;
-    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(found->data());
-    return Found{std::make_shared<const std::vector<std::uint8_t>>(bytes, bytes + found->size()), generation != young};
+DiskTier::~DiskTier() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.notify_all();
   }
-  return std::nullopt;
+  if (writer_.joinable()) writer_.join();
 }
 
-Result<std::uint64_t> DiskTier::write(std::span<const Change> changes) {
-  forget_dead_readers(env_.get());  // their pages could not be used again
-  Transaction transaction(env_.get(), 0);
-  int status = transaction.status();
-  if (status != MDB_SUCCESS) return lmdb_error("writing the index database", status);
-  const unsigned young = young_of(transaction, meta_);
-  for (const auto& [key, index] : changes) {
-    if (index == nullptr || index->size() > kLargestOnDisk) {
-      for (const unsigned generation : generations_) {
-        if (status == MDB_SUCCESS) status = erase(transaction, generation, value_of(key));
-      }
-    } else if (status == MDB_SUCCESS) {
-      status = put(transaction, generations_[young], value_of(key),
-                   {reinterpret_cast<const char*>(index->data()), index->size()});
+void DiskTier::wait(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const MutexLock lock(mutex_);
+  while (wants_store_ && store_ == nullptr && wake_.wait_until(mutex_, deadline)) {
+  }
+}
+
+std::string DiskTier::folder() const {
+  return store_path(options_.state_dir);
+}
+
+std::shared_ptr<DiskStore> DiskTier::store() const {
+  if (!hindrance_.empty()) return nullptr;
+  const MutexLock lock(mutex_);
+  return store_;
+}
+
+std::optional<KeptEntry> DiskTier::find(const CacheKey& key, KeptKind kind) {
+  const std::shared_ptr<DiskStore> store = this->store();
+  if (store == nullptr) return std::nullopt;
+  const std::optional<DiskStore::Placed> placed = store->find(key, kind);
+  if (!placed) return std::nullopt;
+  Result<KeptBytes> read = store->read(*placed);
+  if (!read) return std::nullopt;
+  counts_.from_disk(kind);
+  if (kind == KeptKind::kIndex) {
+    if (placed->old) enqueue({key, kind, *read, placed->facts});  // so that what is used stays
+    return KeptEntry{.bytes = *std::move(read)};
+  }
+  return KeptEntry{
+      .bytes = *std::move(read), .info = placed->facts.info, .contents = placed->facts.contents, .settled = true};
+}
+
+void DiskTier::write(const CacheKey& key, KeptKind kind, KeptBytes bytes, const StoredFacts& facts) {
+  enqueue({key, kind, std::move(bytes), facts});
+}
+
+// One that waits to be written goes, too, when the order comes up.
+void DiskTier::forget(const CacheKey& key, KeptKind kind) {
+  if (const std::shared_ptr<DiskStore> store = this->store()) store->forget(key, kind);
+  enqueue({.key = key, .kind = kind, .bytes = nullptr, .facts = {}});
+}
+
+Error DiskTier::nothing_on_disk() const {
+  return Error{Code::kPrecondition,
+               "nothing is kept on disk: " +
+                   (hindrance_.empty() ? folder() + " could not be opened; see the daemon's log" : hindrance_)};
+}
+
+Result<DiskTier::Dropped> DiskTier::drop_all() {
+  const MutexLock lock(mutex_);
+  const std::uint64_t mine = ++drops_wanted_;
+  wake_.notify_all();
+  while (wants_store_ && drops_done_ < mine) wake_.wait(mutex_);
+  if (!wants_store_) return nothing_on_disk();
+  return dropped_;
+}
+
+Result<CacheVerified> DiskTier::verify(const CacheOrders::Progress& progress) {
+  wait(kOpenWithin);
+  const std::shared_ptr<DiskStore> store = this->store();
+  if (store == nullptr) return nothing_on_disk();
+  const DiskStore::Verified verified = store->verify(progress);
+  return CacheVerified{.entries = verified.entries, .wrong = verified.wrong};
+}
+
+void DiskTier::enqueue(Change change) {
+  const std::uint64_t bytes = change.bytes == nullptr ? 0 : change.bytes->size();
+  const KeptKind kind = change.kind;
+  const MutexLock lock(mutex_);
+  if (!wants_store_ || pending_.size() >= kMostPending || pending_bytes_ + bytes > kMostBytesPending) return;
+  if (std::chrono::steady_clock::now() < rests_until_) return;
+  pending_.push_back(std::move(change));
+  pending_bytes_ += bytes;
+  counts_.pending(kind, 1);
+  const bool many = pending_bytes_ >= kManyBytesPending && pending_bytes_ - bytes < kManyBytesPending;
+  if (many || pending_.size() == kManyPending) wake_.notify_all();
+}
+
+void DiskTier::drop_pending() {
+  for (const Change& change : pending_) counts_.pending(change.kind, -1);
+  pending_.clear();
+  pending_bytes_ = 0;
+}
+
+void DiskTier::run_writer() {
+  open_store();
+  const std::shared_ptr<DiskStore> store = this->store();
+  if (store == nullptr) return;
+  std::vector<Change> changes;
+  while (gather(changes)) {
+    drop_if_wanted(*store, changes);
+    if (!changes.empty()) write(*store, changes);
+    for (const Change& change : changes) counts_.pending(change.kind, -1);
+    changes.clear();  // its bytes, too
+    if (std::chrono::steady_clock::now() - tended_ >= kTendEvery) tend(*store);
+  }
+  tend(*store);
+}
+
+bool DiskTier::has_many() const {
+  return pending_.size() >= kManyPending || pending_bytes_ >= kManyBytesPending;
+}
+
+// What came within a while. false: it is the end, and nothing is left.
+bool DiskTier::gather(std::vector<Change>& changes) {
+  const MutexLock lock(mutex_);
+  const auto deadline = std::chrono::steady_clock::now() + kPause;
+  while (!stopping_ && !has_many() && drops_done_ == drops_wanted_ && wake_.wait_until(mutex_, deadline)) {
+  }
+  changes.assign(std::make_move_iterator(pending_.begin()), std::make_move_iterator(pending_.end()));
+  pending_.clear();
+  pending_bytes_ = 0;
+  return !stopping_ || !changes.empty() || drops_done_ != drops_wanted_;
+}
+
+// Together with what was made before.
+void DiskTier::drop_if_wanted(DiskStore& store, std::vector<Change>& changes) {
+  std::uint64_t wanted = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (drops_done_ == drops_wanted_) return;
+    wanted = drops_wanted_;
+    drop_pending();
+  }
+  for (const Change& change : changes) counts_.pending(change.kind, -1);
+  changes.clear();
+  const DiskStore::Extent before = store.extent();
+  store.drop_all();
+  count(store, 0);
+  const MutexLock lock(mutex_);
+  dropped_ = {.gone = {.entries = before.entries - std::min(before.entries, counted_.entries),
+                       .bytes = before.taken - std::min(before.taken, counted_.taken)},
+              .left = counted_.entries};
+  drops_done_ = wanted;
+  wake_.notify_all();
+}
+
+void DiskTier::open_store() {
+  remove_database(options_.state_dir);
+  Result<std::unique_ptr<DiskStore>> opened =
+      DiskStore::open({.folder = folder(), .most = options_.most, .seed = seed_, .read_at = ::pread});
+  if (opened) count(**opened, 0);
+  tended_ = std::chrono::steady_clock::now();
+  const MutexLock lock(mutex_);
+  wake_.notify_all();
+  if (opened) {
+    store_ = *std::move(opened);
+    return;
+  }
+  log_warning("what is kept of images is in memory only: " + opened.error().message);
+  wants_store_ = false;
+  drop_pending();
+}
+
+void DiskTier::count(const DiskStore& store, std::uint64_t evicted) {
+  const DiskStore::Extent extent = store.extent();
+  for (std::size_t kind = 0; kind < kKeptKinds; ++kind) {
+    const StoreIndex::Sum &now = extent.kinds[kind], &before = counted_.kinds[kind];
+    counts_.on_disk(static_cast<KeptKind>(kind), now.entries - before.entries, now.bytes - before.bytes);
+  }
+  counts_.dropped_from_disk(evicted);
+  counted_ = extent;
+  note_room(extent.taken, evicted);
+}
+
+// Nothing more is packed for the disk alone when an eighth is left, for what waits to be written takes its room too, nor
+// after something had to go until half of it is free: else of a dataset larger than the disk each image would be packed,
+// written, and dropped before its next turn.
+void DiskTier::note_room(std::uint64_t taken, std::uint64_t evicted) {
+  const std::uint64_t bound = options_.most.count - options_.most.count / 8;
+  if (evicted > 0) was_full_ = true;
+  if (taken < options_.most.count / 2) was_full_ = false;
+  room_.store(was_full_ || taken >= bound ? 0 : bound - taken, std::memory_order_relaxed);
+}
+
+void DiskTier::tend(DiskStore& store) {
+  const Result<std::uint64_t> evicted = store.tend();
+  tended_ = std::chrono::steady_clock::now();
+  count(store, evicted ? *evicted : 0);
+  if (!evicted) rest(evicted.error());
+}
+
+void DiskTier::write(DiskStore& store, std::span<const Change> changes) {
+  std::vector<DiskStore::Entry> entries;
+  std::uint64_t bytes = 0;
+  const auto write_entries = [&] {
+    const Result<std::uint64_t> evicted = store.write(entries);
+    count(store, evicted ? *evicted : 0);
+    if (!evicted) rest(evicted.error());
+    if (evicted && !entries.empty()) failing_ = false;
+    entries.clear();
+    bytes = 0;
+  };
+  for (const Change& change : changes) {
+    if (change.bytes == nullptr) {
+      write_entries();  // in the order in which they came
+      store.forget(change.key, change.kind);
+    } else {
+      // What is written at once has to find room at once.
+      if (bytes + change.bytes->size() > options_.most.count / 4) write_entries();
+      bytes += change.bytes->size();
+      entries.push_back({change.key, change.kind, change.facts, change.bytes->view()});
     }
   }
-  std::uint64_t evicted = 0;
-  if (status == MDB_SUCCESS && extent_of(transaction, generations_[young]).bytes > most_.count / 2) {
-    const unsigned old = 1 - young;
-    evicted = extent_of(transaction, generations_[old]).entries;
-    status = mdb_drop(transaction.get(), generations_[old], 0);
-    if (status == MDB_SUCCESS) status = put(transaction, meta_, value_of(kYoungKey), old == 1 ? "1" : "0");
-  }
-  if (status == MDB_SUCCESS) status = transaction.commit();
-  if (status != MDB_SUCCESS) return lmdb_error("writing the index database", status);
-  return evicted;
+  write_entries();
 }
 
-DiskTier::Extent DiskTier::extent() const {
-  const Transaction transaction(env_.get(), MDB_RDONLY);
-  if (transaction.status() != MDB_SUCCESS) return {};
-  const Extent a = extent_of(transaction, generations_[0]), b = extent_of(transaction, generations_[1]);
-  return {a.entries + b.entries, a.bytes + b.bytes};
-}
-
-bool DiskTier::walk_all() const {
-  const Transaction transaction(env_.get(), MDB_RDONLY);
-  if (transaction.status() != MDB_SUCCESS) return false;
-  constexpr MDB_dbi kFreePages = 0, kNames = 1;  // LMDB's own
-  for (const MDB_dbi dbi : {kFreePages, kNames, MDB_dbi{meta_}, MDB_dbi{generations_[0]}, MDB_dbi{generations_[1]}}) {
-    if (walk(transaction, dbi) != MDB_SUCCESS) return false;
-  }
-  return true;
-}
-
-bool check_database(const std::string& path) {
-  const Result<std::unique_ptr<DiskTier>> opened = DiskTier::open(path, 1_MiB);
-  if (!opened) return opened.error().code != Code::kInvalid;
-  return (*opened)->walk_all();
+// What is made meanwhile is not written.
+void DiskTier::rest(const Error& why) {
+  if (!std::exchange(failing_, true))
+    log_warning("what is kept of images is not written to disk for now: " + why.message);
+  room_.store(0, std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  rests_until_ = std::chrono::steady_clock::now() + kRest;
+  drop_pending();
 }
 
 }  // namespace millrace

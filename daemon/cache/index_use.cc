@@ -10,26 +10,37 @@ constexpr std::size_t kSmallest = 4096;  // bytes of a file worth an index
 }  // namespace
 
 kernels::jpeg::Seeking* IndexUse::begin() {
-  if (bytes_.size() < kSmallest) return nullptr;
-  key_ = identity_ ? key_of(*identity_, cache_.seed()) : key_of(bytes_, cache_.seed());
-  known_ = cache_.find(key_);
+  if (image_.bytes.size() < kSmallest) return nullptr;
+  key_ = key_of(image_, cache_.seed());
   seeking_ = {};
-  if (known_) seeking_.index_untrusted = *known_;
+  if (!cache_.keeps_pictures(image_.wish)) cache_.asked(key_, image_.wish.member);  // PictureUse says so of others
+  if (const std::optional<KeptEntry> found = cache_.find(key_, KeptKind::kIndex, image_.wish.member)) {
+    known_ = found->bytes;
+    seeking_.index_untrusted = {reinterpret_cast<const std::uint8_t*>(known_->view().data()), known_->size()};
+  }
   seeking_.owner = key_.owner();
   return &seeking_;
 }
 
 void IndexUse::end(kernels::jpeg::Outcome outcome) {
   using kernels::jpeg::SeekUse;
-  if (bytes_.size() < kSmallest || seeking_.use == SeekUse::kMarkers) return;
+  if (image_.bytes.size() < kSmallest || seeking_.use == SeekUse::kMarkers) return;
   const bool used = seeking_.use == SeekUse::kUsed || seeking_.use == SeekUse::kExtended;
-  cache_.counters().add(used ? MetricId::index_hits : MetricId::index_misses);
+  Counters& counters = cache_.counts().counters();
+  counters.add(used ? MetricId::index_hits : MetricId::index_misses);
+  if (used) helped_ = true;
+  if (!used) cache_.counts().missed(KeptKind::kIndex);
   if (seeking_.use == SeekUse::kRejected) {
-    cache_.counters().add(MetricId::index_rejected);
-    cache_.forget(key_);
+    counters.add(MetricId::index_rejected);
+    cache_.counts().rejected(KeptKind::kIndex);
+    cache_.forget(key_, KeptKind::kIndex);
   }
   if (outcome == kernels::jpeg::Outcome::kDecoded && !seeking_.made.empty())
-    cache_.store(key_, std::move(seeking_.made));
+    cache_.store(key_, KeptKind::kIndex,
+                 {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(seeking_.made))),
+                  .member = image_.wish.member,
+                  .savings = savings_of(KeptKind::kIndex, image_.bytes.size())},
+                 file_facts(image_, KeptKind::kIndex));
 }
 
 }  // namespace millrace

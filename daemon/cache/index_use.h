@@ -4,18 +4,17 @@
 
 #include <optional>
 
-#include "daemon/cache/seek_cache.h"
-#include "daemon/model/file_identity.h"
+#include "daemon/cache/image_cache.h"
+#include "daemon/model/encoded_image.h"
 #include "kernels/cpu/jpeg/decoder.h"
 
 namespace millrace {
 
 class IndexUse {
  public:
-  // `identity`: the file's; nullopt if it cannot be relied upon, and then the bytes themselves are the key. Both
-  // outlive this.
-  IndexUse(SeekCache& cache, const std::optional<FileIdentity>& identity, ByteView bytes)
-      : cache_(cache), identity_(identity), bytes_(bytes) {}
+  // `helped`: set if an index did. All of them outlive this.
+  IndexUse(ImageCache& cache, const EncodedImage& image, bool& helped)
+      : cache_(cache), image_(image), helped_(helped) {}
 
   // What the decoder takes; nullptr if an index does not pay for so small a file. Call it only once it is certain that
   // our own decoder takes the file.
@@ -24,11 +23,11 @@ class IndexUse {
   void end(kernels::jpeg::Outcome outcome);
 
  private:
-  SeekCache& cache_;
-  const std::optional<FileIdentity>& identity_;
-  const ByteView bytes_;
-  IndexKey key_;
-  SharedIndex known_;
+  ImageCache& cache_;
+  const EncodedImage& image_;
+  bool& helped_;
+  CacheKey key_;
+  KeptBytes known_;
   kernels::jpeg::Seeking seeking_;
 };
 

@@ -1,63 +1,124 @@
-// Seek indexes in memory, the least recently used ones forgotten over a bound. In shards, each with a lock of its own,
-// so that lanes seldom meet. Thread-safe.
+// What is kept in memory, of all kinds under one bound. In shards, each with a lock, a policy and a share of the bound of
+// its own, so that lanes and fetch threads seldom meet; blocks are freed outside of the locks. All that is kept of one
+// file is in one shard.
+//
+// While there is room everything is let in. Then the policy decides (policy.h), by when samples of the datasets in use are
+// wanted again. Thread-safe.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "daemon/cache/index_key.h"
+#include "daemon/cache/cache_key.h"
+#include "daemon/cache/policy.h"
+#include "daemon/cache/savings.h"
+#include "daemon/cache/use_table.h"
+#include "daemon/model/encoded_image.h"
+#include "daemon/model/kept_bytes.h"
 #include "proto/base/bytes.h"
 #include "proto/base/mutex.h"
 
 namespace millrace {
 
-// An index's bytes (kernels/jpeg/seek_index.h). Shared: a lane may decode by it while it is forgotten.
-using SharedIndex = std::shared_ptr<const std::vector<std::uint8_t>>;
+// What is kept, and of what it was made.
+struct KeptEntry {
+  KeptBytes bytes;
+  SourceInfo info{};           // with the orientation that the file says. Of pictures only, as are the next two
+  std::uint64_t contents = 0;  // digest_of() the file's bytes
+  bool settled = false;        // see EncodedImage: nobody need compare `contents`
+  DatasetMember member{};      // whose it is
+  Savings savings{};           // of nothing it is worth nothing, and goes first
+};
+
+// Whether a look is the first one that is taken for a sample: the policy counts those.
+enum class Look : std::uint8_t { kFirst, kFurther };
 
 class MemoryTier {
  public:
   struct Change {
-    std::int64_t entries = 0;
-    std::int64_t bytes = 0;
-    std::int64_t evicted = 0;
+    struct Count {
+      std::int64_t entries = 0, bytes = 0, evicted = 0;
+    };
+    std::array<Count, kKeptKinds> kinds{};
+    bool kept = false;  // what was to be put
+
+    Count& of(KeptKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+  };
+  // What could be made of a file.
+  struct Plan {
+    KeptKind kind = KeptKind::kPacked;
+    std::size_t bytes = 0;  // about, with padding
+    DatasetMember member{};
+    Savings savings{};
   };
 
-  // `most`: bytes of all indexes together, with what keeping them costs.
-  explicit MemoryTier(Bytes most) : most_of_shard_(most.count / kShards) {}
+  // `most`: bytes of all together, with what keeping them costs. `uses` outlives this; nullptr: nobody tells.
+  explicit MemoryTier(Bytes most, const UseTable* uses = nullptr);
 
-  SharedIndex find(const IndexKey& key);  // nullptr: not here
-  // Replaces what was there. One that is too large for its shard is not kept.
-  Change put(const IndexKey& key, SharedIndex index);
-  Change forget(const IndexKey& key);
+  // `now`: seconds, as the uses are told in.
+  static double seconds_now();
+
+  // `member`: of the sample that it is wanted for.
+  std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind, const DatasetMember& member = {},
+                                Look look = Look::kFurther, double now = seconds_now());
+  // A file was asked for of which nothing was found at the first look. `key`: the file's.
+  void asked(const CacheKey& key, const DatasetMember& member, double now = seconds_now());
+  bool has_room_for(const CacheKey& key, std::size_t bytes);
+  // Whether it pays to make it, though others have to go for it where there is no room.
+  bool is_worth_making(const CacheKey& key, const Plan& plan, double now = seconds_now());
+  // Replaces what was there. Where there is no room, and nobody is worth less, it is not kept.
+  Change put(const CacheKey& key, KeptKind kind, KeptEntry entry, double now = seconds_now());
+  Change forget(const CacheKey& key, KeptKind kind);
+  // Everything, or all of a kind.
+  Change forget_all(std::optional<KeptKind> kind = std::nullopt);
+
+  Bytes bytes() const { return {bytes_.load(std::memory_order_relaxed)}; }
 
  private:
-  static constexpr std::size_t kShards = 16;
-  static constexpr std::uint64_t kOverhead = 160;  // of an entry, in the list, the map and its allocation
+  static constexpr std::uint64_t kOverhead = 256;  // of an entry, in the table, the map and its allocations
 
-  struct Entry {
-    IndexKey key;
-    SharedIndex index;
+  struct Place {
+    CacheKey key;
+    KeptKind kind;
+    friend bool operator==(const Place&, const Place&) = default;
   };
   struct Hash {
-    std::size_t operator()(const IndexKey& key) const { return key.low; }
+    std::size_t operator()(const Place& place) const { return place.key.low + static_cast<std::size_t>(place.kind); }
   };
+  struct Held {
+    Place place;
+    KeptEntry entry;  // no bytes: the ticket is free
+  };
+  using Gone = std::vector<KeptBytes>;  // freed without the lock
   struct Shard {
+    explicit Shard(const Policy::Options& options) : policy(options) {}
+
     Mutex mutex;
-    std::list<Entry> entries MILLRACE_GUARDED_BY(mutex);  // the last used first
-    std::unordered_map<IndexKey, std::list<Entry>::iterator, Hash> places MILLRACE_GUARDED_BY(mutex);
-    std::uint64_t bytes MILLRACE_GUARDED_BY(mutex) = 0;
+    Policy policy MILLRACE_GUARDED_BY(mutex);
+    std::vector<Held> entries MILLRACE_GUARDED_BY(mutex);  // by ticket
+    std::unordered_map<Place, Policy::Ticket, Hash> places MILLRACE_GUARDED_BY(mutex);
+    std::shared_ptr<const Outlook> outlook MILLRACE_GUARDED_BY(mutex) = std::make_shared<const Outlook>();
+    std::uint64_t outlook_version MILLRACE_GUARDED_BY(mutex) = 0;
+    double now MILLRACE_GUARDED_BY(mutex) = 0;  // of the last call; it never goes back
   };
 
-  static std::uint64_t cost(const Entry& entry) { return entry.index->size() + kOverhead; }
-  static void remove(Shard& shard, std::list<Entry>::iterator entry, Change& change) MILLRACE_REQUIRES(shard.mutex);
-  Shard& shard_of(const IndexKey& key) { return shards_[key.high % kShards]; }
+  static std::uint64_t cost(const KeptEntry& entry) { return entry.bytes->footprint() + kOverhead; }
+  static DatasetMember known(const DatasetMember& member, const CacheKey& key);
+  Shard& shard_of(const CacheKey& key) { return *shards_[key.shard() % shards_.size()]; }
+  // Brings the shard's clock and outlook up to date.
+  void update(Shard& shard, double now) MILLRACE_REQUIRES(shard.mutex);
+  // Takes an entry out of the table, not out of the policy.
+  void take(Shard& shard, Policy::Ticket ticket, Gone& gone, Change& change) MILLRACE_REQUIRES(shard.mutex);
+  void remove(Shard& shard, const Place& place, Gone& gone, Change& change) MILLRACE_REQUIRES(shard.mutex);
 
-  const std::uint64_t most_of_shard_;
-  std::array<Shard, kShards> shards_;
+  const UseTable* const uses_;
+  std::atomic<std::uint64_t> bytes_{0};  // of all shards; each changes it under its own lock
+  std::vector<std::unique_ptr<Shard>> shards_;
 };
 
 }  // namespace millrace

@@ -21,6 +21,8 @@ class CallerRights {
  public:
   explicit CallerRights(UnmappedIds unmapped) : unmapped_(unmapped) {}
 
+  // Whether the caller can be told from others.
+  bool is_known(const Caller& caller) const { return caller.uid != unmapped_.user; }
   // kDenied: the caller cannot be told from others, so nothing is his.
   Result<void> check_known(const Caller& caller) const;
 
@@ -42,8 +44,6 @@ class CallerRights {
   bool acl_allows(const Caller& caller, Right right, const struct stat& status, ByteView acl_untrusted) const;
 
  private:
-  bool is_known(const Caller& caller) const { return caller.uid != unmapped_.user; }
-
   const UnmappedIds unmapped_;
 };
 

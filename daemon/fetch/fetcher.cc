@@ -43,7 +43,8 @@ class FileFetcher : public Fetcher {
  public:
   FileFetcher(std::unique_ptr<Roots> roots, const Options& options, Counters& counters)
       : roots_(std::move(roots)),
-        reader_(*roots_, options.limits, options.pool),
+        reader_(*roots_,
+                {.limits = options.limits, .pool = options.pool, .kept = options.kept, .settled = options.settled}),
         counters_(counters),
         tasks_(options.queue),
         lists_(kListQueue) {
@@ -110,8 +111,10 @@ class FileFetcher : public Fetcher {
 
   Fetched fetch_one(const FetchItem& item, const FetchTask& task, SpareDescriptors& spare) {
     const auto begin = std::chrono::steady_clock::now();
-    const UseOrientation use = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes;
-    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), use); };
+    const ReadWish wish{.orientation = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes,
+                        .keep = item.keep,
+                        .from_file = item.from_file};
+    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), wish); };
     Fetched fetched{.index = item.index, .image = read()};
     if (host_lacks(fetched) && spare.give_up()) {
       fetched.image = read();

@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "daemon/fetch/identity.h"
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/folder_lister.h"
 #include "daemon/model/input_ring.h"
+#include "daemon/model/kept_lookup.h"
 #include "daemon/model/limits.h"
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/counters.h"
@@ -26,6 +28,8 @@ struct FetchItem {
   std::uint32_t index = 0;               // comes back in Fetched
   const SampleSource* source = nullptr;  // the batch's; outlives the task
   bool ignore_orientation = false;
+  KeptWish keep{.most = CacheUse::kOff};
+  bool from_file = false;  // whatever is kept of it
 };
 
 // How far an item got.
@@ -71,6 +75,8 @@ class Fetcher : public FolderLister, public RingMaker {
     std::uint32_t queue = 256;  // tasks
     SampleLimits limits;
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
+    KeptLookup* kept = nullptr;   // asked before a file is read; outlives the fetcher. Null: nothing is kept
+    std::chrono::seconds settled = kSettled;
   };
 
   // kInvalid: a root that is no absolute path.

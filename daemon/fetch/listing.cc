@@ -42,6 +42,17 @@ std::uint64_t fingerprint_with(std::uint64_t fingerprint, std::string_view path)
   return fingerprint * kPrime;
 }
 
+// The finaliser of SplitMix64 after each word, which loses nothing of one.
+DatasetNumber dataset_number(std::uint64_t device, std::uint64_t inode) {
+  const auto mixed = [](std::uint64_t word) {
+    word = (word ^ (word >> 30U)) * 0xBF58476D1CE4E5B9;
+    word = (word ^ (word >> 27U)) * 0x94D049BB133111EB;
+    return word ^ (word >> 31U);
+  };
+  const auto number = DatasetNumber{mixed(mixed(device + 0x9E3779B97F4A7C15) ^ inode)};
+  return number == DatasetNumber::kNone ? DatasetNumber{1} : number;
+}
+
 Listing::Listing(const Roots& roots, Request request)
     : roots_(roots), request_(std::move(request)), root_(request_.path_untrusted), fingerprint_(kFingerprintSeed) {
   while (root_.size() > 1 && root_.back() == '/') root_.pop_back();
@@ -71,6 +82,7 @@ Result<void> Listing::open_top() {
   if (!opened) return roots_.with_roots(std::move(opened).error());
   top.fd = *std::move(opened);
   if (fstat(top.fd.get(), &top.status) != 0) return io_error("opening the folder", errno);
+  number_ = dataset_number(top.status.st_dev, top.status.st_ino);
   MILLRACE_TRY_VOID(read_entries(top));
   name_classes(top);
   if (request_.choice.unclassified == Unclassified::kSkipped) skip_unclassified(top);
@@ -272,8 +284,9 @@ Listing::Outcome Listing::finish() {
                                       to_text(skipped_.told())}
         .within(printable(root_));
   }
-  return std::shared_ptr<const Dataset>(std::make_shared<const Dataset>(
-      std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_), fingerprint_, skipped_.told()));
+  return std::shared_ptr<const Dataset>(
+      std::make_shared<const Dataset>(std::move(root_), std::move(paths_), std::move(entries_), std::move(classes_),
+                                      fingerprint_, skipped_.told(), std::vector<Dataset::Range>{}, number_));
 }
 
 }  // namespace millrace

@@ -104,7 +104,11 @@ class Listing {
   std::vector<std::string> classes_;
   SkipTally skipped_;
   std::uint64_t fingerprint_;
+  DatasetNumber number_ = DatasetNumber::kNone;
 };
+
+// Of a folder by what the kernel tells it from others: whoever lists it, by whatever path.
+DatasetNumber dataset_number(std::uint64_t device, std::uint64_t inode);
 
 // FNV-1a, 64 bits, over every path and a zero byte after it: the same on every machine.
 inline constexpr std::uint64_t kFingerprintSeed = 0xCBF29CE484222325;

@@ -1,7 +1,6 @@
 #include "daemon/fetch/read_file.h"
 
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,27 +15,13 @@
 namespace millrace {
 namespace {
 
-// As many bytes as there are after `offset`, up to the room that there is.
-Result<std::size_t> fill_from(int fd, std::uint64_t offset, MutableByteView room) {
-  std::size_t filled = 0;
-  while (filled < room.size()) {
-    const ssize_t got = pread(fd, room.data() + filled, room.size() - filled, static_cast<off_t>(offset + filled));
-    if (got == 0) break;
-    if (got > 0) {
-      filled += static_cast<std::size_t>(got);
-    } else if (errno != EINTR) {
-      return io_error("reading the file", errno);
-    }
-  }
-  return filled;
-}
-
-// As many bytes as there are, up to the room that there is. A read that could have had more and stopped at `end` has
-// found the file's: it is not asked again.
-Result<std::size_t> fill(int fd, MutableByteView room, std::optional<std::size_t> end) {
+// As many bytes as there are from `offset` on, up to the room that there is. A read that could have had more and stopped
+// `end` bytes behind `offset` has found the file's end: it is not asked again.
+Result<std::size_t> fill_from(int fd, std::uint64_t offset, MutableByteView room,
+                              std::optional<std::size_t> end = std::nullopt) {
   std::size_t filled = 0;
   while (filled < room.size() && (filled == 0 || filled != end)) {
-    const ssize_t got = read(fd, room.data() + filled, room.size() - filled);
+    const ssize_t got = pread(fd, room.data() + filled, room.size() - filled, static_cast<off_t>(offset + filled));
     if (got == 0) break;
     if (got > 0) {
       filled += static_cast<std::size_t>(got);
@@ -50,7 +35,7 @@ Result<std::size_t> fill(int fd, MutableByteView room, std::optional<std::size_t
 Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, EncodedPool* pool) {
   // One byte more than expected, so that the end is seen without asking for more memory.
   EncodedBytes bytes(expected + 1, pool);
-  MILLRACE_TRY(std::size_t size, fill(fd, bytes.writable(), expected));
+  MILLRACE_TRY(std::size_t size, fill_from(fd, 0, bytes.writable(), expected));
   while (true) {
     if (size > limit.count) return too_large(Bytes{size}, limit);
     if (size < bytes.size()) break;
@@ -58,7 +43,7 @@ Result<EncodedBytes> read_all(int fd, std::size_t expected, Bytes limit, Encoded
                         pool);
     std::memcpy(larger.writable().data(), bytes.view().data(), size);
     bytes = std::move(larger);
-    MILLRACE_TRY(const std::size_t got, fill(fd, bytes.writable().subspan(size), std::nullopt));
+    MILLRACE_TRY(const std::size_t got, fill_from(fd, size, bytes.writable().subspan(size)));
     size += got;
   }
   bytes.shrink(size);
@@ -72,34 +57,11 @@ Error no_such_range(const Dataset::Range& range, std::uint64_t file) {
                    " on are a sample of the dataset: it has changed since it was listed; open the dataset again"};
 }
 
-std::int64_t nanoseconds(const timespec& time) {
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
-
 }  // namespace
 
 Error too_large(Bytes size, Bytes limit) {
   return Error{Code::kInvalid, to_text_beside(size, limit) + " are over the limit of " + to_text_beside(limit, size) +
                                    " a file (limits.encoded)"};
-}
-
-std::int64_t nanoseconds_since_1970() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return nanoseconds(now);
-}
-
-std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t begun) {
-  constexpr std::int64_t kSettled =
-      2'000'000'000;  // file systems whose clocks are coarser are no place for training data
-  struct stat status {};
-  if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) != size) return std::nullopt;
-  if (nanoseconds(status.st_ctim) > begun - kSettled) return std::nullopt;
-  return FileIdentity{.device = status.st_dev,
-                      .inode = status.st_ino,
-                      .size = size,
-                      .modified = nanoseconds(status.st_mtim),
-                      .changed = nanoseconds(status.st_ctim)};
 }
 
 Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit, EncodedPool* pool) {

@@ -3,6 +3,7 @@
 
 #include "daemon/model/dataset.h"
 #include "daemon/model/encoded_image.h"
+#include "daemon/model/file_identity.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -12,7 +13,8 @@ namespace millrace {
 // A file open for reading, at its beginning.
 struct OpenFile {
   UniqueFd fd;
-  Bytes size;  // when it was opened; 0 also of those in /proc and /sys, which know only when they are read
+  Bytes size;               // when it was opened; 0 also of those in /proc and /sys, which know only when they are read
+  FileIdentity identity{};  // the same
 };
 
 // All of it, however it grows or shrinks meanwhile. kInvalid: more than `limit`, found out before memory is taken where
@@ -23,11 +25,6 @@ Result<EncodedBytes> read_file(const OpenFile& file, Bytes limit, EncodedPool* p
 // `range` of the file, and nothing else of it. kInvalid: the file does not have it, or it is more than `limit`, both found
 // out before memory is taken; otherwise read_file()'s errors.
 Result<EncodedBytes> read_range(int fd, const Dataset::Range& range, Bytes limit, EncodedPool* pool = nullptr);
-
-// The identity of the file behind `fd`, of which `size` bytes were read after `begun`, nanoseconds since 1970. nullopt:
-// it has another size, or changed so shortly before or since then that it need not tell these bytes from others.
-std::optional<FileIdentity> identity_of(int fd, std::size_t size, std::int64_t begun);
-std::int64_t nanoseconds_since_1970();
 
 // The error of encoded bytes over the limit.
 Error too_large(Bytes size, Bytes limit);

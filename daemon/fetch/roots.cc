@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/fetch/host_want.h"
+#include "daemon/fetch/identity.h"
 #include "daemon/fetch/open_at.h"
 #include "daemon/fetch/path_walk.h"
 #include "proto/base/printable.h"
@@ -164,7 +165,7 @@ Result<OpenFile> Roots::open_trusted(std::string_view path, const Caller& caller
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return io_error("opening the file", errno);
   MILLRACE_TRY_VOID(check_regular(status));
-  return OpenFile{std::move(fd), size_of(status)};
+  return OpenFile{std::move(fd), size_of(status), identity_of(status)};
 }
 
 // A caller's own rights: the folder by its verdict or a walk, then the file in it by what it says itself once it is
@@ -181,7 +182,7 @@ Result<OpenFile> Roots::open_checked(std::string_view path, const Caller& caller
   struct stat status {};
   if (fstat(fd.get(), &status) != 0 || !rights_.may(caller, Right::kRead, fd.get(), status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(status));
-  return OpenFile{std::move(fd), size_of(status)};
+  return OpenFile{std::move(fd), size_of(status), identity_of(status)};
 }
 
 Result<OpenFile> Roots::open_walking(std::string_view path, const Caller& caller) const {
@@ -190,7 +191,7 @@ Result<OpenFile> Roots::open_walking(std::string_view path, const Caller& caller
   MILLRACE_TRY_VOID(check_regular(found.status));
   UniqueFd fd = reopen(found.fd.get(), kToRead);
   if (!fd) return open_error(errno, caller);
-  return OpenFile{std::move(fd), size_of(found.status)};
+  return OpenFile{std::move(fd), size_of(found.status), identity_of(found.status)};
 }
 
 // An O_PATH descriptor of a folder that the caller may search.

@@ -5,61 +5,106 @@
 #include <string>
 #include <utility>
 
+#include "daemon/fetch/identity.h"
 #include "daemon/fetch/read_file.h"
 
 namespace millrace {
+namespace {
+
+// Of a part of the file. nullopt: of nothing, which `part_size` 0 does not say.
+std::optional<FileIdentity> part_of(std::optional<FileIdentity> file, const std::optional<Dataset::Range>& range) {
+  if (!file || !range) return file;
+  if (range->length.count == 0) return std::nullopt;
+  file->part_begin = range->offset;
+  file->part_size = range->length.count;
+  return file;
+}
+
+}  // namespace
 
 struct SampleReader::ReadSource {
-  struct Contents {
-    EncodedBytes bytes;
-    std::optional<FileIdentity> identity;
-  };
-
   const Roots& roots;
-  const SampleLimits& limits;
+  const Options& options;
   const Caller& caller;
   const InputRing* ring;
-  EncodedPool* pool;
+  const ReadWish& wish;
 
-  Result<Contents> operator()(const PathSource& source) const { return from_file({.file = source.path, .range = {}}); }
-  Result<Contents> operator()(const InlineSource& source) const {
+  Result<EncodedImage> operator()(const PathSource& source) const {
+    return from_file({.file = source.path, .range = {}});
+  }
+  Result<EncodedImage> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
-    if (size > limits.encoded) return too_large(size, limits.encoded);
-    EncodedBytes bytes(size.count, pool);
+    if (size > options.limits.encoded) return too_large(size, options.limits.encoded);
+    EncodedBytes bytes(size.count, options.pool);
     if (size.count > 0) std::memcpy(bytes.writable().data(), source.bytes.data(), size.count);
-    return Contents{std::move(bytes), std::nullopt};
+    return EncodedImage{.bytes = std::move(bytes), .info = {}};
   }
-  Result<Contents> operator()(const RingSource& source) const {
+  Result<EncodedImage> operator()(const RingSource& source) const {
     if (ring == nullptr) return Error{Code::kInvalid, "the session has no input ring"};
-    MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, limits.encoded, pool));
-    return Contents{std::move(bytes), std::nullopt};
+    MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, options.limits.encoded, options.pool));
+    return EncodedImage{.bytes = std::move(bytes), .info = {}};
   }
-  Result<Contents> operator()(const DatasetSource& source) const {
+  Result<EncodedImage> operator()(const DatasetSource& source) const {
     if (raw(source.sample) >= source.dataset->samples())
       return Error{Code::kInvalid, "the dataset has only " + std::to_string(source.dataset->samples()) + " samples"};
     return from_file(source.dataset->locate(source.sample));
   }
 
-  Result<Contents> from_file(const Dataset::Location& location) const {
+  Result<EncodedImage> from_file(const Dataset::Location& location) const {
+    const std::int64_t begun = nanoseconds_since_1970();
     Result<OpenFile> file = roots.open_file(location.file, caller);
     if (!file) return roots.with_roots(std::move(file).error());
-    if (location.range) {  // the identity is the file's, and this is one of many in it
-      MILLRACE_TRY(EncodedBytes part, read_range(file->fd.get(), *location.range, limits.encoded, pool));
-      return Contents{std::move(part), std::nullopt};
-    }
-    const std::int64_t begun = nanoseconds_since_1970();
-    MILLRACE_TRY(EncodedBytes bytes, read_file(*file, limits.encoded, pool));
-    const std::optional<FileIdentity> identity = identity_of(file->fd.get(), bytes.size(), begun);
-    return Contents{std::move(bytes), identity};
+    if (std::optional<EncodedImage> kept = find_kept(*file, location.range, begun)) return *std::move(kept);
+    MILLRACE_TRY(EncodedBytes bytes, contents(*file, location.range));
+    EncodedImage image{.bytes = std::move(bytes), .info = {}};
+    const std::size_t size = location.range ? file->size.count : image.bytes.size();
+    image.identity = part_of(identity_of(file->fd.get(), size, begun), location.range);
+    image.settled =
+        image.identity && keeps_pictures() && is_settled(file->fd.get(), *image.identity, begun, options.settled);
+    return image;
   }
+
+  Result<EncodedBytes> contents(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
+    if (range) return read_range(file.fd.get(), *range, options.limits.encoded, options.pool);
+    return read_file(file, options.limits.encoded, options.pool);
+  }
+
+  // The file is open, so the caller may read it; what is kept was made of the contents that it has.
+  std::optional<EncodedImage> find_kept(const OpenFile& file, const std::optional<Dataset::Range>& range,
+                                        std::int64_t opened) const {
+    if (!keeps_pictures() || wish.from_file) return std::nullopt;
+    const std::optional<FileIdentity> identity = part_of(file.identity, range);
+    if (!identity || identity->bytes() > options.limits.encoded.count) return std::nullopt;
+    if (!is_settled(file.fd.get(), *identity, opened, options.settled)) return std::nullopt;
+    std::optional<KeptImage> found = options.kept->find(*identity, wish.keep);
+    if (!found || !check_size(found->info.stored, options.limits)) return std::nullopt;
+    return EncodedImage{
+        .bytes = {}, .info = found->info, .identity = identity, .settled = true, .kept = std::move(found->kept)};
+  }
+
+  bool keeps_pictures() const { return options.kept != nullptr && wish.keep.most >= CacheUse::kPacked; }
 };
 
 Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
-                                        UseOrientation use) const {
+                                        const ReadWish& asked) const {
   try {
-    MILLRACE_TRY(ReadSource::Contents read, std::visit(ReadSource{roots_, limits_, caller, ring, pool_}, source));
-    MILLRACE_TRY(const SourceInfo info, probe_image(read.bytes.view(), limits_, use));
-    return EncodedImage{std::move(read.bytes), info, read.identity};
+    ReadWish wish = asked;
+    wish.keep.member = member_of(source);
+    if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
+    MILLRACE_TRY(EncodedImage image, std::visit(ReadSource{roots_, options_, caller, ring, wish}, source));
+    // What is kept has to say the orientation, also where this request ignores it.
+    const bool keeps = options_.kept != nullptr && wish.keep.most >= CacheUse::kPacked;
+    if (!image.kept) {
+      MILLRACE_TRY(image.info,
+                   probe_image(image.bytes.view(), options_.limits, keeps ? UseOrientation::kYes : wish.orientation));
+      // Nothing of another's picture may stand where a made-up file has its decoder read.
+      if (image.info.format == ImageFormat::kPacked) image.bytes.clear_behind();
+    }
+    image.orientation_in_file = image.info.orientation;
+    if (wish.orientation == UseOrientation::kNo) image.info.orientation = 1;
+    image.user = caller.uid;
+    image.wish = wish.keep;
+    return image;
   } catch (const std::bad_alloc&) {
     return Error{Code::kUnavailable, "no memory to read it"};
   }

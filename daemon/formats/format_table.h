@@ -9,13 +9,14 @@
 
 #include "daemon/formats/format.h"
 #include "daemon/formats/jpeg.h"
+#include "daemon/formats/packed.h"
 #include "daemon/formats/png.h"
 #include "daemon/formats/webp.h"
 
 namespace millrace {
 
 // In the order of ImageFormat.
-inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat};
+inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat};
 static_assert([] {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {
     if (kFormats[i].format != static_cast<ImageFormat>(i)) return false;

@@ -24,6 +24,13 @@ Error unknown_format(ByteView bytes) {
   return Error{Code::kInvalid, std::move(text)};
 }
 
+std::uint8_t orientation_of(const ImageHeader& header) {
+  const std::uint32_t found = header.exif ? *header.exif : header.xmp.value_or(1);
+  return found >= 1 && found <= 8 ? static_cast<std::uint8_t>(found) : std::uint8_t{1};
+}
+
+}  // namespace
+
 Result<void> check_size(Size size, const SampleLimits& limits) {
   const std::string shape = std::to_string(size.width) + "x" + std::to_string(size.height);
   if (size.width == 0 || size.height == 0)
@@ -36,13 +43,6 @@ Result<void> check_size(Size size, const SampleLimits& limits) {
                  shape + " pixels are over the limit of " + std::to_string(limits.pixels) + " (limits.pixels)"};
   return {};
 }
-
-std::uint8_t orientation_of(const ImageHeader& header) {
-  const std::uint32_t found = header.exif ? *header.exif : header.xmp.value_or(1);
-  return found >= 1 && found <= 8 ? static_cast<std::uint8_t>(found) : std::uint8_t{1};
-}
-
-}  // namespace
 
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use) {
   if (bytes_untrusted.empty()) return Error{Code::kInvalid, "an empty file"};

@@ -20,4 +20,7 @@ enum class UseOrientation { kNo, kYes };
 // segments.
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use);
 
+// What of probe_image()'s verdict depends on the limits, of what an earlier one said. kInvalid.
+Result<void> check_size(Size size, const SampleLimits& limits);
+
 }  // namespace millrace

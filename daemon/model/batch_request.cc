@@ -19,6 +19,11 @@ std::string source_name(const SampleSource& source) {
   return file_path(source);
 }
 
+DatasetMember member_of(const SampleSource& source) {
+  const auto* sample = std::get_if<DatasetSource>(&source);
+  return sample == nullptr ? DatasetMember{} : member_of(*sample->dataset, sample->sample);
+}
+
 std::string file_path(const SampleSource& source) {
   return std::visit(PathOf{}, source);
 }

@@ -62,6 +62,9 @@ struct BatchRequest {
 // How messages name a sample: its path, "dataset sample 17", "encoded bytes", "ring bytes at 4096".
 std::string source_name(const SampleSource& source);
 
+// Which sample of which dataset it is; of none where the client gave a path or bytes.
+DatasetMember member_of(const SampleSource& source);
+
 // The file that is read for it, byte for byte; empty when it is none.
 std::string file_path(const SampleSource& source);
 

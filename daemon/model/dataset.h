@@ -19,6 +19,9 @@
 
 namespace millrace {
 
+// Of the folder: the same for everybody who lists it, and after a restart.
+enum class DatasetNumber : std::uint64_t { kNone = 0 };
+
 class Dataset {
  public:
   // A part of a file.
@@ -40,21 +43,25 @@ class Dataset {
   };
 
   // REQUIRES: entries in the order of samples. `root`: absolute, without a trailing slash. `fingerprint`: of the paths
-  // in order. `ranges`: of each entry in its file, as many as entries; or none, if every sample is a file.
+  // in order. `ranges`: of each entry in its file, as many as entries; or none, if every sample is a file. `number`:
+  // kNone if the folder is not known.
   Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,
-          std::uint64_t fingerprint, Skipped skipped = {}, std::vector<Range> ranges = {})
+          std::uint64_t fingerprint, Skipped skipped = {}, std::vector<Range> ranges = {},
+          DatasetNumber number = DatasetNumber::kNone)
       : root_(std::move(root)),
         paths_(std::move(paths)),
         entries_(std::move(entries)),
         classes_(std::move(classes)),
         fingerprint_(fingerprint),
         skipped_(std::move(skipped)),
-        ranges_(std::move(ranges)) {}
+        ranges_(std::move(ranges)),
+        number_(number) {}
 
   std::uint64_t samples() const { return entries_.size(); }
   const std::string& root() const { return root_; }
   const std::vector<std::string>& classes() const { return classes_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
+  DatasetNumber number() const { return number_; }
   const Skipped& skipped() const { return skipped_; }  // the files of the tree that are no samples
 
   // REQUIRES: raw(id) < samples().
@@ -77,6 +84,27 @@ class Dataset {
   std::uint64_t fingerprint_;
   Skipped skipped_;
   std::vector<Range> ranges_;
+  DatasetNumber number_;
 };
+
+// Which sample of which dataset something belongs to. The number is the folder's and outlives a listing, so that a
+// folder to which files were added keeps what is kept of it. Samples are counted in one listing, so an order over them
+// means something only for those of the same listing.
+struct DatasetMember {
+  static constexpr std::uint32_t kNoSample = ~0U;
+
+  DatasetNumber dataset = DatasetNumber::kNone;
+  std::uint32_t sample = kNoSample;  // position in the listing; kNoSample: not known
+  std::uint16_t listing = 0;         // of the listing's fingerprint; collisions cost time only
+
+  friend bool operator==(const DatasetMember&, const DatasetMember&) = default;
+};
+
+// What is kept of `sample` belongs to. Samples beyond 2^32 - 2 have no position.
+inline DatasetMember member_of(const Dataset& dataset, SampleId sample) {
+  const bool countable = raw(sample) < DatasetMember::kNoSample;
+  return {dataset.number(), countable ? static_cast<std::uint32_t>(raw(sample)) : DatasetMember::kNoSample,
+          static_cast<std::uint16_t>(dataset.fingerprint())};
+}
 
 }  // namespace millrace

@@ -8,13 +8,13 @@ namespace {
 
 EncodedPool::Block memory_of(std::size_t bytes, EncodedPool* pool) {
   if (pool != nullptr) return pool->take(bytes);
-  return {std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes};
+  return {take_block(heap_blocks(), bytes), bytes};
 }
 
 }  // namespace
 
 EncodedBytes::EncodedBytes(std::size_t size, EncodedPool* pool)
-    : block_(memory_of(size + kReadSlack, pool)), pool_(pool), size_(size) {
+    : block_(memory_of(size + kRoomBehind, pool)), pool_(pool), size_(size) {
   std::memset(block_.data.get() + size, 0, kReadSlack);
 }
 
@@ -38,6 +38,10 @@ void EncodedBytes::shrink(std::size_t size) {
   if (!block_.data) return;
   size_ = size;
   std::memset(block_.data.get() + size, 0, kReadSlack);
+}
+
+void EncodedBytes::clear_behind() {
+  if (block_.data) std::memset(block_.data.get() + size_, 0, kRoomBehind);
 }
 
 }  // namespace millrace

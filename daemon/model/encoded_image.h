@@ -5,15 +5,17 @@
 #include <cstdint>
 #include <optional>
 
+#include "daemon/model/dataset.h"
 #include "daemon/model/encoded_pool.h"
 #include "daemon/model/file_identity.h"
+#include "daemon/model/kept_bytes.h"
 #include "proto/base/bytes.h"
 #include "proto/base/recipe.h"
 
 namespace millrace {
 
 // What the daemon knows of each is a row of daemon/formats.
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp };
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kPacked };
 
 // What a format's library takes to decode a picture, beside the pixels that it hands over. 0: not known.
 struct CodecMemory {
@@ -52,6 +54,9 @@ constexpr Size oriented_size(const SourceInfo& info) {
 class EncodedBytes {
  public:
   static constexpr std::size_t kReadSlack = 64;
+  // Readable, with any contents behind the slack: what packed coefficients want (kernels/packed), which may be in the
+  // bytes. Clearing it for every image would cost a tiny one more than reading it.
+  static constexpr std::size_t kRoomBehind = 4352;
 
   EncodedBytes() = default;
   // Unknown contents but for the slack. `pool`, if any, is where the memory comes from and goes back to; outlives it.
@@ -64,6 +69,7 @@ class EncodedBytes {
   MutableByteView writable() { return {block_.data.get(), size_}; }
   std::size_t size() const { return size_; }
   void shrink(std::size_t size);  // REQUIRES: size <= this->size()
+  void clear_behind();            // all of kRoomBehind is zero bytes from here on, until the next shrink()
 
  private:
   void release() noexcept;
@@ -76,7 +82,15 @@ class EncodedBytes {
 struct EncodedImage {
   EncodedBytes bytes;
   SourceInfo info;
-  std::optional<FileIdentity> identity;  // of the file whose contents it is; nullopt: none, or none to be relied upon
+  // Of the file whose contents it is; nullopt: none, or none to be relied upon.
+  std::optional<FileIdentity> identity{};
+  // The identity alone tells the contents from any others: what is made of them may stand in for the file, unread.
+  bool settled = false;
+  std::uint8_t orientation_in_file = 1;  // also where the recipe ignores it
+  std::uint32_t user = 0;                // whose request it is: what is kept of bytes without an identity is his alone
+  KeptWish wish{};
+  // Made from the very contents that the caller may read: `bytes` may then be empty. The fetch stage's, or a lane's own.
+  std::optional<Kept> kept{};
 };
 
 }  // namespace millrace

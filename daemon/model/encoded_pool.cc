@@ -10,7 +10,7 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-EncodedPool::EncodedPool(Bytes limit) : limit_(limit.count) {
+EncodedPool::EncodedPool(Bytes limit, BlockSource& source) : limit_(limit.count), source_(source) {
   kept_.reserve(2 * kMostKept);  // so that give() asks for no memory, whoever else is in it
 }
 
@@ -18,7 +18,7 @@ EncodedPool::Block EncodedPool::take(std::size_t size) {
   Block block = take_kept(size);
   if (!block.data) {
     block.capacity = (size + kPage - 1) / kPage * kPage;
-    block.data.reset(new std::byte[block.capacity]);
+    block.data = take_block(source_, block.capacity);
   }
   MutexLock lock(mutex_);
   in_use_ += block.capacity;
@@ -27,7 +27,9 @@ EncodedPool::Block EncodedPool::take(std::size_t size) {
 
 EncodedPool::Block EncodedPool::take_kept(std::size_t size) {
   MutexLock lock(mutex_);
-  const auto fits = [&](const Block& block) { return block.capacity >= size && block.capacity - size <= size / 2; };
+  const auto fits = [&](const Block& block) {
+    return block.capacity >= size && block.capacity - size <= std::max(size / 2, kPage);
+  };
   const auto found = std::find_if(kept_.rbegin(), kept_.rend(), fits);
   if (found == kept_.rend()) return {};
   Block block = std::move(*found);

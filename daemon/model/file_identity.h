@@ -1,4 +1,4 @@
-// What tells a file's contents from others without reading them. Value.
+// What tells a file's contents, or those of a part of it, from others without reading them. Value.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,15 @@ namespace millrace {
 struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  std::uint64_t size = 0;
+  std::uint64_t size = 0;     // of the whole file
   std::int64_t modified = 0;  // mtime
   std::int64_t changed = 0;   // ctime: that of any write() and of most stores through mappings
 
+  // The part that is meant. Both 0: the whole file.
+  std::uint64_t part_begin = 0;
+  std::uint64_t part_size = 0;
+
+  std::uint64_t bytes() const { return part_size > 0 ? part_size : size; }
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 

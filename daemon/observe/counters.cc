@@ -45,9 +45,9 @@ std::vector<LabelledCount> Counters::labelled_counts(MetricId id) const {
   return labelled_[static_cast<std::size_t>(label)].counts();
 }
 
-double Counters::value(const MetricRow& row) const {
-  const double stored_value = static_cast<double>(stored(row.id));
-  return row.unit == "seconds" ? stored_value * 1e-6 : stored_value;
+double Counters::in_unit(const MetricRow& row, std::int64_t stored) {
+  const auto number = static_cast<double>(stored);
+  return row.unit == "seconds" ? number * 1e-6 : number;
 }
 
 }  // namespace millrace

@@ -53,13 +53,37 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(index_disk_entries, kGauge, "", "millrace_index_disk_entries", "Seek indexes in the state directory")                       \
   row(index_disk_bytes, kGauge, "bytes", "millrace_index_disk_bytes", "What seek indexes take in the state directory")            \
   row(index_disk_pending, kGauge, "", "millrace_index_disk_pending", "Seek indexes not yet written to the state directory")       \
-  row(index_disk_evictions, kCounter, "", "millrace_index_disk_evictions_total", "Seek indexes dropped from the state directory")
+  row(cache_first_touches, kCounter, "", "millrace_first_touches_total", "Images made from their file alone, nothing being kept of it") \
+  row(cache_hits, kCounter, "", "millrace_cache_hits_total", "Images made with or from what was kept")                            \
+  row(cache_misses, kCounter, "", "millrace_cache_misses_total", "Images of which that was looked for and not kept")              \
+  row(cache_rejected, kCounter, "", "millrace_cache_rejected_total", "What was kept and found to be of other contents, or wrong")  \
+  row(cache_entries, kGauge, "", "millrace_cache_entries", "What is kept in memory")                                              \
+  row(cache_bytes, kGauge, "bytes", "millrace_cache_bytes", "The memory that it takes")                                           \
+  row(cache_evictions, kCounter, "", "millrace_cache_evictions_total", "Dropped from memory for others")                          \
+  row(cache_disk_entries, kGauge, "", "millrace_cache_disk_entries", "What is kept in the state directory")                       \
+  row(cache_disk_bytes, kGauge, "bytes", "millrace_cache_disk_bytes", "The bytes of it")                                          \
+  row(cache_disk_pending, kGauge, "", "millrace_cache_disk_pending", "What is not yet written to the state directory")            \
+  row(cache_disk_evictions, kCounter, "", "millrace_cache_disk_evictions_total", "Dropped from the state directory for want of room") \
+  row(cache_disk_hits, kCounter, "", "millrace_cache_disk_hits_total", "What was read from the state directory")                  \
+  row(cache_saved, kCounter, "seconds", "millrace_cache_saved_seconds_total", "Lane time that first touches of the same files would have taken more") \
+  row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept")
 
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
   row(samples_completed, "backend") \
   row(batches_completed, "user")    \
-  row(requests_refused, "code")
+  row(requests_refused, "code") \
+  row(cache_hits, "kind") \
+  row(cache_misses, "kind") \
+  row(cache_rejected, "kind") \
+  row(cache_entries, "kind") \
+  row(cache_bytes, "kind") \
+  row(cache_evictions, "kind") \
+  row(cache_disk_entries, "kind") \
+  row(cache_disk_bytes, "kind") \
+  row(cache_disk_hits, "kind") \
+  row(cache_saved, "kind") \
+  row(cache_making, "kind")
 
 // Durations by powers of two: id, name, help.
 #define MILLRACE_HISTOGRAMS(row)                                                                                          \
@@ -142,8 +166,9 @@ class Counters {
   }
 
   // In the row's unit: microseconds become seconds.
-  double value(const MetricRow& row) const;
-  // By label; none for a counter without one.
+  double value(const MetricRow& row) const { return in_unit(row, stored(row.id)); }
+  static double in_unit(const MetricRow& row, std::int64_t stored);
+  // By label, as stored; none for a counter without one.
   std::vector<LabelledCount> labelled_counts(MetricId id) const;
   const Histogram& histogram(HistogramId id) const { return histograms_[static_cast<std::size_t>(id)]; }
 

@@ -18,7 +18,7 @@ constexpr unsigned before(SampleState state) {
   using enum SampleState;
   switch (state) {
     case kUnread:
-      return bit(kReading) | bit(kParked);
+      return bit(kReading) | bit(kParked) | bit(kMaking);
     case kReading:
       return bit(kUnread);
     case kParked:
@@ -295,6 +295,12 @@ void Batch::try_elsewhere(std::uint32_t index, Error why) {
   SampleRun& sample = samples_[index];
   sample.tried |= 1U << sample.backend;
   sample.error = std::move(why);
+}
+
+void Batch::read_again(std::uint32_t index) {
+  samples_[index].encoded.refund();
+  samples_[index].from_file = true;
+  put_back_unread(index);
 }
 
 void Batch::made(std::uint32_t index) {

@@ -9,7 +9,8 @@
 //   unread ◀──▶ reading ──▶ waiting ◀──▶ making ──▶ made
 //      ▲           │           ▲             ▲
 //      │           ▼           ▼             │
-//      └──────── parked ───────┴─────────────┘        bad: from every state but unread and made
+//      ├──────── parked ───────┴─────────────┤        bad: from every state but unread and made
+//      └─────────────────────────────────────┘ what was kept of it is no use: its file has to be read
 //
 //   parked: its bytes are here, or were, and it is no thread's turn: the sizes of a packed batch's others are not known,
 //   or a large picture finds no memory to be decoded in.
@@ -63,7 +64,8 @@ struct SampleRun {
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
-  Charge encoded;  // while its encoded bytes are held
+  Charge encoded;          // while its encoded bytes are held
+  bool from_file = false;  // it is read again, for what was kept of it is no use
   // Why it is bad; or what the backend said that gave it back, in case nobody else takes it.
   std::optional<Error> error;
 
@@ -162,6 +164,7 @@ class Batch {
   void not_taken(std::span<const SampleTask> tasks);  // making -> waiting: the backend was full
   void note_making(std::uint32_t index, const SampleOutcome& outcome);
   void try_elsewhere(std::uint32_t index, Error why);  // making -> waiting: its backend gave it back
+  void read_again(std::uint32_t index);                // making -> unread: what was kept of it is no use
   void made(std::uint32_t index);                      // making -> made
 
   void give_up(std::uint32_t index, Error error);  // -> bad; its bytes, if any, are let go

@@ -2,6 +2,7 @@
 // order. Thread-bound(control).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,9 @@ class EpochRun {
   const EpochRequest& request() const { return request_; }
   EpochStreamId id() const { return request_.id; }
   void announce(BatchSink& sink) const;
+  // In samples, of the whole epoch and from its start on.
+  std::uint64_t samples() const { return order_.samples(); }
+  std::uint64_t samples_begun() const { return std::min(next_ * request_.order.batch_size, order_.samples()); }
 
   // The next batch's request; nullopt when there is none left or the epoch was stopped.
   std::optional<BatchRequest> next();

@@ -4,11 +4,25 @@
 #include <utility>
 
 #include "daemon/formats/decoding_memory.h"
+#include "daemon/formats/packed.h"
 
 namespace millrace {
+namespace {
+
+// Of what is decoded, which need not be the file: a packed form has no coefficients to gather, and a tensor is copied.
+DecodingMemory memory_of(const SampleTask& task) {
+  const EncodedImage& image = task.image;
+  if (!image.kept) return decoding_memory(image.info, task.geometry);
+  if (image.kept->kind == KeptKind::kTensor) return {};
+  SourceInfo packed = image.info;
+  packed.codec = packed_codec_memory(packed.stored, ByteReader({}));
+  return decoding_memory(packed, task.geometry);
+}
+
+}  // namespace
 
 Result<void> LargePictures::check(const SampleTask& task) const {
-  const Bytes needed = decoding_memory(task.image.info, task.geometry).needed;
+  const Bytes needed = memory_of(task).needed;
   if (needed <= std::max(budget(), kLaneKeeps)) return {};
   return Error{Code::kExhausted,
                "decoding it takes " + to_text(needed) + ", and all lanes together may take " + to_text(budget()) +
@@ -18,7 +32,7 @@ Result<void> LargePictures::check(const SampleTask& task) const {
 
 // What may be more than the budget, but need not, is decoded alone.
 Bytes LargePictures::bytes_of(const SampleTask& task) const {
-  const Bytes at_most = decoding_memory(task.image.info, task.geometry).at_most;
+  const Bytes at_most = memory_of(task).at_most;
   return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, budget());
 }
 

@@ -168,6 +168,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) add(batch, std::move(again));
+  if (batch->running() && batch->count(SampleState::kUnread) > 0) next_.must_be_read(batch);
   next_.came_back(batch);
   feed_set_aside();
   feed(index);
@@ -186,6 +187,7 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
     counters_.add(MetricId::samples_completed, backends_[batch.sample(task.index).backend].label);
     return batch.made(task.index);
   }
+  if (outcome.read_again && batch.running()) return batch.read_again(task.index);
   const bool elsewhere = outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kUnsupported;
   if (!elsewhere || !batch.running()) return batch.give_up(task.index, *outcome.error);
   batch.try_elsewhere(task.index, *outcome.error);

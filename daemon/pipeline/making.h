@@ -35,7 +35,8 @@ class Making {
     virtual ~Next() = default;
     // Some of its samples may have finished: does it end?
     virtual void came_back(const BatchPtr& batch) = 0;
-    virtual void bytes_let_go() = 0;  // of encoded images: more can be read
+    virtual void must_be_read(const BatchPtr& batch) = 0;  // it has unread samples again
+    virtual void bytes_let_go() = 0;                       // of encoded images: more can be read
   };
 
   // `ledger`: of the sessions' accounts, to which large pictures are charged. Everything outlives it.

@@ -41,20 +41,24 @@ class Pipeline::Stages final : private Waiting::Next,
         options(std::move(wanted)),
         names(names_of(backends)),
         slow(options.slow),
-        planner(control),
+        planner(control, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
         settling(control, names, counters, *this),
         making(control, std::move(backends), ledger, slow, counters, *this),
-        reading(control, fetcher, ledger, slow, counters, {.host_patience = options.host_patience}, *this),
+        reading(control, fetcher, ledger, slow, counters,
+                {.host_patience = options.host_patience,
+                 .max_side = options.limits.sample.side,
+                 .cache_seed = options.cache_seed},
+                *this),
         batches{
             .owner = settling, .counters = counters, .backends = names.size(), .max_side = options.limits.sample.side},
-        around_sessions{control, options.limits, making.placer(), batches, *this} {}
+        around_sessions{control, options.limits, making.placer(), batches, *this, options.uses} {}
 
   SessionRun* find(SessionId id) {
     const auto found = sessions.find(id);
     return found == sessions.end() ? nullptr : &found->second;
   }
   void begin_waiting(SessionId id);
-  void epoch_planned(SessionId id, EpochRequest request, Result<EpochOrder> order);
+  void epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned);
   void retire_epochs(SessionId id);
   void check_idle();
 
@@ -75,6 +79,7 @@ class Pipeline::Stages final : private Waiting::Next,
  private:
   void read(const BatchPtr& batch, std::vector<SampleTask> tasks) override { making.add(batch, std::move(tasks)); }
   void came_back(const BatchPtr& batch) override { settling.settle(batch); }
+  void must_be_read(const BatchPtr& batch) override { reading.begin(batch); }
   void bytes_let_go() override { reading.feed(); }
   void fail(const BatchPtr& batch, Error why, Bytes would_fit) override {
     settling.fail(batch, std::move(why), would_fit);
@@ -108,10 +113,17 @@ void Pipeline::Stages::ended(const BatchPtr& batch) {
   check_idle();
 }
 
-void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, Result<EpochOrder> order) {
+void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, EpochPlanner::Planned planned) {
   SessionRun* run = find(id);
   if (run == nullptr) return;
-  run->waiting.planned(std::move(request), std::move(order));
+  const EpochStreamId stream = request.id;
+  const std::optional<EpochOrderSpec> next =
+      run->waiting.planned(std::move(request), std::move(planned.order), std::move(planned.positions));
+  if (next) {
+    planner.foresee(*next, [this, id, stream](std::shared_ptr<const EpochPositions> positions) {
+      if (SessionRun* session = find(id)) session->waiting.foreseen(stream, std::move(positions));
+    });
+  }
   if (draining) run->waiting.interrupt(stopping());
   if (const Result<void> any = run->session->parts.slots->has_slots(); !any) run->waiting.interrupt(any.error());
   begin_waiting(id);
@@ -181,10 +193,10 @@ void Pipeline::start_epoch(SessionId id, EpochRequest request) {
   if (stages_->draining) return run->session->parts.sink->epoch_failed(request.id, stopping());
   if (!run->waiting.plan(request)) return;
   const EpochOrderSpec spec = request.order;
-  stages_->planner.plan(spec,
-                        [stages = stages_.get(), id, request = std::move(request)](Result<EpochOrder> order) mutable {
-                          stages->epoch_planned(id, std::move(request), std::move(order));
-                        });
+  stages_->planner.plan(
+      spec, [stages = stages_.get(), id, request = std::move(request)](EpochPlanner::Planned planned) mutable {
+        stages->epoch_planned(id, std::move(request), std::move(planned));
+      });
 }
 
 void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {

@@ -21,6 +21,7 @@
 
 #include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
+#include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
@@ -41,6 +42,8 @@ class Pipeline {
     // A batch whose samples cannot be read because the daemon lacks descriptors or memory fails after so long.
     std::chrono::milliseconds host_patience{10'000};
     std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
+    std::uint64_t cache_seed = 0;       // of the numbers that tensors are kept by (plan/tensor_digest.h)
+    DatasetUses* uses = nullptr;        // told of epochs; outlives it. Null: nobody wants to know
   };
 
   // `ledger`: of the sessions' accounts. Of encoded bytes and memory for decoding full is a state: reading pauses, large

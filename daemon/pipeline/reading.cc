@@ -7,6 +7,7 @@
 
 #include "daemon/observe/log.h"
 #include "daemon/pipeline/epoch_run.h"
+#include "daemon/plan/tensor_digest.h"
 
 namespace millrace {
 namespace {
@@ -154,10 +155,25 @@ FetchTask Reading::task_of(const BatchPtr& batch) {
                  .stop = batch->stop(),
                  .room = places ? Bytes{budget.count / kFetchTasks} : budget,
                  .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};
-  for (const std::uint32_t index : batch->take_unread(places ? portion : batch->count()))
-    task.items.push_back(
-        FetchItem{index, &batch->request().samples[index].source, batch->request().recipe->ignore_orientation});
+  for (const std::uint32_t index : batch->take_unread(places ? portion : batch->count())) {
+    const SampleRequest& sample = batch->request().samples[index];
+    task.items.push_back(FetchItem{.index = index,
+                                   .source = &sample.source,
+                                   .ignore_orientation = batch->request().recipe->ignore_orientation,
+                                   .keep = wish_of(*batch, sample),
+                                   .from_file = batch->sample(index).from_file});
+  }
   return task;
+}
+
+// What may be kept of it.
+KeptWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const {
+  const SessionParts& session = batch.session().parts;
+  KeptWish wish{.most = session.cache, .at_once = session.cache_at_once};
+  if (session.cache == CacheUse::kTensors)
+    wish.tensor_of = tensor_digest(*batch.request().recipe, sample.overrides, batch.request().fidelity,
+                                   options_.max_side, options_.cache_seed);
+  return wish;
 }
 
 void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {

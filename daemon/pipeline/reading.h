@@ -37,6 +37,8 @@ class Reading {
   };
   struct Options {
     std::chrono::milliseconds host_patience;  // see Pipeline::Options
+    std::uint32_t max_side = 0;               // of an image
+    std::uint64_t cache_seed = 0;             // see Pipeline::Options
   };
 
   // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
@@ -57,6 +59,7 @@ class Reading {
   std::optional<BatchPtr> take_next(std::vector<BatchPtr>& later);
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);
+  KeptWish wish_of(const Batch& batch, const SampleRequest& sample) const;
   void queue(const BatchPtr& batch);
   void put_back(const BatchPtr& batch);
   void fetched(std::uint32_t number, std::vector<Fetched> items);

@@ -28,17 +28,24 @@ class ReadySamples {
     const std::uint64_t cost = expected_cost(task.image, task.geometry);
     heap_.push_back(Waiting{cost, std::move(task)});
     std::push_heap(heap_.begin(), heap_.end(), before);
+    cost_ += cost;
   }
 
-  // The `most` costliest, or all that there are.
+  // The costliest, for one lane: `most` of them, or fewer where they would cost it more than twice as many average ones. So
+  // those that cost many times as much as others do not come together on one lane. At least one, if there is one.
   std::vector<SampleTask> take(std::uint32_t most) {
     std::vector<SampleTask> taken;
+    if (heap_.empty() || most == 0) return taken;
     taken.reserve(std::min(most, size()));
-    while (!heap_.empty() && taken.size() < most) {
+    const std::uint64_t bound = (cost_ / heap_.size() + 1) * most * 2;
+    std::uint64_t cost = 0;
+    while (!heap_.empty() && taken.size() < most && (taken.empty() || cost + heap_.front().cost <= bound)) {
       std::pop_heap(heap_.begin(), heap_.end(), before);
+      cost += heap_.back().cost;
       taken.push_back(std::move(heap_.back().task));
       heap_.pop_back();
     }
+    cost_ -= cost;
     return taken;
   }
 
@@ -50,6 +57,7 @@ class ReadySamples {
   static bool before(const Waiting& a, const Waiting& b) { return a.cost < b.cost; }
 
   std::vector<Waiting> heap_;
+  std::uint64_t cost_ = 0;  // of all in it
 };
 
 // How many samples of a batch of `count` are one job of a backend of such an appetite while `waiting` of them have not been given to any:

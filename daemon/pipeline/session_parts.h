@@ -9,6 +9,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/observe/counters.h"
 #include "daemon/slots/slot_pool.h"
+#include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
 
 namespace millrace {
@@ -20,6 +21,8 @@ struct SessionParts {
   BatchSink* sink = nullptr;
   std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
   std::shared_ptr<Account> account;      // shared: see Ledger::account()
+  CacheUse cache = CacheUse::kTensors;   // the most that is kept of its images, and used
+  bool cache_at_once = false;            // at the first touch
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

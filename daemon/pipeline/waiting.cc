@@ -1,6 +1,7 @@
 #include "daemon/pipeline/waiting.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,10 @@ Result<void> check_fits(const TensorLayout& layout, std::uint32_t samples, Bytes
                                      " and the session's slots have " + to_text_beside(slot, needed) +
                                      ": open the session with slot_bytes of at least " + std::to_string(needed.count) +
                                      ", or make smaller batches"};
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -74,6 +79,7 @@ BatchPtr Waiting::next() {
     std::rotate(epochs_.begin(), epochs_.begin() + 1, epochs_.end());
     std::optional<BatchRequest> request = epochs_.back()->next();
     if (!request) continue;
+    uses_.reached(epochs_.back()->id(), epochs_.back()->samples_begun());
     Result<BatchPtr> batch = new_batch(*std::move(request), epochs_.back());
     MILLRACE_CHECK(batch.has_value());  // plan() checked recipe and size for every batch
     return *std::move(batch);
@@ -100,14 +106,28 @@ bool Waiting::plan(const EpochRequest& request) {
   return true;
 }
 
-void Waiting::planned(EpochRequest request, Result<EpochOrder> order) {
+std::optional<EpochOrderSpec> Waiting::planned(EpochRequest request, Result<EpochOrder> order,
+                                               std::shared_ptr<const EpochPositions> positions) {
   const auto planned = planning_.extract(request.id);
   BatchSink& sink = *session_->parts.sink;
-  if (!order) return sink.epoch_failed(request.id, order.error());
+  if (!order) {
+    sink.epoch_failed(request.id, order.error());
+    return std::nullopt;
+  }
   const auto epoch = std::make_shared<EpochRun>(std::move(request), *std::move(order));
   epochs_.push_back(epoch);
   epoch->announce(sink);
   if (planned.mapped() == Planned::kStopped) epoch->stop();
+  EpochBegun begun{.order = epoch->request().order,
+                   .samples = epoch->samples(),
+                   .reached = epoch->samples_begun(),
+                   .positions = std::move(positions),
+                   .next = nullptr};
+  return uses_.begin(epoch->id(), *epoch->request().dataset, std::move(begun), seconds_now());
+}
+
+void Waiting::foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next) {
+  uses_.foreseen(stream, std::move(next));
 }
 
 void Waiting::stop(EpochStreamId stream) {
@@ -126,6 +146,7 @@ void Waiting::retire() {
     if (!epochs_[i]->over()) continue;
     const std::shared_ptr<EpochRun> done = std::move(epochs_[i]);
     epochs_.erase(epochs_.begin() + static_cast<std::ptrdiff_t>(i));
+    uses_.ended(done->id(), seconds_now());
     done->say_goodbye(*session_->parts.sink);
   }
 }

@@ -13,12 +13,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "daemon/model/epoch.h"
 #include "daemon/model/limits.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/session_uses.h"
 #include "daemon/place/placer.h"
 #include "proto/base/result.h"
 
@@ -38,10 +40,11 @@ class Waiting {
     const Placer& placer;
     const Batch::Surroundings& batches;
     Next& next;
+    DatasetUses* uses = nullptr;  // told of epochs; may be null
   };
 
   Waiting(std::shared_ptr<OpenSession> session, const Surroundings& around)
-      : session_(std::move(session)), around_(around) {}
+      : session_(std::move(session)), around_(around), uses_(around.uses) {}
 
   // The batch waits; its deadline counts until it has ended, with or without a slot. kInvalid naming the field,
   // kExhausted (too many wait, or too large for a slot), kNotFound (pinned backend): then nothing waits.
@@ -52,7 +55,10 @@ class Waiting {
 
   // Whether the epoch may begin, which is then being shuffled until planned(): its sink is told what is wrong otherwise.
   [[nodiscard]] bool plan(const EpochRequest& request);
-  void planned(EpochRequest request, Result<EpochOrder> order);
+  // `positions`: of the order; nullptr: not known. The order that is worth working out next, for foreseen(); nullopt: none.
+  std::optional<EpochOrderSpec> planned(EpochRequest request, Result<EpochOrder> order,
+                                        std::shared_ptr<const EpochPositions> positions);
+  void foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next);
   void stop(EpochStreamId stream);   // gives no batch any more
   void interrupt(const Error& why);  // likewise all of them: those that had more say why at their end
   void retire();                     // those that have handed over everything say so, and are gone
@@ -71,6 +77,7 @@ class Waiting {
   std::deque<BatchPtr> batches_;                   // submitted, without a slot
   std::vector<std::shared_ptr<EpochRun>> epochs_;  // taking turns; shared with their batches
   std::map<EpochStreamId, Planned> planning_;      // being shuffled
+  SessionUses uses_;
 };
 
 }  // namespace millrace

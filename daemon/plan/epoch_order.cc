@@ -5,6 +5,7 @@
 #include <new>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "daemon/plan/random.h"
 
@@ -83,6 +84,12 @@ std::uint64_t EpochOrder::samples() const {
 
 std::uint64_t EpochOrder::batches() const {
   return samples_ / spec_.batch_size + (samples_ % spec_.batch_size > 0 ? 1 : 0);
+}
+
+EpochPositions EpochOrder::positions() const {
+  std::vector<std::uint32_t> positions(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i]] = static_cast<std::uint32_t>(i);
+  return EpochPositions(std::move(positions));
 }
 
 std::vector<SampleId> EpochOrder::batch(std::uint64_t index) const {

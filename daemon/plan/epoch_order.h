@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
 #include "proto/base/ids.h"
 #include "proto/base/result.h"
@@ -20,6 +21,9 @@ class EpochOrder {
   std::uint64_t samples() const;  // of this rank: with padding, without those that are dropped
   std::uint64_t batches() const;
   std::vector<SampleId> batch(std::uint64_t index) const;  // REQUIRES: index < batches()
+
+  // Where each sample of the dataset comes, over all ranks. Throws std::bad_alloc as `new` does.
+  EpochPositions positions() const;
 
  private:
   explicit EpochOrder(const EpochOrderSpec& spec) : spec_(spec) {}

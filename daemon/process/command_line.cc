@@ -8,8 +8,6 @@
 
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
-#include "daemon/cache/check_in_child.h"
-#include "daemon/cache/disk_tier.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/process/parts.h"
 #include "daemon/settings/state_dir.h"
@@ -39,8 +37,6 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 4096).description(""));
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
-  app.add_option(kCheckIndexOption, line.check_index, "Reads this database of seek indexes, and ends: 0, it is sound")
-      ->group("");  // for millraced itself
   app.footer(
       "Examples:\n"
       "  millraced --config /etc/millrace/millrace.toml\n"
@@ -97,7 +93,6 @@ Result<void> look_for_roots(const CommandLine& line) {
 }
 
 std::optional<int> only_check(const CommandLine& line, const Settings& settings) {
-  if (!line.check_index.empty()) return check_database(line.check_index) ? 0 : 1;
   if (!line.check_config) return std::nullopt;
   print_settings(settings);
   return 0;

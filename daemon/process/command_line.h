@@ -20,7 +20,6 @@ struct CommandLine {
   std::vector<std::string> roots;
   std::optional<std::uint32_t> lanes;
   std::string fake;
-  std::string check_index;
   std::optional<int> exit_status;  // all was said already: --help, --version, wrong usage
 };
 
@@ -35,8 +34,8 @@ Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmappe
 // once.
 Result<void> look_for_roots(const CommandLine& line);
 
-// With --check-config (the settings go to stdout, what should be looked at to stderr) and --check-index: checks, and
-// the exit status. nullopt: without them.
+// With --check-config: checks (the settings go to stdout, what should be looked at to stderr), and the exit status.
+// nullopt: without it.
 std::optional<int> only_check(const CommandLine& line, const Settings& settings);
 
 // The settings file as other processes can find it; empty: none.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "daemon/backend/backend_table.h"
-#include "daemon/cache/check_in_child.h"
 #include "daemon/observe/log.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/backend_name.h"
@@ -27,18 +26,26 @@ void prepare_state_dir(const Settings& settings) {
   if (!made) log_warning("nothing is kept from start to start: " + made.error().message);
 }
 
-std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counters) {
-  if (settings.index_memory.count == 0) return nullptr;
-  auto cache = std::make_unique<SeekCache>(SeekCache::Options{.memory = settings.index_memory,
-                                                              .disk = settings.index_disk,
-                                                              .state_dir = settings.state_dir,
-                                                              .check = check_in_child},
-                                           counters);
-  log_info("seek indexes are kept " + cache->whereabouts());
+std::string kinds_kept(const Settings& settings) {
+  if (!settings.packed) return settings.tensors ? "seek indexes and tensors" : "seek indexes";
+  return settings.tensors ? "seek indexes, packed forms and tensors" : "seek indexes and packed forms";
+}
+
+std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& counters, const UseTable& uses) {
+  if (settings.cache_memory.count == 0) return nullptr;
+  const Bytes disk = settings.cache_disk == kAutomatic ? automatic_cache_disk(settings.state_dir) : settings.cache_disk;
+  auto cache = std::make_unique<ImageCache>(ImageCache::Options{.memory = settings.cache_memory,
+                                                                .disk = disk,
+                                                                .state_dir = settings.state_dir,
+                                                                .packed = settings.packed,
+                                                                .tensors = settings.tensors,
+                                                                .uses = &uses},
+                                            counters);
+  log_info(kinds_kept(settings) + " are kept " + cache->whereabouts());
   return cache;
 }
 
-Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache) {
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, ImageCache* cache) {
   std::vector<Pipeline::NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     if (!row.wanted(settings)) continue;

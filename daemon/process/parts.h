@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
-#include "daemon/cache/seek_cache.h"
+#include "daemon/cache/image_cache.h"
+#include "daemon/cache/use_table.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/settings/key_table.h"
@@ -21,13 +22,13 @@ KeyTable every_key();
 // The folder for what is remembered; where nothing can be kept, the log says so and all works but from memory.
 void prepare_state_dir(const Settings& settings);
 
-// For seek indexes on disk, before the first client is listened to.
+// For what is kept on disk, before the first client is listened to.
 inline constexpr std::chrono::milliseconds kDiskPatience{500};
-// nullptr: the settings want no seek indexes.
-std::unique_ptr<SeekCache> make_cache(const Settings& settings, Counters& counters);
+// nullptr: the settings want nothing kept. `uses` outlives it.
+std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& counters, const UseTable& uses);
 
 // The devices of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none.
 // kInvalid: none is left, or what making one came to.
-Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, SeekCache* cache);
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, ImageCache* cache);
 
 }  // namespace millrace

@@ -58,6 +58,8 @@ struct OpenRequest {
   Bytes slot_bytes;
   bool slots_later = false;  // its client can do with slots that are filled later
   std::string memory;        // for the tensors; empty: the host's
+  CacheUse cache = CacheUse::kTensors;
+  bool cache_at_once = false;
 };
 
 }  // namespace millrace

@@ -13,8 +13,8 @@
 namespace millrace {
 namespace {
 
-// Sockets, epoll, gRPC's and the database's, of which 25 were counted. Clients that were turned away are let go of when
-// descriptors are short.
+// Sockets, epoll, gRPC's, the store's (two or three), of which 25 were counted. Clients that were turned away are let go
+// of when descriptors are short.
 constexpr std::uint64_t kOwn = 48;
 constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
 constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare

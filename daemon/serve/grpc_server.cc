@@ -12,6 +12,7 @@
 
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
+#include "daemon/serve/cache_service.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/messages.h"
@@ -171,7 +172,8 @@ class GrpcServer::Impl {
         around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}, {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
-        statistics_(parts, options_) {}
+        statistics_(parts, options_),
+        cache_(around_, parts.cache, options_.owner) {}
 
   Result<void> listen() {
     grpc::EnableDefaultHealthCheckService(true);
@@ -214,6 +216,7 @@ class GrpcServer::Impl {
     builder.RegisterService(&sessions_);
     builder.RegisterService(&devices_);
     builder.RegisterService(&statistics_);
+    builder.RegisterService(&cache_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageMost.count));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
     // Only reflection is served by gRPC's synchronous threads: one is enough.
@@ -237,8 +240,8 @@ class GrpcServer::Impl {
   void set_serving(bool serving) {
     grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
     health->SetServingStatus(serving);
-    for (const char* name :
-         {v1::Sessions::service_full_name(), v1::Devices::service_full_name(), v1::Statistics::service_full_name()})
+    for (const char* name : {v1::Sessions::service_full_name(), v1::Devices::service_full_name(),
+                             v1::Statistics::service_full_name(), v1::Cache::service_full_name()})
       health->SetServingStatus(name, serving);
   }
 
@@ -248,6 +251,7 @@ class GrpcServer::Impl {
   SessionsService sessions_;
   DevicesService devices_;
   StatisticsService statistics_;
+  CacheService cache_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<GrpcConnections> connections_;

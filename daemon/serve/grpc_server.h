@@ -4,15 +4,19 @@
 // Thread-bound(control).
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/model/cache_orders.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
@@ -29,7 +33,8 @@ class GrpcServer {
     std::string settings_file;                                // for clients, who ask what is in force; empty: none
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
-    std::string indexes_not_kept;                             // for clients: SeekCache::hindrance()
+    std::string indexes_not_kept;                             // for clients: ImageCache::hindrance()
+    std::optional<uid_t> owner;                               // see CacheService
     Limits limits;
     std::chrono::milliseconds attach_within{10'000};           // a stream without Attach ends
     int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
@@ -41,6 +46,7 @@ class GrpcServer {
     const Pipeline& pipeline;
     const Counters& counters;
     Ledger& ledger;
+    CacheOrders* cache = nullptr;  // nullptr: nothing is kept
   };
 
   // Listens when it returns; calls are answered while `control` runs. Errors: UnixListener's.

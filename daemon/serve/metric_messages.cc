@@ -25,7 +25,7 @@ void describe(const Counters& counters, const MetricRow& row, v1::Metric& metric
   for (const LabelledCount& one : counters.labelled_counts(row.id)) {
     v1::LabelledValue& value = *metric.add_values();
     value.set_label(one.value);
-    value.set_value(static_cast<double>(one.count));
+    value.set_value(Counters::in_unit(row, one.count));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "daemon/serve/parse_batch.h"
 #include "daemon/serve/parse_dataset.h"
 #include "proto/base/printable.h"
+#include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/field.h"
 
 namespace millrace {
@@ -15,16 +16,6 @@ constexpr std::size_t kMaxName = 64;
 // Keep a segment's size within 64 bits; the budgets are far below.
 constexpr std::uint32_t kMaxSlots = 1U << 20U;
 constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 40U;
-
-Result<Ticket> parse_ticket(std::string_view bytes) {
-  Ticket ticket{};
-  if (bytes.size() != ticket.size()) {
-    return field_error("ticket", "must be the " + std::to_string(ticket.size()) +
-                                     " bytes that the hand-off socket gave, has " + std::to_string(bytes.size()));
-  }
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(ticket.data()));
-  return ticket;
-}
 
 // What a refusal of it is about.
 Subject subject_of(const v1::ClientMessage& message) {
@@ -84,6 +75,16 @@ Result<StopEpochRequest> parse_stop_epoch(const v1::StopEpoch& stop) {
 
 }  // namespace
 
+Result<Ticket> parse_ticket(std::string_view bytes) {
+  Ticket ticket{};
+  if (bytes.size() != ticket.size()) {
+    return field_error("ticket", "must be the " + std::to_string(ticket.size()) +
+                                     " bytes that the hand-off socket gave, has " + std::to_string(bytes.size()));
+  }
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(ticket.data()));
+  return ticket;
+}
+
 ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now) {
   const Subject subject = subject_of(message);
@@ -116,7 +117,9 @@ Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
   OpenRequest parsed{.name = request.name(),
                      .slots = request.slots(),
                      .slot_bytes = Bytes{request.slot_bytes()},
-                     .memory = request.memory()};
+                     .memory = request.memory(),
+                     .cache_at_once = request.cache_at_once()};
+  MILLRACE_TRY(parsed.cache, from_message("cache", request.cache()));
   MILLRACE_TRY(parsed.ticket, parse_ticket(request.ticket()));
   if (parsed.name.size() > kMaxName)
     return field_error(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string_view>
 
 #include "daemon/model/limits.h"
 #include "daemon/serve/client_request.h"
@@ -16,6 +17,9 @@ namespace millrace {
 // message and field.
 ClientRequest parse_message(v1::ClientMessage& message_untrusted, const Limits& limits, const DatasetTable& datasets,
                             std::chrono::steady_clock::time_point now);
+
+// kInvalid: not as long as a ticket is.
+Result<Ticket> parse_ticket(std::string_view bytes_untrusted);
 
 // kInvalid naming the field; what budgets allow is looked at later.
 Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request_untrusted);

@@ -34,7 +34,13 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       publisher_(slots_),
       listings_(control, services.lister, parts_.caller, limits.session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
-  pipeline_.open_session(parts_.id, SessionParts{&slots_, parts_.arena, &publisher_, parts_.caller, parts_.account});
+  pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
+                                                 .arena = parts_.arena,
+                                                 .sink = &publisher_,
+                                                 .caller = parts_.caller,
+                                                 .account = parts_.account,
+                                                 .cache = parts_.cache,
+                                                 .cache_at_once = parts_.cache_at_once});
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }

@@ -63,6 +63,8 @@ class Session {
     std::string name;
     std::uint32_t slots = 1;
     Bytes slot_bytes;
+    CacheUse cache = CacheUse::kTensors;  // see SessionParts
+    bool cache_at_once = false;
     std::shared_ptr<Segment> segment;    // shared: see SlotPool
     std::shared_ptr<Arena> arena;        // shared: see SessionParts
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes

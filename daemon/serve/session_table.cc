@@ -101,6 +101,8 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .name = std::move(opening.request.name),
                        .slots = opening.request.slots,
                        .slot_bytes = opening.request.slot_bytes,
+                       .cache = opening.request.cache,
+                       .cache_at_once = opening.request.cache_at_once,
                        .segment = *std::move(segment),
                        .arena = std::move(arena),
                        .unwanted = std::move(opening.unwanted),
@@ -139,6 +141,12 @@ Result<void> SessionTable::hand_over(Session& session) {
 std::optional<ClientId> SessionTable::client_of(const Ticket& ticket_untrusted) const {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
   return connection ? std::optional(connection->id) : std::nullopt;
+}
+
+Result<uid_t> SessionTable::user_with(const Ticket& ticket_untrusted) const {
+  const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
+  if (!connection) return no_such_ticket();
+  return connection->caller->uid;
 }
 
 Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& stream) {

@@ -61,6 +61,9 @@ class SessionTable final : public HandoffServer::Events {
   // The hand-off connection whose ticket it is; nullopt: none.
   std::optional<ClientId> client_of(const Ticket& ticket_untrusted) const;
 
+  // Whose ticket it is, with a session or without. kDenied: nobody's.
+  Result<uid_t> user_with(const Ticket& ticket_untrusted) const;
+
   // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
   // `stream` is used until detach() or disconnected().
   Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);

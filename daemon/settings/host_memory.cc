@@ -64,4 +64,15 @@ Bytes automatic_decoding_budget() {
   return std::max(256_MiB, Bytes{least.count / 4});
 }
 
+Bytes automatic_cache_memory() {
+  const Bytes least = std::min({main_memory(), control_group(), 64_GiB * 8});
+  return Bytes{least.count / 8};
+}
+
+Bytes automatic_cache_disk(const std::string& state_dir) {
+  struct statvfs status {};
+  if (state_dir.empty() || ::statvfs(state_dir.c_str(), &status) != 0) return Bytes{0};
+  return std::min(256_GiB, Bytes{status.f_bavail} * (status.f_frsize / 10));
+}
+
 }  // namespace millrace

@@ -23,9 +23,11 @@ const KeyGroup kGroups[] = {
      "Budgets for memory. Sizes are bytes, or text with a unit: \"4 GiB\", \"500 MB\" (B, kB, MB, GB, TB, KiB, MiB, "
      "GiB, TiB)."},
     {"cache",
-     "What is kept of JPEG files that were read: seek indexes, some 1.3 % of a file's size, with which it is decoded "
-     "faster "
-     "the next time."},
+     "What is kept of images that were read, so that they are made faster the next time: where decoding can start "
+     "(seek "
+     "indexes), coefficients (packed forms) and finished tensors. With fidelity exact, pixels are the same whatever is "
+     "kept; with fast, tensors of progressive files, of others in several scans, and of those with restart markers may "
+     "differ, within its bound, once the file is packed."},
     {"files", "What clients may read."},
     {"limits", "What one image, batch or session may cost."},
     {"backends", "What turns bytes into pixels."},
@@ -37,7 +39,7 @@ const Key kKeys[] = {
     {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr, each with all before it: \"error\" (a device is lost), \"warning\" (refused for want of rights or room, a client that died, something slow, what the daemon lacks), \"info\" (sessions opened and closed, roots that come and go) or \"debug\" (the settings in force, other refusals). No line a batch; what one user can cause is a line every six seconds in the long run."},
     {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
     {"daemon.slow_milliseconds", number(AT(slow), 0, 3'600'000), "An image that takes longer than this to read, or to decode and transform, is told of in the log, at most every ten seconds. 0: none is."},
-    {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is seek indexes. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
+    {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is what cache.disk says. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
 
@@ -45,8 +47,11 @@ const Key kKeys[] = {
     {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
     {"memory.decoding", AutomaticSize{number(AT(decoding), (32_MiB).count, std::uint64_t{1} << 50), automatic_decoding_budget}, "What all lanes together may take for large pictures while they are decoded: those that take more than the 32 MiB that a lane keeps anyway. Over it, a picture waits for others; one that needs more alone is an error of its sample. \"auto\": a quarter of main memory or of the control group's limit, at least 256 MiB."},
 
-    {"cache.index_memory", number(AT(index_memory), 0, std::uint64_t{1} << 50), "Seek indexes in memory. 0: none are made."},
-    {"cache.index_disk", number(AT(index_disk), 0, std::uint64_t{1} << 40), "About how much of them is kept in daemon.state_dir, for the next start. 0: nothing; nor on a network file system."},
+    {"cache.memory", AutomaticSize{.number = number(AT(cache_memory), 0, std::uint64_t{1} << 50), .automatic = automatic_cache_memory, .zero_is_automatic = false}, "What is kept in memory. \"auto\": an eighth of main memory or of the control group's limit, at most 64 GiB. 0: nothing is kept at all."},
+    {"cache.disk", AutomaticSize{.number = number(AT(cache_disk), 0, kAutomatic.count), .automatic = [] { return kAutomatic; }, .zero_is_automatic = false}, "What is kept in daemon.state_dir, for the next start. \"auto\": a tenth of what is free on its file system, at most 256 GiB. 0: nothing; nor on a network file system."},
+    {"cache.packed", place(AT(packed)), "Whether coefficients of JPEG files that are read again are kept: some 1.2 times the size of photographs' files and up to 2.3 times that of strongly compressed ones, decoded in half the time. false: seek indexes alone, which take 1.3 %."},
+    {"cache.tensors", place(AT(tensors)), "Whether finished tensors are kept, of recipes without random crops and flips, of 8 bits an element."},
+    {"cache.settled_seconds", number(AT(settled), 2, 86'400), "A file that has been unchanged for so long, as its ctime says, is not read again if what is kept stands in for it. Programs that change files through shared mappings need the half minute that the kernel takes to write those pages back (vm.dirty_expire_centisecs), and some more on a busy disk."},
 
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send."},
 
@@ -72,9 +77,14 @@ const Key kKeys[] = {
 
 #undef AT
 
+const GoneKey kGone[] = {
+    {"cache.index_memory", "cache.memory bounds all that is kept in memory, seek indexes among it"},
+    {"cache.index_disk", "cache.disk bounds all that is kept in daemon.state_dir"},
+};
+
 // Those that belong to no part.
 SettingsPart own_settings() {
-  return {.keys = kKeys, .groups = kGroups, .complaints = own_complaints};
+  return {.keys = kKeys, .groups = kGroups, .gone = kGone, .complaints = own_complaints};
 }
 
 }  // namespace

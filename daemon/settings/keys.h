@@ -45,7 +45,8 @@ struct Number {
 // As well "auto", which the example file shows as the default.
 struct AutomaticSize {
   Number<Bytes> number;
-  Bytes (*automatic)();
+  Bytes (*automatic)();  // may be kAutomatic
+  bool zero_is_automatic = true;
 };
 
 // A folder; as well "auto", which the example file shows as the default.

@@ -94,7 +94,8 @@ struct ValueText {
     return chosen < choice.words.size() ? quoted(choice.words[chosen]) : "";
   }
   std::string operator()(const AutomaticSize& size) const {
-    return style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
+    const bool open = size.number.place.in_const(settings) == kAutomatic;
+    return open || style == TomlStyle::kExample ? quoted("auto") : (*this)(size.number);
   }
   std::string operator()(const AutomaticFolder& folder) const {
     return style == TomlStyle::kExample ? quoted("auto") : (*this)(folder.place);
@@ -127,6 +128,7 @@ Settings default_settings() {
   Settings settings;
   settings.segment_budget = automatic_segment_budget();
   settings.decoding = automatic_decoding_budget();
+  settings.cache_memory = automatic_cache_memory();
   settings.state_dir = automatic_state_dir();
   return settings;
 }

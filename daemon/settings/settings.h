@@ -24,6 +24,9 @@ namespace millrace {
 
 class KeyTable;
 
+// Of a size that is found out once all settings are known.
+inline constexpr Bytes kAutomatic{~std::uint64_t{0}};
+
 struct Settings {
   // [daemon]
   std::string socket = "/run/millrace/millrace.sock";  // gRPC; the hand-off socket is beside it
@@ -41,8 +44,10 @@ struct Settings {
   Bytes decoding = 1_GiB;  // all lanes together, beyond what each keeps
 
   // [cache]
-  Bytes index_memory = 256_MiB;  // seek indexes; 0: none
-  Bytes index_disk = 4_GiB;      // the same in state_dir
+  Bytes cache_memory = 256_MiB;        // of all that is kept of images; 0: nothing is
+  Bytes cache_disk = kAutomatic;       // the same in state_dir; kAutomatic: automatic_cache_disk()
+  bool packed = true, tensors = true;  // whether these are kept
+  std::chrono::seconds settled{120};   // unchanged for so long, a file may be stood in for unread
 
   // [files]
   std::vector<std::string> roots;  // absolute
@@ -56,8 +61,8 @@ struct Settings {
   std::vector<std::string> remarks;
 };
 
-// The members' defaults, but for three that depend on this host: segment_budget, decoding and state_dir have what
-// automatic_segment_budget(), automatic_decoding_budget() and automatic_state_dir() return.
+// The members' defaults, but for four that depend on this host: segment_budget, decoding, cache_memory and state_dir have
+// what automatic_segment_budget() and the like return.
 Settings default_settings();
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
@@ -85,5 +90,12 @@ Bytes automatic_segment_budget();
 
 // What memory.decoding = "auto" means: a quarter of main memory or of the control group's limit, and at least 256 MiB.
 Bytes automatic_decoding_budget();
+
+// What cache.memory = "auto" means: an eighth of main memory or of the control group's limit, at most 64 GiB.
+Bytes automatic_cache_memory();
+
+// What cache.disk = "auto" means: a tenth of what is free on the folder's file system, at most 256 GiB; 0 where there is
+// no such folder.
+Bytes automatic_cache_disk(const std::string& state_dir);
 
 }  // namespace millrace

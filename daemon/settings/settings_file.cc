@@ -150,8 +150,8 @@ struct ValueReader {
   }
 
   std::string operator()(const AutomaticSize& size) const {
-    const bool automatic =
-        (node.is_string() && node.as_string()->get() == "auto") || (node.is_integer() && node.as_integer()->get() == 0);
+    const bool zero = node.is_integer() && node.as_integer()->get() == 0;
+    const bool automatic = (node.is_string() && node.as_string()->get() == "auto") || (zero && size.zero_is_automatic);
     if (!automatic) return (*this)(size.number);
     size.number.place.in(settings) = size.automatic();
     return {};

@@ -22,6 +22,11 @@ constexpr Meaning<v1::ShardTail, ShardTail> kShardTails[] = {{v1::SHARD_TAIL_UNS
                                                              {v1::SHARD_TAIL_PAD, ShardTail::kPad},
                                                              {v1::SHARD_TAIL_DROP, ShardTail::kDrop},
                                                              {v1::SHARD_TAIL_UNEVEN, ShardTail::kUneven}};
+constexpr Meaning<v1::CacheUse, CacheUse> kCacheUses[] = {{v1::CACHE_USE_UNSPECIFIED, CacheUse::kTensors},
+                                                          {v1::CACHE_USE_OFF, CacheUse::kOff},
+                                                          {v1::CACHE_USE_INDEX, CacheUse::kIndex},
+                                                          {v1::CACHE_USE_PACKED, CacheUse::kPacked},
+                                                          {v1::CACHE_USE_TENSORS, CacheUse::kTensors}};
 
 }  // namespace
 
@@ -51,6 +56,13 @@ v1::ShardTail to_message(ShardTail tail) {
 }
 Result<ShardTail> from_message(std::string_view field, v1::ShardTail tail) {
   return meaning_of(field, kShardTails, tail);
+}
+
+v1::CacheUse to_message(CacheUse use) {
+  return message_of(kCacheUses, use);
+}
+Result<CacheUse> from_message(std::string_view field, v1::CacheUse use) {
+  return meaning_of(field, kCacheUses, use);
 }
 
 }  // namespace millrace

@@ -1,10 +1,11 @@
-// What batches and epochs choose beside their recipe, as messages and back. Pure functions, thread-safe.
+// What sessions, batches and epochs choose beside their recipe, as messages and back. Pure functions, thread-safe.
 #pragma once
 
 #include <string_view>
 
 #include "millrace/v1/dataset.pb.h"
 #include "millrace/v1/recipe.pb.h"
+#include "millrace/v1/session.pb.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/result.h"
 
@@ -22,5 +23,8 @@ Result<Priority> from_message(std::string_view field, v1::Priority priority_untr
 
 v1::ShardTail to_message(ShardTail tail);
 Result<ShardTail> from_message(std::string_view field, v1::ShardTail tail_untrusted);
+
+v1::CacheUse to_message(CacheUse use);
+Result<CacheUse> from_message(std::string_view field, v1::CacheUse use_untrusted);
 
 }  // namespace millrace

@@ -37,11 +37,12 @@ class Comparison {
   }
 
   void report(const Report& report, const std::string& suffix) const {
-    add_figure(report, "service.efficiency." + suffix, "images/s", served_.rates, plain_.rates);
+    report.add(compared({.name = "service.efficiency." + suffix, .unit = "images/s"}, served_.rates, "plain loop",
+                        plain_.rates));
     std::vector<double> served, plain;
     for (const double seconds : served_.seconds) served.push_back(microseconds_an_image(seconds));
     for (const double seconds : plain_.seconds) plain.push_back(microseconds_an_image(seconds));
-    add_figure(report, "service.cpu." + suffix, "us/image", served, plain);
+    report.add(compared({.name = "service.cpu." + suffix, .unit = "us/image"}, served, "plain loop", plain));
   }
 
  private:
@@ -53,17 +54,6 @@ class Comparison {
   }
 
   double microseconds_an_image(double seconds) const { return seconds * 1e6 / static_cast<double>(files_.size()); }
-
-  static void add_figure(const Report& report, const std::string& name, const std::string& unit,
-                         const std::vector<double>& served, const std::vector<double>& plain) {
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < served.size(); ++i) ratios.push_back(served[i] / plain[i]);
-    report.add({.name = name,
-                .value = median(served),
-                .unit = unit,
-                .rounds = static_cast<std::uint32_t>(served.size()),
-                .baseline = Baseline{"plain loop", median(plain), median(ratios)}});
-  }
 
   const RepeatedFolder folder_;
   const std::vector<std::string> files_;

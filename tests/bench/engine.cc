@@ -20,97 +20,16 @@
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
-#include "daemon/cache/seek_cache.h"
+#include "daemon/cache/image_cache.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
+#include "tests/bench/engine_rig.h"
 #include "tests/bench/transcode.h"
 
 namespace millrace::bench {
 namespace {
 
 using kernels::jpeg::Decoder;
-
-constexpr Size kOutput{224, 224};
-
-struct Photo {
-  EncodedImage image;
-  kernels::jpeg::Header header;
-  std::vector<std::uint8_t> index;  // of the whole image
-};
-
-[[noreturn]] void broken(const std::string& why) {
-  std::fprintf(stderr, "millrace_bench: engine: %s\n", why.c_str());
-  std::exit(1);
-}
-
-EncodedBytes read_whole(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EncodedBytes bytes(text.size());
-  if (!text.empty()) std::memcpy(bytes.writable().data(), text.data(), text.size());
-  return bytes;
-}
-
-kernels::Size stored(const Photo& photo) {
-  return photo.header.size;
-}
-
-DecodeRequest whole_request(const Photo& photo) {
-  const kernels::Size size = stored(photo);
-  return {photo.image.bytes.view(), size, {0, 0, size.width, size.height}, Clock::now() + std::chrono::hours(1)};
-}
-
-kernels::jpeg::Header read_header(const Photo& photo) {
-  const ByteView bytes = photo.image.bytes.view();
-  return *kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
-}
-
-std::vector<std::uint8_t> index_of(const Photo& photo, Decoder& decoder) {
-  const auto [width, height] = stored(photo);
-  const int channels = photo.header.components;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width) * height * channels);
-  kernels::jpeg::Seeking seeking;
-  decoder.decode(read_header(photo), {0, 0, width, height},
-                 {pixels.data(), width, height, channels, std::ptrdiff_t{width} * channels}, Clock::time_point::max(),
-                 &seeking);
-  return seeking.made;
-}
-
-// The photographs that our decoder is for; the others take libjpeg-turbo's time on either path.
-std::vector<Photo> load(const std::string& folder, const Report& report) {
-  std::vector<Photo> photos;
-  int others = 0;
-  PixelBuffer buffer;
-  Decoder decoder;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    EncodedBytes bytes = read_whole(entry.path());
-    const Result<SourceInfo> info = probe_image(bytes.view(), SampleLimits{}, UseOrientation::kYes);
-    const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.view().data());
-    const auto header = kernels::jpeg::read_header({data, bytes.size()});
-    if (!info || !header) {
-      ++others;
-      continue;
-    }
-    photos.push_back({EncodedImage{std::move(bytes), *info}, *header});
-    photos.back().header.scan = {};  // the bytes may have moved
-    if (decode_jpeg_fast(whole_request(photos.back()), buffer, decoder)) {
-      photos.back().index = index_of(photos.back(), decoder);
-      continue;
-    }
-    photos.pop_back();
-    ++others;
-  }
-  report.add({.name = "jpeg.photographs",
-              .value = static_cast<double>(photos.size()),
-              .unit = "files",
-              .rounds = 1,
-              .baseline = {},
-              .note = "of " + std::to_string(photos.size() + static_cast<std::size_t>(others)) +
-                      " in the folder; those that our decoder refuses are left out"});
-  if (photos.empty()) broken("no JPEG file in " + folder + " is for our decoder");
-  return photos;
-}
 
 // --- entropy decoding ---
 
@@ -186,107 +105,21 @@ void decode_whole(const std::vector<Photo>& photos, PixelBuffer& buffer, Decoder
 
 // --- tensors ---
 
-Recipe train_recipe() {
-  Recipe recipe;
-  recipe.crop = RandomResizedCrop{};
-  recipe.resize = ExactSize{kOutput};
-  recipe.flip_probability = 0.5F;
-  recipe.dtype = DType::kFloat16;
-  recipe.range = ValueRange::kUnit;
-  recipe.normalise = Normalise{{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
-  return recipe;
-}
-
-std::vector<SampleGeometry> draw(const std::vector<Photo>& photos, const Recipe& recipe, std::uint64_t epoch) {
-  std::vector<SampleGeometry> drawn;
-  for (const Photo& photo : photos) {
-    const RandomKey key{1, epoch, SampleId{drawn.size()}};
-    const auto geometry = draw_geometry(recipe, {}, photo.image.info, key, SampleLimits{}.side);
-    if (!geometry) broken(geometry.error().message);
-    drawn.push_back(*geometry);
-  }
-  return drawn;
-}
-
 // Gives each photograph an identity, and the cache an index of all of it.
-void index_all(std::vector<Photo>& photos, SeekCache& cache, PixelBuffer& buffer, Decoder& decoder) {
+void index_all(std::vector<Photo>& photos, ImageCache& cache, PixelBuffer& buffer, Decoder& decoder) {
   for (std::size_t i = 0; i < photos.size(); ++i) {
     EncodedImage& image = photos[i].image;
     image.identity = FileIdentity{.device = 1, .inode = i, .size = image.bytes.size()};
-    IndexUse use(cache, image.identity, image.bytes.view());
+    bool helped = false;
+    IndexUse use(cache, image, helped);
     DecodeRequest request = whole_request(photos[i]);
     request.index = &use;
     if (!decode_jpeg_fast(request, buffer, decoder)) broken("a photograph was not decoded");
   }
 }
 
-void forget_all(std::span<const Photo> photos, SeekCache& cache) {
-  for (const Photo& photo : photos) cache.forget(key_of(*photo.image.identity, cache.seed()));
-}
-
-void make_tensors(std::span<Photo> photos, const Recipe& recipe, std::span<const SampleGeometry> drawn,
-                  std::vector<std::byte>& tensor, ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact) {
-  for (std::size_t i = 0; i < photos.size(); ++i) {
-    SampleTask task{0, std::move(photos[i].image), drawn[i], in_host_memory(tensor)};
-    const SampleOutcome outcome = make_image(task, recipe, SampleLimits{}, workspace, fidelity);
-    photos[i].image = std::move(task.image);
-    if (outcome.error) broken(outcome.error->message);
-  }
-}
-
-// --- rounds ---
-
-// Seconds of processor time of this thread: neighbours on a shared machine do not count.
-double seconds(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-  };
-  const double begin = now();
-  work();
-  return now() - begin;
-}
-
-struct Contest {
-  std::string name;
-  std::string baseline;
-  std::string note;
-  std::function<void(std::uint32_t round)> ours, theirs;
-};
-
-bool is_asked_for(const std::string& name, const BenchOptions& options) {
-  return name.find(options.filter) != std::string::npos;
-}
-
-std::uint32_t rounds_of(const BenchOptions& options) {
-  return options.quick ? 1 : 15;
-}
-
-// `ours` and `theirs`: images/s, a round each.
-void add_result(const Contest& contest, const std::vector<double>& ours, const std::vector<double>& theirs,
-                const Report& report) {
-  std::vector<double> ratios;
-  std::transform(ours.begin(), ours.end(), theirs.begin(), std::back_inserter(ratios), std::divides<>());
-  report.add({.name = contest.name,
-              .value = median(ours),
-              .unit = "images/s",
-              .rounds = static_cast<std::uint32_t>(ours.size()),
-              .baseline = Baseline{contest.baseline, median(theirs), median(ratios)},
-              .note = contest.note});
-}
-
-void run(const Contest& contest, std::size_t images, const BenchOptions& options, const Report& report) {
-  if (!is_asked_for(contest.name, options)) return;
-  const auto count = static_cast<double>(images);
-  contest.ours(0);
-  contest.theirs(0);
-  std::vector<double> ours, theirs;
-  for (std::uint32_t round = 0; round < rounds_of(options); ++round) {
-    ours.push_back(count / seconds([&] { contest.ours(round); }));
-    theirs.push_back(count / seconds([&] { contest.theirs(round); }));
-  }
-  add_result(contest, ours, theirs, report);
+void forget_all(std::span<const Photo> photos, ImageCache& cache) {
+  for (const Photo& photo : photos) cache.forget(key_of(*photo.image.identity, cache.seed()), KeptKind::kIndex);
 }
 
 // The photographs with a restart marker behind each row of MCUs.
@@ -313,11 +146,30 @@ void run_restarts(const std::vector<Photo>& photos, Decoder& decoder, const Benc
       restarts.size(), options, report);
 }
 
+// First touch as a processor without AVX-512 does it; the other side resamples with AVX2, too.
+void run_avx2(std::vector<Photo>& photos, std::vector<std::byte>& tensor, const BenchOptions& options,
+              const Report& report) {
+  const CpuVariant avx2{.target = kernels::Target::kAvx2};
+  const Recipe recipe = train_recipe();
+  ImageWorkspace ours(JpegPath::kFastest, avx2), turbo(JpegPath::kLibjpegTurbo, avx2);
+  const auto contest = [&](const char* name, const char* note, Fidelity fidelity) {
+    const auto make = [&](ImageWorkspace& workspace, Fidelity how) {
+      return [&, how](std::uint32_t round) {
+        make_tensors(photos, recipe, draw(photos, recipe, round), tensor, workspace, how);
+      };
+    };
+    run({name, "libjpeg-turbo crop and skip, our resampler", note, make(ours, fidelity), make(turbo, Fidelity::kExact)},
+        photos.size(), options, report);
+  };
+  contest("train.exact.first.avx2", "first touch with cpu.target avx2", Fidelity::kExact);
+  contest("train.fast.first.avx2", "the same, fidelity fast", Fidelity::kFast);
+}
+
 // What making an index costs is little, and where buffers happen to lie makes as much: so both ways take turns on a few
 // photographs at a time, enough for a workspace to warm up, with several workspaces and more rounds.
 class RecordingContest {
  public:
-  RecordingContest(std::vector<Photo>& photos, SeekCache& cache) : photos_(photos), cache_(cache) {
+  RecordingContest(std::vector<Photo>& photos, ImageCache& cache) : photos_(photos), cache_(cache) {
     for (std::size_t i = 0; i < kWorkspaces; ++i) {
       recording_.emplace_back(JpegPath::kFastest, CpuVariant{}, &cache);
       plain_.emplace_back();
@@ -363,7 +215,7 @@ class RecordingContest {
   }
 
   std::vector<Photo>& photos_;
-  SeekCache& cache_;
+  ImageCache& cache_;
   const Recipe recipe_ = train_recipe();
   std::vector<std::byte> tensor_ = std::vector<std::byte>(image_bytes(recipe_, kOutput).count);
   std::deque<ImageWorkspace> recording_, plain_;
@@ -372,7 +224,14 @@ class RecordingContest {
 }  // namespace
 
 void run_engine(const BenchOptions& options, const Report& report) {
-  std::vector<Photo> photos = load(options.data, report);
+  std::size_t files = 0;
+  std::vector<Photo> photos = load_photos(options.data, files);
+  report.add({.name = "jpeg.photographs",
+              .value = static_cast<double>(photos.size()),
+              .unit = "files",
+              .rounds = 1,
+              .baseline = {},
+              .note = "of " + std::to_string(files) + " in the folder; those that our decoder refuses are left out"});
   Decoder decoder;
   PixelBuffer buffer;
   run({"jpeg.entropy", "libjpeg-turbo, coefficients", "unstuffing and tables included",
@@ -396,7 +255,7 @@ void run_engine(const BenchOptions& options, const Report& report) {
        [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
       photos.size(), options, report);
   Counters counters;
-  SeekCache cache({.memory = 1_GiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters);
+  ImageCache cache({.memory = 1_GiB, .disk = Bytes{0}, .state_dir = ""}, counters);
   index_all(photos, cache, buffer, decoder);
   ImageWorkspace indexed(JpegPath::kFastest, {}, &cache);
   run({"train.exact.indexed", "libjpeg-turbo crop and skip, our resampler", "the same, with a seek index made before",
@@ -416,6 +275,7 @@ void run_engine(const BenchOptions& options, const Report& report) {
        },
        [&](std::uint32_t round) { make_tensors(photos, recipe, draw(photos, recipe, round), tensor, turbo); }},
       photos.size(), options, report);
+  if (kernels::is_available(kernels::Target::kAvx2)) run_avx2(photos, tensor, options, report);
 }
 
 }  // namespace millrace::bench

@@ -7,7 +7,7 @@
 namespace millrace::bench {
 
 // jpeg.entropy, jpeg.entropy.indexed, jpeg.entropy.restarts, jpeg.decode.exact, train.exact.first, train.exact.indexed,
-// train.exact.recording, train.fast.first, train.fast.indexed.
+// train.exact.recording, train.fast.first, train.fast.indexed, train.exact.first.avx2, train.fast.first.avx2.
 void run_engine(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <sstream>
 
 namespace millrace::bench {
@@ -52,6 +54,16 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+Figure compared(Figure figure, const std::vector<double>& values, const std::string& baseline,
+                const std::vector<double>& others) {
+  std::vector<double> ratios;
+  std::transform(values.begin(), values.end(), others.begin(), std::back_inserter(ratios), std::divides<>());
+  figure.value = median(values);
+  figure.rounds = static_cast<std::uint32_t>(values.size());
+  figure.baseline = Baseline{baseline, median(others), median(ratios)};
+  return figure;
 }
 
 double percentile(std::vector<double> values, double percent) {

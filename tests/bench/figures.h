@@ -44,16 +44,22 @@ class Report {
   bool json_;
 };
 
-double median(std::vector<double> values);                      // REQUIRES: not empty
+double median(std::vector<double> values);  // REQUIRES: not empty
+// The figure with the median of its rounds' values, beside that of `others`, taken in the same rounds.
+Figure compared(Figure figure, const std::vector<double>& values, const std::string& baseline,
+                const std::vector<double>& others);
 double percentile(std::vector<double> values, double percent);  // nearest rank. REQUIRES: not empty
 
 // Each adds its figures, or ends the program with a message when the machine cannot run it.
 void run_handover(const BenchOptions& options, const Report& report);
 void run_efficiency(const BenchOptions& options, const Report& report);
+void run_efficiency_packed(const BenchOptions& options, const Report& report);
 void run_scaling(const BenchOptions& options, const Report& report);
 void run_control(const BenchOptions& options, const Report& report);
 void run_ceiling(const BenchOptions& options, const Report& report);
 void run_memory(const BenchOptions& options, const Report& report);
 void run_opening(const BenchOptions& options, const Report& report);
+void run_tail(const BenchOptions& options, const Report& report);
+void run_cache(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

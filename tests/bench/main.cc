@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "tests/bench/engine.h"
+#include "tests/bench/engine_packed.h"
 #include "tests/bench/figures.h"
+#include "tests/bench/packed.h"
 #include "tests/bench/transports.h"
 
 namespace millrace::bench {
@@ -24,14 +26,23 @@ struct Group {
 constexpr Group kGroups[] = {
     {"handover.p50 handover.p99 latency.submit_to_view handover.x10.p50", run_handover, Needs::kNothing},
     {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
+    {"service.efficiency.packed.1 service.efficiency.packed.2 service.efficiency.disk.1 service.efficiency.disk.2",
+     run_efficiency_packed},
     {"daemon.scaling", run_scaling},
+    {"batch.tail", run_tail, Needs::kNothing},
     {"control.cpu control.cpu.many fetch.cpu", run_control},
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
+    {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
+     "cache.share.4.later",
+     run_cache},
     {"jpeg.entropy jpeg.entropy.indexed jpeg.entropy.restarts jpeg.decode.exact train.exact.first train.exact.indexed "
-     "train.exact.recording train.fast.first train.fast.indexed",
+     "train.exact.recording train.fast.first train.fast.indexed train.exact.first.avx2 train.fast.first.avx2",
      run_engine},
+    {"infer.exact.first infer.exact.packed train.exact.packed train.exact.packed.avx2 train.fast.packed",
+     run_packed_engine},
+    {"packed.size packed.decode packed.decode.avx2 packed.encode packed.encode.memory packed.encode.avx2", run_packed},
 };
 
 // Empty: there are no photographs.

@@ -8,9 +8,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "daemon/backend/cpu/making/image_maker.h"
+#include "daemon/backend/cpu/making/pack_jpeg.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "proto/base/unique_fd.h"
@@ -43,26 +46,34 @@ EncodedBytes read_whole(const std::string& path) {
   return bytes;
 }
 
+EncodedImage encoded(const std::string& path) {
+  EncodedImage image{.bytes = read_whole(path)};
+  const Result<SourceInfo> info = probe_image(image.bytes.view(), SampleLimits{}, UseOrientation::kYes);
+  if (!info) broken(path, info.error().message);
+  image.info = *info;
+  return image;
+}
+
 struct Work {
   const std::vector<std::string>& files;
+  std::uint64_t epoch;
+  std::function<EncodedImage(std::uint64_t number)> take;
+  std::function<void(std::uint64_t number, EncodedImage)> give_back;
   const Recipe recipe = train_recipe();
   const SampleLimits limits{};
-  std::uint64_t epoch;
-  std::vector<std::byte> tensors;      // a batch for each thread
+  std::vector<std::byte> tensors{};    // a batch for each thread
   std::atomic<std::uint64_t> next{0};  // writers and readers: the threads; claims an image
 };
 
 void make_one(Work& work, std::uint64_t number, MutableByteView out, ImageWorkspace& workspace) {
-  const std::string& path = work.files[number];
-  EncodedBytes bytes = read_whole(path);
-  const Result<SourceInfo> info = probe_image(bytes.view(), work.limits, UseOrientation::kYes);
-  if (!info) broken(path, info.error().message);
+  EncodedImage image = work.take(number);
   const RandomKey key{1, work.epoch, SampleId{number}};
-  const Result<SampleGeometry> geometry = draw_geometry(work.recipe, {}, *info, key, work.limits.side);
-  if (!geometry) broken(path, geometry.error().message);
-  const SampleTask task{0, EncodedImage{std::move(bytes), *info}, *geometry, in_host_memory(out)};
+  const Result<SampleGeometry> geometry = draw_geometry(work.recipe, {}, image.info, key, work.limits.side);
+  if (!geometry) broken(work.files[number], geometry.error().message);
+  SampleTask task{0, std::move(image), *geometry, in_host_memory(out)};
   const SampleOutcome outcome = make_image(task, work.recipe, work.limits, workspace);
-  if (outcome.error) broken(path, outcome.error->message);
+  if (outcome.error) broken(work.files[number], outcome.error->message);
+  work.give_back(number, std::move(task.image));
 }
 
 void loop(Work& work, std::size_t thread) {
@@ -75,17 +86,58 @@ void loop(Work& work, std::size_t thread) {
   }
 }
 
-}  // namespace
-
-double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint64_t epoch) {
-  Work work{.files = files, .epoch = epoch};
+double play(Work& work, std::uint32_t threads) {
   work.tensors.resize(threads * kBatch * image_bytes(work.recipe, kOutput).count);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::thread> running;
   for (std::size_t i = 0; i < threads; ++i) running.emplace_back([&work, i] { loop(work, i); });
   for (std::thread& thread : running) thread.join();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  return static_cast<double>(files.size()) / took.count();
+  return static_cast<double>(work.files.size()) / took.count();
+}
+
+// As the cache keeps it; a file that cannot be packed stays as it is.
+EncodedImage packed(EncodedImage image) {
+  kernels::jpeg::Decoder decoder;
+  kernels::packed::Encoder encoder;
+  const auto deadline = Clock::now() + std::chrono::hours(1);
+  const auto made = pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, deadline);
+  if (!made) return image;
+  const ByteView bytes{reinterpret_cast<const std::byte*>(made->data()), made->size()};
+  image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(bytes, KeptBlock::kPadding)};
+  image.bytes = {};
+  return image;
+}
+
+}  // namespace
+
+double plain_loop(const std::vector<std::string>& files, std::uint32_t threads, std::uint64_t epoch) {
+  Work work{.files = files,
+            .epoch = epoch,
+            .take = [&files](std::uint64_t number) { return encoded(files[number]); },
+            .give_back = [](std::uint64_t, EncodedImage) {}};
+  return play(work, threads);
+}
+
+struct PackedFiles::Images {
+  std::vector<std::string> files;
+  std::vector<EncodedImage> all;
+};
+
+PackedFiles::PackedFiles(const std::vector<std::string>& files) : images_(std::make_unique<Images>()) {
+  images_->files = files;
+  for (const std::string& file : files) images_->all.push_back(packed(encoded(file)));
+}
+
+PackedFiles::~PackedFiles() = default;
+
+double PackedFiles::loop(std::uint32_t threads, std::uint64_t epoch) const {
+  std::vector<EncodedImage>& all = images_->all;  // an image is one thread's while it is made
+  Work work{.files = images_->files,
+            .epoch = epoch,
+            .take = [&all](std::uint64_t number) { return std::move(all[number]); },
+            .give_back = [&all](std::uint64_t number, EncodedImage image) { all[number] = std::move(image); }};
+  return play(work, threads);
 }
 
 }  // namespace millrace::bench

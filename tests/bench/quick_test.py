@@ -17,10 +17,15 @@ SEGMENT = 900 << 20  # what handover.x10 takes of /dev/shm
 PICTURES = 48
 
 SERVICE = {"service.efficiency.1", "service.cpu.1", "service.ceiling", "daemon.rss", "daemon.rss.growth"}
-SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu"}
-TWO_CORES = {"service.efficiency.2", "service.cpu.2", "daemon.scaling"}
+SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu", "service.efficiency.packed.1", "batch.tail"}
+TWO_CORES = {"service.efficiency.packed.2", "service.efficiency.2", "service.cpu.2", "daemon.scaling"}
 ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
 ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
+ENGINE |= {"infer.exact.first", "infer.exact.packed", "train.exact.packed", "train.fast.packed"}
+PACKED = {"packed.size", "packed.decode", "packed.decode.avx2", "packed.encode", "packed.encode.memory", "packed.encode.avx2"}
+CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "cache.share.4.first", "cache.share.4.later"}
+DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
+AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
 
@@ -37,8 +42,10 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
-    wanted = SERVICE | ENGINE
-    groups = ["service", "control", "daemon", "jpeg", "train"]
+    wanted = SERVICE | ENGINE | PACKED | CACHE
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache"]
+    if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+        wanted |= AVX2
     if len(os.sched_getaffinity(0)) > 1:
         wanted |= TWO_CORES
     if shutil.disk_usage("/dev/shm").free < SEGMENT:
@@ -51,6 +58,10 @@ def main() -> None:
         found: dict[str, float] = {}
         for group in groups:
             found |= figures_of(bench, folder, group)
+    if DISK & set(found):
+        wanted |= DISK
+    else:
+        skip("figures of what is kept on disk: the file system of temporary files is none where pictures are kept")
     if missing := wanted - set(found):
         sys.exit(f"figures that did not come: {sorted(missing)}; these did: {sorted(found)}")
     if odd := {name: value for name, value in found.items() if not (math.isfinite(value) and value > 0)}:

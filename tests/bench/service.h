@@ -32,7 +32,11 @@ class Service {
   Service(const std::string& folder, std::uint32_t lanes, const Recipe& recipe = Recipe::train(224),
           std::uint32_t batch = 64)
       : rig_(Rig::start(folder, lanes)),
-        session_(must(rig_.client.open_session({.name = "bench", .slots = 4, .batch = batch, .recipe = recipe}),
+        session_(must(rig_.client.open_session({.name = "bench",
+                                                .slots = 4,
+                                                .batch = batch,
+                                                .recipe = recipe,
+                                                .cache = CacheUse::kIndex}),  // epochs that are alike
                       "opening a session")),
         dataset_(must(session_.open_dataset(folder), "opening the dataset")) {}
 

@@ -7,6 +7,7 @@
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/formats/probe.h"
+#include "tests/support/mrp_file.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
@@ -128,6 +129,8 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_png({.pixels = pixels}), format, {width, height});
     case ImageFormat::kWebp:
       return encoded(make_webp({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kPacked:
+      return encoded(make_mrp(make_jpeg({.pixels = pixels})), format, {width, height});
   }
   return {};
 }

@@ -4,6 +4,8 @@
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/slow_path.h"
 
+#include "tests/support/mrp_file.h"
+
 namespace millrace {
 namespace {
 
@@ -56,6 +58,11 @@ EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientat
                        .exif_orientation = orientation});
   if (format == ImageFormat::kPng) bytes = make_png({.pixels = pixels, .interlaced = random() % 2 == 0});
   if (format == ImageFormat::kWebp) bytes = make_webp({.pixels = pixels, .lossless = random() % 2 == 0});
+  if (format == ImageFormat::kPacked)
+    bytes = make_mrp(make_jpeg({.pixels = pixels,
+                                .h_samp = size.width > 4 ? 1 + below(random, 2) : 1,
+                                .v_samp = 1 + below(random, 2),
+                                .exif_orientation = orientation}));
   return encoded(bytes, format, size, orientation);
 }
 
@@ -70,7 +77,7 @@ Recipe random_recipe(std::mt19937& random, DType dtype, Layout layout, Channels 
 // Every format, in all orientations.
 JobOnTheBench random_job(std::mt19937& random, const Recipe& recipe) {
   JobOnTheBench job(recipe);
-  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp, ImageFormat::kPacked}) {
     for (int orientation = 1; orientation <= 8; ++orientation) {
       EncodedImage image = random_image(random, format, orientation);
       const SampleGeometry geometry = random_geometry(random, image);
@@ -121,7 +128,8 @@ TEST_CASE("patches hold the slow path's pixels for every element type and channe
           Recipe recipe = random_recipe(random, dtype, Layout::kNchw, channels);
           recipe.patches = patches;
           JobOnTheBench bench(recipe);
-          for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+          for (const ImageFormat format :
+               {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp, ImageFormat::kPacked}) {
             EncodedImage image = random_image(random, format, 1 + below(random, 8));
             const SampleGeometry geometry = geometry_of_groups(random, image, patches.group());
             bench.add(std::move(image), geometry);

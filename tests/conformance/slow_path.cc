@@ -13,6 +13,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
+#include "tests/support/mrp_file.h"
 
 namespace millrace {
 namespace {
@@ -102,6 +103,7 @@ kernels::StoreSpec store_spec(const Recipe& recipe) {
 
 Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kJpeg) return decode_jpeg_slowly(bytes);
+  if (format == ImageFormat::kPacked) return decode_jpeg_slowly(jpeg_of_mrp(bytes));
   return format == ImageFormat::kPng ? decode_png_slowly(bytes) : decode_webp_slowly(bytes);
 }
 

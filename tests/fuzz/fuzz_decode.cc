@@ -1,10 +1,11 @@
 // Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder
-// answers in time, inside its memory, and gives every box the pixels of the whole; those of PNG and WebP its verdict,
-// too. The size is the one that the daemon finds, also for the decoders of other formats. The first byte chooses the
+// answers in time, inside its memory, and gives every box the pixels of the whole; those of PNG, WebP and MRP its
+// verdict, too. The size is the one that the daemon finds, also for the decoders of other formats. The first byte chooses the
 // box.
 #include <cstdlib>
 
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "tests/fuzz/fuzz_pixels.h"
@@ -39,5 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try_decoder(decode_jpeg, Verdict::kOfBox, bytes, *stored, data[0]);
   try_decoder(decode_png, Verdict::kOfWhole, bytes, *stored, data[0]);
   try_decoder(decode_webp, Verdict::kOfWhole, bytes, *stored, data[0]);
+  try_decoder(decode_packed, Verdict::kOfWhole, bytes, *stored, data[0]);
   return 0;
 }

@@ -32,7 +32,7 @@ struct Way {
   std::int32_t hits() const { return static_cast<std::int32_t>(counters.stored(MetricId::index_hits)); }
 
   Counters counters;
-  SeekCache cache{{.memory = 64_MiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters};
+  ImageCache cache{{.memory = 64_MiB, .disk = Bytes{0}, .state_dir = ""}, counters};
   ImageWorkspace plain, indexed;
 };
 

@@ -142,6 +142,7 @@ struct PipelineSetup {
   MadeUpDevice* device = nullptr;    // whose backend is there, too, by pin only; outlives the fixture
   bool device_first = false;         // before the others, not only by pin
   bool in_device_memory = false;     // the session's tensors
+  DatasetUses* uses = nullptr;       // outlives the fixture
 };
 
 inline Settings settings_of(const PipelineSetup& setup) {
@@ -178,9 +179,9 @@ class PipelineFixture {
       backends.insert(
           setup_.device_first ? backends.begin() : backends.end(),
           Pipeline::NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
-    pipeline_ =
-        std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
-                                   Pipeline::Options{.limits = setup_.limits, .host_patience = setup_.host_patience});
+    pipeline_ = std::make_unique<Pipeline>(
+        control_, *fetcher_, std::move(backends), ledger_, counters_,
+        Pipeline::Options{.limits = setup_.limits, .host_patience = setup_.host_patience, .uses = setup_.uses});
     thread_ = std::thread([this] { control_.run(); });
     open();
   }
@@ -252,6 +253,17 @@ class PipelineFixture {
                                 .caller = caller_,
                                 .max_files = setup_.limits.session.dataset_files,
                                 .done = [&](auto result) { listed.set_value(std::move(result)); }}));
+    return answer.get();
+  }
+
+  // One sample, read beside the pipeline.
+  Fetched fetch(const SampleSource& source) {
+    std::promise<Fetched> fetched;
+    auto answer = fetched.get_future();
+    REQUIRE(fetcher_->try_fetch(
+        {.items = {FetchItem{0, &source, false}}, .caller = caller_, .done = [&](std::vector<Fetched> items) {
+           fetched.set_value(std::move(items.at(0)));
+         }}));
     return answer.get();
   }
 

@@ -14,7 +14,7 @@ from pictures import check_pixels, png
 
 # What torchvision 0.2x takes for a picture (torchvision.datasets.folder.IMG_EXTENSIONS), and what of it the daemon decodes.
 IMAGE_FOLDER = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}
-DECODED = {".jpg", ".jpeg", ".png", ".webp"}
+DECODED = {".jpg", ".jpeg", ".png", ".webp", ".mrp"}
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_a_folder_in_which_nothing_is_left_says_what_there_is(session: millrace.
     with pytest.raises(millrace.NotFound) as caught:
         session.dataset(untidy)
     text = str(caught.value)
-    assert text.startswith(f"{untidy}: the dataset is empty: no files of the extensions jpg, jpeg, png, webp")
+    assert text.startswith(f"{untidy}: the dataset is empty: no files of the extensions jpg, jpeg, png, webp, mrp")
     assert "1 .bmp (ant/old.bmp; not decoded: convert them)" in text
     assert "1 beside the class folders (loose.png)" in text
 

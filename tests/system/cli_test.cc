@@ -234,6 +234,8 @@ TEST_CASE("--help teaches with examples", "[system]") {
                                                   {"millrace", "ping", "--help"},
                                                   {"millrace", "devices", "--help"},
                                                   {"millrace", "doctor", "--help"},
+                                                  {"millrace", "cache", "--help"},
+                                                  {"millrace", "convert", "--help"},
                                                   {"millraced", "--help"}}) {
     const Ran ran = run(command);
     CAPTURE(command, ran.output, ran.errors);
@@ -266,7 +268,7 @@ TEST_CASE("the doctor says what is in force in a daemon that works", "[system]")
   REQUIRE(value_of(findings, "  placement") == "not pinned");
   REQUIRE_THAT(value_of(findings, "  decoding"), Catch::StartsWith("avx") || Catch::StartsWith("scalar"));
   REQUIRE_THAT(value_of(findings, "  decodes as"), !Catch::Equals("not there"));
-  REQUIRE(value_of(findings, "  seek indexes") == "in memory and in " + state.path() + "/seek-index.mdb");
+  REQUIRE(value_of(findings, "  seek indexes") == "in memory and in " + state.path() + "/cache");
 }
 
 TEST_CASE("private daemons keep what they remember in the user's state directory", "[system]") {
@@ -276,7 +278,7 @@ TEST_CASE("private daemons keep what they remember in the user's state directory
   const std::vector<std::string> doctor{"millrace", "doctor", "--private", "--lanes", "1", "--json"};
   const auto findings = parsed(run(doctor, state.path() + "/home").output);
 
-  REQUIRE(value_of(findings, "  seek indexes") == "in memory and in " + folder + "/seek-index.mdb");
+  REQUIRE(value_of(findings, "  seek indexes") == "in memory and in " + folder + "/cache");
   REQUIRE(std::filesystem::status(folder).permissions() == std::filesystem::perms::owner_all);
 }
 

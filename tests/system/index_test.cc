@@ -1,7 +1,6 @@
 // Seek indexes through a real daemon: made in the first epoch, used in the next, kept on disk.
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "tests/support/image_folder.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
+#include "tests/system/store_through_mapping.h"
 
 namespace millrace {
 namespace {
@@ -33,9 +33,11 @@ struct Rig {
 
   // A sanitizer can make the scalar path, which has no indexes, the fastest.
   DaemonSpec spec() const {
-    return {.roots = {folder.path()}, .cpu = "target = \"avx2\"\n", .daemon = "state_dir = \"" + state.path() + "\"\n"};
+    return {.roots = {folder.path()},
+            .cpu = "target = \"avx2\"\n",
+            .cache = "packed = false\ntensors = false\n",
+            .daemon = "state_dir = \"" + state.path() + "\"\n"};
   }
-  std::string database() const { return state.path() + "/seek-index.mdb"; }
 
   TempFolder folder, state;
 };
@@ -75,20 +77,6 @@ FileTimes times_of(const std::string& path) {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   };
   return {nanoseconds(status.st_mtim), nanoseconds(status.st_ctim)};
-}
-
-// Other bits early in the scan's data, through a shared mapping: other DC levels from there on.
-void store_into_scan(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  REQUIRE(fd >= 0);
-  const auto size = static_cast<std::size_t>(std::filesystem::file_size(path));
-  void* const mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  close(fd);
-  REQUIRE(mapping != MAP_FAILED);
-  auto* const bytes = static_cast<unsigned char*>(mapping);
-  const auto* const sos = static_cast<unsigned char*>(memmem(bytes, size, "\xFF\xDA\x00\x0C", 4));
-  if (sos != nullptr) bytes[sos - bytes + 14] ^= 0x08;
-  munmap(mapping, size);
 }
 
 // Of each picture that is one, at its lower right corner.
@@ -152,24 +140,45 @@ TEST_CASE("daemons of one user share the seek indexes in their state directory",
   build(one, rig);
   const double indexed = one.metric("millrace_index_entries");
   REQUIRE(eventually([&] { return one.metric("millrace_index_disk_entries") == indexed; }));
+  REQUIRE(eventually([&] { return other.metric("millrace_index_disk_entries") == indexed; }));
 
   REQUIRE(hits_of_a_run(other, rig) == static_cast<int>(indexed));
 }
 
-TEST_CASE("a damaged database of seek indexes is set aside, and the daemon works on", "[system]") {
+TEST_CASE("seek indexes on disk that are damaged are made again, and the daemon works on", "[system]") {
   const Rig rig;
   Daemon daemon(rig.spec());
   build(daemon, rig);
   REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_entries") > 0; }));
   daemon.kill(SIGTERM);
   REQUIRE(daemon.wait() == 0);
-  std::filesystem::resize_file(rig.database(), std::filesystem::file_size(rig.database()) / 3);
+  for (const auto& file : std::filesystem::directory_iterator(rig.state.path() + "/cache")) {
+    if (file.path().extension() == ".mrc") std::filesystem::resize_file(file, std::filesystem::file_size(file) / 3);
+  }
 
   daemon.start();
+  const double kept = daemon.metric("millrace_index_disk_entries");
+  const int hits = hits_of_a_run(daemon, rig);
 
-  REQUIRE(eventually([&] { return std::filesystem::exists(rig.database() + ".damaged"); }));
+  REQUIRE(hits == static_cast<int>(kept));
+  REQUIRE(hits < kImages / 2);
+  REQUIRE(hits_of_a_run(daemon, rig) > kImages / 2);
+}
+
+// What was mapped would end the daemon.
+TEST_CASE("the files of the store are cut while the daemon works, and it works on", "[system]") {
+  const Rig rig;
+  Daemon daemon(rig.spec());
+  build(daemon, rig);
+  REQUIRE(eventually([&] { return daemon.metric("millrace_index_disk_pending") == 0; }));
+  daemon.kill(SIGTERM);
+  REQUIRE(daemon.wait() == 0);
+  daemon.start();  // with nothing in memory
+  for (const auto& file : std::filesystem::directory_iterator(rig.state.path() + "/cache"))
+    std::filesystem::resize_file(file, 0);
+
   REQUIRE(hits_of_a_run(daemon, rig) == 0);
-  REQUIRE(hits_of_a_run(daemon, rig) > 0);
+  REQUIRE(hits_of_a_run(daemon, rig) > kImages / 2);
 }
 
 TEST_CASE("millrace index builds, verifies and counts", "[system]") {
@@ -218,14 +227,14 @@ TEST_CASE("a file that changes by a store through a mapping is never decoded by 
     if (entry.is_regular_file()) paths.push_back(entry.path());
   }
   const FileTimes before = times_of(paths.front());
-  for (const std::string& path : paths) store_into_scan(path);
+  for (const std::string& path : paths) store_through_mapping(path);
 
   const std::vector<std::byte> indexed = lower_corners(daemon, paths);
 
   REQUIRE(times_of(paths.front()) == before);
   REQUIRE(daemon.metric("millrace_index_rejected_total") > kImages / 2);
   auto without_index = rig.spec();
-  without_index.cache = "index_memory = 0\n";
+  without_index.cache = "memory = 0\n";
   without_index.daemon.clear();
   REQUIRE((lower_corners(Daemon(without_index), paths) == indexed));
 }

@@ -52,6 +52,18 @@ TEST_CASE("the log says who opens a session, and what it had when it closes", "[
   REQUIRE_THAT(line_with(daemon, {"info session 1 closed"}), Catch::Matches(".* closed after [0-9]+ m?s: .*"));
 }
 
+TEST_CASE("the log says of what is kept what the settings let be kept", "[system]") {
+  for (const auto& [settings, line] :
+       {std::pair{"", "info seek indexes, packed forms and tensors are kept in memory"},
+        std::pair{"packed = false\n", "info seek indexes and tensors are kept in memory"},
+        std::pair{"tensors = false\n", "info seek indexes and packed forms are kept in memory"},
+        std::pair{"packed = false\ntensors = false\n", "info seek indexes are kept in memory"}}) {
+    const Daemon daemon({.cache = settings});
+    CAPTURE(daemon.errors());
+    REQUIRE_FALSE(line_with(daemon, {line}).empty());
+  }
+}
+
 TEST_CASE("a session that is there when the daemon stops has its line, too", "[system]") {
   const Daemon daemon({});
   const Session session = need(open(daemon, "train"));

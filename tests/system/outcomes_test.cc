@@ -1,7 +1,9 @@
 // What commands come to: exit codes, what is said of bad samples, and where a run goes on.
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
@@ -206,6 +208,8 @@ TEST_CASE("a run says beforehand what memory it takes", "[system]") {
 TEST_CASE("index build ends when the indexes are written, and says how many", "[system]") {
   const TempFolder folder, state;
   write_image_folder(folder.path(), {.images = 12, .min_side = 250, .max_side = 400, .only_jpeg = true});
+  // What is known of a file that changed in the last two seconds is not written.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
 
   const Ran ran = run({"millrace", "index", "build", folder.path(), "--private", "--json"}, state.path());
 

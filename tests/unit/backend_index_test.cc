@@ -56,7 +56,7 @@ bool has_our_decoder() {
 
 struct Rig {
   Counters counters;
-  SeekCache cache{{.memory = 16_MiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters};
+  ImageCache cache{{.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters};
   ImageWorkspace with{JpegPath::kFastest, {}, &cache}, without;
 
   std::int64_t count(MetricId id) const { return counters.stored(id); }
@@ -115,8 +115,9 @@ TEST_CASE("the seek index of another picture is found wrong, forgotten and made 
   for (const Fidelity fidelity : {Fidelity::kExact, Fidelity::kFast}) {
     Rig rig;
     EncodedImage image = make_image_file(5, 2), other = make_image_file(6, 2);
-    const IndexKey key = key_of(image.bytes.view(), rig.cache.seed());
-    rig.cache.store(key, index_of(other, key.owner()));
+    const CacheKey key = key_of(image, rig.cache.seed());
+    const auto wrong = index_of(other, key.owner());
+    rig.cache.store(key, KeptKind::kIndex, {.bytes = KeptBlock::copy_of(std::as_bytes(std::span(wrong)))});
 
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
       const auto expected = tensor_of(image, epoch, fidelity, rig.without);
@@ -138,7 +139,7 @@ TEST_CASE("a file's identity is its key, where it has one", "[backend][seek]") {
   tensor_of(image, 1, Fidelity::kExact, rig.with);
   tensor_of(same_bytes, 1, Fidelity::kExact, rig.with);
 
-  REQUIRE(rig.cache.find(key_of(*image.identity, rig.cache.seed())));
+  REQUIRE(rig.cache.find(key_of(*image.identity, rig.cache.seed()), KeptKind::kIndex));
   REQUIRE(rig.count(MetricId::index_hits) == 1);
   REQUIRE(rig.count(MetricId::index_misses) == 2);
 }

@@ -225,7 +225,7 @@ TEST_CASE("a crop of a damaged file has the same verdict at first touch and with
     };
     File damaged = i % 2 == 0 ? file.bytes : with(file.bytes, anywhere(), {0xFF, 0xD9});
     for (int bytes = 1 + below(random, 3); bytes > 0; --bytes) damaged[anywhere()] ^= std::byte(1 + random() % 255);
-    SeekCache cache({.memory = 16_MiB, .disk = Bytes{0}, .state_dir = "", .check = {}}, counters);
+    ImageCache cache({.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters);
     ImageWorkspace indexed(JpegPath::kFastest, {}, &cache), plain;
     for (int box = 0; box < 6; ++box) {
       const kernels::Box part = random_box(random, kSize);

@@ -115,6 +115,32 @@ TEST_CASE("without folders there are no classes", "[fetch]") {
   REQUIRE(labels_of(*dataset) == std::vector<std::int64_t>{-1, -1});
 }
 
+TEST_CASE("a folder has one number, whoever lists it, by whatever path and however it has grown", "[fetch]") {
+  const Tree tree({"a/1.jpg", "a/2.png"});
+  fs::create_directory_symlink(tree.top, tree.root + "/link");
+  const auto before = tree.list();
+  tree.add("b/3.jpg");
+
+  Listing::Request by_link = tree.request();
+  by_link.path_untrusted = tree.root + "/link/";
+  const auto linked = tree.run(std::move(by_link));
+  Listing::Request inside = tree.request();
+  inside.path_untrusted += "/a";
+
+  REQUIRE(before->number() != DatasetNumber::kNone);
+  REQUIRE(tree.list({"jpg"})->number() == before->number());
+  REQUIRE(linked.has_value());
+  REQUIRE((*linked)->number() == before->number());
+  REQUIRE((*tree.run(std::move(inside)))->number() != before->number());
+  REQUIRE(member_of(*before, SampleId{0}).listing != member_of(*tree.list(), SampleId{0}).listing);
+}
+
+// What is on disk of a dataset is found by it after a restart.
+TEST_CASE("the numbers of folders stay what they were", "[fetch]") {
+  REQUIRE(dataset_number(0x801, 131074) == DatasetNumber{0x60DEF54444FA4BEA});
+  REQUIRE(dataset_number(0x801, 131074) != dataset_number(131074, 0x801));
+}
+
 TEST_CASE("only the extensions asked for are listed, in whatever case", "[fetch]") {
   const Tree tree({"a.jpg", "b.JPG", "c.txt", "d.jpeg", "e", "jpg", "f.tar.jpg"});
 

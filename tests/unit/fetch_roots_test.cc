@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "daemon/fetch/identity.h"
 #include "daemon/fetch/read_file.h"
 #include "daemon/fetch/roots.h"
 #include "tests/support/eventually.h"

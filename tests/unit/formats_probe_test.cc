@@ -179,8 +179,8 @@ TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[formats]
 
 TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
   REQUIRE(refused(bytes_of("<html>")) ==
-          "not an image that this daemon knows (JPEG, PNG, WebP); it begins with 3c 68 74 6d");
-  REQUIRE(refused(bytes_of("\xFF")) == "not an image that this daemon knows (JPEG, PNG, WebP); it begins with ff");
+          "not an image that this daemon knows (JPEG, PNG, WebP, MRP); it begins with 3c 68 74 6d");
+  REQUIRE(refused(bytes_of("\xFF")) == "not an image that this daemon knows (JPEG, PNG, WebP, MRP); it begins with ff");
   REQUIRE(refused({}) == "an empty file");
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/formats/format_table.h"
+#include "tests/support/mrp_file.h"
 #include "tests/support/test_images.h"
 
 namespace millrace {
@@ -19,6 +20,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_png({.pixels = pixels});
     case ImageFormat::kWebp:
       return make_webp({.pixels = pixels});
+    case ImageFormat::kPacked:
+      return make_mrp(make_jpeg({.pixels = pixels}));
   }
   return {};
 }
@@ -35,7 +38,7 @@ TEST_CASE("a file is recognised by its own format's row and by no other", "[form
 }
 
 TEST_CASE("a row is found by its format, and reads its files", "[formats]") {
-  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp}) {
+  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp, ImageFormat::kPacked}) {
     const std::vector<std::byte> file = file_of(format);
 
     REQUIRE(format_of(format).format == format);

@@ -105,8 +105,6 @@ Flip flip_of(std::uint32_t draw) {
   return draw % 2 == 0 ? Flip::kNone : Flip::kHorizontal;
 }
 
-}  // namespace
-
 TEST_CASE("a GPU's tensor is the CPU's, whatever the sampling and the crop", "[cuda]") {
   std::mt19937 random(11);
   for (const Sampling& sampling : kSamplings) {
@@ -393,4 +391,5 @@ TEST_CASE("a GPU's fast tensors of photographs stay within their bound of the ex
   WARN("fast beside exact: mean at most " << worst.mean << ", any at most " << worst.most);
 }
 
+}  // namespace
 }  // namespace millrace

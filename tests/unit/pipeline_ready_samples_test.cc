@@ -35,6 +35,30 @@ TEST_CASE("the costliest samples are taken first, whenever they came", "[pipelin
   REQUIRE(ready.take(9).empty());
 }
 
+TEST_CASE("samples that cost many times as much as the others do not come together on one lane", "[pipeline]") {
+  ReadySamples ready;
+  constexpr std::uint32_t kCheap = 62;
+  for (std::uint32_t i = 0; i < kCheap; ++i) ready.add(sample(i, 20'000, 100));
+  ready.add(sample(kCheap, 8'000'000, 100));
+  ready.add(sample(kCheap + 1, 8'000'001, 100));
+
+  REQUIRE(indices(ready.take(10)) == std::vector<std::uint32_t>{kCheap + 1});
+  REQUIRE(indices(ready.take(10)) == std::vector<std::uint32_t>{kCheap});
+  REQUIRE(ready.take(10).size() == 10);
+  REQUIRE(ready.take(99).size() == kCheap - 10);
+}
+
+TEST_CASE("what is taken does not count among what is left", "[pipeline]") {
+  ReadySamples ready;
+  ready.add(sample(0, 10'000'000, 100));
+  ready.add(sample(1, 1'000, 100));
+  REQUIRE(ready.take(1).size() == 1);
+  REQUIRE(ready.take(1).size() == 1);
+  for (std::uint32_t i = 0; i < 9; ++i) ready.add(sample(i, i == 0 ? 1'000'000 : 20'000, 100));
+
+  REQUIRE(indices(ready.take(2)) == std::vector<std::uint32_t>{0});
+}
+
 constexpr Appetite lanes(std::uint32_t count) {
   return {.jobs = 2 * count, .at_once = count, .few = 4, .most = 16};
 }
@@ -83,6 +107,20 @@ TEST_CASE("what a sample is expected to cost is its format's price of bytes and 
   REQUIRE(cost(ImageFormat::kJpeg) == 50'000 + 50'000 * 3 + 200 * 150 * 3 / 2);
   REQUIRE(cost(ImageFormat::kPng) == 190'000 + 400 * 500 * 38);
   REQUIRE(cost(ImageFormat::kWebp) == 15'000 + 100'000 * 42 + 400 * 500 * 4);
+}
+
+TEST_CASE("what is kept of an image costs what it takes, with and without the image's bytes", "[place]") {
+  const SampleGeometry whole{.crop = {0, 0, 500, 500}, .resized = {}, .window = {}};
+  const auto cost = [&](std::size_t bytes, std::optional<KeptKind> kind) {
+    EncodedImage image{EncodedBytes(bytes), SourceInfo{ImageFormat::kJpeg, Size{500, 500}, 1}};
+    if (kind) image.kept = Kept{*kind, KeptBlock::copy_of(std::vector<std::byte>(150'000))};
+    return expected_cost(image, whole);
+  };
+
+  REQUIRE(cost(0, KeptKind::kPacked) == 30'000 + 500 * 500 * 3 / 2);
+  REQUIRE(cost(0, KeptKind::kTensor) == 2'000 + 15'000);
+  for (const KeptKind kind : {KeptKind::kPacked, KeptKind::kTensor}) REQUIRE(cost(100'000, kind) == cost(0, kind));
+  REQUIRE(cost(0, KeptKind::kPacked) < cost(100'000, std::nullopt));
 }
 
 TEST_CASE("the largest picture that a header can claim has a cost, too", "[place]") {

@@ -80,6 +80,31 @@ TEST_CASE("a job is charged for its largest picture, and for small ones not at a
   REQUIRE(rig.counters.stored(MetricId::decoding_in_use) == static_cast<std::int64_t>(one));
 }
 
+TEST_CASE("a picture of which the tensor is kept takes no memory for decoding, however large it is", "[pipeline]") {
+  Rig rig;
+  Charge charge;
+  SampleTask task = Rig::task(0, 3 * kLarge);  // more than the whole budget
+  REQUIRE_FALSE(rig.large.check(task));
+  task.image.kept = Kept{KeptKind::kTensor, KeptBlock::copy_of({})};
+
+  REQUIRE(rig.large.check(task));
+  REQUIRE(rig.large.cover(task, *rig.account(1), charge));
+  REQUIRE(charge.amount() == 0);
+}
+
+TEST_CASE("a picture that is kept packed takes no memory for what its file would need", "[pipeline]") {
+  Rig rig;
+  Charge charge;
+  SampleTask task = Rig::task(0, kSmall);
+  task.image.info.codec = {1_GiB, 1_GiB};  // a file of many passes
+  REQUIRE_FALSE(rig.large.check(task));
+  task.image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of({})};
+
+  REQUIRE(rig.large.check(task));
+  REQUIRE(rig.large.cover(task, *rig.account(1), charge));
+  REQUIRE(charge.amount() == 0);
+}
+
 TEST_CASE("large pictures that wait take turns, the urgent first, and no other goes before them", "[pipeline]") {
   Rig rig;
   const auto account = rig.account(1);

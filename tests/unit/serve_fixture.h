@@ -52,6 +52,8 @@ struct FrontSetup {
   Bytes segments = 64_MiB;
   std::chrono::milliseconds attach_within{10'000};
   std::chrono::milliseconds session_within{10'000};
+  CacheOrders* cache = nullptr;
+  std::optional<uid_t> cache_owner{};
 };
 
 class Front {

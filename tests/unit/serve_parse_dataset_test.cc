@@ -210,7 +210,7 @@ TEST_CASE("pictures are what the daemon decodes, unless extensions say which", "
   CHECK(choice().unclassified == Unclassified::kListed);
   open.set_pictures(true);
   open.set_skip_unclassified(true);
-  CHECK(choice().extensions == std::vector<std::string>{"jpg", "jpeg", "png", "webp"});
+  CHECK(choice().extensions == std::vector<std::string>{"jpg", "jpeg", "png", "webp", "mrp"});
   CHECK(choice().unclassified == Unclassified::kSkipped);
   open.set_pictures(false);
   open.add_extensions("tif");

@@ -11,11 +11,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "millrace/batch.h"
+#include "millrace/cache.h"
 #include "millrace/epoch.h"
 #include "millrace/export.h"
 #include "millrace/input_ring.h"
@@ -53,6 +55,15 @@ class MILLRACE_API Client {
   Result<std::chrono::nanoseconds> ping(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
   Result<Statistics> statistics(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
   Result<std::vector<Device>> devices(std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
+
+  // Orders about what the daemon keeps of images, for its own user and root: kDenied for others. kPrecondition: nothing
+  // is kept there; says why. kExhausted: it is being done already. kUnsupported: the daemon is older and cannot.
+  Result<DroppedCache> drop_cache(const DropCache& what = {},
+                                  std::chrono::milliseconds timeout = std::chrono::milliseconds{300'000});
+  // Has everything on disk read, and what is wrong forgotten. `goes_on`, if any, is called several times a second; false
+  // from it ends the work: kCancelled. kDeadline: the daemon said nothing for `silence`.
+  Result<VerifiedCache> verify_cache(const std::function<bool(const VerifiedCache& so_far)>& goes_on = {},
+                                     std::chrono::milliseconds silence = std::chrono::milliseconds{60'000});
 
   const std::string& socket() const noexcept;  // the path that it is connected to
 

@@ -32,7 +32,7 @@ class SessionCore;  // the library's own
 
 struct DatasetOptions {
   // What the samples' names end with, in whatever case, with or without the dot. Empty: the pictures that the daemon
-  // decodes (jpg, jpeg, png, webp). {"*"}: every file.
+  // decodes (jpg, jpeg, png, webp, mrp). {"*"}: every file.
   std::vector<std::string> extensions{};
   bool unclassified = false;  // where there are class folders: files beside them are samples, too, labelled -1
   std::function<void(std::uint64_t files)> progress{};  // called by open_dataset() with the number of files seen so far

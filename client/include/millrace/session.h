@@ -26,11 +26,16 @@ namespace millrace {
 inline namespace client {
 
 struct SessionOptions {
-  std::string name{};                         // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
-  std::uint32_t slots = 4;                    // batches that may be finished or under way at once
-  std::uint32_t batch = 64;                   // samples in a batch at most
-  Recipe recipe{};                            // of batches and epochs that bring none
-  Bytes slot_bytes{};                         // room for one batch; 0: computed from recipe and batch
+  std::string name{};        // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
+  std::uint32_t slots = 4;   // batches that may be finished or under way at once
+  std::uint32_t batch = 64;  // samples in a batch at most
+  Recipe recipe{};           // of batches and epochs that bring none
+  Bytes slot_bytes{};        // room for one batch; 0: computed from recipe and batch
+  // The most that the daemon keeps of the images, and uses, to make the next epochs faster. With Fidelity::kExact pixels
+  // are the same whatever is kept. `cache_at_once`: from the first touch on, though that makes the first epoch slower;
+  // else from the second.
+  CacheUse cache = CacheUse::kTensors;
+  bool cache_at_once = false;
   std::chrono::milliseconds timeout{30'000};  // of opening
 };
 

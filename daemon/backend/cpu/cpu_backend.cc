@@ -160,25 +160,31 @@ void CpuBackend::shutdown() {
 void CpuBackend::run_lane() {
   placed_.wait();
   ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_);
-  while (std::optional<QueuedDecode> next = queue_.pop()) run(*std::move(next), workspace);
+  CachedMaker maker(workspace, limits_, variant_.target);
+  const auto idle = [this] { return queue_.empty(); };
+  const auto stopped = [this] { return queue_.closed(); };
+  while (std::optional<QueuedDecode> next = queue_.pop()) {
+    run(*std::exchange(next, std::nullopt), maker);
+    maker.finish(idle, stopped);  // nothing of the job is held any more
+  }
 }
 
-void CpuBackend::run(QueuedDecode queued, ImageWorkspace& workspace) {
+void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
   DecodeJob& job = queued.job;
   std::vector<SampleOutcome> outcomes;
   outcomes.reserve(job.tasks.size());
-  for (const SampleTask& task : job.tasks) {
+  for (SampleTask& task : job.tasks) {
     const auto waited = std::chrono::steady_clock::now() - queued.since;
-    outcomes.push_back(make(job, task, workspace));
+    outcomes.push_back(make(job, task, maker));
     outcomes.back().queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
   }
   queue_.finished();  // before done(): who is told so may submit the next at once
   job.done(std::move(job.tasks), std::move(outcomes));
 }
 
-SampleOutcome CpuBackend::make(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace) const {
+SampleOutcome CpuBackend::make(const DecodeJob& job, SampleTask& task, CachedMaker& maker) const {
   if (queue_.closed() || (job.stop && job.stop->stopped())) return {.index = task.index, .error = cancelled_error()};
-  return make_image(task, *job.recipe, limits_, workspace, job.fidelity);
+  return maker.make(task, *job.recipe, job.fidelity);
 }
 
 }  // namespace millrace

@@ -19,7 +19,7 @@
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cpu/lanes/job_queue.h"
 #include "daemon/backend/cpu/lanes/pinning.h"
-#include "daemon/backend/cpu/making/image_maker.h"
+#include "daemon/backend/cpu/making/cached_maker.h"
 
 namespace millrace {
 
@@ -47,13 +47,13 @@ class CpuBackend final : public Backend {
   Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();
-  void run(QueuedDecode queued, ImageWorkspace& workspace);
-  SampleOutcome make(const DecodeJob& job, const SampleTask& task, ImageWorkspace& workspace) const;
+  void run(QueuedDecode queued, CachedMaker& maker);
+  SampleOutcome make(const DecodeJob& job, SampleTask& task, CachedMaker& maker) const;
 
   const BackendInfo info_;
   const CpuVariant variant_;
   const SampleLimits limits_;
-  SeekCache* const cache_;  // nullptr: none
+  ImageCache* const cache_;  // nullptr: none
   JobQueue queue_;
   std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()
   std::latch placed_{1};              // a lane touches its memory where it is going to stay

@@ -140,6 +140,10 @@ std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const Sample
   }
   if (options_.fail_every != 0 && samples_ % options_.fail_every == 0) return Error{Code::kInternal, "made to fail"};
   if (options_.instant) return std::nullopt;
+  if (task.image.bytes.size() == 0 && task.image.kept) {
+    outcome.read_again = true;
+    return Error{Code::kUnsupported, "takes no kept forms"};
+  }
   outcome = make_image(task, *job.recipe, limits_, workspace, job.fidelity);
   return std::exchange(outcome.error, std::nullopt);
 }

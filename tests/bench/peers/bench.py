@@ -121,7 +121,7 @@ class Bench:
     def warm_up(self) -> None:
         for (name, cores), worker in list(self._workers.items()):
             with self._surviving(name):
-                for recipe in RECIPES:
+                for recipe in worker.about["recipes"]:
                     self._warm_up(worker, f"{name}, {cores} cores, {recipe}", recipe)
         self.say("warm")
 
@@ -136,7 +136,7 @@ class Bench:
         for cores in sorted({cores for _, cores in self._workers}):
             for recipe in RECIPES:
                 for (name, own), worker in list(self._workers.items()):
-                    if own != cores or self._results.has(number, name, cores, recipe):
+                    if own != cores or recipe not in worker.about["recipes"] or self._results.has(number, name, cores, recipe):
                         continue
                     with self._surviving(name):
                         for found in worker.ask("timed", recipe=recipe, number=number, count=len(self._work.files))["passes"]:
@@ -169,7 +169,7 @@ class Bench:
         for made in sorted(folder.glob("*.npy")):
             recipe, row, _ = made.name.split(".")
             expected = reference / f"{recipe}..npy"
-            other_epoch = row == "indexed" and recipe == "train"  # whose crops are others
+            other_epoch = row in ("indexed", "packed") and recipe == "train"  # whose crops are others
             if expected.exists() and not other_epoch and recipe in self._results.about[name]["given_boxes"]:
                 error = np.abs(np.load(made) - np.load(expected))
                 self._results.differences[name, row, recipe] = (float(error.mean()), float(error.max()))
@@ -187,7 +187,7 @@ def processor() -> str:
     return f"{known.get('model name', 'unknown processor')}, model {known.get('model', '?')}"
 
 
-def conditions(given: argparse.Namespace, images: int) -> dict[str, Any]:
+def conditions(given: argparse.Namespace, work: Work) -> dict[str, Any]:
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -195,7 +195,8 @@ def conditions(given: argparse.Namespace, images: int) -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
         "load": [round(value, 1) for value in os.getloadavg()],
         "rounds": given.rounds,
-        "images": images,
+        "images": len(work.files),
+        "file_bytes": sum(Path(file).stat().st_size for file in work.files),
     }
 
 
@@ -206,7 +207,7 @@ def main() -> None:
     given.out = given.out.resolve()
     images = pass_images(given.batches, [len(cores) for cores in core_sets(given.cores)])
     work_file = prepare(photographs(given), given.out, images)
-    results = Results(given.out / "passes.jsonl", conditions(given, images), resume=given.resume)
+    results = Results(given.out / "passes.jsonl", conditions(given, read_work(work_file)), resume=given.resume)
     bench = Bench(given, work_file, results)
     try:
         bench.start(entries)

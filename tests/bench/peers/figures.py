@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 # What a figure has to be at least, and what it is meant to become.
-AIMS = {"peers.train.first": (3.2, 4.0), "peers.train.indexed": (4.3, 7.0), "peers.infer": (3.0, 3.0)}
+AIMS = {"peers.train.first": (3.2, 4.0), "peers.train.indexed": (4.3, 7.0), "peers.train.packed": (7.0, 9.0), "peers.infer": (3.0, 3.0)}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from work import RECIPES
 _WIDTH, _LEFT, _BAR, _GAP, _TOP = 860, 230, 9, 7, 46
 _COLOURS = {1: "#1f4e79", 2: "#9dc3e6"}
 _OURS = {1: "#b45309", 2: "#f6c177"}
+_DECODED_BEFORE = {1: "#4d4d4d", 2: "#bdbdbd"}
 _TITLES = {"train": "Training: RandomResizedCrop 224, flip, normalise", "infer": "Inference: resize 256, centre crop 224, normalise"}
 
 
@@ -21,10 +22,12 @@ def draw_plot(summary: dict[str, Any]) -> str:
             panel, y = _panel(recipe, rows, y)
             parts += panel
     known = summary["conditions"]
-    parts.append(_text(12, y + 8, f"{known['processor']}, {known['cores']} cores, {known['date']}; medians of {known['rounds']} rounds, "
-                       "whiskers: range; * antialiases, + box filter; dark: one core, light: two", 11, "#555"))  # fmt: skip
-    frame = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y + 22}" font-family="sans-serif">'
-    return "\n".join([frame, f'<rect width="{_WIDTH}" height="{y + 22}" fill="white"/>', *parts, "</svg>"]) + "\n"
+    run = f"{known['processor']}, {known['cores']} cores, {known['date']}; medians of {known['rounds']} rounds"
+    key = "whiskers: range; * antialiases, + box filter; dark: one core, light: two; grey: of pixels that were in memory before"
+    parts += [_text(12, y + 8, run, 11, "#555"), _text(12, y + 24, key, 11, "#555")]
+    height = y + 38
+    frame = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif">'
+    return "\n".join([frame, f'<rect width="{_WIDTH}" height="{height}" fill="white"/>', *parts, "</svg>"]) + "\n"
 
 
 def _panel(recipe: str, rows: list[dict[str, Any]], y: int) -> tuple[list[str], int]:
@@ -34,7 +37,7 @@ def _panel(recipe: str, rows: list[dict[str, Any]], y: int) -> tuple[list[str], 
     parts = [_text(12, y, f"{_TITLES[recipe]}, images/s", 14, "#000", "bold")]
     y += 14
     for row in sorted(rows, key=lambda row: -((rates[id(row)][1] or rates[id(row)][2] or {"median": 0})["median"])):
-        colours = _OURS if row["peer"].startswith("millrace") else _COLOURS
+        colours = _OURS if row["peer"].startswith("millrace") else _COLOURS if row["decodes"] else _DECODED_BEFORE
         title = row["title"] + {"yes": " *", "box": " +"}.get(row["antialias"], "")
         parts.append(_text(_LEFT - 8, y + _BAR + 4, title, 11, "#000", anchor="end"))
         for cores in (1, 2):

@@ -11,12 +11,14 @@ from roster import ROSTER
 from work import RECIPES
 
 _TITLES = {entry.name: entry.title for entry in ROSTER}
-# What a peer's ``antialias`` says, and what its figures stand under. Those without a filter for shrinking are in the tables of rates alone.
+# What a peer's ``antialias`` says, and what its figures stand under. Those without a filter for shrinking are in the tables of rates alone,
+# unless they have the pixels before.
 BASELINES = {
     "yes": "Beside the fastest that antialiases as Millrace does",
     "box": "Beside the fastest box filter, which does less for each pixel",
+    "decoded": "Beside the fastest that has the photographs' pixels before a pass begins, whatever its filter",
 }
-_ROWS = {"": "", "first": ", first touch", "indexed": ", with index"}
+_ROWS = {"": "", "first": ", first touch", "indexed": ", with index", "packed": ", packed"}
 
 
 class Results:
@@ -69,7 +71,7 @@ class Results:
 
     def _row(self, name: str, row: str, recipe: str, cores: list[int]) -> dict[str, Any]:
         made: dict[str, Any] = {"peer": name, "row": row, "recipe": recipe, "title": _TITLES[name] + _ROWS.get(row, row)}
-        made |= {"antialias": self.about[name]["antialias"], "output": self.about[name]["output"]}
+        made |= {fact: self.about[name][fact] for fact in ("antialias", "output", "decodes")}
         for count in cores:
             rate = spread(self._rates(name, row, recipe, count).values())
             processor = self._processor(name, row, recipe, count)
@@ -78,17 +80,19 @@ class Results:
                 "cpu_seconds_per_1000": processor.median if processor else None,
                 "peak_pss_bytes": self.memory.get((name, count)),
             }
-        made["note"] = next((p["note"] for p in reversed(self.passes) if (p["peer"], p["row"], p["recipe"]) == (name, row, recipe)), "")
+        last = next((p for p in reversed(self.passes) if (p["peer"], p["row"], p["recipe"]) == (name, row, recipe)), None)
+        made |= {"note": last["note"], "kept_bytes": last["kept"]} if last else {"note": "", "kept_bytes": 0}
         difference = self.differences.get((name, row, recipe))
         made["difference"] = {"mean": difference[0], "max": difference[1]} if difference else None
         return made
 
     def _baseline(self, recipe: str, cores: int, filtered: str) -> str | None:
-        """Of those that filter so and are not Millrace, the fastest."""
+        """Of those that filter so and decode, or that need not decode, and are not Millrace: the fastest."""
         medians = {}
         for name, row in self._keys(recipe):
             rate = spread(self._rates(name, row, recipe, cores).values())
-            if rate and not name.startswith("millrace") and self.about[name]["antialias"] == filtered:
+            about = self.about[name]
+            if rate and not name.startswith("millrace") and (about["antialias"] if about["decodes"] else "decoded") == filtered:
                 medians[name] = rate.median
         return best(medians)
 
@@ -97,11 +101,13 @@ class Results:
         for figure, recipe, row in (
             ("peers.train.first", "train", "first"),
             ("peers.train.indexed", "train", "indexed"),
+            ("peers.train.packed", "train", "packed"),
             ("peers.infer", "infer", "first"),
             ("peers.infer.indexed", "infer", "indexed"),
+            ("peers.infer.packed", "infer", "packed"),
         ):
             baseline = self._baseline(recipe, cores, filtered)
-            least, aim = AIMS.get(figure, (None, None))
+            least, aim = AIMS.get(figure, (None, None)) if filtered != "decoded" else (None, None)
             for name in ("millrace", "millrace_fast"):
                 ours = self._rates(name, row, recipe, cores) if name not in self.failures else {}
                 ratio = ratio_in_rounds(ours, self._rates(baseline, "", recipe, cores)) if baseline else None
@@ -124,7 +130,7 @@ def write_markdown(summary: dict[str, Any]) -> str:
     parts = [_conditions(summary["conditions"])]
     parts += [_figures(title, [item for item in summary["figures"] if item["filter"] == kind]) for kind, title in BASELINES.items()]
     parts += [_table(recipe, [row for row in summary["rows"] if row["recipe"] == recipe]) for recipe in RECIPES]
-    parts += [_peers(summary["peers"]), _failures(summary["failures"])]
+    parts += [_kept(summary["conditions"], summary["rows"]), _peers(summary["peers"]), _failures(summary["failures"])]
     return "\n".join(part for part in parts if part)
 
 
@@ -160,21 +166,43 @@ def _memory(row: dict[str, Any], cores: int) -> str:
     return f"{found / 2**20:,.0f}" if found else ""
 
 
+def _processor(row: dict[str, Any]) -> str:
+    found = (row.get("cores_1") or row.get("cores_2") or {}).get("cpu_seconds_per_1000")
+    return f"{found:.2f}" if found else ""
+
+
+def _fastest_first(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: -(row.get("cores_1", {}).get("images_per_second") or {"median": 0})["median"])
+
+
 def _table(recipe: str, rows: list[dict[str, Any]]) -> str:
     lines = [
         f"| {recipe} | antialias | output | images/s, one core | two cores | CPU-s per 1,000 | peak MiB, one core, two | "
         "difference to Pillow of 255, mean, max |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for row in sorted(rows, key=lambda row: -(row.get("cores_1", {}).get("images_per_second") or {"median": 0})["median"]):
-        cpu = (row.get("cores_1") or row.get("cores_2") or {}).get("cpu_seconds_per_1000")
+    for row in _fastest_first(rows):
         error = row["difference"]
         shown = f"{error['mean']:.2f}, {error['max']:.1f}" if error else "other boxes"
-        cells = [row["title"], row["antialias"], row["output"], _rate(row, 1), _rate(row, 2), f"{cpu:.2f}" if cpu else ""]
+        cells = [row["title"], row["antialias"], row["output"], _rate(row, 1), _rate(row, 2), _processor(row)]
         if row["note"]:
             cells[0] += f" ({row['note']})"
         lines.append("| " + " | ".join([*cells, ", ".join(filter(None, (_memory(row, 1), _memory(row, 2)))), shown]) + " |")
     return "\n".join([*lines, ""])
+
+
+def _kept(known: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    """What training epochs are made of that is not the files, and how fast."""
+    lines = [
+        f"| train, from what is kept | KiB a photograph | times its file, {known['file_bytes'] / known['images'] / 1024:,.0f} KiB | "
+        "images/s, one core | two cores | CPU-s per 1,000 |",
+        "|---|---|---|---|---|---|",
+    ]
+    chosen = [row for row in rows if row["recipe"] == "train" and row["kept_bytes"] > 0]
+    for row in _fastest_first(chosen):
+        sizes = f"{row['kept_bytes'] / known['images'] / 1024:,.1f} | {row['kept_bytes'] / known['file_bytes']:.3g}"
+        lines.append(f"| {row['title']} | {sizes} | {_rate(row, 1)} | {_rate(row, 2)} | {_processor(row)} |")
+    return "\n".join([*lines, ""]) if chosen else ""
 
 
 def _peers(peers: dict[str, Any]) -> str:

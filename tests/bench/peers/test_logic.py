@@ -117,18 +117,25 @@ def test_this_process_uses_processor_and_memory() -> None:
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
     conditions = {"processor": "<P>", "cores": 2, "python": "3", "date": "2000-01-01", "load": [0, 0, 0], "rounds": 2, "images": 600}
-    made = Results(tmp_path / "passes.jsonl", conditions, resume=False)
-    about = {"antialias": "yes", "output": "float32 NCHW", "versions": "1", "tuned": "well"}
+    made = Results(tmp_path / "passes.jsonl", {**conditions, "file_bytes": 600 * 102_400}, resume=False)
+    about = {"antialias": "yes", "output": "float32 NCHW", "versions": "1", "tuned": "well", "decodes": True}
     made.about = {"millrace": about, "pillow": about, "opencv": {**about, "antialias": "no"}, "opencv_area": {**about, "antialias": "box"}}
+    made.about["torchvision_decoded"] = {**about, "decodes": False}
     rates = {("millrace", "first"): 300, ("millrace", "indexed"): 600, ("pillow", ""): 100, ("opencv", ""): 200, ("opencv_area", ""): 150}
+    rates["torchvision_decoded", ""] = 400
+    kept = {("millrace", "indexed"): 600 * 1024, ("torchvision_decoded", ""): 600 * 512_000}
     for number in range(2):
         for (peer, row), rate in rates.items():
-            made.add(number, peer, 1, "train", {"row": row, "images": 600, "seconds": 600 / rate, "cpu": 0.5, "note": ""})
+            found = {"row": row, "images": 600, "seconds": 600 / rate, "cpu": 0.5, "note": "", "kept": kept.get((peer, row), 0)}
+            made.add(number, peer, 1, "train", found)
     return made
 
 
-@pytest.mark.parametrize(("filtered", "against", "first", "indexed"), [("yes", "Pillow", 3.0, 6.0), ("box", "OpenCV, area", 2.0, 4.0)])
-def test_baselines_are_the_fastest_that_antialiases_and_the_fastest_box_filter(
+@pytest.mark.parametrize(
+    ("filtered", "against", "first", "indexed"),
+    [("yes", "Pillow", 3.0, 6.0), ("box", "OpenCV, area", 2.0, 4.0), ("decoded", "torchvision, decoded before", 0.75, 1.5)],
+)
+def test_baselines_are_the_fastest_of_those_that_decode_by_their_filter_and_of_those_that_do_not(
     results: Results, filtered: str, against: str, first: float, indexed: float
 ) -> None:
     figures = {item["figure"]: item for item in results.summary()["figures"] if item["filter"] == filtered}
@@ -139,11 +146,27 @@ def test_baselines_are_the_fastest_that_antialiases_and_the_fastest_box_filter(
 
 
 def test_a_figure_that_is_missed_says_so_beside_either_baseline(results: Results) -> None:
-    beside, box = write_markdown(results.summary()).split("Beside the fastest box filter")
+    beside, box, _ = write_markdown(results.summary()).split("Beside the fastest ")[1:]
 
     assert "| `peers.train.first` | exact | 1 | 3.00x (3.00 - 3.00) | 3.2, **missed** | 4.0, **missed** | Pillow |" in beside
     assert "| `peers.train.indexed` | exact | 1 | 6.00x (6.00 - 6.00) | 4.3 | 7.0, **missed** | Pillow |" in beside
     assert "| `peers.train.first` | exact | 1 | 2.00x (2.00 - 2.00) | 3.2, **missed** | 4.0, **missed** | OpenCV, area |" in box
+
+
+def test_beside_pixels_in_memory_nothing_is_aimed_at(results: Results) -> None:
+    last = write_markdown(results.summary()).split("Beside the fastest ")[-1]
+
+    assert "| `peers.train.indexed` | exact | 1 | 1.50x (1.50 - 1.50) |  |  | torchvision, decoded before |" in last
+
+
+def test_who_keeps_something_beside_the_files_says_how_much(results: Results) -> None:
+    table = write_markdown(results.summary()).split("| train, from what is kept |")[1].split("\n\n")[0].splitlines()
+
+    assert "times its file, 100 KiB" in table[0]
+    assert [line.split("|")[1:4] for line in table[2:]] == [
+        [" Millrace, exact, with index ", " 1.0 ", " 0.01 "],
+        [" torchvision, decoded before ", " 500.0 ", " 5 "],
+    ]
 
 
 def test_a_pass_of_another_length_is_refused(results: Results) -> None:
@@ -185,7 +208,7 @@ def test_a_page_shows_the_run_that_was_published_last() -> None:
 def test_the_plot_is_well_formed(results: Results) -> None:
     bars = ElementTree.fromstring(draw_plot(results.summary())).findall("{http://www.w3.org/2000/svg}rect")
 
-    assert len(bars) == 1 + 5  # the ground and a bar a row
+    assert len(bars) == 1 + 6  # the ground and a bar a row
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ os.sched_setaffinity(0, CORES)
 import numpy as np  # noqa: E402
 
 from processes import processor_seconds  # noqa: E402
-from work import MEAN, RECIPES, SIDE, STD, read_work  # noqa: E402
+from work import MEAN, SIDE, STD, read_work  # noqa: E402
 
 SETTLE = 0.05  # seconds in which what is put off still counts as processor time
 
@@ -34,7 +34,7 @@ def main() -> None:
     work = read_work(Path(sys.argv[3]))
     try:
         peer = importlib.import_module(f"loaders.{sys.argv[1]}").Loader(work, len(CORES))
-        about = {name: getattr(peer, name) for name in ("antialias", "output", "given_boxes", "tuned")}
+        about = {name: getattr(peer, name) for name in ("antialias", "output", "recipes", "decodes", "given_boxes", "tuned")}
         answer(answers, {"ready": True, "versions": peer.versions(), **about})
         for line in sys.stdin:
             request = json.loads(line)
@@ -72,7 +72,8 @@ def timed_passes(passes: Iterator[Any]) -> list[dict[str, Any]]:
         cpu = processor_seconds(os.getpid()) - cpu
         if images != made.images:
             raise ValueError(f"{images} images came of {made.images}")
-        found.append({"row": made.row, "images": images, "seconds": seconds, "cpu": cpu, "note": made.note()})
+        found.append({"row": made.row, "images": images, "seconds": seconds, "cpu": cpu})
+        found[-1] |= {"note": made.note(), "kept": made.kept()}
     return found
 
 
@@ -80,7 +81,7 @@ def pixels(peer: Any, folder: str, count: int) -> dict[str, Any]:
     """The first ``count`` images, as float32 in 0 ... 255 before normalisation, to FOLDER/RECIPE.ROW.npy."""
     scale, shift = 255 * np.array(STD, np.float32), 255 * np.array(MEAN, np.float32)
     rows = []
-    for recipe in RECIPES:
+    for recipe in peer.recipes:
         for made in peer.passes(recipe, 0, count):
             out = np.empty((count, 3, SIDE, SIDE), np.float32)
             done = 0

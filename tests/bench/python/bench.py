@@ -38,7 +38,7 @@ import millrace.torch
 import numpy as np
 import torch
 import torchvision
-from millrace._copy_on_write import Window
+from millrace._copy_on_write import Window, noticed
 from torchvision.transforms import v2
 
 
@@ -203,7 +203,7 @@ def in_place(given: argparse.Namespace, _: Path) -> dict[str, Any]:
     size = 256 * 3 * 224 * 224
     with open(os.memfd_create("slot"), "w+b", buffering=0) as slot:
         slot.write(os.urandom(size))
-        window = Window(slot.fileno(), 0, size)
+        window = Window(slot.fileno(), 0, size, tells=noticed(slot.fileno()))
         pixels = np.asarray(types.SimpleNamespace(__array_interface__=window.array_interface))
         for _ in range(rounds):
             pixels[::4096].sum()

@@ -2,7 +2,7 @@
 """Puts a run's figures into the tables of the documents, with their aims, met or missed. config/setup.sh bench --publish calls it.
 
 publish.py RESULTS        a folder that has service.jsonl, resample.jsonl (lines of JSON, the machine first), python.json, kernels.json,
-                              and load.txt, the machine's load before it was measured
+                              policy.jsonl, and load.txt, the machine's load before it was measured
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ AIMS = {
     "service.ceiling": ("value", "least", 121_000),
     "control.cpu": ("value", "most", 3),
     "fetch.cpu": ("value", "most", 20),
+    "cache.epoch.1": ("ratio", "least", 0.97),
+    "cache.share.4.first": ("ratio", "most", 2.9),
+    "cache.share.4.later": ("ratio", "most", 4.2),
     "daemon.rss": ("value", "most", 150),
     "daemon.rss.growth": ("ratio", "most", 1.05),
     "jpeg.entropy": ("ratio", "least", 2.3),
@@ -36,6 +39,11 @@ AIMS = {
     "train.fast.first": ("ratio", "least", 2.1),
     "train.fast.indexed": ("ratio", "least", 2.7),
     "train.exact.recording": ("ratio", "least", 0.97),
+    "train.exact.packed": ("ratio", "least", 2.3),
+    "train.exact.packed.avx2": ("ratio", "least", 1.7),
+    "packed.size": ("ratio", "most", 1.2),
+    "packed.encode": ("value", "most", 30),
+    "packed.encode.memory": ("value", "most", 70),
     "resample.exact": ("ratio", "least", 3),
     "resample.fast": ("ratio", "least", 4),
     "client.p50_us": ("value", "most", 150),
@@ -47,9 +55,21 @@ AIMS = {
 
 # Which figures stand in which table; by how their names begin.
 TABLES = {
-    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.", "service.", "control.", "fetch.", "daemon.")),
+    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.", "service.", "control.", "fetch.", "daemon.", "cache.")),
     "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "in_place.", "processors.", "steady.")),
-    "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "resample.")),
+    "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "infer.", "packed.", "resample.")),
+}
+POLICY = TOP / "tests/bench/README.md"
+# By what millrace_bench_cache_policy calls them.
+POLICY_COLUMNS = {
+    "policy": "policy",
+    "policy, rates known, not orders": "rates known, not orders",
+    "policy, nothing known": "nothing known",
+    "least recently used": "least recently used",
+    "first in first out, in two halves": "two generations",
+    "who is in stays (MinIO)": "who is in stays (MinIO)",
+    "always the same, knowing which": "fixed",
+    "best, nothing made at first touch": "second touch",
 }
 KERNELS = TOP / "kernels/cpu/README.md"
 KERNEL_COLUMNS = ("scalar", "avx2", "avx512", "reference")
@@ -92,6 +112,24 @@ def kernels_table(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def policy_table(lines: Iterable[dict[str, Any]]) -> str:
+    """A row for each trace of millrace_bench_cache_policy: seconds saved, in per cent of the best possible; then what its calls take."""
+    rows: dict[str, dict[str, str]] = {}
+    calls = []
+    for line in lines:
+        if "call" in line:
+            calls.append(f"`{line['call']}` {number(line['ns'])} ns")
+        else:
+            shown = "less than nothing" if line["of_best"] < 0 else f"{100 * line['of_best']:.1f}"
+            row = rows.setdefault(line["trace"], {})
+            row[line["who"]] = shown
+            if line["who"] == "policy":
+                row["hits"] = f"{100 * line['hit_ratio']:.1f} %"
+    head = [f"| trace | hits | {' | '.join(POLICY_COLUMNS.values())} |", "|---" * (len(POLICY_COLUMNS) + 2) + "|"]
+    head += [f"| {trace} | {row['hits']} | {' | '.join(row.get(who, '') for who in POLICY_COLUMNS)} |" for trace, row in rows.items()]
+    return "\n".join([*head, "", f"Calls, with four datasets in use and 320,000 entries: {', '.join(calls)}."])
+
+
 def published(page: str, name: str, text: str) -> str:
     """The page with ``text`` between the table's marks, in the place of what is there."""
     begin, end = f"<!-- {name}: written by config/setup.sh bench --publish from here -->", f"<!-- {name}: to here -->"
@@ -124,6 +162,8 @@ def main() -> None:
         chosen = [figure for figure in figures if figure["name"].startswith(beginnings)]
         page.write_text(published(page.read_text(), name, f"{about}\n\n{table(chosen)}"))
     kernels = kernels_table(json.loads((results / "kernels.json").read_text()))
+    policy = policy_table(json.loads(line) for line in (results / "policy.jsonl").read_text().splitlines())
+    POLICY.write_text(published(POLICY.read_text(), "policy", policy))
     KERNELS.write_text(published(KERNELS.read_text(), "kernels", f"{about}\n\n{kernels}"))
 
 

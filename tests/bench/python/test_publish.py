@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from publish import AIMS, KERNELS, TABLES, kernels_table, number, of_python, published, table, verdict
+from publish import AIMS, KERNELS, POLICY, TABLES, kernels_table, number, of_python, policy_table, published, table, verdict
 
 
 def figure(name: str, value: float, ratio: float = 1.0) -> dict[str, Any]:
@@ -52,6 +52,23 @@ def test_every_page_has_the_marks_of_its_tables() -> None:
     for name, (page, _) in TABLES.items():
         assert "figure" in published(page.read_text(), name, table([]))
     assert "here it is" in published(KERNELS.read_text(), "kernels", "here it is")
+    assert "here it is" in published(POLICY.read_text(), "policy", "here it is")
+
+
+def test_a_table_of_the_cache_s_policy_has_a_row_a_trace_and_the_hits_of_ours() -> None:
+    lines = [
+        {"trace": "t", "who": "policy", "hit_ratio": 0.3333, "of_best": 0.954},
+        {"trace": "t", "who": "least recently used", "hit_ratio": 0.9, "of_best": -2.5},
+        {"trace": "u", "who": "best, nothing made at first touch", "of_best": 0.5},
+        {"call": "asked", "ns": 6.4},
+    ]
+
+    assert policy_table([*lines[:2], {**lines[0], "trace": "u"}, *lines[2:]]).splitlines()[2:] == [
+        "| t | 33.3 % | 95.4 |  |  | less than nothing |  |  |  |  |",
+        "| u | 33.3 % | 95.4 |  |  |  |  |  |  | 50.0 |",
+        "",
+        "Calls, with four datasets in use and 320,000 entries: `asked` 6.4 ns.",
+    ]
 
 
 def test_a_table_of_kernels_has_a_row_a_work_and_a_column_an_instruction_set() -> None:

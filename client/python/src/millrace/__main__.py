@@ -15,7 +15,7 @@ from millrace import _sheet
 from millrace._layout import slot_bytes_of_images
 from millrace._messages import path_text
 
-_PICTURES = {".jpg", ".jpeg", ".png", ".webp"}
+_PICTURES = {".jpg", ".jpeg", ".png", ".webp", ".mrp"}
 _FAILED, _UNREACHABLE, _INTERRUPTED = 1, 3, 130
 _PART = 16  # pictures in a batch
 _MARGIN = 4  # pixels between pictures, as _sheet has it
@@ -27,7 +27,7 @@ def _arguments() -> argparse.Namespace:
         description="A contact sheet of the pictures in a folder, made by the daemon: a running one, else a private one.",
         epilog="exit status: 0 fine, 1 failed, 2 wrong usage, 3 daemon unreachable, 130 interrupted",
     )
-    parser.add_argument("folder", type=Path, help="JPEG, PNG and WebP files in it and beneath it")
+    parser.add_argument("folder", type=Path, help="JPEG, PNG, WebP and MRP files in it and beneath it")
     parser.add_argument("-n", "--count", type=int, default=24, help="how many, evenly spread over the folder (24)")
     parser.add_argument("-o", "--output", type=Path, help="write a PNG file instead of text to the terminal")
     parser.add_argument("--side", type=int, help="pixels of a picture's longer side (160; in the terminal as fits)")
@@ -82,7 +82,7 @@ def _pictures(client: millrace.Client, paths: list[Path], side: int) -> list[_sh
 def _run(given: argparse.Namespace) -> int:
     paths = _chosen(given.folder, given.count)
     if not paths:
-        print(f"millrace: no JPEG, PNG or WebP files in {path_text(given.folder)}", file=sys.stderr)
+        print(f"millrace: no JPEG, PNG, WebP or MRP files in {path_text(given.folder)}", file=sys.stderr)
         return _FAILED
     columns = min(given.columns, len(paths))
     width = shutil.get_terminal_size().columns

@@ -183,7 +183,15 @@ class BaseLoader(Generic[Item]):
             with connect(options.address) as client:
                 writable = options.writable and not self._shares
                 name = self._session_name()
-                self._session = client.session(self.recipe, options.batch_size, options.slots, name=name, writable=writable)
+                self._session = client.session(
+                    self.recipe,
+                    options.batch_size,
+                    options.slots,
+                    name=name,
+                    writable=writable,
+                    cache=options.cache,
+                    cache_at_once=options.cache_at_once,
+                )
         if self._listed is None:
             self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed

@@ -53,6 +53,19 @@ def dtype_name(number: int) -> recipe.DType:
     return names[number - 1]
 
 
+def cache_fields(use: str, at_once: object) -> dict[str, Any]:
+    """What of an ``OpenSessionRequest`` says it: nothing for the defaults, which an older daemon knows as well.
+
+    Raises:
+        InvalidRequest: none of the words, or no bool.
+    """
+    number = _number("cache", use, recipe.CacheUse)
+    if not isinstance(at_once, bool):
+        raise InvalidRequest(f"session: cache_at_once is True or False, not {at_once!r}")
+    fields = {"cache": number if use != "tensors" else 0, "cache_at_once": at_once}
+    return {name: value for name, value in fields.items() if value}
+
+
 def _fill_size(out: Any, size: Size) -> None:
     out.width, out.height = size
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from millrace._dataloader_arguments import DataLoaderArguments
 from millrace._dtype import AnyDType
 from millrace.errors import InvalidRequest
-from millrace.recipe import Fidelity, OnError, ShardTail
+from millrace.recipe import CacheUse, Fidelity, OnError, ShardTail
 from millrace.session import PATIENCE
 
 Constructor = TypeVar("Constructor", bound=Callable[..., None])
@@ -43,6 +43,8 @@ class LoaderOptions(DataLoaderArguments, total=False):
     timeout: float | None
     name: str
     writable: bool
+    cache: CacheUse
+    cache_at_once: bool
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Options:
         timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
         name: for the daemon's statistics.
         writable: the loop may write to its batches, in place; False: they are read-only, and kept ones are never copied.
+        cache: the most that the daemon keeps of the images (``Client.session``).
+        cache_at_once: the same, from the first epoch on.
         num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
             prefetch_factor, multiprocessing_context, worker_init_fn, generator, pin_memory_device and in_order.
         persistent_workers: see num_workers.
@@ -105,6 +109,8 @@ class Options:
     timeout: float | None = PATIENCE
     name: str = ""
     writable: bool = True
+    cache: CacheUse = "tensors"
+    cache_at_once: bool = False
     num_workers: int = 0
     persistent_workers: bool = False
     prefetch_factor: int | None = None

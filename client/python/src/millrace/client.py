@@ -10,11 +10,12 @@ from types import TracebackType
 from typing import Any
 
 from millrace import _address, _fork, _schema
+from millrace import _messages as messages
 from millrace._grpc import grpc
 from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, Forked, InvalidRequest
-from millrace.recipe import Recipe
+from millrace.recipe import CacheUse, Recipe
 from millrace.session import Session
 
 
@@ -111,6 +112,8 @@ class Client:
         name: str = "",
         timeout: float = 30.0,
         writable: bool = True,
+        cache: CacheUse = "tensors",
+        cache_at_once: bool = False,
     ) -> Session:
         """Opens a session.
 
@@ -123,6 +126,9 @@ class Client:
             timeout: seconds for opening.
             writable: batches may be written to, in place: pages that are written to become copies of this process's own and go with the
                 batch. False: batches are read-only, where ``Session.memory()`` is.
+            cache: the most that the daemon keeps of the images, and uses, to make the next epochs faster: ``"off"``, ``"index"``,
+                ``"packed"`` or ``"tensors"``, each with those before. With ``fidelity="exact"`` pixels are the same whatever is kept.
+            cache_at_once: it is kept from the first touch on, though that makes the first epoch slower; else from the second.
 
         Raises:
             InvalidRequest: a field is wrong, or ``slot_bytes`` is needed because the recipe leaves the images' sizes open.
@@ -141,7 +147,8 @@ class Client:
                 "session: slot_bytes must be given, because the recipe leaves the images' sizes open; "
                 f"allow for the batch's pixels and {MOST_BESIDE_PIXELS} bytes an image"
             )
-        return Session(self.path, recipe, batch, slots, room, name, timeout, writable=writable)
+        kept = messages.cache_fields(cache, cache_at_once)
+        return Session(self.path, recipe, batch, slots, room, name, timeout, writable=writable, kept=kept)
 
     def ping(self, timeout: float = 5.0) -> float:
         """One round trip to the daemon's health service; how many seconds it took.

@@ -27,6 +27,7 @@ CentreRounding = Literal["half_to_even", "down"]
 Fidelity = Literal["exact", "fast"]
 OnError = Literal["fail", "skip", "zero", "substitute"]
 Priority = Literal["low", "normal", "high"]
+CacheUse = Literal["off", "index", "packed", "tensors"]
 ShardTail = Literal["pad", "drop", "uneven"]
 
 DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}

@@ -45,7 +45,17 @@ class Session:
     """
 
     def __init__(
-        self, path: str, recipe: Recipe, batch: int, slots: int, slot_bytes: int, name: str, timeout: float, *, writable: bool
+        self,
+        path: str,
+        recipe: Recipe,
+        batch: int,
+        slots: int,
+        slot_bytes: int,
+        name: str,
+        timeout: float,
+        *,
+        writable: bool,
+        kept: dict[str, Any],
     ) -> None:
         deadline = time.monotonic() + timeout
         self._recipe = recipe
@@ -56,7 +66,7 @@ class Session:
         connection = HandoffConnection(path, deadline)
         try:
             channel = channel_to(path)
-            fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes}
+            fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes, **kept}
             request = _schema.OpenSessionRequest(**fields)
             method, reply = f"/millrace.v1.{OPENING}", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline), SLOTS_LATER)
@@ -209,7 +219,7 @@ class Session:
         Args:
             path: beneath one of the daemon's roots; a relative one is made absolute. Any folder's name: ``bytes``, or as ``os`` has it.
             extensions: what the samples' names end with, in any case, with or without the dot: ``"jpg"``, ``(".JPG", "png")``; None: the
-                pictures that the daemon decodes (jpg, jpeg, png, webp); ``"*"``: every file.
+                pictures that the daemon decodes (jpg, jpeg, png, webp, mrp); ``"*"``: every file.
             unclassified: where there are class folders, files beside them are samples, too, with the label -1.
             progress: called now and then with the number of files seen so far.
             timeout: seconds for the whole listing.

@@ -15,6 +15,7 @@
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/cache/index_use.h"
 #include "kernels/base/image_view.h"
+#include "kernels/packed/packed_image.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 
@@ -29,6 +30,8 @@ struct DecodeRequest {
   Bytes codec;                // what the codec may take beside the pixels, as it was charged; 0: not known
   // 2, 4 or 8: so many times fewer samples a side, rounded up, of which `box` counts. By libjpeg-turbo alone.
   int reduction = 1;
+  // A JPEG file's packed form, which our decoder takes in the file's place; nullptr: there is none.
+  const kernels::packed::PackedImage* packed = nullptr;
 
   // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.
   bool is_whole() const {

@@ -1,8 +1,9 @@
 // The formats that the CPU decodes, and what decodes each to pixels. A format of daemon/formats without a row here is
 // another backend's, and not told in the CPU's BackendInfo. Immutable.
 //
-// Two ways around it are JPEG's alone, and making/image_maker.cc's affair: our own decoder goes before libjpeg-turbo
-// (jpeg_choice.h), and a picture need not come to be at all (making/fused_jpeg.h).
+// Ways around it are JPEG's and MRP's alone, and making/image_maker.cc's affair: the lane's own decoder goes before
+// libjpeg-turbo (jpeg_choice.h) and decodes packed coefficients, and a picture need not come to be at all
+// (making/fused_jpeg.h).
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/model/encoded_image.h"
@@ -25,6 +27,7 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kJpeg, decode_jpeg},
     FormatDecoder{ImageFormat::kPng, decode_png},
     FormatDecoder{ImageFormat::kWebp, decode_webp},
+    FormatDecoder{ImageFormat::kPacked, decode_packed},
 };
 
 // nullptr: none.

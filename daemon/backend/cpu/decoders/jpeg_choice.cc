@@ -1,21 +1,23 @@
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/jpeg_source.h"
 
 namespace millrace {
 
 std::optional<Result<kernels::U8View>> decode_jpeg_fast(const DecodeRequest& request, PixelBuffer& buffer,
                                                         kernels::jpeg::Decoder& decoder) {
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(request.bytes_untrusted.data());
-  const auto header = kernels::jpeg::read_header({bytes, request.bytes_untrusted.size()});
-  if (!header || header->size != request.stored) return std::nullopt;
+  const JpegSource source(request);
+  if (!source.header()) return std::nullopt;
+  const int channels = source.header()->components;
   const kernels::Box& box = request.box;
-  const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * header->components;
+  const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * channels;
   std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
   if (memory == nullptr) return Result<kernels::U8View>(memory_error());
-  const kernels::MutableU8View pixels{memory, box.width, box.height, header->components, stride};
-  const kernels::jpeg::Outcome outcome = with_index(
-      request.index, [&](auto* seeking) { return decoder.decode(*header, box, pixels, request.deadline, seeking); });
+  const kernels::MutableU8View pixels{memory, box.width, box.height, channels, stride};
+  const kernels::jpeg::Outcome outcome = source.decode([&](const auto& from, auto... seeking) {
+    return decoder.decode(from, box, pixels, request.deadline, seeking...);
+  });
   switch (outcome) {
     case kernels::jpeg::Outcome::kDecoded:
       return Result<kernels::U8View>(kernels::U8View(pixels));

@@ -2,168 +2,24 @@
 
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio>  // before jpeglib.h, which needs FILE
-#include <cstring>
 
-#include <jpeglib.h>
-
-#include <jerror.h>
-
+#include "daemon/backend/cpu/decoders/libjpeg.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/jpeg/restart_intervals.h"
 
 namespace millrace {
 namespace {
 
-constexpr int kMaxScans = 500;  // progressive files have about ten; thousands cost hours
-constexpr std::size_t kBaseBytes = std::size_t{64}
-                                   << 20;   // beside kBytesPerPixel: padding of narrow pictures, tables, rows
-constexpr std::size_t kBytesPerPixel = 12;  // coefficients of four components of 2 bytes, padded
-constexpr unsigned kCallsPerClock = 16;     // the progress callback looks at the clock once in so many calls
+using libjpeg::by_blocks;
+using libjpeg::Decoding;
+using libjpeg::fail;
+using libjpeg::Failure;
+using libjpeg::hand_over_rest;
+using libjpeg::size_of;
+
 constexpr std::size_t kPixelsPerSkip = std::size_t{1} << 23;
-constexpr std::size_t kBlockBytes = std::size_t{64} << 10;  // Pillow gives libjpeg a file in blocks of so many
-
-enum class Failure { kNone, kLibrary, kDamaged, kTruncated, kScans, kDeadline, kMemory, kSize, kComponents };
-
-// One decoding. libjpeg reports errors by longjmp, so nothing in here or on the stack above it has a destructor.
-struct Decoding {
-  jpeg_decompress_struct jpeg;
-  jpeg_error_mgr errors;
-  jpeg_source_mgr source;
-  jpeg_progress_mgr progress;
-  std::jmp_buf on_failure;
-  Failure failure;
-  unsigned calls;
-  Clock::time_point deadline;
-  const JOCTET* block_end;  // of the last block that libjpeg has
-  const JOCTET* file_end;
-  std::size_t left_to_skip;  // bytes behind it that libjpeg does not want
-  bool finishing;            // all rows are there: the block at hand is the last that is looked at
-  int damage;                // the first warning of the entropy decoder; 0: none
-  kernels::U8View pixels;
-};
-
-Decoding& decoding_of(j_common_ptr jpeg) {
-  return *static_cast<Decoding*>(jpeg->client_data);
-}
-Decoding& decoding_of(j_decompress_ptr jpeg) {
-  return *static_cast<Decoding*>(jpeg->client_data);
-}
-
-[[noreturn]] void fail(Decoding& decoding, Failure failure) {
-  decoding.failure = failure;
-  std::longjmp(decoding.on_failure, 1);
-}
-
-// --- what libjpeg calls ---
-
-void on_error(j_common_ptr jpeg) {
-  fail(decoding_of(jpeg), Failure::kLibrary);
-}
-
-// Whether data was missing, or not what an encoder writes. Not: bytes too many before a marker, which change nothing.
-bool is_damage(int warning) {
-  switch (warning) {
-    case JWRN_HUFF_BAD_CODE:
-    case JWRN_ARITH_BAD_CODE:
-    case JWRN_HIT_MARKER:
-    case JWRN_MUST_RESYNC:
-      return true;
-    default:
-      return false;
-  }
-}
-
-void on_message(j_common_ptr jpeg, int level) {
-  if (level >= 0) return;
-  ++jpeg->err->num_warnings;
-  Decoding& decoding = decoding_of(jpeg);
-  if (decoding.damage == 0 && is_damage(jpeg->err->msg_code)) decoding.damage = jpeg->err->msg_code;
-}
-
-void ignore_message(j_common_ptr) {}
-void ignore(j_decompress_ptr) {}
-
-// libjpeg asks for more bytes than the blocks up to here have: it suspends, to go on from where it can.
-boolean on_end_of_block(j_decompress_ptr jpeg) {
-  const Decoding& decoding = decoding_of(jpeg);
-  if (!decoding.finishing && decoding.block_end == decoding.file_end) fail(decoding_of(jpeg), Failure::kTruncated);
-  return FALSE;
-}
-
-void skip_bytes(j_decompress_ptr jpeg, long count) {
-  jpeg_source_mgr& source = *jpeg->src;
-  const auto wanted = static_cast<std::size_t>(std::max(0L, count)), skipped = std::min(wanted, source.bytes_in_buffer);
-  source.next_input_byte += skipped;
-  source.bytes_in_buffer -= skipped;
-  decoding_of(jpeg).left_to_skip = wanted - skipped;
-}
-
-// Hands over another `bytes` of the file, or what is left.
-void hand_over(Decoding& decoding, std::size_t bytes) {
-  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
-  if (left == 0) fail(decoding, Failure::kTruncated);
-  decoding.block_end += std::min(bytes, left);
-  decoding.source.bytes_in_buffer = static_cast<std::size_t>(decoding.block_end - decoding.source.next_input_byte);
-  skip_bytes(&decoding.jpeg, static_cast<long>(decoding.left_to_skip));
-}
-
-// What reads the rest of the file cannot suspend.
-void hand_over_rest(Decoding& decoding) {
-  const auto left = static_cast<std::size_t>(decoding.file_end - decoding.block_end);
-  if (left > 0) hand_over(decoding, left);
-}
-
-// Has libjpeg do what it can, block by block, until it is done.
-template <typename Step>
-void by_blocks(Decoding& decoding, Step step) {
-  while (!step()) hand_over(decoding, kBlockBytes);
-}
-
-void on_progress(j_common_ptr jpeg) {
-  Decoding& decoding = decoding_of(jpeg);
-  if (decoding.jpeg.input_scan_number > kMaxScans) fail(decoding, Failure::kScans);
-  if (++decoding.calls % kCallsPerClock == 0 && Clock::now() > decoding.deadline) fail(decoding, Failure::kDeadline);
-}
 
 // --- the steps of a decoding, in order ---
-
-void prepare(Decoding& decoding) {
-  std::memset(&decoding.jpeg, 0, sizeof decoding.jpeg);
-  decoding.jpeg.err = jpeg_std_error(&decoding.errors);
-  decoding.jpeg.client_data = &decoding;  // jpeg_create_decompress() keeps it and err
-  decoding.errors.error_exit = on_error;
-  decoding.errors.emit_message = on_message;
-  decoding.errors.output_message = ignore_message;
-  std::memset(&decoding.progress, 0, sizeof decoding.progress);
-  decoding.progress.progress_monitor = on_progress;
-  decoding.failure = Failure::kNone;
-  decoding.calls = 0;
-  decoding.left_to_skip = 0;
-  decoding.finishing = false;
-  decoding.damage = 0;
-}
-
-void read_header(Decoding& decoding, ByteView bytes_untrusted) {
-  jpeg_create_decompress(&decoding.jpeg);
-  decoding.jpeg.progress = &decoding.progress;
-  const auto* const begin = reinterpret_cast<const JOCTET*>(bytes_untrusted.data());
-  decoding.block_end = begin;
-  decoding.file_end = begin + bytes_untrusted.size();
-  decoding.source = {.next_input_byte = begin,
-                     .bytes_in_buffer = 0,
-                     .init_source = ignore,
-                     .fill_input_buffer = on_end_of_block,
-                     .skip_input_data = skip_bytes,
-                     .resync_to_restart = jpeg_resync_to_restart,
-                     .term_source = ignore};
-  decoding.jpeg.src = &decoding.source;
-  by_blocks(decoding, [&] { return jpeg_read_header(&decoding.jpeg, TRUE) != JPEG_SUSPENDED; });
-}
-
-kernels::Size size_of(const jpeg_decompress_struct& jpeg) {
-  return {static_cast<int>(jpeg.image_width), static_cast<int>(jpeg.image_height)};
-}
 
 void choose_output(jpeg_decompress_struct& jpeg, int reduction) {
   jpeg.out_color_space = jpeg.num_components == 1 ? JCS_GRAYSCALE : jpeg.num_components == 3 ? JCS_RGB : JCS_CMYK;
@@ -179,8 +35,7 @@ void start(Decoding& decoding, const DecodeRequest& request) {
   if (jpeg.num_components != 1 && jpeg.num_components != 3 && jpeg.num_components != 4)
     fail(decoding, Failure::kComponents);
   choose_output(jpeg, request.reduction);
-  const std::size_t unknown = kBaseBytes + kBytesPerPixel * jpeg.image_width * jpeg.image_height;
-  jpeg.mem->max_memory_to_use = static_cast<long>(request.codec.count > 0 ? request.codec.count : unknown);
+  libjpeg::limit_memory(decoding, request.codec);
   if (jpeg.arith_code) hand_over_rest(decoding);
   by_blocks(decoding, [&] { return jpeg_start_decompress(&jpeg) != FALSE; });
 }
@@ -286,7 +141,7 @@ void read_box(Decoding& decoding, const DecodeRequest& request, bool reads_on, P
 // false: decoding.failure says why.
 bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& buffer) {
   if (setjmp(decoding.on_failure) != 0) return false;
-  read_header(decoding, request.bytes_untrusted);
+  libjpeg::read_header(decoding, request.bytes_untrusted);
   const JOCTET* const scan = decoding.source.next_input_byte;
   start(decoding, request);
   const bool has_rest = !jpeg_has_multiple_scans(&decoding.jpeg);
@@ -294,65 +149,14 @@ bool try_decode(Decoding& decoding, const DecodeRequest& request, PixelBuffer& b
   return true;
 }
 
-bool is_unsupported(int message) {
-  switch (message) {
-    case JERR_BAD_PRECISION:
-    case JERR_SOF_UNSUPPORTED:
-    case JERR_ARITH_NOTIMPL:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_NOT_COMPILED:
-      return true;
-    default:
-      return false;
-  }
-}
-
-Error library_error(Decoding& decoding) {
-  const int message = decoding.errors.msg_code;
-  if (message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE) return memory_error();
-  char text[JMSG_LENGTH_MAX] = {};
-  decoding.errors.format_message(reinterpret_cast<j_common_ptr>(&decoding.jpeg), text);
-  if (is_unsupported(message))
-    return {Code::kUnsupported, std::string("this kind of JPEG cannot be decoded here: ") + text};
-  return {Code::kInvalid, std::string("damaged JPEG: ") + text};
-}
-
-Error error_of(Decoding& decoding, kernels::Size expected) {
-  switch (decoding.failure) {
-    case Failure::kDamaged:
-      decoding.errors.msg_code = decoding.damage;
-      break;
-    case Failure::kTruncated:
-      return {Code::kInvalid, "truncated JPEG: the file ends before the image does"};
-    case Failure::kScans:
-      return {Code::kInvalid, "damaged JPEG: more than " + std::to_string(kMaxScans) + " scans"};
-    case Failure::kDeadline:
-      return deadline_error();
-    case Failure::kMemory:
-      return memory_error();
-    case Failure::kSize:
-      return size_error(expected, size_of(decoding.jpeg));
-    case Failure::kComponents:
-      return {Code::kUnsupported, "a JPEG of " + std::to_string(decoding.jpeg.num_components) +
-                                      " components cannot be decoded here: 1, 3 or 4 can"};
-    case Failure::kLibrary:
-    case Failure::kNone:
-      break;
-  }
-  return library_error(decoding);
-}
-
 }  // namespace
 
 Result<kernels::U8View> decode_jpeg(const DecodeRequest& request, PixelBuffer& buffer) {
   Decoding decoding;
-  prepare(decoding);
-  decoding.deadline = request.deadline;
+  libjpeg::prepare(decoding, request.deadline);
   const bool decoded = try_decode(decoding, request, buffer);
   Result<kernels::U8View> result =
-      decoded ? Result<kernels::U8View>(decoding.pixels) : error_of(decoding, request.stored);
+      decoded ? Result<kernels::U8View>(decoding.pixels) : libjpeg::error_of(decoding, request.stored);
   jpeg_destroy_decompress(&decoding.jpeg);
   return result;
 }

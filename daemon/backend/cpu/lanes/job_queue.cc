@@ -29,6 +29,11 @@ void JobQueue::finished() {
   --in_it_;
 }
 
+bool JobQueue::empty() const {
+  MutexLock lock(mutex_);
+  return jobs_.empty();
+}
+
 void JobQueue::close() {
   {
     MutexLock lock(mutex_);

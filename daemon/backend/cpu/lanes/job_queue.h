@@ -29,6 +29,8 @@ class JobQueue {
   std::optional<QueuedDecode> pop() MILLRACE_EXCLUDES(mutex_);
   void finished() MILLRACE_EXCLUDES(mutex_);
 
+  bool empty() const MILLRACE_EXCLUDES(mutex_);  // no job waits
+
   // Nothing comes in from here on; what is left can still be popped.
   void close() MILLRACE_EXCLUDES(mutex_);
   bool closed() const MILLRACE_EXCLUDES(mutex_);

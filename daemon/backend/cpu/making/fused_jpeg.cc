@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "daemon/backend/cpu/decoders/jpeg_source.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "kernels/cpu/row_resampler.h"
 #include "kernels/cpu/workspace.h"
@@ -30,12 +31,6 @@ class SampledTime {
   Clock::duration sum_{};
   int calls_ = 0, timed_ = 0;
 };
-
-std::optional<kernels::jpeg::Header> read_header(const DecodeRequest& request) {
-  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(request.bytes_untrusted.data());
-  const auto header = kernels::jpeg::read_header({bytes, request.bytes_untrusted.size()});
-  return header && header->size == request.stored ? header : std::nullopt;
-}
 
 // `complete`: the tensor is.
 std::optional<FusedOutcome> outcome_of(kernels::jpeg::Outcome decoded, bool complete, const SampledTime& transform) {
@@ -138,8 +133,9 @@ int rows_held(const kernels::PlaneResampler& resampler, int planes) {
 
 std::optional<FusedOutcome> make_exact_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
                                                  const FusedTools& tools) {
-  const auto header = read_header(request);
-  if (!header) return std::nullopt;
+  const JpegSource source(request);
+  const kernels::jpeg::Header* const header = source.header();
+  if (header == nullptr) return std::nullopt;
   kernels::ResampleSpec spec = output.resample;
   spec.channels = header->components;
   kernels::ImageStore store(output.table, output.tensor, {spec.window.width, spec.window.height}, spec.channels,
@@ -151,16 +147,17 @@ std::optional<FusedOutcome> make_exact_from_jpeg(const DecodeRequest& request, c
   if (memory == nullptr) return FusedOutcome{memory_error()};
   RowTap tap(resampler, needed, spec.channels, memory);
   const kernels::Box box{output.left + needed.left, output.top + needed.top, needed.width, needed.height};
-  const kernels::jpeg::Outcome decoded = with_index(request.index, [&](auto* seeking) {
-    return tools.decoder.decode_rows(*header, box, tap, request.deadline, seeking);
+  const kernels::jpeg::Outcome decoded = source.decode([&](const auto& from, auto... seeking) {
+    return tools.decoder.decode_rows(from, box, tap, request.deadline, seeking...);
   });
   return outcome_of(decoded, resampler.is_complete(), tap.time());
 }
 
 std::optional<FusedOutcome> make_fast_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
                                                 const FusedTools& tools) {
-  const auto header = read_header(request);
-  if (!header) return std::nullopt;
+  const JpegSource source(request);
+  const kernels::jpeg::Header* const header = source.header();
+  if (header == nullptr) return std::nullopt;
   const kernels::Box& window = output.resample.window;
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, header->components,
                             kernels::Flip::kNone, tools.workspace);
@@ -172,8 +169,8 @@ std::optional<FusedOutcome> make_fast_from_jpeg(const DecodeRequest& request, co
                                            .rows_held = rows_held(tools.planes, header->components),
                                            .sides = {8 / by[0], 8 / by[1], 8 / by[2]},
                                            .consumer = tap};
-  const kernels::jpeg::Outcome decoded = with_index(request.index, [&](auto* seeking) {
-    return tools.decoder.decode_planes(*header, planes, request.deadline, seeking);
+  const kernels::jpeg::Outcome decoded = source.decode([&](const auto& from, auto... seeking) {
+    return tools.decoder.decode_planes(from, planes, request.deadline, seeking...);
   });
   return outcome_of(decoded, tools.planes.is_complete(), tap.time());
 }

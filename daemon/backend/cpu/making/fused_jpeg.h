@@ -1,5 +1,6 @@
 // From a JPEG file to a tensor without a picture in between: nothing larger than the caches is written but the tensor.
-// For upright files that our own decoder takes. Others are decoded to pixels and resampled from there.
+// For upright files that our own decoder takes, and for packed forms. Others are decoded to pixels and resampled from
+// there.
 //
 // `exact`: rows of the crop's pixels go to the resampler in fours, and from there to the store; the tensor is the one
 // that a whole picture would give. `fast`: blocks become samples of the crop only, MCU row by MCU row; as soon as there

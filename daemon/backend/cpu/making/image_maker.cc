@@ -4,6 +4,7 @@
 
 #include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "daemon/backend/words.h"
@@ -13,6 +14,7 @@
 namespace millrace {
 namespace {
 
+constexpr std::size_t kMostGroups = PixelBuffer::kKept / sizeof(std::uint64_t);  // of a packed form that is kept
 constexpr std::size_t kTables = 8;  // recipes at the same time on one lane; a table is 6 KiB
 
 // Whose turn it is to decode a JPEG file: everybody's, or libjpeg-turbo's, because ours has tried.
@@ -27,9 +29,39 @@ kernels::jpeg::Decoder* decoder_for(ByteView bytes, ImageWorkspace& workspace) {
   return header && kernels::jpeg::has_restarts(*header) ? workspace.jpeg() : nullptr;
 }
 
+Error packed_error(const char* why) {  // of a kept form
+  return {Code::kInternal, std::string("the packed form kept of this file is not usable: ") + why};
+}
+
+// Of packed coefficients that our decoder does not take.
+Error not_made_error(ImageFormat format) {
+  return format == ImageFormat::kPacked ? made_up_error() : packed_error("no encoder made it");
+}
+
+// The packed form that stands in for the file, or is in it, good until the next call; nullptr: there is none.
+Result<const kernels::packed::PackedImage*> packed_form(const EncodedImage& image, ImageWorkspace& workspace) {
+  if (image.info.format == ImageFormat::kPacked) {
+    MILLRACE_TRY_VOID(open_packed_file(image.bytes.view(), in_kernels(image.info.stored), workspace.packed()));
+    return &workspace.packed();
+  }
+  if (!image.kept || image.kept->kind != KeptKind::kPacked) return nullptr;
+  const KeptBlock& kept = *image.kept->bytes;
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(kept.view().data());
+  kernels::packed::PackedImage& packed = workspace.packed();
+  if (kept.padding() < kernels::packed::kPadding) return packed_error("nothing is readable behind it");
+  if (!packed.read({bytes, kept.size()}, kernels::packed::Check::kShape)) return packed_error("it is damaged");
+  if (image.info.format != ImageFormat::kJpeg || packed.header().size != in_kernels(image.info.stored))
+    return packed_error("it is another picture's");
+  return &packed;
+}
+
 Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request, ImageWorkspace& workspace,
                                JpegTurn turn) {
   PixelBuffer& buffer = workspace.decoded();
+  if (request.packed != nullptr) {
+    const auto decoded = decode_jpeg_fast(request, buffer, workspace.packed_decoder());
+    return decoded ? *decoded : not_made_error(format);
+  }
   if (format == ImageFormat::kJpeg && turn == JpegTurn::kAny) {
     if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace))
       return decode_jpeg(request, buffer, *ours);
@@ -38,25 +70,30 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
   return decoder_of(format)->decode(request, buffer);
 }
 
-// The seek index of a JPEG file; nullopt: there is no cache.
+// The seek index of a JPEG file; nullopt: there is no cache, or not for it.
 std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& workspace) {
   if (workspace.cache() == nullptr || task.image.info.format != ImageFormat::kJpeg) return std::nullopt;
-  return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image.identity, task.image.bytes.view());
+  if (!workspace.cache()->keeps(KeptKind::kIndex, task.image.wish)) return std::nullopt;
+  return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
 }
 
 // The part of the picture at `box` (in oriented coordinates), upright.
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
-                                       ImageWorkspace& workspace, JpegTurn turn) {
+                                       ImageWorkspace& workspace, JpegTurn turn,
+                                       const kernels::packed::PackedImage* packed) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = in_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
-  std::optional<IndexUse> index = turn == JpegTurn::kAny ? index_use(task, workspace) : std::nullopt;
+  const bool indexed = turn == JpegTurn::kAny && packed == nullptr;
+  std::optional<IndexUse> index = indexed ? index_use(task, workspace) : std::nullopt;
   const DecodeRequest request{task.image.bytes.view(),
                               stored,
                               kernels::stored_box(box, stored, orientation),
                               deadline,
                               index ? &*index : nullptr,
-                              info.codec.at_most};
+                              info.codec.at_most,
+                              1,
+                              packed};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
@@ -113,19 +150,27 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
 
 // --- without a picture in between ---
 
+// Whether `fast` has it from a picture of libjpeg-turbo's, which from packed coefficients comes out the same.
+bool is_fast_from_picture(const SampleTask& task, const Recipe& recipe, const ImageWorkspace& workspace) {
+  return (task.image.info.has.passes || !workspace.has_vectors()) &&
+         reduction_of(resample_spec(task.geometry, recipe, 3)) == 1;
+}
+
 bool may_be_fused(const SampleTask& task, const Recipe& recipe) {
   const SourceInfo& info = task.image.info;
-  return info.format == ImageFormat::kJpeg && has_fused_form(resample_spec(task.geometry, recipe, 3)) &&
+  const bool coefficients = info.format == ImageFormat::kJpeg || info.format == ImageFormat::kPacked;
+  return coefficients && has_fused_form(resample_spec(task.geometry, recipe, 3)) &&
          kernels::orientation_of(info.orientation) == kernels::Orientation::kUpright;
 }
 
 // nullopt: not for us, or of those that libjpeg-turbo decodes. REQUIRES: may_be_fused().
 std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
-                                       ImageWorkspace& workspace, Fidelity fidelity) {
+                                       ImageWorkspace& workspace, Fidelity fidelity,
+                                       const kernels::packed::PackedImage* packed) {
   const SampleGeometry& geometry = task.geometry;
-  std::optional<IndexUse> index = index_use(task, workspace);
+  std::optional<IndexUse> index = packed == nullptr ? index_use(task, workspace) : std::nullopt;
   DecodeRequest request{task.image.bytes.view(),   in_kernels(task.image.info.stored), {}, deadline,
-                        index ? &*index : nullptr, task.image.info.codec.at_most};
+                        index ? &*index : nullptr, task.image.info.codec.at_most,      1,  packed};
   const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
                            .left = geometry.crop.left,
                            .top = geometry.crop.top,
@@ -133,12 +178,15 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                            .table = workspace.store_table(recipe),
                            .tensor = task.out.view()};
   kernels::Workspace& arithmetic = workspace.arithmetic();
-  if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace)) {
+  kernels::jpeg::Decoder* const ours =
+      packed != nullptr ? &workspace.packed_decoder() : decoder_for(request.bytes_untrusted, workspace);
+  if (ours != nullptr) {
     const FusedTools tools{*ours, workspace.planes(), arithmetic, workspace.decoded()};
     auto made = fidelity == Fidelity::kFast ? make_fast_from_jpeg(request, output, tools)
                                             : make_exact_from_jpeg(request, output, tools);
     if (made) return made;
   }
+  if (packed != nullptr) return FusedOutcome{not_made_error(task.image.info.format)};
   if (fidelity == Fidelity::kExact) return std::nullopt;
   request.index = nullptr;
   return make_reduced_from_jpeg(request, output, workspace.planes(), arithmetic, workspace.decoded());
@@ -153,9 +201,12 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
-  const bool by_us = may_be_fused(task, recipe);
+  MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
+  const bool as_picture =
+      packed != nullptr && fidelity == Fidelity::kFast && is_fast_from_picture(task, recipe, workspace);
+  const bool by_us = may_be_fused(task, recipe) && !as_picture;
   if (by_us) {
-    if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity)) {
+    if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity, packed)) {
       outcome.transform = fused->transform;
       outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
       workspace.trim(0);
@@ -163,8 +214,8 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
     }
   }
   const kernels::Box needed = needed_box(task, recipe, workspace.arithmetic());
-  const Result<kernels::U8View> part =
-      decode_upright(task, needed, begun + limits.time, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny);
+  const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace,
+                                                      by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();
@@ -177,11 +228,13 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 }  // namespace
 
-ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, SeekCache* cache)
-    : variant_(variant), cache_(cache), kernels_(std::in_place, variant.target), planes_(variant.target) {
-  if (path != JpegPath::kFastest) return;
-  jpeg_.emplace(variant.target, variant.way);
-}
+ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, ImageCache* cache)
+    : path_(path),
+      variant_(variant),
+      cache_(cache),
+      kernels_(std::in_place, variant.target),
+      jpeg_(variant.target, variant.way),
+      planes_(variant.target) {}
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
   const kernels::StoreSpec spec = store_spec(recipe);
@@ -198,8 +251,9 @@ const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
 void ImageWorkspace::trim(std::size_t pixel_bytes) {
   decoded_.trim();
   turned_.trim();
-  if (jpeg_) jpeg_->trim(PixelBuffer::kKept);
+  jpeg_.trim(PixelBuffer::kKept);
   planes_.trim(PixelBuffer::kKept);
+  if (packed_.grid().groups() > kMostGroups) packed_ = {};
   if (pixel_bytes > PixelBuffer::kKept) kernels_.emplace(variant_.target);
 }
 

@@ -12,16 +12,17 @@
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/backend/cpu/making/cpu_variant.h"
-#include "daemon/cache/seek_cache.h"
+#include "daemon/cache/image_cache.h"
 #include "daemon/model/limits.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "kernels/cpu/plane_resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/cpu/workspace.h"
+#include "kernels/packed/packed_image.h"
 
 namespace millrace {
 
-// Who decodes JPEG. The pixels are the same.
+// Who decodes JPEG files; packed forms are our own decoder's in any case. The pixels are the same.
 enum class JpegPath : std::uint8_t {
   kFastest,       // our own decoder where the file is for it, and the processor has AVX2 or the file restart markers
   kLibjpegTurbo,  // for comparing
@@ -32,30 +33,38 @@ enum class JpegPath : std::uint8_t {
 class ImageWorkspace {
  public:
   // REQUIRES: the processor has the variant's target.
-  // `cache`: the seek indexes to use and to add to; nullptr: none. It outlives this.
+  // `cache`: of the seek indexes to use and to add to; nullptr: none. It outlives this.
   explicit ImageWorkspace(JpegPath path = JpegPath::kFastest, const CpuVariant& variant = {},
-                          SeekCache* cache = nullptr);
+                          ImageCache* cache = nullptr);
 
   PixelBuffer& decoded() { return decoded_; }
   PixelBuffer& turned() { return turned_; }
   kernels::Workspace& arithmetic() { return *kernels_; }
   // nullptr: libjpeg-turbo decodes everything.
-  kernels::jpeg::Decoder* jpeg() { return jpeg_ ? &*jpeg_ : nullptr; }
+  kernels::jpeg::Decoder* jpeg() { return path_ == JpegPath::kFastest ? &jpeg_ : nullptr; }
+  kernels::jpeg::Decoder& packed_decoder() { return jpeg_; }
+  // The packed form at hand.
+  kernels::packed::PackedImage& packed() { return packed_; }
   bool has_vectors() const { return variant_.target != kernels::Target::kScalar; }
   kernels::PlaneResampler& planes() { return planes_; }
-  SeekCache* cache() { return cache_; }
+  ImageCache* cache() { return cache_; }
+  // Set by a seek index that was of use; whoever asks sets it back.
+  bool& index_helped() { return index_helped_; }
   // Built when it is not one of the last few asked for; good until the next call.
   const kernels::StoreTable& store_table(const Recipe& recipe);
   // Gives back what a giant image of `pixel_bytes` left behind.
   void trim(std::size_t pixel_bytes);
 
  private:
+  const JpegPath path_;
   const CpuVariant variant_;
-  SeekCache* const cache_;
+  ImageCache* const cache_;
+  bool index_helped_ = false;
   PixelBuffer decoded_;
   PixelBuffer turned_;
   std::optional<kernels::Workspace> kernels_;
-  std::optional<kernels::jpeg::Decoder> jpeg_;
+  kernels::jpeg::Decoder jpeg_;
+  kernels::packed::PackedImage packed_;
   kernels::PlaneResampler planes_;
   std::list<kernels::StoreTable> tables_;  // the last used first
 };
@@ -64,6 +73,10 @@ class ImageWorkspace {
 // the task's index, decode and transform times, and the reason when it failed: kInvalid, kUnsupported, kDeadline,
 // kExhausted; kInternal when the task contradicts itself. Never reads or writes outside the task's bytes, whatever is
 // in them. Steady state allocates only what the decoding libraries allocate for themselves.
+//
+// An image of which a packed form is kept is decoded from that, and its bytes, which may be none, count for nothing. The
+// tensor is the file's (of `fast` README.md names two exceptions). kInternal, too: the form is not one of this image;
+// the file has to be read then.
 SampleOutcome make_image(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
                          ImageWorkspace& workspace, Fidelity fidelity = Fidelity::kExact);
 

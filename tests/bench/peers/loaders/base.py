@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from work import BATCH, MEAN, SIDE, STD, Sample, Work, batches
+from work import BATCH, MEAN, RECIPES, SIDE, STD, Sample, Work, batches
 
 WARM_UP = 6 * BATCH
 
@@ -22,7 +22,8 @@ class Pass(NamedTuple):
     row: str
     images: int
     run: Callable[[], Iterator[Any]]  # the clock starts before the call and stops after the last batch
-    note: Callable[[], str] = lambda: ""  # asked after it
+    note: Callable[[], str] = lambda: ""  # asked after it, and so is
+    kept: Callable[[], float] = lambda: 0  # bytes that it had of these images beside their files, or in their place
 
 
 class Peer(ABC):
@@ -31,7 +32,11 @@ class Peer(ABC):
     antialias = "no"
     """``yes``, ``no`` or what kind."""
     output = "float32 NCHW"
-    given_boxes: tuple[str, ...] = ("train", "infer")
+    recipes: tuple[str, ...] = RECIPES
+    """Those that it takes part in."""
+    decodes = True
+    """In each pass; else it has the photographs' pixels before the clock starts."""
+    given_boxes: tuple[str, ...] = RECIPES
     """The recipes in which it takes the boxes and flips that it is told to."""
     tuned = ""
     """How it is set, in one line, for the table."""
@@ -49,7 +54,12 @@ class Peer(ABC):
         """Gets ready, outside of the timed part, for one pass over ``samples`` in this order, ``BATCH`` at a time."""
 
     def passes(self, recipe: str, number: int, count: int) -> Iterator[Pass]:
-        yield Pass("", count, self.epoch(recipe, self.work.samples(number, count)))
+        samples = self.work.samples(number, count)
+        yield Pass("", count, self.epoch(recipe, samples), kept=lambda: self.kept(samples))
+
+    def kept(self, samples: Sequence[Sample]) -> float:
+        """Bytes that a pass over ``samples`` has of them beside their files, or in their place."""
+        return 0
 
     def warm_up(self, recipe: str) -> Iterator[Pass]:
         """Passes that nobody reports; a part of a timed one does."""

@@ -1,4 +1,4 @@
-"""FFCV. Its file format holds the photographs' own bytes, so that it decodes what the others decode."""
+"""FFCV in its JPEG mode. Its file holds the photographs' own bytes, so that it decodes what the others decode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import importlib.metadata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, ToTensor, ToTo
 from ffcv.writer import DatasetWriter
 
 from loaders.base import Peer
-from work import BATCH, MEAN, RECIPES, SHORTER, SIDE, STD, Sample, Work
+from work import BATCH, MEAN, SHORTER, SIDE, STD, Sample, Work
 
 _MEAN = np.array(MEAN) * 255
 _STD = np.array(STD) * 255
@@ -36,46 +36,55 @@ class OriginalBytes(RGBImageField):
 
 
 class Files:
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self._samples = samples
+    """What FFCV's writer takes: for each sample what its field encodes."""
+
+    def __init__(self, samples: Sequence[Sample], read: Callable[[Sample], Any]) -> None:
+        self._samples, self._read = samples, read
 
     def __len__(self) -> int:
         return len(self._samples)
 
     def __getitem__(self, index: int) -> Any:
-        sample = self._samples[index]
-        return ((np.fromfile(sample.path, np.uint8), sample.width, sample.height),)
+        return (self._read(self._samples[index]),)
 
 
-def written(work: Work) -> str:
-    """The files in FFCV's format; written by whichever worker comes first."""
-    target = Path(work.folder).parent / "photographs.beton"
+def written(work: Work, name: str, field: Any, read: Callable[[Sample], Any]) -> Path:
+    """The photographs in FFCV's format; written by whichever worker comes first."""
+    target = Path(work.folder).parent / name
     with target.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.exists() or target.stat().st_mtime < Path(work.folder, "class").stat().st_mtime:
             part = target.with_suffix(".part")
-            DatasetWriter(str(part), {"image": OriginalBytes()}, num_workers=1).from_indexed_dataset(Files(work.epochs[0]))
+            DatasetWriter(str(part), {"image": field}, num_workers=1).from_indexed_dataset(Files(work.epochs[0], read))
             part.rename(target)
-    return str(target)
+    return target
 
 
 class Loader(Peer):
     antialias = "box"
     output = "float16 NHWC"
     given_boxes = ()
+    custom_fields: ClassVar[dict[str, Any]] = {"image": OriginalBytes}
     tuned = "OS cache, workers = cores, its own decoders (fast DCT, INTER_AREA) and crops; its file holds the photographs' own bytes"
 
     def __init__(self, work: Work, cores: int) -> None:
         super().__init__(work, cores)
         torch.set_num_threads(cores)
-        self._file = written(work)
+        self._file = self.written()
         self._loaders: dict[str, Any] = {}
-        for recipe in RECIPES:  # compiles it
+        for recipe in self.recipes:  # compiles it
             for _ in self.epoch(recipe, work.samples(0, 1))():
                 pass
 
+    def written(self) -> Path:
+        read = lambda sample: (np.fromfile(sample.path, np.uint8), sample.width, sample.height)  # noqa: E731
+        return written(self.work, "photographs.beton", OriginalBytes(), read)
+
     def versions(self) -> str:
         return f"{importlib.metadata.version('ffcv')}, OpenCV and libjpeg-turbo of Debian"
+
+    def kept(self, samples: Sequence[Sample]) -> float:
+        return self._file.stat().st_size * len(samples) / len(self.work.files)
 
     def _loader(self, recipe: str) -> Any:
         if recipe not in self._loaders:
@@ -85,13 +94,13 @@ class Loader(Peer):
                 steps = [CenterCropRGBImageDecoder((SIDE, SIDE), ratio=SIDE / SHORTER)]
             steps += [NormalizeImage(_MEAN, _STD, np.float16), ToTensor(), ToTorchImage()]
             self._loaders[recipe] = FfcvLoader(
-                self._file,
+                str(self._file),
                 BATCH,
                 num_workers=self.cores,
                 os_cache=True,
                 order=OrderOption.SEQUENTIAL,
                 pipelines={"image": steps},
-                custom_fields={"image": OriginalBytes},
+                custom_fields=self.custom_fields,
                 drop_last=False,
             )
         return self._loaders[recipe]

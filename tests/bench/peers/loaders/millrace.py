@@ -29,6 +29,7 @@ class Loader(Peer):
     def __init__(self, work: Work, cores: int) -> None:
         super().__init__(work, cores)
         self._state = ""
+        self._others = 0.0  # bytes kept of the files that warm it up
         self._daemon: millrace.PrivateDaemon | None = None
 
     def versions(self) -> str:
@@ -39,43 +40,53 @@ class Loader(Peer):
         raise NotImplementedError("the daemon draws by itself: see passes()")
 
     def passes(self, recipe: str, number: int, count: int) -> Iterator[Pass]:
-        """Two passes over all files with a daemon that has not seen them, and no state of an earlier one; warmed up with other files."""
+        """Passes over all files with a daemon that has not seen them, and no state of an earlier one; warmed up with other files.
+
+        At first touch, by seek indexes, and, after a pass that nobody times and that packs them, from packed coefficients.
+        """
         self._start_daemon()
-        loader = self._loader(self.work.warm_folder, recipe)
+        loader = self._loader(self.work.warm_folder, recipe, cache="index")
         for _ in loader:
             pass
         loader.close()
-        loader = self._loader(self.work.folder, recipe)
+        self._others = self._metric("millrace_cache_bytes").value
         try:
+            loader = self._loader(self.work.folder, recipe, cache="index")
             loader.set_epoch(number % len(self.work.epochs))
             yield Pass("first", len(self.work.files), lambda: _images(loader))
-            before = self._index_hits()
-            if before is None:
-                return
-            loader.set_epoch((number + 1) % len(self.work.epochs))
-            yield Pass("indexed", len(self.work.files), lambda: _images(loader), lambda: self._hits_since(before))
+            yield self._later("indexed", loader, number + 1, "index")
+            loader.close()
+            loader = self._loader(self.work.folder, recipe, cache="packed", cache_at_once=True)
+            for _ in loader:
+                pass
+            yield self._later("packed", loader, number + 2, "packed")
         finally:
             loader.close()
             self.close()
+
+    def _later(self, row: str, loader: Any, number: int, kind: str) -> Pass:
+        before = self._hits(kind)
+        loader.set_epoch(number % len(self.work.epochs))
+        note = lambda: f"{self._hits(kind) - before:.0f} {kind} hits in {len(self.work.files)} images"  # noqa: E731
+        kept = lambda: self._metric("millrace_cache_bytes").value - self._others  # noqa: E731
+        return Pass(row, len(self.work.files), lambda: _images(loader), note, kept)
 
     def warm_up(self, recipe: str) -> Iterator[Pass]:
         """Whole passes, for a daemon that has not seen the files makes all of them."""
         return self.passes(recipe, 0, len(self.work.files))
 
-    def _loader(self, folder: str, recipe: str) -> Any:
+    def _loader(self, folder: str, recipe: str, **cache: Any) -> Any:
         assert self._daemon is not None
-        return millrace.numpy.Loader(folder, RECIPES[recipe], batch_size=BATCH, fidelity=self.fidelity, address=self._daemon.address)
+        daemon = self._daemon.address
+        return millrace.numpy.Loader(folder, RECIPES[recipe], batch_size=BATCH, fidelity=self.fidelity, address=daemon, **cache)
 
-    def _index_hits(self) -> float | None:
-        """None: this daemon keeps no seek index."""
+    def _hits(self, kind: str) -> float:
+        return self._metric("millrace_cache_hits_total").values.get(kind, 0)
+
+    def _metric(self, name: str) -> Any:
         assert self._daemon is not None
         with millrace.connect(self._daemon.address) as client:
-            metrics = client.statistics().metrics
-        hits = [metric.value for name, metric in metrics.items() if "index" in name and "hit" in name]
-        return hits[0] if hits else None
-
-    def _hits_since(self, before: float) -> str:
-        return f"{(self._index_hits() or 0) - before:.0f} index hits in {len(self.work.files)} images"
+            return client.statistics().metrics[name]
 
     def _start_daemon(self) -> None:
         self._state = tempfile.mkdtemp(prefix="millrace-bench-state-")

@@ -20,15 +20,19 @@ class Loader(ThreadedPeer):
         return f"{version}, libjpeg-turbo {features.version('libjpeg_turbo')}"
 
     def image(self, recipe: str, sample: Sample) -> Any:
-        with Image.open(sample.path) as opened:
-            picture = opened if opened.mode == "RGB" else opened.convert("RGB")
-            if recipe == "train":
-                left, top, width, height = sample.box
-                made = picture.crop((left, top, left + width, top + height)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-                if sample.flip:
-                    made = made.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-            else:
-                size = resized(sample.width, sample.height)
-                left, top = centre(*size)
-                made = picture.resize(size, Image.Resampling.BILINEAR).crop((left, top, left + SIDE, top + SIDE))
+        picture = self.decode(sample.path)
+        if recipe == "train":
+            left, top, width, height = sample.box
+            made = picture.crop((left, top, left + width, top + height)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+            if sample.flip:
+                made = made.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        else:
+            size = resized(sample.width, sample.height)
+            left, top = centre(*size)
+            made = picture.resize(size, Image.Resampling.BILINEAR).crop((left, top, left + SIDE, top + SIDE))
         return np.asarray(made)
+
+    def decode(self, path: str) -> Image.Image:
+        with Image.open(path) as opened:
+            opened.load()
+            return opened if opened.mode == "RGB" else opened.convert("RGB")

@@ -16,8 +16,12 @@ _SHIFT = np.array([-mean / std for mean, std in zip(MEAN, STD, strict=True)], np
 
 
 def _training(path: Any, window: Any, flip: Any) -> Any:
-    pixels = tf.image.decode_and_crop_jpeg(tf.io.read_file(path), window, channels=3)
-    pixels = tf.image.resize(pixels, [SIDE, SIDE])
+    return made(tf.image.decode_and_crop_jpeg(tf.io.read_file(path), window, channels=3), flip)
+
+
+def made(crop: Any, flip: Any) -> Any:
+    """The training image of its crop, but for normalising."""
+    pixels = tf.image.resize(crop, [SIDE, SIDE])
     pixels = tf.cond(flip, lambda: tf.reverse(pixels, [1]), lambda: pixels)
     return tf.ensure_shape(pixels, [SIDE, SIDE, 3])
 
@@ -44,11 +48,7 @@ class Loader(Peer):
         return str(tf.__version__)
 
     def epoch(self, recipe: str, samples: Sequence[Sample]) -> Callable[[], Iterator[Any]]:
-        windows = np.array([_window(recipe, sample) for sample in samples], np.int32)
-        parts = ([sample.path for sample in samples], windows, [sample.flip for sample in samples])
-        dataset = tf.data.Dataset.from_tensor_slices(parts)
-        step = _training if recipe == "train" else _inference
-        dataset = dataset.map(step, num_parallel_calls=self.cores).batch(BATCH).map(_normalised).prefetch(2)
+        dataset = self.images(recipe, samples).batch(BATCH).map(_normalised).prefetch(2)
         options = tf.data.Options()
         options.threading.private_threadpool_size = self.cores
         options.threading.max_intra_op_parallelism = 1
@@ -56,8 +56,18 @@ class Loader(Peer):
         dataset = dataset.with_options(options)
         return lambda: iter(dataset)
 
+    def images(self, recipe: str, samples: Sequence[Sample]) -> Any:
+        """The dataset of the images, 224 x 224 x 3 float32 in 0 ... 255."""
+        parts = ([sample.path for sample in samples], windows(recipe, samples), [sample.flip for sample in samples])
+        step = _training if recipe == "train" else _inference
+        return tf.data.Dataset.from_tensor_slices(parts).map(step, num_parallel_calls=self.cores)
+
     def array(self, batch: Any) -> Any:
         return np.moveaxis(batch.numpy(), 3, 1)
+
+
+def windows(recipe: str, samples: Sequence[Sample]) -> Any:
+    return np.array([_window(recipe, sample) for sample in samples], np.int32)
 
 
 def _window(recipe: str, sample: Sample) -> tuple[int, int, int, int]:

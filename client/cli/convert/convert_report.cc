@@ -1,0 +1,130 @@
+#include "client/cli/convert/convert_report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "client/cli/json.h"
+#include "proto/base/bytes.h"
+#include "proto/base/printable.h"
+
+namespace millrace::cli {
+namespace {
+
+struct Reason {
+  NotPacked why;
+  const char* key;   // in JSON
+  const char* text;  // behind a number
+};
+
+constexpr std::array<Reason, 6> kReasonTexts{{
+    {NotPacked::kNoJpeg, "other_formats", "of other formats"},
+    {NotPacked::kProgressive, "progressive", "progressive or in several scans"},
+    {NotPacked::kNotOurs, "not_decoded", "damaged, or JPEG of a kind that is not packed"},
+    {NotPacked::kTooLarge, "too_large", "with coefficients that no picture has"},
+    {NotPacked::kOwnWay, "own_way", "that would not become the same bytes again"},
+    {NotPacked::kNoPacked, "no_packed", "named like packed files, and JPEG"},
+}};
+
+double ratio(std::uint64_t after, std::uint64_t before) {
+  return before == 0 ? 0 : static_cast<double>(after) / static_cast<double>(before);
+}
+
+}  // namespace
+
+void ConvertReport::add(const std::string& path, const Converted& file, Progress& progress) {
+  there_ += file.was_there ? 1 : 0;
+  deleted_ += file.deleted ? 1 : 0;
+  switch (file.became) {
+    case Became::kConverted:
+      ++converted_;
+      bytes_before_ += file.bytes_read;
+      bytes_after_ += file.bytes_written;
+      return;
+    case Became::kCopied:
+      ++copied_;
+      bytes_copied_ += file.bytes_written;
+      add_copied(path, file.why);
+      return;
+    case Became::kFailed:
+      if (++failed_ > kShown) return;
+      progress.clear();
+      std::fprintf(stderr, "millrace: %s: %s\n", printable(path).c_str(), printable(file.error.message).c_str());
+      return;
+    case Became::kStopped:
+      return;
+  }
+}
+
+void ConvertReport::finish() const {
+  if (failed_ > kShown) std::fprintf(stderr, "millrace: ... and %s more failed\n", grouped(failed_ - kShown).c_str());
+}
+
+void ConvertReport::add_copied(const std::string& path, NotPacked why) {
+  if (why == NotPacked::kNothing) return;
+  Copied& copied = why_[static_cast<std::size_t>(why)];
+  ++copied.count;
+  if (naming_ == Naming::kAll || copied.named.size() < kNamedMost) copied.named.push_back(path);
+}
+
+void ConvertReport::print_copied() const {
+  bool all = true;
+  for (const Reason& reason : kReasonTexts) {
+    const Copied& copied = why_[static_cast<std::size_t>(reason.why)];
+    for (const std::string& path : copied.named) std::printf("  %s: %s\n", reason.text, printable(path).c_str());
+    all = all && copied.named.size() == copied.count;
+  }
+  if (!all) std::printf("  ... of each reason the first %zu: --verbose names all\n", kNamedMost);
+}
+
+std::string ConvertReport::why_copied() const {
+  std::string text;
+  for (const Reason& reason : kReasonTexts) {
+    const std::uint64_t count = why_[static_cast<std::size_t>(reason.why)].count;
+    if (count > 0) text += (text.empty() ? "" : ", ") + grouped(count) + ' ' + reason.text;
+  }
+  return text;
+}
+
+void ConvertReport::print_text(std::chrono::duration<double> elapsed, std::size_t odd) const {
+  const bool packing = to_ == ConvertTo::kPacked;
+  std::printf("%s files in %.1f s: %s %s, %s copied, %s failed\n", grouped(done() + failed_).c_str(), elapsed.count(),
+              grouped(converted_).c_str(), packing ? "packed" : "turned back", grouped(copied_).c_str(),
+              grouped(failed_).c_str());
+  if (converted_ > 0)
+    std::printf(
+        "%s of %s are %s of %s (%.2f x); %s\n", to_text(Bytes{bytes_before_}).c_str(),
+        packing ? "JPEG files" : "packed files", to_text(Bytes{bytes_after_}).c_str(),
+        packing ? "packed files" : "JPEG files", ratio(bytes_after_, bytes_before_),
+        packing ? "each was turned back and compared, byte for byte" : "each is the file that was packed, by its hash");
+  if (const std::string why = why_copied(); !why.empty())
+    std::printf("copied as they are, %s: %s\n", to_text(Bytes{bytes_copied_}).c_str(), why.c_str());
+  print_copied();
+  if (there_ > 0) std::printf("%s of them were there from an earlier run\n", grouped(there_).c_str());
+  if (deleted_ > 0) std::printf("%s sources deleted\n", grouped(deleted_).c_str());
+  if (removed_ > 0) std::printf("%s folders and links removed that had nothing left\n", grouped(removed_).c_str());
+  if (odd > 0)
+    std::printf("left out: %s that are neither file nor folder, or links that lead nowhere\n", grouped(odd).c_str());
+}
+
+void ConvertReport::print_json(std::chrono::duration<double> elapsed, std::size_t odd) const {
+  Json json;
+  json.begin_object().member("converted", converted_).member("copied", copied_).member("failed", failed_);
+  json.member("there_before", there_).member("deleted", deleted_);
+  json.member("removed_folders_and_links", removed_).member("left_out", std::uint64_t{odd});
+  json.member("bytes_before", bytes_before_).member("bytes_after", bytes_after_);
+  json.member("bytes_copied", bytes_copied_).member("seconds", elapsed.count());
+  json.key("why_copied").begin_object();
+  for (const Reason& reason : kReasonTexts) {
+    if ((to_ == ConvertTo::kJpeg) == (reason.why == NotPacked::kNoPacked))
+      json.member(reason.key, why_[static_cast<std::size_t>(reason.why)].count);
+  }
+  json.end_object().key("copied_files").begin_array();
+  for (const Reason& reason : kReasonTexts) {
+    for (const std::string& path : why_[static_cast<std::size_t>(reason.why)].named)
+      json.begin_object().member("path", path).member("why", reason.key).end_object();
+  }
+  json.end_array().end_object();
+  std::printf("%s\n", json.text().c_str());
+}
+
+}  // namespace millrace::cli

@@ -1,0 +1,61 @@
+#include "client/cli/folder_pass.h"
+
+#include "client/cli/interrupt.h"
+#include "client/cli/progress.h"
+#include "client/cli/skipped_files.h"
+
+namespace millrace::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kBatch = 64;
+
+Result<void> go_through(Epoch& epoch, std::uint64_t total, const FolderPass& pass, PassOutcome& outcome) {
+  Progress progress(progress_style(pass.quiet));
+  const auto began = Clock::now();
+  auto deadline = began + kPatience;
+  while (!interrupted()) {
+    auto batch = epoch.next(kLookEvery);
+    outcome.elapsed = Clock::now() - began;
+    if (!batch && batch.error().code == Code::kDeadline && Clock::now() < deadline) continue;
+    if (!batch) return batch.error();
+    if (!*batch) break;
+    if ((*batch)->failure) return *(*batch)->failure;
+    outcome.images += (*batch)->tensor.samples();
+    outcome.bad += (*batch)->bad;
+    deadline = Clock::now() + kPatience;
+    progress.update({.title = pass.title,
+                     .done = outcome.images,
+                     .total = total,
+                     .bytes = 0,
+                     .bad = outcome.bad,
+                     .elapsed = outcome.elapsed});
+  }
+  return {};
+}
+
+}  // namespace
+
+Recipe tiny_recipe() {
+  return {.resize = ExactSize{{8, 8}}, .filter = Filter::kNearest};
+}
+
+Result<PassOutcome> pass_over(Client& client, const FolderPass& pass) {
+  MILLRACE_TRY(Session session, client.open_session({.name = pass.session,
+                                                     .slots = 3,
+                                                     .batch = kBatch,
+                                                     .recipe = pass.recipe,
+                                                     .slot_bytes = *slot_bytes_for(pass.recipe, kBatch),
+                                                     .cache = pass.cache,
+                                                     .cache_at_once = pass.cache == CacheUse::kPacked}));
+  MILLRACE_TRY(const Dataset dataset,
+               session.open_dataset(pass.dataset, {.extensions = pass.extensions, .unclassified = true}));
+  if (pass.extensions.empty()) print_skipped(dataset);
+  Epoch epoch = session.epoch(dataset, {.on_error = OnError::kSkip});
+  PassOutcome outcome;
+  MILLRACE_TRY_VOID(go_through(epoch, dataset.samples(), pass, outcome));
+  return outcome;
+}
+
+}  // namespace millrace::cli

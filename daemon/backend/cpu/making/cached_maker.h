@@ -1,0 +1,49 @@
+// A lane's samples by way of the cache: what was kept of an image stands in for its bytes, and what is to be kept of it
+// is made of them.
+//
+//   make() ──▶ kept tensor: copied      ──▶ outcome ─ ─ ─▶ the job is handed over
+//          ├─▶ kept packed form: decoded                        │
+//          └─▶ bytes: decoded ──▶ a tensor to keep: copied      ▼
+//                             └─▶ a packed form to make ──▶ finish(), with bytes of its own
+//
+// Thread-bound(a lane).
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/cpu/making/image_maker.h"
+#include "daemon/cache/picture_use.h"
+#include "daemon/model/limits.h"
+#include "kernels/packed/encoder.h"
+
+namespace millrace {
+
+class CachedMaker {
+ public:
+  // Both outlive this. Nothing is kept if `workspace` has no cache.
+  CachedMaker(ImageWorkspace& workspace, const SampleLimits& limits, kernels::Target target);
+
+  // make_image(), from what is kept if there is something. A sample whose kept form is no use is made of its bytes, or
+  // has SampleOutcome::read_again. May take the bytes of a sample that it has made.
+  SampleOutcome make(SampleTask& task, const Recipe& recipe, Fidelity fidelity);
+
+  // Packs what make() has set aside for it; after the samples were handed over, for it takes as long as making one or two
+  // of them each. `idle`: whether no sample waits for a lane; `stopped`: whether to leave it. Asked before each image.
+  void finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
+
+ private:
+  SampleOutcome make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity);
+  void keep_what_is_advised(SampleTask& task, PictureUse& use);
+  void pack(const Unmade& unmade);
+
+  ImageWorkspace& workspace_;
+  ImageCache* const cache_;
+  const SampleLimits limits_;
+  kernels::packed::Encoder encoder_;
+  std::vector<Unmade> unmade_;
+  std::size_t unmade_bytes_ = 0;
+};
+
+}  // namespace millrace

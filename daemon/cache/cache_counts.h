@@ -1,0 +1,47 @@
+// The cache's figures, by kind. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "daemon/cache/first_touches.h"
+#include "daemon/cache/memory_tier.h"
+#include "daemon/model/kept_bytes.h"
+#include "daemon/observe/counters.h"
+
+namespace millrace {
+
+class CacheCounts {
+ public:
+  explicit CacheCounts(Counters& counters);
+
+  void changed(const MemoryTier::Change& change);
+  void missed(KeptKind kind) { counters_.add(MetricId::cache_misses, label(MetricId::cache_misses, kind)); }
+  void rejected(KeptKind kind) { counters_.add(MetricId::cache_rejected, label(MetricId::cache_rejected, kind)); }
+  // The disk: what was read of it, what is there more, what waits to be written, and what went for want of room.
+  void from_disk(KeptKind kind) { counters_.add(MetricId::cache_disk_hits, label(MetricId::cache_disk_hits, kind)); }
+  void on_disk(KeptKind kind, std::uint64_t more_entries, std::uint64_t more_bytes);
+  void pending(KeptKind kind, std::int64_t more);
+  void dropped_from_disk(std::uint64_t entries) { counters_.add(MetricId::cache_disk_evictions, entries); }
+  void making(KeptKind kind, std::chrono::microseconds took);
+
+  // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
+  // save is what first touches of such files would have taken, less what they took themselves.
+  void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::microseconds took);
+
+  Counters& counters() { return counters_; }
+
+ private:
+  LabelValue label(MetricId metric, KeptKind kind) const;
+  void saved(KeptKind kind, std::chrono::microseconds time);
+
+  Counters& counters_;
+  std::array<std::array<LabelValue, kKeptKinds>, 11> labels_{};  // of the metrics of metrics_of(), in its order
+  FirstTouches first_touches_;
+  // Microseconds saved and not told yet, below 0 where hits took longer. Writers: lanes. Publishes nothing but itself.
+  std::array<std::atomic<std::int64_t>, kKeptKinds> untold_{};
+};
+
+}  // namespace millrace

@@ -1,0 +1,152 @@
+#include "daemon/cache/image_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kBytesATouch = 1'024, kMostTouches = 1U << 22U;  // notes of touches: four bytes each
+constexpr std::uint64_t kBytesAnIndexByte = 77;                          // of a photograph's file
+constexpr double kAlone = 1.01;                                          // jobs, by a sum of fractions
+
+// Of the file that it was made of, about.
+std::uint64_t file_bytes_of(KeptKind kind, std::uint64_t bytes) {
+  return kind == KeptKind::kIndex ? kBytesAnIndexByte * bytes : bytes;
+}
+
+}  // namespace
+
+ImageCache::ImageCache(Options options, Counters& counters)
+    : options_(std::move(options)),
+      counts_(counters),
+      seed_(seed_of(options_.state_dir)),
+      memory_(options_.memory, options_.uses),
+      touched_(std::min(options_.memory.count / kBytesATouch, kMostTouches)),
+      unpackable_(std::min(options_.memory.count / kBytesATouch, kMostTouches) / 16),
+      disk_({.most = options_.disk,
+             .state_dir = options_.state_dir,
+             .hindrance = options_.memory.count == 0 ? "cache.memory is 0" : ""},
+            seed_, counts_) {}
+
+ImageCache::~ImageCache() = default;
+
+std::string ImageCache::whereabouts() const {
+  return hindrance().empty() ? "in memory and in " + disk_.folder() : "in memory only: " + hindrance();
+}
+
+bool ImageCache::keeps(KeptKind kind, const KeptWish& wish) const {
+  switch (kind) {
+    case KeptKind::kIndex:
+      return wish.most >= CacheUse::kIndex;
+    case KeptKind::kPacked:
+      return options_.packed && wish.most >= CacheUse::kPacked;
+    case KeptKind::kTensor:
+      return options_.tensors && wish.most >= CacheUse::kTensors && wish.tensor_of != 0;
+  }
+  return false;
+}
+
+std::optional<KeptImage> ImageCache::find(const FileIdentity& identity, const KeptWish& wish) {
+  const CacheKey file = key_of(identity, seed_.value);
+  for (const KeptKind kind : {KeptKind::kTensor, KeptKind::kPacked}) {
+    if (!keeps(kind, wish)) continue;
+    const CacheKey key = kind == KeptKind::kTensor ? tensor_key_of(file, wish.tensor_of) : file;
+    std::optional<KeptEntry> entry = memory_.find(key, kind, wish.member, Look::kFirst);
+    if (!entry) entry = find_on_disk(key, kind, wish.member);
+    if (entry && entry->settled) return KeptImage{{kind, std::move(entry->bytes)}, entry->info};
+  }
+  return std::nullopt;
+}
+
+std::optional<KeptEntry> ImageCache::find(const CacheKey& key, KeptKind kind, const DatasetMember& member) {
+  if (std::optional<KeptEntry> entry = memory_.find(key, kind, member)) return entry;
+  return find_on_disk(key, kind, member);
+}
+
+std::optional<KeptEntry> ImageCache::find_on_disk(const CacheKey& key, KeptKind kind, const DatasetMember& member) {
+  std::optional<KeptEntry> entry = disk_.find(key, kind);
+  if (!entry) return std::nullopt;
+  entry->member = member;
+  entry->savings = savings_of(kind, file_bytes_of(kind, entry->bytes->view().size()));
+  counts_.changed(memory_.put(key, kind, *entry));
+  return entry;
+}
+
+void ImageCache::store(const CacheKey& key, KeptKind kind, KeptEntry entry, const std::optional<StoredFacts>& of_file) {
+  if (of_file && (kind == KeptKind::kIndex || entry.settled)) {
+    StoredFacts facts = *of_file;
+    facts.info = entry.info;
+    facts.contents = entry.contents;
+    disk_.write(key, kind, entry.bytes, facts);
+  }
+  counts_.changed(memory_.put(key, kind, std::move(entry)));
+}
+
+void ImageCache::forget(const CacheKey& key, KeptKind kind) {
+  counts_.changed(memory_.forget(key, kind));
+  disk_.forget(key, kind);
+}
+
+// The disk first: what is found there goes into memory.
+Result<CacheDropped> ImageCache::drop(CacheTiers tiers) {
+  CacheDropped dropped;
+  if (tiers.disk) {
+    const Result<DiskTier::Dropped> disk = disk_.drop_all();
+    if (!disk && !tiers.memory) return disk.error();
+    if (disk) dropped.disk = disk->gone;
+    if (disk) dropped.left_on_disk = disk->left;
+  }
+  if (!tiers.memory) return dropped;
+  touched_.clear();
+  unpackable_.clear();
+  const MemoryTier::Change change = memory_.forget_all();
+  counts_.changed(change);
+  for (const MemoryTier::Change::Count& count : change.kinds) {
+    dropped.memory.entries += static_cast<std::uint64_t>(-count.entries);
+    dropped.memory.bytes += static_cast<std::uint64_t>(-count.bytes);
+  }
+  return dropped;
+}
+
+// Whether several jobs use the dataset: then what is made for one is of use to another soon.
+bool ImageCache::is_shared(const DatasetMember& member) const {
+  if (options_.uses == nullptr || member.dataset == DatasetNumber::kNone) return false;
+  return options_.uses->outlook()->at(member.dataset, MemoryTier::seconds_now()).jobs() > kAlone;
+}
+
+// Where there is room, what is touched again is kept; where there is none, what the policy finds worth the others' place.
+Advice ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
+  const KeptWish& wish = image.wish;
+  const std::size_t file_bytes = image.identity ? image.identity->bytes() : image.bytes.size();
+  const auto pays = [&](KeptKind kind, std::size_t bytes) {
+    const Beside beside = image.kept ? Beside::kPacked : Beside::kIndex;
+    return memory_.has_room_for(key, bytes) || (image.settled && disk_.has_room_for(bytes)) ||
+           memory_.is_worth_making(
+               key,
+               {.kind = kind, .bytes = bytes, .member = wish.member, .savings = savings_of(kind, file_bytes, beside)});
+  };
+  if (keeps(KeptKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
+      pays(KeptKind::kTensor, tensor_bytes))
+    return Advice::kTensor;
+  if (image.kept || !keeps(KeptKind::kPacked, wish) || image.info.format != ImageFormat::kJpeg) return Advice::kNothing;
+  if (unpackable_.has(key)) return Advice::kNothing;
+  const bool again = touched_.seen(key) || find(key, KeptKind::kIndex, wish.member);
+  const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + KeptBlock::kPadding;
+  if (!pays(KeptKind::kPacked, about)) return Advice::kNothing;
+  return again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack;
+}
+
+std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind) {
+  if (!image.identity) return std::nullopt;
+  StoredFacts facts;
+  if (kind == KeptKind::kTensor) facts.tensor_of = image.wish.tensor_of;
+  facts.dataset = static_cast<std::uint64_t>(image.wish.member.dataset);
+  facts.sample = image.wish.member.sample;
+  const Savings savings = savings_of(kind, image.bytes.size());
+  facts.saves = savings.saves;
+  facts.costs = savings.costs;
+  return facts;
+}
+
+}  // namespace millrace

@@ -1,0 +1,108 @@
+// What the daemon keeps of images for the next time, for all sessions and backends: seek indexes, packed forms,
+// finished tensors. In memory, and where there is a state directory on disk too, written by a thread of its own.
+//
+//   fetch thread ─ find(identity) ─▶ memory ─▶ disk ─▶ none: it reads the file
+//   lane ─ find(key, kind) ─▶ memory ─▶ disk ─▶ none
+//   lane ─ store() ─▶ memory, and what is of a file: a queue ─▶ mr-index ─▶ disk
+//
+// Nobody gets from it what he might not read: a hit by identity is a file's that the caller has open, anything else
+// goes by the bytes themselves, and their digest.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "daemon/cache/being_made.h"
+#include "daemon/cache/cache_counts.h"
+#include "daemon/cache/cache_key.h"
+#include "daemon/cache/disk_tier.h"
+#include "daemon/cache/memory_tier.h"
+#include "daemon/cache/seed_file.h"
+#include "daemon/cache/touch_notes.h"
+#include "daemon/cache/use_table.h"
+#include "daemon/model/cache_orders.h"
+#include "daemon/model/kept_lookup.h"
+#include "daemon/observe/counters.h"
+#include "proto/base/bytes.h"
+
+namespace millrace {
+
+class ImageCache final : public KeptLookup, public CacheOrders {
+ public:
+  struct Options {
+    Bytes memory;                    // of all kinds; 0: nothing is kept
+    Bytes disk;                      // 0: in memory only
+    std::string state_dir;           // empty: the same
+    bool packed = true;              // whether packed forms are kept at all
+    bool tensors = true;             // whether tensors are
+    const UseTable* uses = nullptr;  // who uses which dataset; outlives the cache. nullptr: nobody tells
+  };
+
+  // The disk is opened by a thread, which says in the log what hinders it; memory is there at once.
+  ImageCache(Options options, Counters& counters);
+  ~ImageCache() override;  // writes what waits
+
+  // Waits until the disk is open or is known to stay shut, at most for so long. Before that nothing is found on it.
+  void wait_for_disk(std::chrono::milliseconds patience) { disk_.wait(patience); }
+
+  // For people: "in memory and in /var/lib/millrace/cache", "in memory only: there is no daemon.state_dir".
+  // What hinders the disk later is in the log.
+  std::string whereabouts() const;
+  // Why they are in memory alone; empty: they are on disk as well.
+  const std::string& hindrance() const { return disk_.hindrance(); }
+
+  // The seed that key_of() takes. It stays the same for as long as the state directory is kept.
+  std::uint64_t seed() const { return seed_.value; }
+
+  // A settled tensor, else a settled packed form, as far as they are wished for.
+  std::optional<KeptImage> find(const FileIdentity& identity, const KeptWish& wish) override;
+
+  // For lanes. nullopt: none. Of pictures the caller compares what they were made of, unless both are settled.
+  // `member`: of the sample that it is wanted for.
+  std::optional<KeptEntry> find(const CacheKey& key, KeptKind kind, const DatasetMember& member = {});
+  // A file was asked for of which find(identity) had nothing. Once for each time, and before the lane looks for it itself.
+  void asked(const CacheKey& key, const DatasetMember& member) { memory_.asked(key, member); }
+  // `of_file`: what to write to disk beside what the entry has. nullopt: the key is not of a file's identity, and the
+  // entry never leaves memory; nor does a picture that is not settled.
+  void store(const CacheKey& key, KeptKind kind, KeptEntry entry,
+             const std::optional<StoredFacts>& of_file = std::nullopt);
+  void forget(const CacheKey& key, KeptKind kind);  // it was wrong
+
+  // Whether a picture of this kind may be kept on a wish's behalf.
+  bool keeps(KeptKind kind, const KeptWish& wish) const;
+  bool keeps_pictures(const KeptWish& wish) const {
+    return keeps(KeptKind::kPacked, wish) || keeps(KeptKind::kTensor, wish);
+  }
+  // What to make of an image of which no tensor is kept, and no packed form unless that is its `kept`. Notes that it was
+  // touched. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
+  Advice advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
+  // It cannot be packed: advise() says so no more, for a while.
+  void cannot_be_packed(const CacheKey& key) { unpackable_.seen(key); }
+  BeingMade& being_made() { return being_made_; }
+
+  // With memory goes what is known of touches: the next one is a first touch, as after a start.
+  Result<CacheDropped> drop(CacheTiers tiers) override;
+  Result<CacheVerified> verify(const Progress& progress) override { return disk_.verify(progress); }
+
+  CacheCounts& counts() { return counts_; }
+
+ private:
+  bool is_shared(const DatasetMember& member) const;
+  std::optional<KeptEntry> find_on_disk(const CacheKey& key, KeptKind kind, const DatasetMember& member);
+
+  const Options options_;
+  CacheCounts counts_;
+  const StateSeed seed_;
+  MemoryTier memory_;
+  TouchNotes touched_, unpackable_;
+  BeingMade being_made_;
+  DiskTier disk_;
+};
+
+// What ImageCache::store() takes as `of_file`.
+std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind);
+
+}  // namespace millrace

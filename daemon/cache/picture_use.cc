@@ -1,0 +1,67 @@
+#include "daemon/cache/picture_use.h"
+
+#include <utility>
+
+namespace millrace {
+
+void PictureUse::find() {
+  const bool packed = cache_.keeps(KeptKind::kPacked, image_.wish),
+             tensor = cache_.keeps(KeptKind::kTensor, image_.wish);
+  if (!packed && !tensor) return;
+  key_ = millrace::key_of(image_, cache_.seed());
+  if (!image_.kept) cache_.asked(key_, image_.wish.member);
+  if (!image_.kept && !(tensor && find(KeptKind::kTensor)) && packed) find(KeptKind::kPacked);
+  if (image_.kept && image_.kept->kind == KeptKind::kTensor) return;
+  if (tensor) cache_.counts().missed(KeptKind::kTensor);
+  if (packed && !image_.kept) cache_.counts().missed(KeptKind::kPacked);
+  advice_ = cache_.advise(image_, key_, tensor_bytes_);
+}
+
+bool PictureUse::find(KeptKind kind) {
+  std::optional<KeptEntry> entry = cache_.find(key_of(kind), kind, image_.wish.member);
+  if (!entry) return false;
+  if (!is_of_image(*entry)) {
+    cache_.counts().rejected(kind);
+    cache_.forget(key_of(kind), kind);
+    return false;
+  }
+  image_.kept = Kept{kind, entry->bytes};
+  if (image_.settled && !entry->settled) {  // from now on without reading the file
+    entry->settled = true;
+    cache_.store(key_of(kind), kind, *std::move(entry), file_facts(image_, kind));
+  }
+  return true;
+}
+
+// Bytes without an identity are their own key.
+bool PictureUse::is_of_image(const KeptEntry& entry) {
+  if (!image_.identity || (image_.settled && entry.settled)) return true;
+  if (!contents_) contents_ = digest_of(image_.bytes.view(), cache_.seed());
+  return entry.contents == *contents_;
+}
+
+void PictureUse::reject() {
+  const KeptKind kind = image_.kept->kind;
+  cache_.counts().rejected(kind);
+  cache_.forget(key_of(kind), kind);
+  image_.kept.reset();
+}
+
+CacheKey PictureUse::key_of(KeptKind kind) const {
+  return kind == KeptKind::kTensor ? tensor_key_of(key_, image_.wish.tensor_of) : key_;
+}
+
+void keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture) {
+  const CacheKey place = kind == KeptKind::kTensor ? tensor_key_of(key, image.wish.tensor_of) : key;
+  KeptEntry entry{.bytes = std::move(picture),
+                  .info = image.info,
+                  .contents = digest_of(image.bytes.view(), cache.seed()),
+                  .settled = image.settled,
+                  .member = image.wish.member,
+                  .savings = savings_of(kind, image.identity ? image.identity->bytes() : image.bytes.size(),
+                                        image.kept ? Beside::kPacked : Beside::kIndex)};
+  entry.info.orientation = image.orientation_in_file;
+  cache.store(place, kind, std::move(entry), file_facts(image, kind));
+}
+
+}  // namespace millrace

@@ -1,0 +1,50 @@
+// One image's turn with the pictures that are kept of it: looks them up, and says, keeps or forgets what comes of it.
+// Thread-bound(a lane).
+#pragma once
+
+#include <optional>
+
+#include "daemon/cache/image_cache.h"
+#include "daemon/model/encoded_image.h"
+
+namespace millrace {
+
+// What is to be made of an image for the cache, and where it goes. Owns the file's bytes.
+struct Unmade {
+  EncodedImage image;
+  CacheKey key;  // of the file
+  Advice advice = Advice::kNothing;
+};
+
+class PictureUse {
+ public:
+  // Both outlive this. `tensor_bytes`: of the tensor that is asked for.
+  PictureUse(ImageCache& cache, EncodedImage& image, std::size_t tensor_bytes = 0)
+      : cache_(cache), image_(image), tensor_bytes_(tensor_bytes) {}
+
+  // Where the image has bytes and a picture of these very bytes is kept, sets image.kept.
+  void find();
+  // What image.kept has is of no use: it is forgotten, here and there.
+  void reject();
+
+  // What to make beside the sample: of its bytes, where image.kept does not stand in for them, or of its tensor.
+  Advice advice() const { return advice_; }
+  const CacheKey& key() const { return key_; }
+
+ private:
+  bool is_of_image(const KeptEntry& entry);
+  bool find(KeptKind kind);
+  CacheKey key_of(KeptKind kind) const;
+
+  ImageCache& cache_;
+  EncodedImage& image_;
+  const std::size_t tensor_bytes_;
+  CacheKey key_;
+  std::optional<std::uint64_t> contents_;  // digest of the bytes, once it is asked for
+  Advice advice_ = Advice::kNothing;
+};
+
+// Keeps a picture that was made of the image's bytes. `key`: the file's.
+void keep(ImageCache& cache, const EncodedImage& image, const CacheKey& key, KeptKind kind, KeptBytes picture);
+
+}  // namespace millrace

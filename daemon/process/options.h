@@ -1,0 +1,28 @@
+// What of the settings each part gets. Functions for main()'s thread.
+#pragma once
+
+#include <string>
+
+#include "daemon/admit/resource.h"
+#include "daemon/cache/image_cache.h"
+#include "daemon/cache/use_table.h"
+#include "daemon/fetch/fetcher.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/descriptor_plan.h"
+#include "daemon/serve/grpc_server.h"
+#include "daemon/settings/settings.h"
+
+namespace millrace {
+
+Budgets budgets_of(const Settings& settings);
+DescriptorNeeds descriptor_needs(const Settings& settings);
+
+// What is passed by pointer or reference outlives the part. `cache`: nullptr where there is none.
+Fetcher::Options fetcher_options(const Settings& settings, const UnmappedIds& unmapped, EncodedPool& pool,
+                                 ImageCache* cache);
+Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses);
+// `settings_file`: where they come from; empty: none. `highest_descriptor`: what prepare_descriptors() says.
+GrpcServer::Options grpc_options(const Settings& settings, const std::string& settings_file, const Fetcher& fetcher,
+                                 const ImageCache* cache, const UnmappedIds& unmapped, int highest_descriptor);
+
+}  // namespace millrace

@@ -1,0 +1,180 @@
+#include "daemon/serve/cache_service.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "daemon/observe/log.h"
+#include "daemon/serve/parse_message.h"
+#include "proto/rpc/known.h"
+#include "proto/rpc/status_map.h"
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMostUnderWay = 2;
+constexpr std::chrono::milliseconds kTellEvery{200};
+
+Error not_the_owner(std::optional<uid_t> owner, uid_t caller) {
+  return Error{Code::kDenied, "what the daemon keeps is everybody's: only root" +
+                                  (owner ? " and the daemon's own user, uid " + std::to_string(*owner) + "," : "") +
+                                  " may drop or verify it; you are uid " + std::to_string(caller)};
+}
+
+}  // namespace
+
+grpc::Status CacheService::admit(const std::string& ticket_untrusted, const char* order,
+                                 grpc::CallbackServerContext& call) const {
+  if (around_.stopping) return answer_with(*around_.stopping, call);
+  const Result<Ticket> ticket = parse_ticket(ticket_untrusted);
+  if (!ticket) return to_status(ticket.error());
+  const Result<uid_t> caller = around_.sessions.user_with(*ticket);
+  if (!caller) return ticket_status(caller.error());
+  if (*caller != 0 && *caller != owner_) return to_status(not_the_owner(owner_, *caller));
+  if (cache_ == nullptr) return to_status(Error{Code::kPrecondition, "nothing is kept: cache.memory is 0"});
+  if (under_way_.size() >= kMostUnderWay)
+    return to_status(Error{Code::kExhausted, "the cache is being dropped or verified already: wait until it has been"});
+  log_info("user " + std::to_string(*caller) + " has the cache " + order);
+  return grpc::Status::OK;
+}
+
+void CacheService::carry_out(std::function<void()> work, std::function<void()> done) {
+  const auto thread = under_way_.emplace(under_way_.end());
+  *thread = std::thread([this, thread, work = std::move(work), done = std::move(done)]() mutable {
+    work();
+    boost::asio::post(around_.control, [this, thread, done = std::move(done)] {
+      thread->join();
+      under_way_.erase(thread);
+      done();
+    });
+  });
+  pthread_setname_np(thread->native_handle(), "mr-cache");
+}
+
+grpc::ServerUnaryReactor* CacheService::Drop(grpc::CallbackServerContext* call,
+                                             const v1::DropCacheRequest* request_untrusted, v1::DropCacheReply* reply) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  const CacheTiers tiers{.memory = request_untrusted->memory(), .disk = request_untrusted->disk()};
+  if (has_unknown_fields(*request_untrusted)) {
+    reactor->Finish(to_status(unknown_field(*request_untrusted)));
+    return reactor;
+  }
+  if (!tiers.memory && !tiers.disk) {
+    reactor->Finish(to_status(Error{Code::kInvalid, "say what to drop: memory, disk, or both"}));
+    return reactor;
+  }
+  boost::asio::post(around_.control, [this, call, reactor, reply, tiers, ticket = request_untrusted->ticket()] {
+    if (const grpc::Status refused = admit(ticket, "dropped", *call); !refused.ok()) return reactor->Finish(refused);
+    const auto dropped = std::make_shared<Result<CacheDropped>>(CacheDropped{});  // shared by both threads, in turn
+    carry_out([this, tiers, dropped] { *dropped = cache_->drop(tiers); },
+              [reactor, reply, dropped] {
+                if (!*dropped) return reactor->Finish(to_status(dropped->error()));
+                reply->set_memory_entries((*dropped)->memory.entries);
+                reply->set_memory_bytes((*dropped)->memory.bytes);
+                reply->set_disk_entries((*dropped)->disk.entries);
+                reply->set_disk_bytes((*dropped)->disk.bytes);
+                reply->set_disk_entries_left((*dropped)->left_on_disk);
+                reactor->Finish(grpc::Status::OK);
+              });
+  });
+  return reactor;
+}
+
+// One call of Verify. At most one message is being written; the latest figures are what the next one has. Owned by gRPC
+// until OnDone, then by the posting that deletes it: the thread that reads has ended before, because Finish() comes
+// after it.
+class CacheService::Verification final : public grpc::ServerWriteReactor<v1::VerifyCacheProgress> {
+ public:
+  Verification(CacheService& service, grpc::CallbackServerContext& call, const v1::VerifyCacheRequest& untrusted)
+      : service_(service), control_(service.around_.control) {
+    if (has_unknown_fields(untrusted)) {
+      Finish(to_status(unknown_field(untrusted)));
+      return;
+    }
+    boost::asio::post(control_, [this, &call, ticket = untrusted.ticket()] { begin(ticket, call); });
+  }
+
+  // gRPC's threads:
+  void OnCancel() override { unwanted_.store(true, std::memory_order_relaxed); }
+  void OnWriteDone(bool ok) override {
+    boost::asio::post(control_, [this, ok] { written(ok); });
+  }
+  void OnDone() override {
+    boost::asio::post(control_, [this] { delete this; });
+  }
+
+ private:
+  void begin(const std::string& ticket_untrusted, grpc::CallbackServerContext& call) {
+    if (const grpc::Status refused = service_.admit(ticket_untrusted, "verified", call); !refused.ok())
+      return Finish(refused);
+    service_.carry_out([this] { verified_ = service_.cache_->verify(teller()); }, [this] { ended(); });
+  }
+
+  // What the thread that reads calls with each entry.
+  CacheOrders::Progress teller() {
+    return [this, due = Clock::time_point()](std::uint64_t done, std::uint64_t all) mutable {
+      if (const auto now = Clock::now(); now >= due) {
+        due = now + kTellEvery;
+        boost::asio::post(control_, [this, done, all] { tell(done, all); });
+      }
+      return !unwanted_.load(std::memory_order_relaxed);
+    };
+  }
+
+  void tell(std::uint64_t done, std::uint64_t all) {
+    next_.emplace();
+    next_->set_entries(done);
+    next_->set_all(all);
+    go_on();
+  }
+
+  void ended() {
+    ended_ = true;
+    if (verified_) {
+      next_.emplace();
+      next_->set_entries(verified_->entries);
+      next_->set_all(verified_->entries);
+      next_->set_finished(true);
+      next_->set_wrong(verified_->wrong);
+    }
+    go_on();
+  }
+
+  void written(bool ok) {
+    writing_ = false;
+    if (!ok) unwanted_.store(true, std::memory_order_relaxed);
+    go_on();
+  }
+
+  void go_on() {
+    if (writing_) return;
+    if (next_ && !unwanted_.load(std::memory_order_relaxed)) {
+      message_ = *std::exchange(next_, std::nullopt);
+      writing_ = true;
+      return StartWrite(&message_);
+    }
+    if (ended_) Finish(verified_ ? grpc::Status::OK : to_status(verified_.error()));
+  }
+
+  CacheService& service_;
+  boost::asio::io_context& control_;
+  // Writers: gRPC's threads, and control. Reader: the thread that reads the disk. Publishes nothing but itself.
+  std::atomic<bool> unwanted_{false};
+  Result<CacheVerified> verified_{CacheVerified{}};  // the reading thread's until ended()
+  v1::VerifyCacheProgress message_;                  // gRPC's while it is written
+  std::optional<v1::VerifyCacheProgress> next_;
+  bool writing_ = false, ended_ = false;
+};
+
+grpc::ServerWriteReactor<v1::VerifyCacheProgress>* CacheService::Verify(
+    grpc::CallbackServerContext* call, const v1::VerifyCacheRequest* request_untrusted) {
+  return new Verification(*this, *call, *request_untrusted);  // owns itself: see there
+}
+
+}  // namespace millrace

@@ -1,0 +1,333 @@
+// What the daemon keeps of images, through a real daemon: it stands in for files, and never for others.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
+#include "tests/system/daemon.h"
+#include "tests/system/need.h"
+#include "tests/system/store_through_mapping.h"
+
+namespace millrace {
+namespace {
+
+constexpr int kImages = 24;
+using Pixels = std::vector<std::byte>;
+
+Recipe eval() {
+  return Recipe::evaluate(64, 48);
+}
+
+struct Rig {
+  explicit Rig(const std::string& base = "/tmp") : folder(base) {
+    paths = write_image_folder(folder.path(), {.images = kImages, .min_side = 250, .max_side = 400, .only_jpeg = true});
+    settle();
+  }
+
+  // Until every file is older than what the daemon takes for settled.
+  static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(2'100)); }
+
+  // A sanitizer can make the scalar path, which keeps nothing, the fastest.
+  DaemonSpec spec(const std::string& cache = "") const {
+    return {.roots = {folder.path()}, .cpu = "target = \"avx2\"\n", .cache = "settled_seconds = 2\n" + cache};
+  }
+
+  TempFolder folder;
+  std::vector<std::string> paths;
+};
+
+Session session_of(const Daemon& daemon, const Recipe& recipe, CacheUse cache = CacheUse::kTensors,
+                   bool at_once = false) {
+  return need(
+      daemon.connect().open_session({.batch = kImages, .recipe = recipe, .cache = cache, .cache_at_once = at_once}));
+}
+
+Pixels pixels_of(const Batch& batch) {
+  return {batch.tensor.data().begin(), batch.tensor.data().end()};
+}
+
+// The same boxes each time, for they are drawn from seed, epoch and position.
+Pixels touch(Session& session, const std::vector<std::string>& paths) {
+  BatchRequest request{.seed = 5, .on_error = OnError::kZero};
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
+  return pixels_of(need(session.wait(need(session.submit(std::move(request))))));
+}
+
+// As nothing that is kept can say it.
+Pixels truth(const Daemon& daemon, const std::vector<std::string>& paths, const Recipe& recipe) {
+  Session session = session_of(daemon, recipe, CacheUse::kOff);
+  return touch(session, paths);
+}
+
+double labelled(const Daemon& daemon, const std::string& name, const std::string& label) {
+  for (const Metric& metric : need(daemon.connect().statistics()).metrics) {
+    if (metric.name != name) continue;
+    for (const LabelledValue& one : metric.values) {
+      if (one.label == label) return one.value;
+    }
+  }
+  throw std::runtime_error("no figure " + name + " of " + label);
+}
+
+double hits(const Daemon& daemon, const std::string& kind) {
+  return labelled(daemon, "millrace_cache_hits_total", kind);
+}
+double entries(const Daemon& daemon, const std::string& kind) {
+  return labelled(daemon, "millrace_cache_entries", kind);
+}
+
+// Touches them until all are packed.
+void pack_all(const Daemon& daemon, const Rig& rig) {
+  Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
+  touch(session, rig.paths);
+  REQUIRE(eventually([&] { return entries(daemon, "packed") == kImages; }));
+}
+
+void keep_tensors(const Daemon& daemon, const Rig& rig) {
+  Session session = session_of(daemon, eval());
+  for (int i = 0; i < 2; ++i) touch(session, rig.paths);
+  REQUIRE(eventually([&] { return entries(daemon, "tensor") == kImages; }));
+}
+
+}  // namespace
+
+TEST_CASE("images come from their files, then by indexes, then from packed forms, with the same pixels", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  const Pixels expected = truth(daemon, rig.paths, Recipe::train(64));
+  const double first = daemon.metric("millrace_first_touches_total");
+  Session session = session_of(daemon, Recipe::train(64));
+
+  REQUIRE((touch(session, rig.paths) == expected));
+  REQUIRE(daemon.metric("millrace_first_touches_total") - first == kImages);
+  REQUIRE((touch(session, rig.paths) == expected));
+  REQUIRE(hits(daemon, "index") + hits(daemon, "packed") > kImages / 2);  // packed where a lane had been idle
+  REQUIRE(eventually([&] { return entries(daemon, "packed") == kImages; }));
+  const double packed = hits(daemon, "packed"), read = daemon.metric("millrace_encoded_bytes_total");
+  for (int i = 0; i < 2; ++i) REQUIRE((touch(session, rig.paths) == expected));
+
+  REQUIRE(hits(daemon, "packed") - packed == 2 * kImages);
+  REQUIRE(daemon.metric("millrace_encoded_bytes_total") == read);  // no file was read
+  REQUIRE(daemon.metric("millrace_cache_rejected_total") == 0);
+}
+
+TEST_CASE("tensors without random choices are kept whole", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  const Pixels expected = truth(daemon, rig.paths, eval());
+  keep_tensors(daemon, rig);
+  Session session = session_of(daemon, eval());
+  const double read = daemon.metric("millrace_encoded_bytes_total");
+
+  REQUIRE((touch(session, rig.paths) == expected));
+
+  REQUIRE(hits(daemon, "tensor") == kImages);
+  REQUIRE(daemon.metric("millrace_encoded_bytes_total") == read);
+  Recipe other = eval();
+  other.layout = Layout::kNhwc;
+  Session others = session_of(daemon, other);
+  REQUIRE((touch(others, rig.paths) == truth(daemon, rig.paths, other)));
+  REQUIRE(hits(daemon, "tensor") == kImages);
+}
+
+TEST_CASE("a file that was replaced, rewritten or cut off is made of what it is now", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  pack_all(daemon, rig);
+  keep_tensors(daemon, rig);
+  const Pixels before = truth(daemon, rig.paths, eval());
+  const std::vector<std::byte> other = read_file(rig.paths[3]);
+  write_file(rig.paths[0] + ".new", other);
+  std::filesystem::rename(rig.paths[0] + ".new", rig.paths[0]);
+  write_file(rig.paths[1], other);
+  std::filesystem::resize_file(rig.paths[2], 300);
+  for (const bool settled : {false, true}) {
+    if (settled) Rig::settle();
+    const Pixels expected = truth(daemon, rig.paths, eval());
+
+    Session session = session_of(daemon, eval());
+    const Pixels now = touch(session, rig.paths);
+
+    REQUIRE((now == expected));
+    REQUIRE_FALSE((now == before));
+    Session training = session_of(daemon, Recipe::train(64));
+    REQUIRE((touch(training, rig.paths) == truth(daemon, rig.paths, Recipe::train(64))));
+  }
+}
+
+// On a disk the first store changes the ctime; on tmpfs none does, so bytes are compared there.
+TEST_CASE("a file that changes by a store through a mapping is never served as it was", "[system]") {
+  for (const char* const base : {"/tmp", "/dev/shm"}) {
+    CAPTURE(base);
+    const Rig rig(base);
+    const Daemon daemon(rig.spec());
+    pack_all(daemon, rig);
+    keep_tensors(daemon, rig);
+    Session before_session = session_of(daemon, eval());
+    const Pixels before = touch(before_session, rig.paths);
+    REQUIRE(hits(daemon, "tensor") == kImages);
+    for (const std::string& path : rig.paths) store_through_mapping(path);
+
+    Session session = session_of(daemon, eval());
+    const Pixels now = touch(session, rig.paths);
+
+    REQUIRE_FALSE((now == before));
+    REQUIRE((now == truth(daemon, rig.paths, eval())));
+    Session training = session_of(daemon, Recipe::train(64));
+    REQUIRE((touch(training, rig.paths) == truth(daemon, rig.paths, Recipe::train(64))));
+  }
+}
+
+TEST_CASE("files that just changed are packed, but read each time until they have settled", "[system]") {
+  const Rig rig;
+  DaemonSpec spec = rig.spec();
+  spec.cache = "settled_seconds = 3600\n";
+  const Daemon daemon(spec);
+  pack_all(daemon, rig);
+  const double read = daemon.metric("millrace_encoded_bytes_total");
+  Session session = session_of(daemon, Recipe::train(64));
+
+  const Pixels pixels = touch(session, rig.paths);
+
+  REQUIRE(hits(daemon, "packed") == kImages);
+  REQUIRE(daemon.metric("millrace_encoded_bytes_total") > read);
+  REQUIRE((pixels == truth(daemon, rig.paths, Recipe::train(64))));
+}
+
+TEST_CASE("bytes that a client sends are packed when they come again", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  Session session = session_of(daemon, Recipe::train(64), CacheUse::kPacked, true);
+  const std::vector<std::byte> bytes = read_file(rig.paths[0]);
+  const auto send = [&] {
+    BatchRequest request{.seed = 5};
+    request.samples.push_back({.source = Encoded{bytes}});
+    return pixels_of(need(session.wait(need(session.submit(std::move(request))))));
+  };
+  const Pixels first = send();
+  REQUIRE(eventually([&] { return entries(daemon, "packed") == 1; }));
+
+  REQUIRE((send() == first));
+
+  REQUIRE(hits(daemon, "packed") == 1);
+}
+
+TEST_CASE("a session keeps no more than it says, and uses no more", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  const Pixels expected = truth(daemon, rig.paths, eval());
+  for (const CacheUse use : {CacheUse::kOff, CacheUse::kIndex}) {
+    Session session = session_of(daemon, eval(), use, true);
+    for (int i = 0; i < 3; ++i) REQUIRE((touch(session, rig.paths) == expected));
+    REQUIRE((daemon.metric("millrace_cache_entries") > 0) == (use == CacheUse::kIndex));
+    REQUIRE(entries(daemon, "packed") + entries(daemon, "tensor") == 0);
+  }
+  pack_all(daemon, rig);
+  keep_tensors(daemon, rig);
+  const double before = hits(daemon, "packed") + hits(daemon, "tensor");
+
+  Session session = session_of(daemon, eval(), CacheUse::kIndex);
+  REQUIRE((touch(session, rig.paths) == expected));
+
+  REQUIRE(hits(daemon, "packed") + hits(daemon, "tensor") == before);
+}
+
+TEST_CASE("settings leave kinds out", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec("packed = false\ntensors = false\n"));
+  Session session = session_of(daemon, eval(), CacheUse::kTensors, true);
+
+  for (int i = 0; i < 3; ++i) touch(session, rig.paths);
+
+  REQUIRE(entries(daemon, "index") > 0);
+  REQUIRE(entries(daemon, "packed") + entries(daemon, "tensor") == 0);
+}
+
+TEST_CASE("what is kept stays within its bound, and a part of it is of use", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec("memory = \"256 KiB\"\n"));
+  Session session = session_of(daemon, Recipe::train(64));
+  const Pixels expected = truth(daemon, rig.paths, Recipe::train(64));
+
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE((touch(session, rig.paths) == expected));
+    REQUIRE(daemon.metric("millrace_cache_bytes") <= 256 * 1024);
+  }
+
+  REQUIRE(entries(daemon, "packed") > 2);
+  REQUIRE(entries(daemon, "packed") < kImages);
+  REQUIRE(hits(daemon, "packed") > 2);
+  REQUIRE(labelled(daemon, "millrace_cache_evictions_total", "packed") <= kImages);  // it does not come and go
+}
+
+// The fake backend stands for one that takes no kept forms.
+TEST_CASE("a sample whose kept form is no use to its backend is read, and made", "[system]") {
+  const Rig rig;
+  DaemonSpec spec = rig.spec();
+  spec.fake = "depth=2";
+  const Daemon daemon(spec);
+  const Pixels expected = truth(daemon, rig.paths, eval());
+  keep_tensors(daemon, rig);
+  Session session = session_of(daemon, eval());
+  BatchRequest request{.seed = 5, .backend = "fake"};
+  for (const std::string& path : rig.paths) request.samples.push_back({.source = Path{path}});
+  const double read = daemon.metric("millrace_encoded_bytes_total");
+
+  const Pixels pixels = pixels_of(need(session.wait(need(session.submit(std::move(request))))));
+
+  REQUIRE((pixels == expected));
+  REQUIRE(daemon.metric("millrace_encoded_bytes_total") > read);
+  REQUIRE(eventually([&] { return daemon.metric("millrace_encoded_in_flight_bytes") == 0; }));
+}
+
+TEST_CASE("a client that is killed while its images are packed takes nothing with it", "[system]") {
+  const Rig rig;
+  const Daemon daemon(rig.spec());
+  for (int i = 0; i < 5; ++i) {
+    const Process run =
+        Process::spawn({.argv = {bin_folder() + "/millrace", "run", "--socket", daemon.socket(), "--dataset",
+                                 rig.folder.path(), "--epochs", "1000", "--size", "64", "--cache-at-once"},
+                        .env = {{"NO_COLOR", "1"}}});
+    REQUIRE(eventually([&] { return daemon.metric("millrace_samples_in_flight") > 0; }));
+    run.kill(SIGKILL);
+    run.wait(std::chrono::seconds(60));
+  }
+
+  Session session = session_of(daemon, Recipe::train(64));
+  REQUIRE((touch(session, rig.paths) == truth(daemon, rig.paths, Recipe::train(64))));
+  REQUIRE(eventually([&] { return daemon.metric("millrace_encoded_in_flight_bytes") == 0; }));
+}
+
+TEST_CASE("who may not read a file gets nothing of what is kept of it", "[system]") {
+  if (!is_root()) return skip_loudly("who may not read a file gets nothing of it (needs root, to be several users)");
+  constexpr uid_t kStranger = 64003;
+  Rig rig;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(rig.folder.path()))
+    if (entry.is_directory()) std::filesystem::permissions(entry.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(rig.folder.path(), std::filesystem::perms(0755));
+  std::filesystem::permissions(rig.paths[0], std::filesystem::perms(0600));
+  std::filesystem::permissions(rig.paths[1], std::filesystem::perms(0644));
+  Rig::settle();
+  DaemonSpec spec = rig.spec();
+  spec.for_all_users = true;
+  const Daemon daemon(spec);
+  const std::vector<std::string> two{rig.paths[0], rig.paths[1]};
+  for (int i = 0; i < 3; ++i) daemon.run_client("read", two);
+  REQUIRE(hits(daemon, "tensor") == 2);
+
+  const std::string told = daemon.run_client("read", two, kStranger);
+
+  CAPTURE(told);
+  REQUIRE(told.find("0 PERMISSION_DENIED") != std::string::npos);
+  REQUIRE(hits(daemon, "tensor") == 3);  // of the other one, which both may read
+}
+
+}  // namespace millrace

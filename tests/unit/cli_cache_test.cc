@@ -1,0 +1,120 @@
+// What the command line says about the daemon's cache, and what converted files are called.
+#include <catch2/catch.hpp>
+
+#include "client/cli/cache_counts.h"
+#include "client/cli/convert/names.h"
+#include "client/cli/run_report.h"
+
+using namespace millrace;
+using namespace millrace::cli;
+
+namespace {
+
+Metric by_kind(const std::string& name, double index, double packed, double tensor) {
+  return {.name = name,
+          .counter = true,
+          .value = index + packed + tensor,
+          .label = "kind",
+          .values = {{"index", index}, {"packed", packed}, {"tensor", tensor}}};
+}
+
+Statistics statistics(double first, double index, double packed, double tensor, double saved) {
+  Statistics statistics;
+  statistics.metrics = {{.name = "millrace_first_touches_total", .counter = true, .value = first},
+                        by_kind("millrace_cache_hits_total", index, packed, tensor),
+                        by_kind("millrace_cache_saved_seconds_total", saved / 4, saved / 2, saved / 4),
+                        by_kind("millrace_cache_bytes", 10, 1000, 100)};
+  return statistics;
+}
+
+CacheCounts between(const Statistics& before, const Statistics& after) {
+  return since(cache_counts(before), cache_counts(after));
+}
+
+EpochReport epoch(std::uint64_t number, double seconds, const CacheCounts& cache) {
+  return {.epoch = number, .images = 100, .elapsed = std::chrono::duration<double>(seconds), .cache = cache};
+}
+
+}  // namespace
+
+TEST_CASE("where images came from is told by kind, without what is nothing", "[cli]") {
+  const CacheCounts counts = between(statistics(5, 1, 2, 3, 0), statistics(17, 1, 1'002, 4, 8));
+
+  REQUIRE(counts.known);
+  REQUIRE(counts.saved() == 8);
+  REQUIRE(counts.kinds[1].bytes == 1000);
+  REQUIRE(sources_text(counts) == "12 from the file alone, 1,000 from packed coefficients, 1 finished tensors");
+  REQUIRE(sources_text(between(statistics(0, 0, 0, 0, 0), statistics(0, 7, 0, 0, 0))) == "7 by a seek index");
+}
+
+TEST_CASE("a daemon that tells nothing about its cache is known as such", "[cli]") {
+  const CacheCounts counts = cache_counts(Statistics{});
+  REQUIRE_FALSE(counts.known);
+  REQUIRE(sources_text(counts).empty());
+}
+
+TEST_CASE("a run says what the cache brought, if it brought something", "[cli]") {
+  const Statistics none = statistics(0, 0, 0, 0, 0);
+  const CacheCounts first = between(none, statistics(100, 0, 0, 0, 0)),
+                    packed = between(none, statistics(0, 0, 100, 0, 2));
+  RunReport report;
+  report.add(epoch(0, 4, first));
+  REQUIRE(report.cache_text().empty());
+  report.add(epoch(1, 5, packed));
+  REQUIRE(report.cache_text().empty());  // it was no faster
+}
+
+TEST_CASE("what the cache brought is the median of later epochs, not the best one", "[cli]") {
+  const CacheCounts packed = between(statistics(0, 0, 0, 0, 0), statistics(0, 0, 100, 0, 2));
+  RunReport report;
+  report.add(epoch(0, 4, {}));
+  report.add(epoch(1, 2, packed));
+  REQUIRE(report.cache_text() ==
+          "the cache brought: the second epoch ran 2.00 x as fast as the first (50.0 images/s), and about 2.00 s of "
+          "lane time");
+  report.add(epoch(2, 0.1, packed));
+  EpochReport shared = epoch(3, 2.5, packed);
+  shared.others = true;
+  report.add(shared);
+
+  REQUIRE(report.cache_text() ==
+          "the cache brought: later epochs, in the median, ran 2.00 x as fast as the first (50.0 images/s), and about "
+          "6.00 s of lane time to all sessions");
+}
+
+TEST_CASE("figures are one session's own only where no other was open", "[cli]") {
+  const auto with = [](double open, double opened) {
+    Statistics told;
+    told.metrics = {{.name = "millrace_sessions", .value = open},
+                    {.name = "millrace_sessions_opened_total", .counter = true, .value = opened}};
+    return told;
+  };
+  REQUIRE_FALSE(others_were_open(with(1, 4), with(1, 4)));
+  REQUIRE(others_were_open(with(2, 4), with(1, 4)));
+  REQUIRE(others_were_open(with(1, 4), with(2, 4)));
+  REQUIRE(others_were_open(with(1, 4), with(1, 5)));  // it has come and gone
+}
+
+TEST_CASE("converted files keep their stems, and two of one stem their whole names", "[cli]") {
+  const std::set<std::string, std::less<>> files{"1.jpg", "2.JPEG", "2.txt",   "3.jpg", "3.jpeg",
+                                                 "4.jpg", "4.mrp",  "a.b.jpg", "a.jpg"};
+  const auto named = [&](const char* name) {
+    const PackedName packed = packed_name(name, files);
+    return packed.name + " " + packed.ending;
+  };
+  REQUIRE(named("1.jpg") == "1.mrp jpg");
+  REQUIRE(named("2.JPEG") == "2.mrp JPEG");
+  REQUIRE(named("3.jpg") == "3.jpg.mrp ");
+  REQUIRE(named("3.jpeg") == "3.jpeg.mrp ");
+  REQUIRE(named("4.jpg") == "4.jpg.mrp ");
+  REQUIRE(named("a.b.jpg") == "a.b.mrp jpg");
+  REQUIRE(named("a.jpg") == "a.mrp jpg");
+  REQUIRE(jpeg_name("2.mrp", "JPEG") == "2.JPEG");
+  REQUIRE(jpeg_name("3.jpg.mrp", "") == "3.jpg");
+  REQUIRE(is_jpeg_name("x.JpE"));
+  REQUIRE(is_packed_name("x.MRP"));
+  for (const char* name : {"jpg", ".jpg", "x.jpg~", "x.", "x.png", "x.jpg "}) {
+    CAPTURE(name);
+    REQUIRE_FALSE(is_jpeg_name(name));
+  }
+}

@@ -1,0 +1,129 @@
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "daemon/pipeline/session_uses.h"
+
+namespace millrace {
+namespace {
+
+// Writes down what it is told.
+struct Recorder : DatasetUses {
+  struct Use : DatasetUse {
+    Use(Recorder& recorder, std::uint64_t number) : told(recorder.told), name(std::to_string(number)) {
+      tell("begins");
+    }
+    ~Use() override { tell("goes"); }
+    void epoch_begun(EpochBegun epoch, double) override { tell("epoch " + std::to_string(epoch.order.epoch)); }
+    void foreseen(std::shared_ptr<const EpochPositions> next) override { tell(next ? "foreseen" : "not foreseen"); }
+    void reached(std::uint64_t samples) override { tell("at " + std::to_string(samples)); }
+    void epoch_ended(double) override { tell("ended"); }
+    void tell(const std::string& what) const { told.push_back(name + " " + what); }
+
+    std::vector<std::string>& told;
+    std::string name;
+  };
+  std::unique_ptr<DatasetUse> begin(const Dataset& dataset) override {
+    return std::make_unique<Use>(*this, static_cast<std::uint64_t>(dataset.number()));
+  }
+  std::vector<std::string> told;
+};
+
+using Told = std::vector<std::string>;
+constexpr EpochStreamId kOne{1}, kTwo{2};
+
+Dataset dataset_of(std::uint64_t number, std::uint64_t fingerprint = 1) {
+  return Dataset("/d", "", std::vector<Dataset::Entry>(8), {}, fingerprint, {}, {}, DatasetNumber{number});
+}
+
+EpochBegun epoch(std::uint64_t number, std::uint64_t seed = 7) {
+  return {.order = {.samples = 8, .seed = seed, .epoch = number, .shuffle = Shuffle::kYes}, .samples = 8};
+}
+
+TEST_CASE("a session's epochs over one dataset are one use of it, until the session ends", "[pipeline]") {
+  Recorder recorder;
+  {
+    SessionUses uses(&recorder);
+    uses.begin(kOne, dataset_of(5), epoch(0), 1);
+    uses.foreseen(kOne, std::make_shared<const EpochPositions>());
+    uses.reached(kOne, 4);
+    uses.ended(kOne, 2);
+    uses.begin(kTwo, dataset_of(5), epoch(1), 3);
+    uses.reached(kOne, 8);  // a stream that ended
+    uses.reached(kTwo, 2);
+  }
+  REQUIRE(recorder.told ==
+          Told{"5 begins", "5 epoch 0", "5 foreseen", "5 at 4", "5 ended", "5 epoch 1", "5 at 2", "5 goes"});
+}
+
+TEST_CASE("two epochs over one dataset at once are two uses", "[pipeline]") {
+  Recorder recorder;
+  SessionUses uses(&recorder);
+  uses.begin(kOne, dataset_of(5), epoch(0), 1);
+  uses.begin(kTwo, dataset_of(5), epoch(0), 1);
+  uses.reached(kTwo, 3);
+
+  REQUIRE(recorder.told == Told{"5 begins", "5 epoch 0", "5 begins", "5 epoch 0", "5 at 3"});
+}
+
+TEST_CASE("a new listing of a folder is a use of its own", "[pipeline]") {
+  Recorder recorder;
+  SessionUses uses(&recorder);
+  uses.begin(kOne, dataset_of(5, 1), epoch(0), 1);
+  uses.ended(kOne, 2);
+  uses.begin(kTwo, dataset_of(5, 2), epoch(1), 3);
+
+  REQUIRE(recorder.told.back() == "5 epoch 1");
+  REQUIRE(recorder.told[3] == "5 begins");
+}
+
+TEST_CASE("the next epoch is expected as many further as this one was", "[pipeline]") {
+  Recorder recorder;
+  SessionUses uses(&recorder);
+  const auto expected_after = [&](std::uint64_t number, std::uint64_t seed = 7, std::uint64_t reached = 0) {
+    EpochBegun begun = epoch(number, seed);
+    begun.reached = reached;
+    const auto next = uses.begin(kOne, dataset_of(5), std::move(begun), 1);
+    uses.ended(kOne, 2);
+    return next ? std::optional(next->epoch) : std::nullopt;
+  };
+
+  REQUIRE(expected_after(4) == 5);
+  REQUIRE(expected_after(5) == 6);
+  REQUIRE(expected_after(8) == 11);
+  REQUIRE(expected_after(8) == 8);
+  REQUIRE(expected_after(8, 7, 3) == 9);  // resumed
+  REQUIRE(expected_after(9) == 10);
+  REQUIRE(expected_after(10, 8) == std::nullopt);  // a new seed each time
+  REQUIRE(expected_after(10, 9) == std::nullopt);
+}
+
+TEST_CASE("a session with very many datasets is remembered for the last ones", "[pipeline]") {
+  Recorder recorder;
+  SessionUses uses(&recorder);
+  for (std::uint64_t number = 1; number <= 20; ++number) {
+    uses.begin(kOne, dataset_of(number), epoch(0), 1);
+    uses.ended(kOne, 2);
+  }
+
+  std::vector<std::string> gone;
+  for (const std::string& line : recorder.told) {
+    if (line.find("goes") != std::string::npos) gone.push_back(line);
+  }
+  REQUIRE(gone == Told{"1 goes", "2 goes", "3 goes", "4 goes"});
+}
+
+TEST_CASE("nobody is told of folders that are not known, and nobody is no error", "[pipeline]") {
+  Recorder recorder;
+  SessionUses uses(&recorder), alone(nullptr);
+
+  REQUIRE_FALSE(uses.begin(kOne, dataset_of(0), epoch(0), 1));
+  REQUIRE_FALSE(alone.begin(kOne, dataset_of(5), epoch(0), 1));
+  alone.reached(kOne, 1);
+  alone.ended(kOne, 2);
+
+  REQUIRE(recorder.told.empty());
+}
+
+}  // namespace
+}  // namespace millrace
