@@ -5,17 +5,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 
 namespace millrace::cli {
 namespace {
 
-// Writer: the signal's handler. Reader: interrupted(). A flag that a handler may set, which needs this type and this
-// scope.
-volatile sig_atomic_t was_interrupted = 0;
+// Writer: the signal's handler, which may touch nothing else than an atomic without a lock. Readers: any thread.
+std::atomic<bool> was_interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 void note(int) {
-  was_interrupted = 1;
+  was_interrupted = true;
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ void watch_for_interrupt() {
 }
 
 bool interrupted() {
-  return was_interrupted != 0;
+  return was_interrupted;
 }
 
 bool wait_unless_interrupted(std::chrono::milliseconds time) {

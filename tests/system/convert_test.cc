@@ -16,10 +16,12 @@
 #include "proto/base/unique_fd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
 #include "tests/system/command.h"
 #include "tests/system/daemon.h"
+#include "tests/system/some_files.h"
 
 namespace millrace {
 namespace {
@@ -45,6 +47,15 @@ std::size_t left_overs(const std::string& folder) {
   return static_cast<std::size_t>(std::count_if(files.begin(), files.end(), [](const auto& file) {
     return fs::path(file.first).filename().string().starts_with(".millrace");
   }));
+}
+
+// In the folder itself, which another process fills: what begins or ends meanwhile may count or not.
+std::size_t packed_so_far(const std::string& folder) {
+  std::size_t packed = 0;
+  std::error_code ended;
+  for (fs::directory_iterator at(folder, ended), end; !ended && at != end; at.increment(ended))
+    packed += at->path().extension() == ".mrp" ? 1 : 0;
+  return packed;
 }
 
 Ran convert(const std::string& to, const std::string& from, const std::string& into,
@@ -129,13 +140,14 @@ TEST_CASE("real pictures become packed files and the very same files again", "[s
     const auto folder = test_data(name);
     if (!folder) return;
     const TempFolder out;
-    const Ran there = convert("packed", *folder, out / "packed");
+    const std::size_t files = copy_some_files(*folder, out / "in");
+    const Ran there = convert("packed", out / "in", out / "packed");
     const Ran back = convert("jpeg", out / "packed", out / "back");
     CAPTURE(name, there.errors, back.errors);
     REQUIRE(there.status == 0);
     REQUIRE(back.status == 0);
-    REQUIRE(count(there, "converted") > (name == std::string("photos") ? 150 : 4));
-    REQUIRE((files_of(out / "back") == files_of(*folder)));
+    REQUIRE(count(there, "converted") > (name == std::string("photos") ? static_cast<int>(files) - 10 : 0));
+    REQUIRE((files_of(out / "back") == files_of(out / "in")));
   }
 }
 
@@ -181,10 +193,10 @@ TEST_CASE("convert does nothing twice and writes nothing over", "[system]") {
   }
 }
 
-// More pictures than are done before a signal comes.
-void write_many(const std::string& folder) {
+// More pictures than are done before a signal comes or a disk is full.
+void write_many(const std::string& folder, std::uint32_t height = 700) {
   fs::create_directories(folder);
-  const auto bytes = make_jpeg({.pixels = make_pixels(900, 700, 3, 1)});
+  const auto bytes = make_jpeg({.pixels = make_pixels(900, height, 3, 1)});
   for (int i = 0; i < 300; ++i) write_file(folder + "/" + std::to_string(i) + ".jpg", bytes);
 }
 
@@ -194,11 +206,11 @@ Process start(const std::string& from, const std::string& into) {
 
 TEST_CASE("an interrupted conversion leaves whole files alone, and goes on", "[system]") {
   const TempFolder folder;
-  write_many(folder / "in");
+  write_many(folder / "in", kSanitized ? 90 : 700);  // all of them are packed three times
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     const std::string out = folder / ("out" + std::to_string(signal));
     const Process process = start(folder / "in", out);
-    REQUIRE(eventually([&] { return fs::exists(out) && count_ending(files_of(out), ".mrp") >= 3; }));
+    REQUIRE(eventually([&] { return packed_so_far(out) >= 3; }));
     process.kill(signal);
     const auto status = process.wait();
 
