@@ -34,10 +34,17 @@ class HoldingBackend final : public Backend {
   Appetite appetite() const override { return {.jobs = depth_, .at_once = lanes_, .few = 4, .most = 16}; }
   Result<void> can_make(const SampleFacts&, const Recipe&) const override { return {}; }
   void listen(HealthListener listener) override { health_.listen(std::move(listener)); }
-  void lose(std::string why) { health_.lost(std::move(why)); }  // jobs stay where they are
+  // Jobs stay where they are; it takes no more.
+  void lose(std::string why) MILLRACE_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      lost_ = true;
+    }
+    health_.lost(std::move(why));
+  }
   bool try_submit(DecodeJob&& job) override MILLRACE_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    if (jobs_.size() == depth_) return false;
+    if (lost_ || jobs_.size() == depth_) return false;
     for (const SampleTask& task : job.tasks) given_.push_back({task.index, job.fidelity, job.recipe});
     jobs_.push_back(std::move(job));
     return true;
@@ -95,6 +102,7 @@ class HoldingBackend final : public Backend {
   HealthNews health_;
   const std::uint32_t lanes_;
   Mutex mutex_;
+  bool lost_ MILLRACE_GUARDED_BY(mutex_) = false;
   std::vector<DecodeJob> jobs_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<Given> given_ MILLRACE_GUARDED_BY(mutex_);
 };
