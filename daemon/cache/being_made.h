@@ -1,8 +1,10 @@
-// What lanes are making for the cache right now, so that no two of them make the same. Thread-safe.
+// What lanes are making right now that the cache may keep, so that no two of them make the same. Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <optional>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "daemon/cache/cache_key.h"
@@ -22,6 +24,9 @@ class BeingMade {
       if (all_ != nullptr) all_->end(key_);
     }
 
+    // Whether somebody found it being made, and comes for it soon.
+    bool is_wanted() const { return all_->is_wanted(key_); }
+
    private:
     BeingMade* all_;
     CacheKey key_;
@@ -30,21 +35,40 @@ class BeingMade {
   // nullopt: somebody is at it.
   std::optional<Turn> begin(const CacheKey& key) MILLRACE_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    if (!keys_.insert(key).second) return std::nullopt;
+    if (!wanted_.emplace(key, false).second) return std::nullopt;
+    count_.store(wanted_.size(), std::memory_order_relaxed);
     return std::optional<Turn>(std::in_place, *this, key);
   }
+
+  // Whether somebody is at it; who is learns that it is wanted.
+  bool want(const CacheKey& key) MILLRACE_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    const auto found = wanted_.find(key);
+    if (found == wanted_.end()) return false;
+    found->second = true;
+    return true;
+  }
+
+  // Without waiting for anybody. What begins or ends at this moment may be missed.
+  bool is_empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   struct Hash {
     std::size_t operator()(const CacheKey& key) const { return key.low; }
   };
+  bool is_wanted(const CacheKey& key) const MILLRACE_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return wanted_.at(key);
+  }
   void end(const CacheKey& key) MILLRACE_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    keys_.erase(key);
+    wanted_.erase(key);
+    count_.store(wanted_.size(), std::memory_order_relaxed);
   }
 
-  Mutex mutex_;
-  std::unordered_set<CacheKey, Hash> keys_ MILLRACE_GUARDED_BY(mutex_);  // no more than there are lanes
+  std::atomic<std::size_t> count_{0};  // of wanted_; publishes nothing
+  mutable Mutex mutex_;
+  std::unordered_map<CacheKey, bool, Hash> wanted_ MILLRACE_GUARDED_BY(mutex_);  // no more than two a lane
 };
 
 }  // namespace millrace

@@ -30,6 +30,8 @@ class CacheCounts {
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
   // save is what first touches of such files would have taken, less what they took themselves.
   void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::microseconds took);
+  // An image was touched for the first time, and made of a form that was made of it before: making() has what that took.
+  void made_of_new_form() { counters_.add(MetricId::cache_first_touches); }
 
   Counters& counters() { return counters_; }
 

@@ -1,6 +1,10 @@
 // A lane's samples by way of the cache.
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <future>
+#include <thread>
 
+#include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cpu/making/cached_maker.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
@@ -115,6 +119,101 @@ TEST_CASE("an image is packed after it was handed over, by its second touch or w
   touch(stopping);
   stopping.maker.finish(yes, yes);
   REQUIRE_FALSE(packed(stopping));
+}
+
+TEST_CASE("what a dataset's epochs want packed is packed first, and made of that", "[backend]") {
+  Rig plain, rig;
+  plain.wish = rig.wish = {.most = CacheUse::kPacked};
+  const std::vector<std::byte> expected = plain.made();
+  rig.wish.at_once = true;
+  rig.wish.member = {.dataset = DatasetNumber{1}, .sample = 4};
+  SampleTask task = rig.task();
+  const CacheKey key = key_of(task.image, rig.cache.seed());
+
+  const SampleOutcome outcome = rig.make(std::move(task));
+
+  REQUIRE_FALSE(outcome.error);
+  REQUIRE(rig.out == expected);
+  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.counters.stored(MetricId::cache_first_touches) == 1);
+  REQUIRE(rig.counters.stored(MetricId::cache_hits) == 0);
+  REQUIRE(rig.made() == expected);
+  REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
+}
+
+TEST_CASE("an image that cannot be packed is made of its bytes, once it was tried", "[backend]") {
+  Rig rig;
+  rig.wish = {.most = CacheUse::kPacked, .at_once = true, .member = {.dataset = DatasetNumber{1}}};
+  SampleTask task = rig.task();
+  const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key_of(task.image, rig.cache.seed()));
+  REQUIRE_FALSE(rig.make(std::move(task)).error);
+  REQUIRE_FALSE(rig.cache.find(*rig.task().image.identity, rig.wish));
+
+  const SampleTask whole = rig.task();
+  SampleTask cut = rig.task();
+  cut.image.bytes = EncodedBytes(whole.image.bytes.size() / 2);
+  cut.image.identity->inode = 2;
+  std::copy_n(whole.image.bytes.view().begin(), cut.image.bytes.size(), cut.image.bytes.writable().begin());
+  const SampleOutcome outcome = rig.make(std::move(cut));
+  REQUIRE(outcome.error);
+  REQUIRE(outcome.error->code == Code::kInvalid);
+  REQUIRE_FALSE(outcome.read_again);
+}
+
+TEST_CASE("a lane leaves what another one is making for the end of its job", "[backend]") {
+  Rig rig;
+  rig.wish.most = CacheUse::kPacked;
+  const std::unique_ptr<Backend> backend = *CpuBackend::create({.lanes = 1}, {.cache = &rig.cache});
+  std::vector<std::vector<std::byte>> tensors(3, rig.out);
+  DecodeJob job;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    SampleTask& task = job.tasks.emplace_back(rig.task());
+    task.image.identity->inode = i + 1;
+    task.out = in_host_memory(tensors[i]);
+  }
+  job.recipe = std::make_shared<const Recipe>(rig.recipe);
+  std::promise<std::vector<SampleOutcome>> done;
+  job.done = [&](std::vector<SampleTask>, std::vector<SampleOutcome> outcomes) { done.set_value(std::move(outcomes)); };
+  const BeingMade::Turn somebodys =
+      *rig.cache.being_made().begin(key_of(*job.tasks[0].image.identity, rig.cache.seed()));
+
+  REQUIRE(backend->try_submit(std::move(job)));
+  const std::vector<SampleOutcome> outcomes = done.get_future().get();
+
+  REQUIRE(outcomes.size() == 3);
+  for (const SampleOutcome& outcome : outcomes) REQUIRE_FALSE(outcome.error);
+  REQUIRE(outcomes[1].queued < outcomes[2].queued);
+  REQUIRE(outcomes[2].queued < outcomes[0].queued);
+  REQUIRE(tensors[0] == tensors[1]);
+  REQUIRE(somebodys.is_wanted());
+}
+
+TEST_CASE("a tensor that another lane came for is kept the first time", "[backend]") {
+  Rig rig;
+  const SampleTask task = rig.task();
+  const CacheKey key = tensor_key_of(key_of(task.image, rig.cache.seed()), rig.wish.tensor_of);
+  BeingMade& being_made = rig.cache.being_made();
+  REQUIRE_FALSE(rig.maker.is_being_made(task));
+  {
+    const BeingMade::Turn turn = *being_made.begin(key);
+    REQUIRE_FALSE(turn.is_wanted());
+    REQUIRE(rig.maker.is_being_made(task));
+    REQUIRE(turn.is_wanted());
+  }
+  REQUIRE_FALSE(rig.maker.is_being_made(task));
+
+  // Another lane asks while this one is at it, at a moment that no test can hold: until it was so.
+  std::atomic<bool> ended{false};
+  std::jthread asks([&] {
+    while (!ended) being_made.want(key);
+  });
+  const auto is_kept = [&] { return rig.cache.find(key, KeptKind::kTensor).has_value(); };
+  for (int i = 0; i < 1000 && !is_kept(); ++i) {
+    REQUIRE(rig.cache.drop({.memory = true, .disk = false}).has_value());
+    rig.made();
+  }
+  ended = true;
+  REQUIRE(is_kept());
 }
 
 }  // namespace millrace

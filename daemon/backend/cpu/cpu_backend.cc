@@ -171,13 +171,21 @@ void CpuBackend::run_lane() {
 
 void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
   DecodeJob& job = queued.job;
-  std::vector<SampleOutcome> outcomes;
-  outcomes.reserve(job.tasks.size());
-  for (SampleTask& task : job.tasks) {
+  std::vector<SampleOutcome> outcomes(job.tasks.size());
+  const auto make_one = [&](std::size_t i) {
     const auto waited = std::chrono::steady_clock::now() - queued.since;
-    outcomes.push_back(make(job, task, maker));
-    outcomes.back().queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
+    outcomes[i] = make(job, job.tasks[i], maker);
+    outcomes[i].queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
+  };
+  std::vector<std::size_t> put_off;
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+    if (maker.is_being_made(job.tasks[i])) {
+      put_off.push_back(i);
+    } else {
+      make_one(i);
+    }
   }
+  for (const std::size_t i : put_off) make_one(i);
   queue_.finished();  // before done(): who is told so may submit the next at once
   job.done(std::move(job.tasks), std::move(outcomes));
 }

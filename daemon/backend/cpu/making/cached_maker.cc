@@ -34,6 +34,13 @@ bool is_of_no_use(const std::optional<Error>& error) {
          (error->code == Code::kInvalid || error->code == Code::kUnsupported || error->code == Code::kInternal);
 }
 
+// Whether to pack before the sample is made, and to make it of the packed form: together that takes less time than to
+// decode the file twice. For datasets, whose batches are ahead of who waits for them; a single request's answer does
+// not wait for it. Packing has a limit of its own, so that no sample fails for it.
+bool is_packed_first(const EncodedImage& image, Advice advice) {
+  return advice == Advice::kPackNow && image.wish.member.dataset != DatasetNumber::kNone;
+}
+
 }  // namespace
 
 CachedMaker::CachedMaker(ImageWorkspace& workspace, const SampleLimits& limits, kernels::Target target)
@@ -44,7 +51,16 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   EncodedImage& image = task.image;
   PictureUse use(*cache_, image, task.out.view().size());
   use.find();
+  const std::optional<BeingMade::Turn> turn = turn_at_tensor(image, use.key());
+  const bool is_first = !image.kept && is_packed_first(image, use.advice());
+  std::chrono::microseconds packing{0};
+  if (is_first) {
+    const Clock::time_point begun = Clock::now();
+    if (KeptBytes packed = pack(image, use.key())) image.kept = Kept{KeptKind::kPacked, std::move(packed)};
+    packing = since(begun);
+  }
   SampleOutcome outcome = make_once(task, recipe, fidelity);
+  outcome.decode += packing;
   if (image.kept && is_of_no_use(outcome.error)) {
     use.reject();
     outcome.read_again = image.bytes.size() == 0;
@@ -52,12 +68,33 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
     outcome = make_once(task, recipe, fidelity);
   }
   if (outcome.error) return outcome;
+  const bool is_wanted = turn && turn->is_wanted();
+  if (is_wanted) keep_tensor(task, use.key());
+  if (is_first && image.kept) {
+    cache_->counts().made_of_new_form();
+    return outcome;
+  }
   const KeptKind by_index = KeptKind::kIndex;
   const KeptKind* const by = image.kept ? &image.kept->kind : workspace_.index_helped() ? &by_index : nullptr;
   const std::uint64_t bytes = image.identity ? image.identity->bytes() : image.bytes.size();
   cache_->counts().made(image.info, by, bytes, outcome.decode + outcome.transform);
-  keep_what_is_advised(task, use);
+  if (!is_first && !is_wanted) keep_what_is_advised(task, use);
   return outcome;
+}
+
+std::optional<BeingMade::Turn> CachedMaker::turn_at_tensor(const EncodedImage& image, const CacheKey& key) {
+  const bool is_made = !image.kept || image.kept->kind != KeptKind::kTensor;
+  if (!is_made || !image.identity || !cache_->keeps(KeptKind::kTensor, image.wish)) return std::nullopt;
+  return cache_->being_made().begin(tensor_key_of(key, image.wish.tensor_of));
+}
+
+bool CachedMaker::is_being_made(const SampleTask& task) {
+  if (cache_ == nullptr || cache_->being_made().is_empty() || task.image.kept || !task.image.identity) return false;
+  const KeptWish& wish = task.image.wish;
+  const CacheKey file = key_of(*task.image.identity, cache_->seed());
+  BeingMade& being_made = cache_->being_made();
+  return (cache_->keeps(KeptKind::kTensor, wish) && being_made.want(tensor_key_of(file, wish.tensor_of))) ||
+         (cache_->keeps(KeptKind::kPacked, wish) && being_made.want(file));
 }
 
 SampleOutcome CachedMaker::make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity) {
@@ -73,49 +110,52 @@ SampleOutcome CachedMaker::make_once(const SampleTask& task, const Recipe& recip
 
 void CachedMaker::keep_what_is_advised(SampleTask& task, PictureUse& use) {
   if (use.advice() == Advice::kNothing) return;
+  if (use.advice() == Advice::kTensor) return keep_tensor(task, use.key());
   EncodedImage& image = task.image;
-  if (use.advice() == Advice::kTensor) {
-    const Clock::time_point begun = Clock::now();
-    keep(*cache_, image, use.key(), KeptKind::kTensor, KeptBlock::copy_of(task.out.view()));
-    return cache_->counts().making(KeptKind::kTensor, since(begun));
-  }
   const std::size_t bytes = image.bytes.size();
   const bool fits = unmade_bytes_ + bytes <= kMostUnmade.count;
   if (!fits && use.advice() == Advice::kPack) return;
   Unmade unmade{std::move(image), use.key(), use.advice()};
-  if (!fits) return pack(unmade);
+  if (!fits) return static_cast<void>(pack(unmade.image, unmade.key));
   unmade_bytes_ += bytes;
   unmade_.push_back(std::move(unmade));
+}
+
+void CachedMaker::keep_tensor(const SampleTask& task, const CacheKey& key) {
+  const Clock::time_point begun = Clock::now();
+  keep(*cache_, task.image, key, KeptKind::kTensor, KeptBlock::copy_of(task.out.view()));
+  cache_->counts().making(KeptKind::kTensor, since(begun));
 }
 
 void CachedMaker::finish(const std::function<bool()>& idle, const std::function<bool()>& stopped) {
   for (const Unmade& unmade : unmade_) {
     if (stopped()) break;
-    if (unmade.advice == Advice::kPackNow || idle()) pack(unmade);
+    if (unmade.advice == Advice::kPackNow || idle()) pack(unmade.image, unmade.key);
   }
   unmade_.clear();
   unmade_bytes_ = 0;
 }
 
-void CachedMaker::pack(const Unmade& unmade) {
-  const std::optional<BeingMade::Turn> turn = cache_->being_made().begin(unmade.key);
+KeptBytes CachedMaker::pack(const EncodedImage& image, const CacheKey& key) {
+  const std::optional<BeingMade::Turn> turn = cache_->being_made().begin(key);
   kernels::jpeg::Decoder* const decoder = workspace_.jpeg();
-  if (!turn || decoder == nullptr || cache_->find(unmade.key, KeptKind::kPacked)) return;
+  if (!turn || decoder == nullptr || cache_->find(key, KeptKind::kPacked)) return nullptr;
   const Clock::time_point begun = Clock::now();
-  const std::optional<KeptEntry> index = cache_->find(unmade.key, KeptKind::kIndex);
+  const std::optional<KeptEntry> index = cache_->find(key, KeptKind::kIndex);
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
-      pack_jpeg(unmade.image.bytes.view(), unmade.image.info, index_bytes, unmade.key.owner(), *decoder, encoder_,
-                begun + limits_.time);
+      pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_, begun + limits_.time);
+  KeptBytes kept;
   if (packed) {
-    keep(*cache_, unmade.image, unmade.key, KeptKind::kPacked,
-         KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding));
+    kept = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
+    keep(*cache_, image, key, KeptKind::kPacked, kept);
   } else {
-    cache_->cannot_be_packed(unmade.key);
+    cache_->cannot_be_packed(key);
   }
   workspace_.trim(0);
   cache_->counts().making(KeptKind::kPacked, since(begun));
+  return kept;
 }
 
 }  // namespace millrace

@@ -3,13 +3,18 @@
 //
 //   make() ──▶ kept tensor: copied      ──▶ outcome ─ ─ ─▶ the job is handed over
 //          ├─▶ kept packed form: decoded                        │
-//          └─▶ bytes: decoded ──▶ a tensor to keep: copied      ▼
-//                             └─▶ a packed form to make ──▶ finish(), with bytes of its own
+//          ├─▶ of a dataset, to be packed now: packed, and      │
+//          │   decoded from that                                ▼
+//          └─▶ bytes: decoded ──▶ a tensor to keep: copied ──▶ finish(): packed forms that may wait until now
+//
+// Jobs that use one dataset want the same image at the same moment where they have the same order: the lane that comes
+// second makes its other samples first (is_being_made()), and finds what the first one kept.
 //
 // Thread-bound(a lane).
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "daemon/backend/backend.h"
@@ -29,14 +34,21 @@ class CachedMaker {
   // has SampleOutcome::read_again. May take the bytes of a sample that it has made.
   SampleOutcome make(SampleTask& task, const Recipe& recipe, Fidelity fidelity);
 
+  // Whether another lane makes at this moment what make() would find in the cache a little later.
+  bool is_being_made(const SampleTask& task);
+
   // Packs what make() has set aside for it; after the samples were handed over, for it takes as long as making one or two
   // of them each. `idle`: whether no sample waits for a lane; `stopped`: whether to leave it. Asked before each image.
   void finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
 
  private:
   SampleOutcome make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity);
+  // So that others whom the tensor is of use, too, wait for it. nullopt: it is none that is kept, or somebody has it.
+  std::optional<BeingMade::Turn> turn_at_tensor(const EncodedImage& image, const CacheKey& key);
   void keep_what_is_advised(SampleTask& task, PictureUse& use);
-  void pack(const Unmade& unmade);
+  void keep_tensor(const SampleTask& task, const CacheKey& key);
+  // nullptr: somebody else is at it or has done it, or it cannot be packed.
+  KeptBytes pack(const EncodedImage& image, const CacheKey& key);
 
   ImageWorkspace& workspace_;
   ImageCache* const cache_;
