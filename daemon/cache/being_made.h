@@ -1,4 +1,5 @@
-// What lanes are making right now that the cache may keep, so that no two of them make the same. Thread-safe.
+// What lanes are making right now that the cache may keep, so that one of them keeps it and others may wait with it.
+// Thread-safe.
 #pragma once
 
 #include <atomic>

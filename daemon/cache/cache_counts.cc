@@ -8,16 +8,17 @@ namespace {
 
 constexpr std::array<std::string_view, kKeptKinds> kNames{"index", "packed", "tensor"};
 
-constexpr std::array<MetricId, 11> kMetrics{
-    MetricId::cache_hits,         MetricId::cache_misses,     MetricId::cache_rejected, MetricId::cache_entries,
-    MetricId::cache_bytes,        MetricId::cache_evictions,  MetricId::cache_saved,    MetricId::cache_making,
-    MetricId::cache_disk_entries, MetricId::cache_disk_bytes, MetricId::cache_disk_hits};
+constexpr std::array kMetrics{MetricId::cache_hits,       MetricId::cache_misses,    MetricId::cache_rejected,
+                              MetricId::cache_entries,    MetricId::cache_bytes,     MetricId::cache_evictions,
+                              MetricId::cache_saved,      MetricId::cache_making,    MetricId::cache_disk_entries,
+                              MetricId::cache_disk_bytes, MetricId::cache_disk_hits, MetricId::cache_made};
 
 constexpr std::chrono::microseconds kMostSetOff = std::chrono::seconds(5);
 
 }  // namespace
 
 CacheCounts::CacheCounts(Counters& counters) : counters_(counters) {
+  static_assert(kMetrics.size() == kByKind);
   for (std::size_t metric = 0; metric < kMetrics.size(); ++metric) {
     for (std::size_t kind = 0; kind < kKeptKinds; ++kind)
       labels_[metric][kind] = counters.value_of(kMetrics[metric], kNames[kind]);
@@ -59,7 +60,8 @@ void CacheCounts::pending(KeptKind kind, std::int64_t more) {
   if (kind == KeptKind::kIndex) counters_.add(MetricId::index_disk_pending, static_cast<std::uint64_t>(more));
 }
 
-void CacheCounts::making(KeptKind kind, std::chrono::microseconds took) {
+void CacheCounts::making(KeptKind kind, std::chrono::microseconds took, bool made) {
+  if (made) counters_.add(MetricId::cache_made, label(MetricId::cache_made, kind));
   counters_.add(MetricId::cache_making, label(MetricId::cache_making, kind), static_cast<std::uint64_t>(took.count()));
 }
 

@@ -19,18 +19,22 @@ class CacheCounts {
 
   void changed(const MemoryTier::Change& change);
   void missed(KeptKind kind) { counters_.add(MetricId::cache_misses, label(MetricId::cache_misses, kind)); }
-  void rejected(KeptKind kind) { counters_.add(MetricId::cache_rejected, label(MetricId::cache_rejected, kind)); }
+  void rejected(KeptKind kind, std::uint64_t count = 1) {
+    if (count > 0) counters_.add(MetricId::cache_rejected, label(MetricId::cache_rejected, kind), count);
+  }
   // The disk: what was read of it, what is there more, what waits to be written, and what went for want of room.
   void from_disk(KeptKind kind) { counters_.add(MetricId::cache_disk_hits, label(MetricId::cache_disk_hits, kind)); }
   void on_disk(KeptKind kind, std::uint64_t more_entries, std::uint64_t more_bytes);
   void pending(KeptKind kind, std::int64_t more);
   void dropped_from_disk(std::uint64_t entries) { counters_.add(MetricId::cache_disk_evictions, entries); }
-  void making(KeptKind kind, std::chrono::microseconds took);
+  // `made`: whether it could be made; the time counts in any case.
+  void making(KeptKind kind, std::chrono::microseconds took, bool made = true);
 
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
   // save is what first touches of such files would have taken, less what they took themselves.
   void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::microseconds took);
-  // An image was touched for the first time, and made of a form that was made of it before: making() has what that took.
+  // An image was made of a form that was made of its file alone just before. What that took is making()'s, and says
+  // nothing of what first touches take.
   void made_of_new_form() { counters_.add(MetricId::cache_first_touches); }
 
   Counters& counters() { return counters_; }
@@ -40,7 +44,8 @@ class CacheCounts {
   void saved(KeptKind kind, std::chrono::microseconds time);
 
   Counters& counters_;
-  std::array<std::array<LabelValue, kKeptKinds>, 11> labels_{};  // of the metrics of metrics_of(), in its order
+  static constexpr std::size_t kByKind = 12;  // metrics
+  std::array<std::array<LabelValue, kKeptKinds>, kByKind> labels_{};
   FirstTouches first_touches_;
   // Microseconds saved and not told yet, below 0 where hits took longer. Writers: lanes. Publishes nothing but itself.
   std::array<std::atomic<std::int64_t>, kKeptKinds> untold_{};

@@ -115,25 +115,27 @@ bool ImageCache::is_shared(const DatasetMember& member) const {
   return options_.uses->outlook()->at(member.dataset, MemoryTier::seconds_now()).jobs() > kAlone;
 }
 
+bool ImageCache::pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes) {
+  const std::size_t file_bytes = image.identity ? image.identity->bytes() : image.bytes.size();
+  const Beside beside = image.kept ? Beside::kPacked : Beside::kIndex;
+  return memory_.has_room_for(key, bytes) || (image.settled && disk_.has_room_for(bytes)) ||
+         memory_.is_worth_making(key, {.kind = kind,
+                                       .bytes = bytes,
+                                       .member = image.wish.member,
+                                       .savings = savings_of(kind, file_bytes, beside)});
+}
+
 // Where there is room, what is touched again is kept; where there is none, what the policy finds worth the others' place.
 Advice ImageCache::advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes) {
   const KeptWish& wish = image.wish;
-  const std::size_t file_bytes = image.identity ? image.identity->bytes() : image.bytes.size();
-  const auto pays = [&](KeptKind kind, std::size_t bytes) {
-    const Beside beside = image.kept ? Beside::kPacked : Beside::kIndex;
-    return memory_.has_room_for(key, bytes) || (image.settled && disk_.has_room_for(bytes)) ||
-           memory_.is_worth_making(
-               key,
-               {.kind = kind, .bytes = bytes, .member = wish.member, .savings = savings_of(kind, file_bytes, beside)});
-  };
   if (keeps(KeptKind::kTensor, wish) && touched_.seen(tensor_key_of(key, wish.tensor_of)) &&
-      pays(KeptKind::kTensor, tensor_bytes))
+      pays(image, key, KeptKind::kTensor, tensor_bytes))
     return Advice::kTensor;
   if (image.kept || !keeps(KeptKind::kPacked, wish) || image.info.format != ImageFormat::kJpeg) return Advice::kNothing;
   if (unpackable_.has(key)) return Advice::kNothing;
   const bool again = touched_.seen(key) || find(key, KeptKind::kIndex, wish.member);
   const std::size_t about = image.bytes.size() + image.bytes.size() / 4 + KeptBlock::kPadding;
-  if (!pays(KeptKind::kPacked, about)) return Advice::kNothing;
+  if (!pays(image, key, KeptKind::kPacked, about)) return Advice::kNothing;
   return again || wish.at_once || is_shared(wish.member) ? Advice::kPackNow : Advice::kPack;
 }
 

@@ -79,6 +79,8 @@ class ImageCache final : public KeptLookup, public CacheOrders {
   // What to make of an image of which no tensor is kept, and no packed form unless that is its `kept`. Notes that it was
   // touched. `key`: the file's. `tensor_bytes`: of the tensor; 0: as many as would be let in.
   Advice advise(const EncodedImage& image, const CacheKey& key, std::size_t tensor_bytes = 0);
+  // Whether it would find a place, in memory or on disk, that is no better taken. `bytes`: of the kept form, about.
+  bool pays(const EncodedImage& image, const CacheKey& key, KeptKind kind, std::size_t bytes);
   // It cannot be packed: advise() says so no more, for a while.
   void cannot_be_packed(const CacheKey& key) { unpackable_.seen(key); }
   BeingMade& being_made() { return being_made_; }

@@ -24,6 +24,8 @@ class PictureUse {
 
   // Where the image has bytes and a picture of these very bytes is kept, sets image.kept.
   void find();
+  // The same of a packed form alone, once more.
+  void find_packed() { find(KeptKind::kPacked); }
   // What image.kept has is of no use: it is forgotten, here and there.
   void reject();
 

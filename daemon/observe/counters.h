@@ -66,6 +66,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_disk_evictions, kCounter, "", "millrace_cache_disk_evictions_total", "Dropped from the state directory for want of room") \
   row(cache_disk_hits, kCounter, "", "millrace_cache_disk_hits_total", "What was read from the state directory")                  \
   row(cache_saved, kCounter, "seconds", "millrace_cache_saved_seconds_total", "Lane time that first touches of the same files would have taken more") \
+  row(cache_made, kCounter, "", "millrace_cache_made_total", "Made to be kept")                                                  \
   row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept")
 
 // Which counters are told by one label as well: id, label.
@@ -83,6 +84,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_disk_bytes, "kind") \
   row(cache_disk_hits, "kind") \
   row(cache_saved, "kind") \
+  row(cache_made, "kind") \
   row(cache_making, "kind")
 
 // Durations by powers of two: id, name, help.

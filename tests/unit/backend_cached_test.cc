@@ -14,16 +14,18 @@ namespace millrace {
 namespace {
 
 struct Rig {
+  explicit Rig(Bytes memory = 16_MiB) : cache({.memory = memory, .disk = Bytes{0}, .state_dir = ""}, counters) {}
+
   Counters counters;
-  ImageCache cache{{.memory = 16_MiB, .disk = Bytes{0}, .state_dir = ""}, counters};
+  ImageCache cache;
   ImageWorkspace workspace{JpegPath::kFastest, {}, &cache};
   CachedMaker maker{workspace, SampleLimits{}, kernels::best_target()};
   const Recipe recipe = Recipe::evaluate(40, 32);
   KeptWish wish{.tensor_of = 5};
   std::vector<std::byte> out = std::vector<std::byte>(3 * 32 * 32);
+  std::vector<std::byte> file = make_jpeg({.pixels = make_pixels(120, 90, 3, 1)});
 
   SampleTask task(bool with_bytes = true) {
-    const std::vector<std::byte> file = make_jpeg({.pixels = make_pixels(120, 90, 3, 1)});
     EncodedBytes bytes(file.size());
     std::copy(file.begin(), file.end(), bytes.writable().begin());
     const auto info = probe_image(bytes.view(), SampleLimits{}, UseOrientation::kYes);
@@ -135,29 +137,41 @@ TEST_CASE("what a dataset's epochs want packed is packed first, and made of that
   REQUIRE_FALSE(outcome.error);
   REQUIRE(rig.out == expected);
   REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kIndex));  // which decoding the file makes
   REQUIRE(rig.counters.stored(MetricId::cache_first_touches) == 1);
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 0);
   REQUIRE(rig.made() == expected);
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
 }
 
-TEST_CASE("an image that cannot be packed is made of its bytes, once it was tried", "[backend]") {
+TEST_CASE("an image that cannot be packed is made of its bytes, and not tried again", "[backend]") {
+  Rig rig, plain;
+  rig.wish = plain.wish = {.most = CacheUse::kPacked};
+  rig.file = plain.file = make_jpeg({.pixels = make_pixels(120, 90, 3, 1), .h_samp = 4, .v_samp = 1});
+  const std::vector<std::byte> expected = plain.made();
+  rig.wish.at_once = true;
+  rig.wish.member.dataset = DatasetNumber{1};
+  const SampleTask task = rig.task();
+  const CacheKey key = key_of(task.image, rig.cache.seed());
+  REQUIRE(rig.cache.advise(task.image, key) == Advice::kPackNow);
+
+  REQUIRE(rig.made() == expected);
+
+  REQUIRE(rig.cache.advise(task.image, key) == Advice::kNothing);
+  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+}
+
+TEST_CASE("an image that another lane is packing is made of its bytes where there is nothing else to make",
+          "[backend]") {
   Rig rig;
   rig.wish = {.most = CacheUse::kPacked, .at_once = true, .member = {.dataset = DatasetNumber{1}}};
-  SampleTask task = rig.task();
-  const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key_of(task.image, rig.cache.seed()));
-  REQUIRE_FALSE(rig.make(std::move(task)).error);
-  REQUIRE_FALSE(rig.cache.find(*rig.task().image.identity, rig.wish));
+  const CacheKey key = key_of(rig.task().image, rig.cache.seed());
+  const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key);
 
-  const SampleTask whole = rig.task();
-  SampleTask cut = rig.task();
-  cut.image.bytes = EncodedBytes(whole.image.bytes.size() / 2);
-  cut.image.identity->inode = 2;
-  std::copy_n(whole.image.bytes.view().begin(), cut.image.bytes.size(), cut.image.bytes.writable().begin());
-  const SampleOutcome outcome = rig.make(std::move(cut));
-  REQUIRE(outcome.error);
-  REQUIRE(outcome.error->code == Code::kInvalid);
-  REQUIRE_FALSE(outcome.read_again);
+  rig.made();
+
+  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.cache.find(key, KeptKind::kIndex));
 }
 
 TEST_CASE("a lane leaves what another one is making for the end of its job", "[backend]") {
@@ -188,6 +202,22 @@ TEST_CASE("a lane leaves what another one is making for the end of its job", "[b
   REQUIRE(somebodys.is_wanted());
 }
 
+// Comes for the thing all the time; how often somebody was at it.
+class Wanting {
+ public:
+  Wanting(BeingMade& being_made, const CacheKey& key)
+      : thread_([this, &being_made, key](const std::stop_token& ended) {
+          for (; !ended.stop_requested(); ++asked_) met_ += being_made.want(key) ? 1 : 0;
+        }) {
+    while (asked_ == 0) std::this_thread::yield();
+  }
+  std::uint64_t met() const { return met_; }
+
+ private:
+  std::atomic<std::uint64_t> asked_{0}, met_{0};
+  std::jthread thread_;
+};
+
 TEST_CASE("a tensor that another lane came for is kept the first time", "[backend]") {
   Rig rig;
   const SampleTask task = rig.task();
@@ -202,18 +232,33 @@ TEST_CASE("a tensor that another lane came for is kept the first time", "[backen
   }
   REQUIRE_FALSE(rig.maker.is_being_made(task));
 
-  // Another lane asks while this one is at it, at a moment that no test can hold: until it was so.
-  std::atomic<bool> ended{false};
-  std::jthread asks([&] {
-    while (!ended) being_made.want(key);
-  });
   const auto is_kept = [&] { return rig.cache.find(key, KeptKind::kTensor).has_value(); };
+  const Wanting wanting(being_made, key);
   for (int i = 0; i < 1000 && !is_kept(); ++i) {
     REQUIRE(rig.cache.drop({.memory = true, .disk = false}).has_value());
     rig.made();
   }
-  ended = true;
   REQUIRE(is_kept());
+}
+
+TEST_CASE("a tensor is kept by the lane whose turn it is, and only where it finds room", "[backend]") {
+  Rig rig;
+  const CacheKey key = tensor_key_of(key_of(rig.task().image, rig.cache.seed()), rig.wish.tensor_of);
+  const auto is_kept = [&] { return rig.cache.find(key, KeptKind::kTensor).has_value(); };
+  {
+    const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key);
+    rig.made();
+    rig.made();
+    REQUIRE_FALSE(is_kept());
+  }
+  rig.made();
+  REQUIRE(is_kept());
+
+  Rig full(Bytes{1024});
+  const CacheKey fulls = tensor_key_of(key_of(full.task().image, full.cache.seed()), full.wish.tensor_of);
+  const Wanting wanting(full.cache.being_made(), fulls);
+  for (int i = 0; i < 200; ++i) full.made();
+  REQUIRE(wanting.met() == 0);
 }
 
 }  // namespace millrace

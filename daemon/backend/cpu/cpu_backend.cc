@@ -178,8 +178,9 @@ void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
     outcomes[i].queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
   };
   std::vector<std::size_t> put_off;
+  const bool has_others = job.tasks.size() > 1;
   for (std::size_t i = 0; i < job.tasks.size(); ++i) {
-    if (maker.is_being_made(job.tasks[i])) {
+    if (has_others && maker.is_being_made(job.tasks[i])) {
       put_off.push_back(i);
     } else {
       make_one(i);

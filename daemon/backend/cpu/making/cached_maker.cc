@@ -36,7 +36,8 @@ bool is_of_no_use(const std::optional<Error>& error) {
 
 // Whether to pack before the sample is made, and to make it of the packed form: together that takes less time than to
 // decode the file twice. For datasets, whose batches are ahead of who waits for them; a single request's answer does
-// not wait for it. Packing has a limit of its own, so that no sample fails for it.
+// not wait for it. Packing has `limits.time` of its own, so
+// that what can be made within it does not fail for it.
 bool is_packed_first(const EncodedImage& image, Advice advice) {
   return advice == Advice::kPackNow && image.wish.member.dataset != DatasetNumber::kNone;
 }
@@ -51,40 +52,83 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   EncodedImage& image = task.image;
   PictureUse use(*cache_, image, task.out.view().size());
   use.find();
-  const std::optional<BeingMade::Turn> turn = turn_at_tensor(image, use.key());
-  const bool is_first = !image.kept && is_packed_first(image, use.advice());
-  std::chrono::microseconds packing{0};
-  if (is_first) {
-    const Clock::time_point begun = Clock::now();
-    if (KeptBytes packed = pack(image, use.key())) image.kept = Kept{KeptKind::kPacked, std::move(packed)};
-    packing = since(begun);
+  const std::optional<BeingMade::Turn> turn = turn_at_tensor(task, use.key());
+  const bool packed_first = !image.kept && is_packed_first(image, use.advice());
+  SampleOutcome outcome = packed_first ? make_packed_first(task, use, recipe, fidelity)
+                                       : make_of_what_is_there(task, use, recipe, fidelity);
+  if (outcome.error || outcome.read_again) return outcome;
+  // Without a turn another lane keeps it. Bytes that are no file's have none.
+  const bool is_tensor_kept =
+      turn ? turn->is_wanted() || use.advice() == Advice::kTensor : use.advice() == Advice::kTensor && !image.identity;
+  if (is_tensor_kept) {
+    keep_tensor(task, use.key());
+  } else if (!packed_first) {
+    set_aside(task, use);
   }
+  return outcome;
+}
+
+SampleOutcome CachedMaker::make_of_what_is_there(SampleTask& task, PictureUse& use, const Recipe& recipe,
+                                                 Fidelity fidelity) {
+  EncodedImage& image = task.image;
   SampleOutcome outcome = make_once(task, recipe, fidelity);
-  outcome.decode += packing;
   if (image.kept && is_of_no_use(outcome.error)) {
     use.reject();
     outcome.read_again = image.bytes.size() == 0;
     if (outcome.read_again) return outcome;
     outcome = make_once(task, recipe, fidelity);
   }
-  if (outcome.error) return outcome;
-  const bool is_wanted = turn && turn->is_wanted();
-  if (is_wanted) keep_tensor(task, use.key());
-  if (is_first && image.kept) {
-    cache_->counts().made_of_new_form();
-    return outcome;
-  }
-  const KeptKind by_index = KeptKind::kIndex;
-  const KeptKind* const by = image.kept ? &image.kept->kind : workspace_.index_helped() ? &by_index : nullptr;
-  const std::uint64_t bytes = image.identity ? image.identity->bytes() : image.bytes.size();
-  cache_->counts().made(image.info, by, bytes, outcome.decode + outcome.transform);
-  if (!is_first && !is_wanted) keep_what_is_advised(task, use);
+  if (!outcome.error) count(image, kind_used(image), outcome);
   return outcome;
 }
 
-std::optional<BeingMade::Turn> CachedMaker::turn_at_tensor(const EncodedImage& image, const CacheKey& key) {
+SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, const Recipe& recipe,
+                                             Fidelity fidelity) {
+  EncodedImage& image = task.image;
+  const Clock::time_point begun = Clock::now();
+  const Packed packed = pack(image, use.key());
+  const std::chrono::microseconds packing = since(begun);
+  if (packed.form) {
+    image.kept = Kept{KeptKind::kPacked, packed.form};
+  } else {
+    use.find_packed();  // which another lane may have kept meanwhile
+  }
+  SampleOutcome outcome = make_once(task, recipe, fidelity);
+  if (image.kept && is_of_no_use(outcome.error)) {
+    const Kept form = *std::exchange(image.kept, std::nullopt);
+    outcome = make_once(task, recipe, fidelity);
+    if (!outcome.error) {  // so that it was the form's fault
+      image.kept = form;
+      use.reject();
+      cache_->cannot_be_packed(use.key());
+    }
+  }
+  const bool of_new_form = packed.form && image.kept;
+  if (!outcome.error && of_new_form && !packed.by_index) {
+    cache_->counts().made_of_new_form();
+  } else if (!outcome.error) {
+    count(image, of_new_form ? KeptKind::kIndex : kind_used(image), outcome);
+  }
+  image.kept.reset();  // the job has no need of it any more, and the cache may have let it go
+  outcome.decode += packing;
+  return outcome;
+}
+
+std::optional<KeptKind> CachedMaker::kind_used(const EncodedImage& image) {
+  if (image.kept) return image.kept->kind;
+  return workspace_.index_helped() ? std::optional(KeptKind::kIndex) : std::nullopt;
+}
+
+void CachedMaker::count(const EncodedImage& image, std::optional<KeptKind> used, const SampleOutcome& outcome) {
+  const std::uint64_t bytes = image.identity ? image.identity->bytes() : image.bytes.size();
+  cache_->counts().made(image.info, used ? &*used : nullptr, bytes, outcome.decode + outcome.transform);
+}
+
+std::optional<BeingMade::Turn> CachedMaker::turn_at_tensor(const SampleTask& task, const CacheKey& key) {
+  const EncodedImage& image = task.image;
   const bool is_made = !image.kept || image.kept->kind != KeptKind::kTensor;
   if (!is_made || !image.identity || !cache_->keeps(KeptKind::kTensor, image.wish)) return std::nullopt;
+  if (!cache_->pays(image, key, KeptKind::kTensor, task.out.view().size())) return std::nullopt;
   return cache_->being_made().begin(tensor_key_of(key, image.wish.tensor_of));
 }
 
@@ -108,15 +152,17 @@ SampleOutcome CachedMaker::make_once(const SampleTask& task, const Recipe& recip
   return outcome;
 }
 
-void CachedMaker::keep_what_is_advised(SampleTask& task, PictureUse& use) {
-  if (use.advice() == Advice::kNothing) return;
-  if (use.advice() == Advice::kTensor) return keep_tensor(task, use.key());
+void CachedMaker::set_aside(SampleTask& task, PictureUse& use) {
+  if (use.advice() != Advice::kPack && use.advice() != Advice::kPackNow) return;
   EncodedImage& image = task.image;
   const std::size_t bytes = image.bytes.size();
   const bool fits = unmade_bytes_ + bytes <= kMostUnmade.count;
   if (!fits && use.advice() == Advice::kPack) return;
   Unmade unmade{std::move(image), use.key(), use.advice()};
-  if (!fits) return static_cast<void>(pack(unmade.image, unmade.key));
+  if (!fits) {
+    pack(unmade.image, unmade.key);
+    return;
+  }
   unmade_bytes_ += bytes;
   unmade_.push_back(std::move(unmade));
 }
@@ -136,26 +182,27 @@ void CachedMaker::finish(const std::function<bool()>& idle, const std::function<
   unmade_bytes_ = 0;
 }
 
-KeptBytes CachedMaker::pack(const EncodedImage& image, const CacheKey& key) {
+CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey& key) {
   const std::optional<BeingMade::Turn> turn = cache_->being_made().begin(key);
   kernels::jpeg::Decoder* const decoder = workspace_.jpeg();
-  if (!turn || decoder == nullptr || cache_->find(key, KeptKind::kPacked)) return nullptr;
+  if (!turn || decoder == nullptr || cache_->find(key, KeptKind::kPacked)) return {};
   const Clock::time_point begun = Clock::now();
   const std::optional<KeptEntry> index = cache_->find(key, KeptKind::kIndex);
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
       pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_, begun + limits_.time);
-  KeptBytes kept;
+  Packed made;
   if (packed) {
-    kept = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
-    keep(*cache_, image, key, KeptKind::kPacked, kept);
+    made.by_index = index.has_value();
+    made.form = KeptBlock::copy_of(std::as_bytes(std::span(*packed)), KeptBlock::kPadding);
+    keep(*cache_, image, key, KeptKind::kPacked, made.form);
   } else {
     cache_->cannot_be_packed(key);
   }
   workspace_.trim(0);
-  cache_->counts().making(KeptKind::kPacked, since(begun));
-  return kept;
+  cache_->counts().making(KeptKind::kPacked, since(begun), made.form != nullptr);
+  return made;
 }
 
 }  // namespace millrace

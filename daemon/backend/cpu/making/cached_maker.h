@@ -34,7 +34,8 @@ class CachedMaker {
   // has SampleOutcome::read_again. May take the bytes of a sample that it has made.
   SampleOutcome make(SampleTask& task, const Recipe& recipe, Fidelity fidelity);
 
-  // Whether another lane makes at this moment what make() would find in the cache a little later.
+  // Whether another lane makes at this moment what make() would like to find in the cache: the image's packed form, or
+  // the very tensor. That lane learns that it is wanted.
   bool is_being_made(const SampleTask& task);
 
   // Packs what make() has set aside for it; after the samples were handed over, for it takes as long as making one or two
@@ -42,13 +43,22 @@ class CachedMaker {
   void finish(const std::function<bool()>& idle, const std::function<bool()>& stopped);
 
  private:
+  struct Packed {
+    KeptBytes form;         // nullptr: somebody else is at it or has done it, or it cannot be packed
+    bool by_index = false;  // a seek index was there
+  };
+
+  SampleOutcome make_of_what_is_there(SampleTask& task, PictureUse& use, const Recipe& recipe, Fidelity fidelity);
+  SampleOutcome make_packed_first(SampleTask& task, PictureUse& use, const Recipe& recipe, Fidelity fidelity);
   SampleOutcome make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity);
-  // So that others whom the tensor is of use, too, wait for it. nullopt: it is none that is kept, or somebody has it.
-  std::optional<BeingMade::Turn> turn_at_tensor(const EncodedImage& image, const CacheKey& key);
-  void keep_what_is_advised(SampleTask& task, PictureUse& use);
+  // What was of use to make_once(); nullopt: the file alone.
+  std::optional<KeptKind> kind_used(const EncodedImage& image);
+  void count(const EncodedImage& image, std::optional<KeptKind> used, const SampleOutcome& outcome);
+  // So that other lanes may leave it to this one. nullopt: it is none that is kept, or another lane has it.
+  std::optional<BeingMade::Turn> turn_at_tensor(const SampleTask& task, const CacheKey& key);
   void keep_tensor(const SampleTask& task, const CacheKey& key);
-  // nullptr: somebody else is at it or has done it, or it cannot be packed.
-  KeptBytes pack(const EncodedImage& image, const CacheKey& key);
+  void set_aside(SampleTask& task, PictureUse& use);
+  Packed pack(const EncodedImage& image, const CacheKey& key);
 
   ImageWorkspace& workspace_;
   ImageCache* const cache_;
