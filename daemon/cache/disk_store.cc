@@ -121,9 +121,14 @@ DiskStore::Verified DiskStore::verify(const std::function<bool(std::uint64_t, st
     for (const StoreIndex::Named& entry : index_.shard(shard)) {
       const std::optional<Placed> place = placed(entry);
       if (!place) continue;  // dropped meanwhile
-      ++verified.entries;
       const Result<KeptBytes> bytes = read(*place);
-      if (!bytes && bytes.error().code != Code::kExhausted) ++verified.wrong;
+      const bool is_wrong = !bytes && bytes.error().code != Code::kExhausted;
+      if (is_wrong && place->segment->is_removed()) continue;
+      ++verified.entries;
+      if (is_wrong) {
+        ++verified.wrong;
+        ++verified.wrong_kinds[static_cast<std::size_t>(entry.kind)];
+      }
       if (progress && !progress(verified.entries, std::max(all, verified.entries))) return verified;
     }
   }

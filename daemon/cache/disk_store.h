@@ -68,7 +68,8 @@ class DiskStore {
   };
   struct Verified {
     std::uint64_t entries = 0;
-    std::uint64_t wrong = 0;  // forgotten now
+    std::uint64_t wrong = 0;                              // forgotten now
+    std::array<std::uint64_t, kKeptKinds> wrong_kinds{};  // the same, by kind
   };
 
   // What is beyond is not looked at.

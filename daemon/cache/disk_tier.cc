@@ -129,6 +129,8 @@ Result<CacheVerified> DiskTier::verify(const CacheOrders::Progress& progress) {
   const std::shared_ptr<DiskStore> store = this->store();
   if (store == nullptr) return nothing_on_disk();
   const DiskStore::Verified verified = store->verify(progress);
+  for (std::size_t kind = 0; kind < kKeptKinds; ++kind)
+    counts_.rejected(static_cast<KeptKind>(kind), verified.wrong_kinds[kind]);
   return CacheVerified{.entries = verified.entries, .wrong = verified.wrong};
 }
 

@@ -244,6 +244,20 @@ TEST_CASE("verifying a store finds what is wrong and forgets it", "[cache]") {
   REQUIRE(store->verify([](std::uint64_t, std::uint64_t) { return false; }).entries == 1);
 }
 
+TEST_CASE("what another daemon drops while a store is verified is not wrong", "[cache]") {
+  const TempFolder folder;
+  const auto store = open_store(store_in(folder));
+  for (std::uint64_t i = 0; i < 20; ++i) put_entry(*store, i, 5000);
+
+  const DiskStore::Verified verified = store->verify([&](std::uint64_t, std::uint64_t) {
+    for (const std::string& file : files_of(store_in(folder), ".mrc")) std::filesystem::remove(file);
+    return true;
+  });
+
+  REQUIRE(verified.entries == 1);
+  REQUIRE(verified.wrong == 0);
+}
+
 TEST_CASE("a store that was emptied takes nothing, and goes on", "[cache]") {
   const TempFolder folder;
   const auto store = open_store(store_in(folder), 2_MiB);
