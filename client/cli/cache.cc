@@ -111,6 +111,7 @@ Result<CacheCounts> once_settled(Client& client) {
 struct Warmed {
   PassOutcome pass;
   CacheCounts before, after;
+  double packed_before = 0;  // images of the first pass that came from packed coefficients
 };
 
 // A pass that touches each file, and one more where packed coefficients are made at the second touch.
@@ -127,6 +128,7 @@ Result<Warmed> warm_up(Client& client, const Options& options) {
   MILLRACE_TRY(warmed.pass, pass_over(client, pass));
   MILLRACE_TRY(warmed.after, once_settled(client));
   const CacheCounts made = since(warmed.before, warmed.after);
+  warmed.packed_before = made.kinds[kPackedKind].hits;
   if (made.kinds[kPackedKind].making > 0 || made.first + made.kinds[0].hits <= 0 || interrupted()) return warmed;
   pass.title = "packing";
   MILLRACE_TRY(const PassOutcome second, pass_over(client, pass));
@@ -145,18 +147,18 @@ int warm(Options& options) {
   const auto warmed = warm_up(connection->client, options);
   if (!warmed) return report(warmed.error());
   const CacheCounts made = since(warmed->before, warmed->after);
-  const CacheKind &was = warmed->before.kinds[kPackedKind], &packed = warmed->after.kinds[kPackedKind];
+  const CacheKind& packed = warmed->after.kinds[kPackedKind];
   if (options.json) {
     Json json;
     json.begin_object().member("images", warmed->pass.images).member("bad", warmed->pass.bad);
     json.member("seconds", warmed->pass.elapsed.count()).member("first_touches", made.first);
-    json.member("new_packed", packed.entries - was.entries);
+    json.member("new_packed", made.kinds[kPackedKind].made).member("packed_before", warmed->packed_before);
     add_kinds(warmed->after, json);
     std::printf("%s\n", json.end_object().text().c_str());
   } else {
-    std::printf("%s images in %.1f s (%s bad): %s packed now that were not, %.2f s of lanes for making\n",
+    std::printf("%s images in %.1f s (%s bad): %s packed now, %s before; %.2f s of lanes for making\n",
                 grouped(warmed->pass.images).c_str(), warmed->pass.elapsed.count(), grouped(warmed->pass.bad).c_str(),
-                number(packed.entries - was.entries).c_str(), made.making());
+                number(made.kinds[kPackedKind].made).c_str(), number(warmed->packed_before).c_str(), made.making());
     std::printf("of all datasets: %s packed images in memory (%s), %s on disk (%s)\n", number(packed.entries).c_str(),
                 size(packed.bytes).c_str(), number(packed.disk_entries).c_str(), size(packed.disk_bytes).c_str());
   }

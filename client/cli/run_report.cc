@@ -64,14 +64,19 @@ std::string RunReport::cache_text() const {
     others = others || epoch.others;
     if (&epoch != &epochs_.front()) later.push_back(epoch.rate());
   }
-  const double rate = median(later), gain = rate / epochs_.front().rate();
-  if (saved <= 0 || gain <= 1) return "";
+  if (saved <= 0) return "";
   std::array<char, 200> text{};
+  const char* const to_whom = others ? " to all sessions" : "";
+  const double rate = median(later), gain = rate / epochs_.front().rate();
+  const bool first_had_none = 2 * epochs_.front().cache.first > static_cast<double>(epochs_.front().images);
+  if (!first_had_none || gain <= 1) {
+    std::snprintf(text.data(), text.size(), "the cache brought about %.2f s of lane time%s", saved, to_whom);
+    return text.data();
+  }
   std::snprintf(
       text.data(), text.size(),
       "the cache brought: %s ran %.2f x as fast as the first (%.1f images/s), and about %.2f s of lane time%s",
-      later.size() == 1 ? "the second epoch" : "later epochs, in the median,", gain, rate, saved,
-      others ? " to all sessions" : "");
+      later.size() == 1 ? "the second epoch" : "later epochs, in the median,", gain, rate, saved, to_whom);
   return text.data();
 }
 

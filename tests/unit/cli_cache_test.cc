@@ -61,13 +61,20 @@ TEST_CASE("a run says what the cache brought, if it brought something", "[cli]")
   report.add(epoch(0, 4, first));
   REQUIRE(report.cache_text().empty());
   report.add(epoch(1, 5, packed));
-  REQUIRE(report.cache_text().empty());  // it was no faster
+  REQUIRE(report.cache_text() == "the cache brought about 2.00 s of lane time");  // it was no faster
+
+  RunReport warm;
+  warm.add(epoch(0, 4, packed));
+  warm.add(epoch(1, 2, packed));
+  REQUIRE(warm.cache_text() == "the cache brought about 4.00 s of lane time");  // to the first epoch as well
 }
 
 TEST_CASE("what the cache brought is the median of later epochs, not the best one", "[cli]") {
-  const CacheCounts packed = between(statistics(0, 0, 0, 0, 0), statistics(0, 0, 100, 0, 2));
+  const Statistics none = statistics(0, 0, 0, 0, 0);
+  const CacheCounts first = between(none, statistics(100, 0, 0, 0, 0)),
+                    packed = between(none, statistics(0, 0, 100, 0, 2));
   RunReport report;
-  report.add(epoch(0, 4, {}));
+  report.add(epoch(0, 4, first));
   report.add(epoch(1, 2, packed));
   REQUIRE(report.cache_text() ==
           "the cache brought: the second epoch ran 2.00 x as fast as the first (50.0 images/s), and about 2.00 s of "
