@@ -129,7 +129,7 @@ Result<Warmed> warm_up(Client& client, const Options& options) {
   MILLRACE_TRY(warmed.after, once_settled(client));
   const CacheCounts made = since(warmed.before, warmed.after);
   warmed.packed_before = made.kinds[kPackedKind].hits;
-  if (made.kinds[kPackedKind].making > 0 || made.first + made.kinds[0].hits <= 0 || interrupted()) return warmed;
+  if (made.kinds[kPackedKind].made > 0 || made.first + made.kinds[0].hits <= 0 || interrupted()) return warmed;
   pass.title = "packing";
   MILLRACE_TRY(const PassOutcome second, pass_over(client, pass));
   warmed.pass.elapsed += second.elapsed;

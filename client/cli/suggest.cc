@@ -81,9 +81,10 @@ std::string explain(const CLI::App& app, const std::vector<std::string>& line, c
   const CLI::App& command = *innermost(&app);
   const std::optional<std::string> word = unwanted(app, line);
   if (!word) return error.what();
-  if (word->starts_with('-') && nearest(*word, options_of(command)) == *word)
+  const std::vector<std::string> options = options_of(command);
+  if (std::find(options.begin(), options.end(), *word) != options.end())
     return *word + " is an option of `" + command.get_name() + "`: it belongs behind that word";
-  if (word->starts_with('-')) return "unknown option " + *word + question(nearest(*word, options_of(command)));
+  if (word->starts_with('-')) return "unknown option " + *word + question(nearest(*word, options));
   const std::vector<std::string> commands = commands_of(command);
   if (!commands.empty()) return "unknown command " + *word + question(nearest(*word, commands));
   return "unexpected argument " + *word;

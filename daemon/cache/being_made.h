@@ -33,10 +33,12 @@ class BeingMade {
     CacheKey key_;
   };
 
-  // nullopt: somebody is at it.
+  // nullopt: somebody is at it, and learns that it is wanted.
   std::optional<Turn> begin(const CacheKey& key) MILLRACE_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    if (!wanted_.emplace(key, false).second) return std::nullopt;
+    const auto [place, is_new] = wanted_.emplace(key, false);
+    place->second = !is_new;
+    if (!is_new) return std::nullopt;
     count_.store(wanted_.size(), std::memory_order_relaxed);
     return std::optional<Turn>(std::in_place, *this, key);
   }

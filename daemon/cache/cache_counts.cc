@@ -75,6 +75,11 @@ void CacheCounts::made(const SourceInfo& info, const KeptKind* kind, std::uint64
   saved(*kind, first_touches_.expected(info, bytes) - took);
 }
 
+void CacheCounts::made_of_new_form(bool by_index) {
+  if (by_index) return counters_.add(MetricId::cache_hits, label(MetricId::cache_hits, KeptKind::kIndex));
+  counters_.add(MetricId::cache_first_touches);
+}
+
 // Crops differ, so that one hit takes longer than first touches on average, and another less: only what is left of all
 // together is told, and never taken back, for a counter does not fall. What slower hits take is set off up to a bound:
 // else what they took longer on a busy host would hide for hours what they save on a quiet one.

@@ -33,9 +33,9 @@ class CacheCounts {
   // An image was made, from what was kept of it or, `kind` nullptr, from its file alone. `bytes`: of the file. What hits
   // save is what first touches of such files would have taken, less what they took themselves.
   void made(const SourceInfo& info, const KeptKind* kind, std::uint64_t bytes, std::chrono::microseconds took);
-  // An image was made of a form that was made of its file alone just before. What that took is making()'s, and says
-  // nothing of what first touches take.
-  void made_of_new_form() { counters_.add(MetricId::cache_first_touches); }
+  // An image was made of a form that was made just before, of its file alone or with a seek index. It saved nothing, and
+  // what it took, making() included, says nothing of what first touches take.
+  void made_of_new_form(bool by_index);
 
   Counters& counters() { return counters_; }
 

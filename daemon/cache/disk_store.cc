@@ -68,14 +68,25 @@ std::optional<DiskStore::Placed> DiskStore::placed(const StoreIndex::Named& entr
 }
 
 Result<KeptBytes> DiskStore::read(const Placed& placed) {
+  Result<KeptBytes> bytes = read_as_it_is(placed);
+  if (!bytes && bytes.error().code != Code::kExhausted) forget_wrong(placed);
+  return bytes;
+}
+
+Result<KeptBytes> DiskStore::read_as_it_is(const Placed& placed) const {
   const StoredExtent& extent = placed.place.extent;
   const auto block =
       std::make_shared<KeptBlock>(extent.length, placed.kind == KeptKind::kPacked ? KeptBlock::kPadding : 0);
   Result<void> whole = placed.segment->read(extent.offset, block->writable());
-  if (!whole && whole.error().code == Code::kExhausted) return whole.error();
-  if (whole && store_checksum(block->view(), options_.seed) == extent.checksum) return KeptBytes(block);
-  if (index_.erase_at(placed.key, placed.kind, placed.place)) doom(placed.place);
-  return whole ? Error{Code::kNotFound, "an entry of " + folder_.path() + " is not what was written"} : whole.error();
+  if (!whole) return whole.error();
+  if (store_checksum(block->view(), options_.seed) == extent.checksum) return KeptBytes(block);
+  return Error{Code::kNotFound, "an entry of " + folder_.path() + " is not what was written"};
+}
+
+bool DiskStore::forget_wrong(const Placed& placed) {
+  const bool was_there = index_.erase_at(placed.key, placed.kind, placed.place);
+  if (was_there) doom(placed.place);
+  return was_there;
 }
 
 void DiskStore::forget(const CacheKey& key, KeptKind kind) {
@@ -121,9 +132,10 @@ DiskStore::Verified DiskStore::verify(const std::function<bool(std::uint64_t, st
     for (const StoreIndex::Named& entry : index_.shard(shard)) {
       const std::optional<Placed> place = placed(entry);
       if (!place) continue;  // dropped meanwhile
-      const Result<KeptBytes> bytes = read(*place);
+      const Result<KeptBytes> bytes = read_as_it_is(*place);
       const bool is_wrong = !bytes && bytes.error().code != Code::kExhausted;
-      if (is_wrong && place->segment->is_removed()) continue;
+      const bool is_gone = is_wrong && (place->segment->is_removed() || !forget_wrong(*place));
+      if (is_gone) continue;  // dropped, forgotten or moved while it was read
       ++verified.entries;
       if (is_wrong) {
         ++verified.wrong;

@@ -115,6 +115,9 @@ class DiskStore {
 
   std::shared_ptr<StoreSegment> segment(SegmentNumber number) const;
   std::optional<Placed> placed(const StoreIndex::Named& entry) const;
+  Result<KeptBytes> read_as_it_is(const Placed& placed) const;
+  // Whether it was there until now: what was forgotten or moved meanwhile is not wrong.
+  bool forget_wrong(const Placed& placed);
   void doom(const StoreIndex::Place& place);
   std::uint64_t taken() const;
 

@@ -145,7 +145,7 @@ std::optional<StoredFacts> file_facts(const EncodedImage& image, KeptKind kind) 
   if (kind == KeptKind::kTensor) facts.tensor_of = image.wish.tensor_of;
   facts.dataset = static_cast<std::uint64_t>(image.wish.member.dataset);
   facts.sample = image.wish.member.sample;
-  const Savings savings = savings_of(kind, image.bytes.size());
+  const Savings savings = savings_of(kind, image.identity->bytes());
   facts.saves = savings.saves;
   facts.costs = savings.costs;
   return facts;

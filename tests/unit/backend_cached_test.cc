@@ -144,6 +144,24 @@ TEST_CASE("what a dataset's epochs want packed is packed first, and made of that
   REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
 }
 
+TEST_CASE("an image that is packed at its second touch had a seek index for it", "[backend]") {
+  Rig rig;
+  rig.wish = {.most = CacheUse::kPacked, .member = {.dataset = DatasetNumber{1}}};
+  rig.file = make_jpeg({.pixels = make_pixels(320, 240, 3, 1)});
+  const CacheKey key = key_of(rig.task().image, rig.cache.seed());
+  const std::vector<std::byte> first = rig.made();
+  REQUIRE(rig.cache.find(key, KeptKind::kIndex));
+  REQUIRE_FALSE(rig.cache.find(key, KeptKind::kPacked));
+
+  REQUIRE(rig.made() == first);
+
+  REQUIRE(rig.cache.find(key, KeptKind::kPacked));
+  REQUIRE(rig.counters.stored(MetricId::cache_first_touches) == 1);
+  REQUIRE(rig.counters.stored(MetricId::cache_hits) == 1);
+  REQUIRE(rig.counters.stored(MetricId::cache_made) == 1);
+  REQUIRE(rig.counters.stored(MetricId::cache_saved) == 0);
+}
+
 TEST_CASE("an image that cannot be packed is made of its bytes, and not tried again", "[backend]") {
   Rig rig, plain;
   rig.wish = plain.wish = {.most = CacheUse::kPacked};
@@ -248,6 +266,7 @@ TEST_CASE("a tensor is kept by the lane whose turn it is, and only where it find
   {
     const BeingMade::Turn somebodys = *rig.cache.being_made().begin(key);
     rig.made();
+    REQUIRE(somebodys.is_wanted());
     rig.made();
     REQUIRE_FALSE(is_kept());
   }

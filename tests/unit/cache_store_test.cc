@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/support/skip.h"
@@ -20,6 +22,17 @@ std::uint64_t blocks_of(const std::string& store) {
     if (::stat(file.path().c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
   return bytes;
+}
+
+// Whose entries are all forgotten as one of them is read, and their places given back.
+std::atomic<DiskStore*> forgetful{nullptr};
+
+ssize_t read_what_is_forgotten(int file, void* to, std::size_t size, off_t at) {
+  DiskStore* const store = forgetful;
+  if (store == nullptr) return ::pread(file, to, size, at);
+  for (std::uint64_t i = 0; i < 20; ++i) store->forget(numbered_key(i), KeptKind::kPacked);
+  std::memset(to, 0, size);
+  return static_cast<ssize_t>(size);
 }
 
 }  // namespace
@@ -255,6 +268,20 @@ TEST_CASE("what another daemon drops while a store is verified is not wrong", "[
   });
 
   REQUIRE(verified.entries == 1);
+  REQUIRE(verified.wrong == 0);
+}
+
+TEST_CASE("what is forgotten while a store is verified is not wrong", "[cache]") {
+  const TempFolder folder;
+  const auto store = open_store(store_in(folder), 64_MiB, read_what_is_forgotten);
+  for (std::uint64_t i = 0; i < 20; ++i) put_entry(*store, i, 5000);
+  forgetful = store.get();
+
+  const DiskStore::Verified verified = store->verify({});
+  forgetful = nullptr;
+
+  REQUIRE(store->extent().entries == 0);
+  REQUIRE(verified.entries == 0);
   REQUIRE(verified.wrong == 0);
 }
 

@@ -36,7 +36,7 @@ bool is_of_no_use(const std::optional<Error>& error) {
 
 // Whether to pack before the sample is made, and to make it of the packed form: together that takes less time than to
 // decode the file twice. For datasets, whose batches are ahead of who waits for them; a single request's answer does
-// not wait for it. Packing has `limits.time` of its own, so
+// not wait for it, unless the file is large. Packing has `limits.time` of its own, so
 // that what can be made within it does not fail for it.
 bool is_packed_first(const EncodedImage& image, Advice advice) {
   return advice == Advice::kPackNow && image.wish.member.dataset != DatasetNumber::kNone;
@@ -56,15 +56,18 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   const bool packed_first = !image.kept && is_packed_first(image, use.advice());
   SampleOutcome outcome = packed_first ? make_packed_first(task, use, recipe, fidelity)
                                        : make_of_what_is_there(task, use, recipe, fidelity);
-  if (outcome.error || outcome.read_again) return outcome;
-  // Without a turn another lane keeps it. Bytes that are no file's have none.
-  const bool is_tensor_kept =
-      turn ? turn->is_wanted() || use.advice() == Advice::kTensor : use.advice() == Advice::kTensor && !image.identity;
-  if (is_tensor_kept) {
-    keep_tensor(task, use.key());
-  } else if (!packed_first) {
-    set_aside(task, use);
+  if (!outcome.error && !outcome.read_again) {
+    // Without a turn another lane keeps it. Bytes that are no file's have none.
+    const bool is_tensor_kept = turn ? turn->is_wanted() || use.advice() == Advice::kTensor
+                                     : use.advice() == Advice::kTensor && !image.identity;
+    if (is_tensor_kept) {
+      keep_tensor(task, use.key());
+    } else if (!packed_first) {
+      set_aside(task, use);
+    }
   }
+  // The job has no need of the form any more, and the cache may have let it go.
+  if (packed_first) image.kept.reset();
   return outcome;
 }
 
@@ -95,21 +98,15 @@ SampleOutcome CachedMaker::make_packed_first(SampleTask& task, PictureUse& use, 
   }
   SampleOutcome outcome = make_once(task, recipe, fidelity);
   if (image.kept && is_of_no_use(outcome.error)) {
-    const Kept form = *std::exchange(image.kept, std::nullopt);
+    use.reject();
+    cache_->cannot_be_packed(use.key());
     outcome = make_once(task, recipe, fidelity);
-    if (!outcome.error) {  // so that it was the form's fault
-      image.kept = form;
-      use.reject();
-      cache_->cannot_be_packed(use.key());
-    }
   }
-  const bool of_new_form = packed.form && image.kept;
-  if (!outcome.error && of_new_form && !packed.by_index) {
-    cache_->counts().made_of_new_form();
+  if (!outcome.error && packed.form && image.kept) {
+    cache_->counts().made_of_new_form(packed.by_index);
   } else if (!outcome.error) {
-    count(image, of_new_form ? KeptKind::kIndex : kind_used(image), outcome);
+    count(image, kind_used(image), outcome);
   }
-  image.kept.reset();  // the job has no need of it any more, and the cache may have let it go
   outcome.decode += packing;
   return outcome;
 }
