@@ -128,8 +128,9 @@ bool Reading::give(const BatchPtr& batch) {
   MILLRACE_CHECK(!task.items.empty());
   const std::size_t given = task.items.size();
   const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places()});
-  task.done = [this, number](std::vector<Fetched> items) {
-    boost::asio::post(control_,
+  // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
+  task.done = [this, &control = control_, number](std::vector<Fetched> items) {
+    boost::asio::post(control,
                       [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
   };
   if (fetcher_.try_fetch(std::move(task))) {

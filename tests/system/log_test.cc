@@ -109,7 +109,7 @@ TEST_CASE("a lost device is an error in the log, once", "[system]") {
   REQUIRE_FALSE(line_with(daemon, {"error backend fake has lost its device"}).empty());
   { const Session closed = std::move(session); }
   REQUIRE_FALSE(line_with(daemon, {"session 1 closed"}).empty());
-  REQUIRE(count_of(daemon.errors(), "has lost its device") == 1);
+  REQUIRE(count_of(daemon.errors(), "error backend fake has lost its device") == 1);
 }
 
 TEST_CASE("what took longer than daemon.slow_milliseconds is told of by a name that steers no terminal", "[system]") {
