@@ -36,8 +36,8 @@ bool is_of_no_use(const std::optional<Error>& error) {
 
 // Whether to pack before the sample is made, and to make it of the packed form: together that takes less time than to
 // decode the file twice. For datasets, whose batches are ahead of who waits for them; a single request's answer does
-// not wait for it, unless the file is large. Packing has `limits.time` of its own, so
-// that what can be made within it does not fail for it.
+// not wait for it, unless the file is large. Packing has `limits.time` of its own, so that what can be made within it
+// does not fail for it.
 bool is_packed_first(const EncodedImage& image, Advice advice) {
   return advice == Advice::kPackNow && image.wish.member.dataset != DatasetNumber::kNone;
 }
