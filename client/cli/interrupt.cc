@@ -11,7 +11,7 @@
 namespace millrace::cli {
 namespace {
 
-// Writer: the signal's handler, which may touch nothing else than an atomic without a lock. Readers: any thread.
+// Writer: the signal's handler, which may touch lock-free atomics alone. Readers: any thread.
 std::atomic<bool> was_interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 

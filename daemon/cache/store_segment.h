@@ -3,7 +3,7 @@
 // to it or remove it; whoever likes may read, mark records and punch holes. Descriptors are short in a daemon: files are
 // open only while something is done to them, and for as long as the lock is held.
 //
-// read(): Thread-safe. All else: Thread-bound(the store's writer).
+// read(), is_removed(): Thread-safe. All else: Thread-bound(the store's writer).
 #pragma once
 
 #include <sys/types.h>

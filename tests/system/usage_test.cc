@@ -128,6 +128,8 @@ TEST_CASE("what is misspelled is named, with what is most like it", "[system]") 
   require_refused({"millrace", "idnex", "build"}, "unknown command idnex; did you mean index?");
   require_refused({"millrace", "index", "biuld", "/tmp"}, "unknown command biuld; did you mean build?");
   require_refused({"millrace", "xyzzy"}, "unknown command xyzzy\n");
+  require_refused({"millrace", "--socket", "/tmp/x", "stats"},
+                  "--socket is an option of `stats`: it belongs behind that word");
   require_refused({"millrace", "run", "--datset", "/tmp"}, "unknown option --datset; did you mean --dataset?");
   require_refused({"millrace", "run", "--dataset", "/tmp", "--siz=3"}, "unknown option --siz; did you mean --size?");
   require_refused({"millrace", "preview", "/tmp", "there"}, "unexpected argument there");
