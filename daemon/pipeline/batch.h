@@ -105,6 +105,7 @@ class Batch {
 
   const BatchRequest& request() const { return request_; }
   const OpenSession& session() const { return *session_; }
+  ReadingPace& pace() const { return session_->pace; }
   millrace::Owner owner() const { return {session_->parts.caller->user(), session_->id}; }
   EpochRun* epoch() const { return epoch_.get(); }  // null: the client's own
   const TensorLayout& layout() const { return *layout_; }

@@ -43,6 +43,7 @@ class Pipeline {
     std::chrono::milliseconds host_patience{10'000};
     std::chrono::milliseconds slow{0};  // an image that takes longer to read or to make is told of; 0: none
     std::uint64_t cache_seed = 0;       // of the numbers that tensors are kept by (plan/tensor_digest.h)
+    std::uint32_t slow_reads = ~0U;     // fetch threads that sessions which read slowly may have together
     DatasetUses* uses = nullptr;        // told of epochs; outlives it. Null: nobody wants to know
   };
 

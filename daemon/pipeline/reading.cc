@@ -109,14 +109,20 @@ void Reading::feed() {
   for (auto batch = later.rbegin(); batch != later.rend(); ++batch) put_back(*batch);
 }
 
-// One packed batch is read for its sizes at a time; others go to `later`.
+// One packed batch is read for its sizes at a time, and no more tasks are out of those who read slowly than may be.
+bool Reading::has_to_wait(const Batch& batch) const {
+  if (!batch.has_places() && tasks_.count_if([](const TaskOut& out) { return out.whole_batch; }) > 0) return true;
+  return batch.pace().slow() &&
+         tasks_.count_if([](const TaskOut& out) { return out.slow; }) >= std::min(options_.slow_tasks, kFetchTasks - 1);
+}
+
+// Those that have to wait go to `later`.
 std::optional<BatchPtr> Reading::take_next(std::vector<BatchPtr>& later) {
-  const auto whole = [](const TaskOut& out) { return out.whole_batch; };
   while (std::optional<BatchPtr> next = batches_.take()) {
     Batch& batch = **next;
     batch.reading.queued = false;
     if (!batch.running() || pausing(batch)) continue;  // a pause ends by itself
-    if (batch.has_places() || tasks_.count_if(whole) == 0) return next;
+    if (!has_to_wait(batch)) return next;
     later.push_back(*std::move(next));
   }
   return std::nullopt;
@@ -127,7 +133,7 @@ bool Reading::give(const BatchPtr& batch) {
   FetchTask task = task_of(batch);
   MILLRACE_CHECK(!task.items.empty());
   const std::size_t given = task.items.size();
-  const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places()});
+  const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places(), batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
     boost::asio::post(control,
@@ -179,6 +185,9 @@ KeptWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const
 
 void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
   const BatchPtr batch = tasks_.take(number).batch.batch();
+  std::chrono::microseconds took{0};
+  for (const Fetched& item : items) took += item.time;
+  batch->pace().note(took);
   if (batch->running()) take_all(batch, std::move(items));
   next_.came_back(batch);
   feed();

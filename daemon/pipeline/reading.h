@@ -5,7 +5,8 @@
 //                    │ └── not begun ─┘   │
 //                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
 //
-// At most kFetchTasks are at the fetcher, and none is given while the budget of encoded bytes is used up.
+// At most kFetchTasks are at the fetcher, and none is given while the budget of encoded bytes is used up. Sessions that
+// read slowly (reading_pace.h) never have all of its threads, so they delay nobody else.
 // Thread-bound(control).
 #pragma once
 
@@ -27,6 +28,8 @@ namespace millrace {
 
 class Reading {
  public:
+  static constexpr std::uint32_t kNoBound = ~0U;
+
   class Next {
    public:
     virtual ~Next() = default;
@@ -39,6 +42,7 @@ class Reading {
     std::chrono::milliseconds host_patience;  // see Pipeline::Options
     std::uint32_t max_side = 0;               // of an image
     std::uint64_t cache_seed = 0;             // see Pipeline::Options
+    std::uint32_t slow_tasks = kNoBound;      // the same
   };
 
   // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
@@ -54,9 +58,11 @@ class Reading {
   struct TaskOut {
     InFlight batch;
     bool whole_batch = false;  // a packed one's, for its sizes
+    bool slow = false;         // of a session that reads slowly
   };
 
   std::optional<BatchPtr> take_next(std::vector<BatchPtr>& later);
+  bool has_to_wait(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);
   KeptWish wish_of(const Batch& batch, const SampleRequest& sample) const;

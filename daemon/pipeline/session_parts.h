@@ -8,6 +8,7 @@
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
 #include "daemon/observe/counters.h"
+#include "daemon/pipeline/reading_pace.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
@@ -30,7 +31,8 @@ struct OpenSession {
   SessionId id{};
   SessionParts parts;
   LabelValue user{};  // whose batches are completed
-  bool open = true;   // false: nothing reaches its sink or its slots any more
+  ReadingPace pace;
+  bool open = true;  // false: nothing reaches its sink or its slots any more
 
   void close() {
     open = false;

@@ -6,6 +6,15 @@
 
 namespace millrace {
 
+namespace {
+
+// One is left to those whose files come fast, whatever others wait for.
+std::uint32_t fetch_threads(const Settings& settings) {
+  return settings.fetch_threads + 1;
+}
+
+}  // namespace
+
 Budgets budgets_of(const Settings& settings) {
   return budgets_of(
       settings.limits.session,
@@ -13,14 +22,15 @@ Budgets budgets_of(const Settings& settings) {
 }
 
 DescriptorNeeds descriptor_needs(const Settings& settings) {
-  return {.sessions = settings.limits.session, .fetch_threads = settings.fetch_threads, .roots = settings.roots.size()};
+  return {
+      .sessions = settings.limits.session, .fetch_threads = fetch_threads(settings), .roots = settings.roots.size()};
 }
 
 Fetcher::Options fetcher_options(const Settings& settings, const UnmappedIds& unmapped, EncodedPool& pool,
                                  ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
-          .threads = settings.fetch_threads,
+          .threads = fetch_threads(settings),
           .limits = settings.limits.sample,
           .pool = &pool,
           .kept = cache,
@@ -31,6 +41,7 @@ Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* c
   return {.limits = settings.limits,
           .slow = settings.slow,
           .cache_seed = cache != nullptr ? cache->seed() : 0,
+          .slow_reads = settings.fetch_threads,
           .uses = cache != nullptr ? &uses : nullptr};
 }
 

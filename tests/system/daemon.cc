@@ -56,7 +56,7 @@ Daemon::Daemon(DaemonSpec spec)
     : spec_(std::move(spec)),
       socket_(folder_ / "millrace.sock"),
       settings_(folder_ / "millrace.toml"),
-      program_(bin_folder() + "/millraced"),
+      program_(spec_.program.empty() ? bin_folder() + "/millraced" : spec_.program),
       client_program_(tests_folder() + "/millrace_system_client") {
   write_file(settings_, settings_text(spec_, socket_));
   if (spec_.user) {

@@ -41,6 +41,7 @@ struct DaemonSpec {
   bool for_all_users = false;  // any user may connect
   std::string user_namespace;  // not empty: in one that maps these ids alone, see in_user_namespace.cc (needs root)
   std::vector<std::pair<std::string, std::string>> env;  // beside the tests' own
+  std::string program;            // instead of millraced: see host_faults.h
   Bytes file_bytes{};             // no file of its, shared memory among them, gets longer; 0: as this process's
   std::uint32_t descriptors = 0;  // soft and hard limit of its descriptors; 0: as this process has them
 };
