@@ -10,6 +10,7 @@
 #include "tests/bench/engine.h"
 #include "tests/bench/engine_packed.h"
 #include "tests/bench/figures.h"
+#include "tests/bench/host_load.h"
 #include "tests/bench/packed.h"
 #include "tests/bench/transports.h"
 
@@ -33,6 +34,7 @@ constexpr Group kGroups[] = {
     {"control.cpu control.cpu.many fetch.cpu", run_control},
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
+    {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
      "cache.share.4.later",
@@ -75,6 +77,7 @@ const char* why_not(const std::vector<Group>& groups, const BenchOptions& option
 int main(int argc, char** argv) {
   using namespace millrace::bench;
   serve_bytes_if_asked(argc, argv);
+  hold_a_session_if_asked(argc, argv);
   BenchOptions options;
   options.data = default_data();
   CLI::App app{"Figures of the service, through the real daemon and the client library: medians of interleaved rounds"};

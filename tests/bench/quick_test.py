@@ -25,6 +25,7 @@ ENGINE |= {"infer.exact.first", "infer.exact.packed", "train.exact.packed", "tra
 PACKED = {"packed.size", "packed.decode", "packed.decode.avx2", "packed.encode", "packed.encode.memory", "packed.encode.avx2"}
 CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "cache.share.4.first", "cache.share.4.later"}
 DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
+HOST = {"idle.cpu", "reclaim.p50", "reclaim.p99"}
 AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
@@ -42,8 +43,8 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
-    wanted = SERVICE | ENGINE | PACKED | CACHE
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache"]
+    wanted = SERVICE | ENGINE | PACKED | CACHE | HOST
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache", "idle"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if len(os.sched_getaffinity(0)) > 1:
