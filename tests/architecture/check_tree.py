@@ -107,6 +107,11 @@ NAME_DEFINED = re.compile(r"^using (\w+) =|^(?:inline )?constexpr [^;={(]*?\b(k[
 NAME_SPELLED = re.compile(r"\b(?:[A-Z]\w*[a-z]\w*|k[A-Z]\w*)\b|(?<![\w.>:~])[a-z]\w*(?=\()")
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\(.*?\)"|"(?:\\.|[^"\\\n])*"', re.S)
 
+# Documents whose tables name tests, each by its sentence in italics, and where these are: a promise of which nobody knows the test is none.
+NAMES_TESTS = {"daemon/doc/faults.md"}
+TEST_NAMED = re.compile(r"(?<![*\w])\*([^\s*][^*\n]*)\*(?![*\w])")
+TEST_DEFINED = re.compile(r'TEST_CASE\(\s*((?:"(?:\\.|[^"\\\n])*"\s*)+)')
+
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 # How a test would skip without being listed, and the files that may write so: tests/support/skip.h and skips.py are the ways that are listed.
@@ -331,6 +336,23 @@ def link_violations(path, text, paths):
             yield f"{path}: links to {target}, which is not in the tree"
 
 
+def tests_defined(tree):
+    """The sentences of all tests."""
+    for path, text in tree.items():
+        if path.startswith("tests/") and path.endswith(".cc"):
+            for literals in TEST_DEFINED.findall(text):
+                yield "".join(re.findall(r'"((?:\\.|[^"\\])*)"', literals)).replace('\\"', '"')
+
+
+def test_violations(tree):
+    """Tests that a document names and that are not there."""
+    defined = set(tests_defined(tree))
+    for path in sorted(NAMES_TESTS & set(tree)):
+        for name in TEST_NAMED.findall(tree[path]):
+            if name not in defined:
+                yield f"{path}: names the test '{name}', which there is not"
+
+
 def example_violations(path, text, tree):
     examples = [text for other, text in tree.items() if other.startswith("client/examples/")]
     for block in re.findall(r"^```cpp\n(.*?)^```$", text, re.M | re.S):
@@ -343,6 +365,7 @@ def violations(tree, known=None):
     found = [f"{top}: not one of the agreed entries at the top" for top in sorted({p.split("/")[0] for p in tree} - TOP_LEVEL)]
     found += second_definitions(tree)
     found += recipe_violations(tree)
+    found += test_violations(tree)
     paths = set(tree)
     for path in sorted(tree):
         text = tree[path]

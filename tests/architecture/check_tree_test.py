@@ -200,6 +200,14 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(check_tree.violations({**GOOD, **example, "README.md": "```cpp\nint main() {}\n```\n"}), [])
         self.assert_one("README.md", "```cpp\nint mian() {}\n```\n", "int mian() {}")
 
+    def test_a_document_names_tests_that_there_are(self):
+        test = {"tests/system/a_test.cc": 'TEST_CASE("a \\"slow\\" disk "\n          "hurts nobody", "[system]") {}\n'}
+        page = "daemon/doc/faults.md"
+        named = {**GOOD, **test, page: '| a disk | *a "slow" disk hurts nobody* | **bold** 2 * 3 * 4 |\n'}
+        self.assertEqual(check_tree.violations(named), [])
+        unknown = check_tree.violations({**named, page: "*a slow disk hurts nobody*\n"})
+        self.assertEqual(unknown, [f"{page}: names the test 'a slow disk hurts nobody', which there is not"])
+
     def test_a_type_that_library_and_daemon_share_is_defined_once(self):
         shared = {"proto/base/recipe.h": ONCE + "enum class DType : int { kUint8 };\nstruct Recipe {\n  struct Part {};\n};\n"}
         own = {"daemon/model/x.h": ONCE + "struct Part {\n};\nstruct Recipe;\n", "kernels/cpu/x.h": ONCE + "struct Recipe {\n};\n"}
