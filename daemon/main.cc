@@ -16,6 +16,8 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/lifetime.h"
+#include "daemon/process/live_settings.h"
+#include "daemon/process/operation.h"
 #include "daemon/process/options.h"
 #include "daemon/process/parts.h"
 #include "daemon/process/process.h"
@@ -30,19 +32,23 @@ namespace {
 // Everything that runs. It goes in the opposite order of its declarations, so that each part outlives those that use it.
 class Daemon {
  public:
-  // `settings_file`: where the settings come from; empty: none.
-  Daemon(Settings settings, std::string settings_file)
+  // `line`: what the settings come from, and come from again.
+  Daemon(Settings settings, CommandLine line)
       : settings_(std::move(settings)),
-        settings_file_(std::move(settings_file)),
+        line_(std::move(line)),
+        limits_(settings_.limits),
         ledger_(budgets_of(settings_), &counters_),
         encoded_(settings_.encoded_in_flight) {}
 
   Result<void> assemble(const UnmappedIds& unmapped) {
     MILLRACE_TRY(const int highest_descriptor, prepare_descriptors(descriptor_needs(settings_)));
+    limits_.highest_descriptor.put(highest_descriptor);
+    MILLRACE_TRY(const Admins admins, Admins::find(settings_.admins, own_ids(unmapped)));
     prepare_state_dir(settings_);
     cache_ = make_cache(settings_, counters_, uses_);
-    MILLRACE_TRY(fetcher_, Fetcher::create(fetcher_options(settings_, unmapped, encoded_, cache_.get()), counters_));
-    MILLRACE_TRY(auto backends, make_backends(settings_, cache_.get()));
+    MILLRACE_TRY(fetcher_,
+                 Fetcher::create(fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get()), counters_));
+    MILLRACE_TRY(auto backends, make_backends(settings_, limits_.sample, cache_.get()));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
                                            pipeline_options(settings_, cache_.get(), uses_));
@@ -54,14 +60,17 @@ class Daemon {
     MILLRACE_TRY(handoff_, HandoffServer::create(control_, ledger_, {.path = handoff_path(settings_.socket)}, counters_,
                                                  *sessions_));
     sessions_->use(*handoff_);
-    MILLRACE_TRY(grpc_, GrpcServer::create(grpc_options(settings_, settings_file_, *fetcher_, cache_.get(), unmapped,
-                                                        highest_descriptor),
-                                           {.control = control_,
-                                            .sessions = *sessions_,
-                                            .pipeline = *pipeline_,
-                                            .counters = counters_,
-                                            .ledger = ledger_,
-                                            .cache = cache_.get()}));
+    operation_ = std::make_unique<Operation>(control_, line_, unmapped, settings_, lifetime_);
+    MILLRACE_TRY(grpc_, GrpcServer::create(
+                            grpc_options(settings_, limits_, settings_file(line_), *fetcher_, cache_.get(), admins),
+                            {.control = control_,
+                             .sessions = *sessions_,
+                             .pipeline = *pipeline_,
+                             .counters = counters_,
+                             .ledger = ledger_,
+                             .cache = cache_.get(),
+                             .orders = operation_.get()}));
+    operation_->use({ledger_, encoded_, limits_, *fetcher_, *pipeline_, *sessions_, *grpc_});
     return {};
   }
 
@@ -69,12 +78,13 @@ class Daemon {
   void run() {
     std::printf("listening on %s\n", settings_.socket.c_str());
     std::fflush(stdout);
-    lifetime_.run({*fetcher_, *pipeline_, *sessions_, *grpc_});
+    lifetime_.run({*fetcher_, *pipeline_, *sessions_, *grpc_, *operation_, !line_.config.empty()});
   }
 
  private:
-  const Settings settings_;
-  const std::string settings_file_;
+  Settings settings_;  // in force: what can change while it runs, `operation_` changes
+  const CommandLine line_;
+  SharedLimits limits_;
   Counters counters_;
   Ledger ledger_;
   PromisedMemory promised_;
@@ -89,6 +99,7 @@ class Daemon {
   std::unique_ptr<Pipeline> pipeline_;
   std::unique_ptr<SessionTable> sessions_;
   std::unique_ptr<HandoffServer> handoff_;
+  std::unique_ptr<Operation> operation_;
   std::unique_ptr<GrpcServer> grpc_;
 };
 
@@ -110,7 +121,7 @@ int main(int argc, char** argv) {
   if (const std::optional<int> status = only_check(line, *settings)) return *status;
   if (const Result<void> there = look_for_roots(line); !there) return fail(there.error(), 1);
   prepare_process(*settings);
-  Daemon daemon(*std::move(settings), settings_file(line));
+  Daemon daemon(*std::move(settings), line);
   if (const Result<void> made = daemon.assemble(unmapped); !made) return fail(made.error(), 1);
   daemon.run();
   return 0;

@@ -26,5 +26,6 @@ void add_cache(CLI::App& app, Chosen& chosen);
 void add_cache_orders(CLI::App& cache, Chosen& chosen);  // of `cache`: drop, verify
 void add_convert(CLI::App& app, Chosen& chosen);
 void add_ping(CLI::App& app, Chosen& chosen);
+void add_admin(CLI::App& app, Chosen& chosen);
 
 }  // namespace millrace::cli

@@ -23,6 +23,7 @@ constexpr const char* kFooter =
     "  millrace stats --watch                           what the daemon is doing\n"
     "  millrace cache warm /data/train                  pack it once now, for the first epoch to be faster\n"
     "  millrace convert --to packed /data/train OUT     the same, kept as files, and back to the same JPEG files\n"
+    "  millrace admin status                            who holds what, and what the settings file says otherwise\n"
     "  millrace doctor                                  what is in the way, and what to do about it\n"
     "\n"
     "The daemon: --socket PATH, else $MILLRACE_SOCKET, else /run/millrace/millrace.sock; or --private.\n"
@@ -56,6 +57,7 @@ int run(int argc, char** argv) {
   add_index(app, chosen);
   add_convert(app, chosen);
   add_ping(app, chosen);
+  add_admin(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

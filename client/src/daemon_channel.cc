@@ -103,6 +103,10 @@ DaemonChannel::DaemonChannel(Address address) : address_(std::move(address)) {
 
 DaemonChannel::~DaemonChannel() = default;
 
+Error DaemonChannel::explain(const grpc::Status& status, const grpc::ClientContext& context) const {
+  return call_error(status, context, address_);
+}
+
 Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
   grpc_connectivity_state state = channel_->GetState(true);
   while (state != GRPC_CHANNEL_READY) {
@@ -145,7 +149,8 @@ Result<std::chrono::nanoseconds> DaemonChannel::check_health(Deadline deadline) 
   queue.Next(&tag, &ok);  // the context's deadline bounds it
   if (!status.ok()) return call_error(status, context, address_);
   if (!says_serving(reply))
-    return turned_down(address_, "millraced is stopping: it finishes what is under way and takes nothing new");
+    return turned_down(address_,
+                       "millraced is stopping or draining: it finishes what is under way and takes nothing new");
   return std::chrono::nanoseconds(std::chrono::steady_clock::now() - began);
 }
 

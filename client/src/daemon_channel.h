@@ -16,7 +16,9 @@
 
 namespace grpc {
 class Channel;
-}
+class ClientContext;
+class Status;
+}  // namespace grpc
 
 namespace millrace {
 inline namespace client {
@@ -40,6 +42,9 @@ class DaemonChannel {
   Result<VerifiedCache> verify_cache(const std::string& ticket,
                                      const std::function<bool(const VerifiedCache&)>& goes_on,
                                      std::chrono::milliseconds silence) const;
+
+  // Of a call of another service that failed: an unreachable daemon is explained, everything else is what it says.
+  Error explain(const grpc::Status& status, const grpc::ClientContext& context) const;
 
   const Address& address() const { return address_; }
   const std::shared_ptr<grpc::Channel>& grpc() const { return channel_; }  // shared: gRPC's stubs hold it too

@@ -1,5 +1,6 @@
 #include "daemon/admit/ledger.h"
 
+#include <algorithm>
 #include <string>
 
 namespace millrace {
@@ -53,7 +54,7 @@ void Charge::shrink_to(std::uint64_t amount) {
 }
 
 std::optional<Bound> Account::add(Resource resource, std::uint64_t amount) {
-  const Bounds& bounds = ledger_.bounds(resource);
+  const Bounds bounds = ledger_.bounds(resource);
   if (!add_within(ledger_.all_[resource], amount, bounds.total)) return Bound::kTotal;
   const bool has_session = raw(owner_.session) != 0;
   if (!add_within((*users_)[resource], amount, bounds.user)) {
@@ -112,6 +113,20 @@ std::shared_ptr<Account> Ledger::account(Owner owner) {
   return account;
 }
 
+void Ledger::set_bounds(const Budgets& budgets) {
+  for (std::size_t i = 0; i < kResources; ++i) {
+    const Bounds& bounds = budgets[static_cast<Resource>(i)];
+    bounds_[i].total.store(bounds.total, kRelaxed);
+    bounds_[i].user.store(bounds.user, kRelaxed);
+    bounds_[i].session.store(bounds.session, kRelaxed);
+  }
+}
+
+Bounds Ledger::bounds(Resource resource) const {
+  const BoundsInForce& bounds = bounds_[static_cast<std::size_t>(resource)];
+  return {bounds.total.load(kRelaxed), bounds.user.load(kRelaxed), bounds.session.load(kRelaxed)};
+}
+
 void Ledger::show_more(Resource resource, std::uint64_t amount) {
   if (shown_ == nullptr) return;
   if (const std::optional<MetricId> gauge = row_of(resource).gauge) shown_->add(*gauge, amount);
@@ -120,6 +135,19 @@ void Ledger::show_more(Resource resource, std::uint64_t amount) {
 void Ledger::show_less(Resource resource, std::uint64_t amount) {
   if (shown_ == nullptr) return;
   if (const std::optional<MetricId> gauge = row_of(resource).gauge) shown_->subtract(*gauge, amount);
+}
+
+std::vector<Ledger::UserUse> Ledger::users() const {
+  std::vector<UserUse> users;
+  MutexLock lock(mutex_);
+  for (const auto& [id, known] : users_) {
+    const std::shared_ptr<InUse> in_use = known.lock();
+    if (!in_use) continue;
+    UserUse user{.user = id};
+    for (std::size_t i = 0; i < kResources; ++i) user.in_use[i] = in_use->of(static_cast<Resource>(i));
+    if (std::ranges::any_of(user.in_use, [](std::uint64_t amount) { return amount > 0; })) users.push_back(user);
+  }
+  return users;
 }
 
 std::size_t Ledger::accounts() const {
@@ -137,7 +165,7 @@ void Ledger::forget_unused() {
 
 Error Ledger::explain(Resource resource, Bound over, const Account& account, std::uint64_t amount) const {
   const ResourceRow& row = row_of(resource);
-  const std::uint64_t bound = budgets_[resource].of(over);
+  const std::uint64_t bound = bounds(resource).of(over);
   std::string text = row.where.empty() ? "" : std::string(row.where) + ": ";
   if (row.unit == Unit::kBytes) {
     text += std::string(row.noun) + whose(over, account.owner()) + ": " + to_text(Bytes{amount}) + " asked for, " +

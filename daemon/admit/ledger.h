@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "daemon/admit/resource.h"
 #include "daemon/model/owner.h"
@@ -104,7 +105,7 @@ class Account : public std::enable_shared_from_this<Account> {
 class Ledger {
  public:
   // `shown`: where what is in use is shown, of rows with a gauge; outlives it. Null: nowhere.
-  explicit Ledger(const Budgets& budgets, Counters* shown = nullptr) : budgets_(budgets), shown_(shown) {}
+  explicit Ledger(const Budgets& budgets, Counters* shown = nullptr) : shown_(shown) { set_bounds(budgets); }
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
@@ -115,9 +116,18 @@ class Ledger {
     return account(owner)->charge(resource, amount);
   }
 
+  // What each user has of it who has anything, by user.
+  struct UserUse {
+    UserId user{};
+    std::array<std::uint64_t, kResources> in_use{};
+  };
+  std::vector<UserUse> users() const MILLRACE_EXCLUDES(mutex_);
+
   std::size_t accounts() const MILLRACE_EXCLUDES(mutex_);  // that it keeps in mind; gone ones among them
 
-  const Bounds& bounds(Resource resource) const { return budgets_[resource]; }
+  // From here on. Whoever has more than a bound keeps it, and gets nothing more until he has less.
+  void set_bounds(const Budgets& budgets);
+  Bounds bounds(Resource resource) const;
   std::uint64_t in_use(Resource resource) const { return all_.of(resource); }
   // Nothing more of it is given out.
   bool is_full(Resource resource) const { return in_use(resource) >= bounds(resource).total; }
@@ -131,7 +141,12 @@ class Ledger {
   void show_less(Resource resource, std::uint64_t amount);
   void forget_unused() MILLRACE_REQUIRES(mutex_);
 
-  const Budgets budgets_;
+  // As Bounds. Writer: set_bounds(). Readers: whoever charges; each cell stands for itself.
+  struct BoundsInForce {
+    std::atomic<std::uint64_t> total, user, session;
+  };
+
+  std::array<BoundsInForce, kResources> bounds_{};
   Counters* const shown_;
   InUse all_;
   mutable Mutex mutex_;

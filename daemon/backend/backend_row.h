@@ -7,6 +7,7 @@
 
 #include "daemon/backend/backend.h"
 #include "daemon/cache/image_cache.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/settings/keys.h"
 #include "daemon/settings/settings.h"
@@ -16,7 +17,7 @@ namespace millrace {
 
 // What the daemon has for every backend.
 struct BackendServices {
-  SampleLimits limits;
+  InForce<SampleLimits> limits;
   ImageCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
 };
 

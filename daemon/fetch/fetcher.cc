@@ -65,6 +65,10 @@ class FileFetcher : public Fetcher {
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
   bool try_list(ListTask&& task) override { return lists_.try_push(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return roots_->missing(); }
+  Result<RootFolders> open_roots(const std::vector<std::string>& folders) const override {
+    return roots_->open_folders(folders);
+  }
+  void use_roots(RootFolders roots) override { roots_->use(std::move(roots)); }
 
  private:
   template <class Run>

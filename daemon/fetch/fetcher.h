@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "daemon/fetch/identity.h"
+#include "daemon/fetch/root_folder.h"
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/folder_lister.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/input_ring.h"
 #include "daemon/model/kept_lookup.h"
 #include "daemon/model/limits.h"
@@ -73,7 +75,7 @@ class Fetcher : public FolderLister, public RingMaker {
     UnmappedIds unmapped;            // of this process
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks
-    SampleLimits limits;
+    InForce<SampleLimits> limits;
     EncodedPool* pool = nullptr;  // of the images' memory; outlives them. Null: each has its own
     KeptLookup* kept = nullptr;   // asked before a file is read; outlives the fetcher. Null: nothing is kept
     std::chrono::seconds settled = kSettled;
@@ -93,6 +95,11 @@ class Fetcher : public FolderLister, public RingMaker {
 
   // The roots that were not there when they were last looked for. Looks for none itself.
   virtual std::vector<std::string> missing_roots() const = 0;
+
+  // Other roots, opened, which may wait for disks, so that putting them in force does not. kInvalid: no absolute path.
+  virtual Result<RootFolders> open_roots(const std::vector<std::string>& folders) const = 0;
+  // What is asked for beneath others from here on is refused; what is under way ends.
+  virtual void use_roots(RootFolders roots) = 0;
 };
 
 }  // namespace millrace

@@ -67,4 +67,7 @@ class RootFolder {
   bool looking_ MILLRACE_GUARDED_BY(mutex_) = false;
 };
 
+using RootList = std::vector<std::shared_ptr<RootFolder>>;  // shared by one list and the next
+using RootFolders = std::shared_ptr<const RootList>;        // shared with whoever is at it when others come into force
+
 }  // namespace millrace

@@ -91,18 +91,28 @@ Error no_such_file() {
 }
 
 Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
-  std::unique_ptr<Roots> roots(new Roots(options.unmapped));
-  for (const std::string& folder : options.folders) {
+  std::unique_ptr<Roots> roots(new Roots(options.unmapped, options.look_every));
+  MILLRACE_TRY(RootFolders folders, roots->open_folders(options.folders));
+  roots->use(std::move(folders));
+  return roots;
+}
+
+Result<RootFolders> Roots::open_folders(const std::vector<std::string>& folders) const {
+  const RootFolders before = in_force_.now();
+  auto opened = std::make_shared<RootList>();
+  for (const std::string& folder : folders) {
     if (!folder.starts_with('/'))
       return Error{Code::kInvalid, "the root " + printable(folder) + " must be an absolute path"};
-    roots->roots_.push_back(std::make_unique<RootFolder>(folder, options.look_every));
+    const auto same = std::ranges::find_if(*before, [&](const auto& root) { return root->configured() == folder; });
+    opened->push_back(same != before->end() ? *same : std::make_shared<RootFolder>(folder, look_every_));
   }
-  return roots;
+  return RootFolders(std::move(opened));
 }
 
 std::vector<std::string> Roots::missing() const {
   std::vector<std::string> missing;
-  for (const auto& root : roots_) {
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) {
     if (root->missing()) missing.push_back(root->configured());
   }
   return missing;
@@ -110,7 +120,8 @@ std::vector<std::string> Roots::missing() const {
 
 bool Roots::beneath_missing(std::string_view path_untrusted) const {
   bool beneath = false;
-  for (const auto& root : roots_) {
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) {
     if (!root->name_in(path_untrusted)) continue;
     if (!root->missing()) return false;
     beneath = true;
@@ -122,10 +133,11 @@ Error Roots::with_roots(Error error) const {
   constexpr std::size_t kMostNamed = 8;
   if (error.message != not_readable().message) return error;
   std::string named;
-  for (std::size_t i = 0; i < roots_.size() && i < kMostNamed; ++i)
-    named += (i == 0 ? "" : ", ") + printable(roots_[i]->configured());
-  if (roots_.size() > kMostNamed) named += ", and " + std::to_string(roots_.size() - kMostNamed) + " others";
-  error.message += roots_.empty() ? "; it has none" : "; they are " + named;
+  const RootFolders roots = in_force_.now();
+  for (std::size_t i = 0; i < roots->size() && i < kMostNamed; ++i)
+    named += (i == 0 ? "" : ", ") + printable((*roots)[i]->configured());
+  if (roots->size() > kMostNamed) named += ", and " + std::to_string(roots->size() - kMostNamed) + " others";
+  error.message += roots->empty() ? "; it has none" : "; they are " + named;
   error.message += " (files.roots in the daemon's settings, or what a private daemon was given)";
   return error;
 }
@@ -134,7 +146,8 @@ Result<Roots::Place> Roots::place_of(std::string_view path) const {
   Place best;
   std::size_t shortest = path.npos;
   const RootFolder* missing = nullptr;
-  for (const auto& root : roots_) {
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) {
     const std::optional<std::size_t> name = root->name_in(path);
     if (!name || *name >= shortest) continue;
     std::shared_ptr<const RootFolder::Opened> opened = root->opened();

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "daemon/fetch/caller_rights.h"
@@ -22,6 +23,7 @@
 #include "daemon/fetch/read_file.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
+#include "daemon/model/in_force.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
 
@@ -38,6 +40,11 @@ class Roots {
   // Holds every root that is there and the folders above it open; the log says which are not. kInvalid: not an absolute
   // path.
   static Result<std::unique_ptr<Roots>> open(const Options& options);
+
+  // The same for other folders, for use(); those that are in force already are kept as they are. May wait for disks.
+  Result<RootFolders> open_folders(const std::vector<std::string>& folders) const;
+  // From here on these are the roots. What was opened beneath others before stays open.
+  void use(RootFolders folders) { in_force_.put(std::move(folders)); }
 
   // Those that were not there when they were last looked for, as configured.
   std::vector<std::string> missing() const;
@@ -75,7 +82,7 @@ class Roots {
     std::string_view rest;  // relative; empty: the root itself
   };
 
-  explicit Roots(UnmappedIds unmapped) : rights_(unmapped) {}
+  Roots(UnmappedIds unmapped, std::chrono::milliseconds look_every) : rights_(unmapped), look_every_(look_every) {}
   // In the outermost root that is there. kDenied: beneath none; kNotFound: beneath one that is not there.
   Result<Place> place_of(std::string_view path) const;
   Result<OpenFile> open_trusted(std::string_view path, const Caller& caller) const;
@@ -84,7 +91,8 @@ class Roots {
   Result<UniqueFd> reach_folder(std::string_view path, const Caller& caller) const;
 
   const CallerRights rights_;
-  std::vector<std::unique_ptr<RootFolder>> roots_;
+  const std::chrono::milliseconds look_every_;
+  InForce<RootFolders> in_force_{std::make_shared<const RootList>()};
   mutable FolderVerdicts verdicts_;
 };
 

@@ -25,6 +25,7 @@ std::optional<FileIdentity> part_of(std::optional<FileIdentity> file, const std:
 struct SampleReader::ReadSource {
   const Roots& roots;
   const Options& options;
+  const SampleLimits limits;
   const Caller& caller;
   const InputRing* ring;
   const ReadWish& wish;
@@ -34,14 +35,14 @@ struct SampleReader::ReadSource {
   }
   Result<EncodedImage> operator()(const InlineSource& source) const {
     const Bytes size{source.bytes.size()};
-    if (size > options.limits.encoded) return too_large(size, options.limits.encoded);
+    if (size > limits.encoded) return too_large(size, limits.encoded);
     EncodedBytes bytes(size.count, options.pool);
     if (size.count > 0) std::memcpy(bytes.writable().data(), source.bytes.data(), size.count);
     return EncodedImage{.bytes = std::move(bytes), .info = {}};
   }
   Result<EncodedImage> operator()(const RingSource& source) const {
     if (ring == nullptr) return Error{Code::kInvalid, "the session has no input ring"};
-    MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, options.limits.encoded, options.pool));
+    MILLRACE_TRY(EncodedBytes bytes, ring->copy(source.offset, source.length, limits.encoded, options.pool));
     return EncodedImage{.bytes = std::move(bytes), .info = {}};
   }
   Result<EncodedImage> operator()(const DatasetSource& source) const {
@@ -65,8 +66,8 @@ struct SampleReader::ReadSource {
   }
 
   Result<EncodedBytes> contents(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
-    if (range) return read_range(file.fd.get(), *range, options.limits.encoded, options.pool);
-    return read_file(file, options.limits.encoded, options.pool);
+    if (range) return read_range(file.fd.get(), *range, limits.encoded, options.pool);
+    return read_file(file, limits.encoded, options.pool);
   }
 
   // The file is open, so the caller may read it; what is kept was made of the contents that it has.
@@ -74,10 +75,10 @@ struct SampleReader::ReadSource {
                                         std::int64_t opened) const {
     if (!keeps_pictures() || wish.from_file) return std::nullopt;
     const std::optional<FileIdentity> identity = part_of(file.identity, range);
-    if (!identity || identity->bytes() > options.limits.encoded.count) return std::nullopt;
+    if (!identity || identity->bytes() > limits.encoded.count) return std::nullopt;
     if (!is_settled(file.fd.get(), *identity, opened, options.settled)) return std::nullopt;
     std::optional<KeptImage> found = options.kept->find(*identity, wish.keep);
-    if (!found || !check_size(found->info.stored, options.limits)) return std::nullopt;
+    if (!found || !check_size(found->info.stored, limits)) return std::nullopt;
     return EncodedImage{
         .bytes = {}, .info = found->info, .identity = identity, .settled = true, .kept = std::move(found->kept)};
   }
@@ -89,14 +90,15 @@ Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller
                                         const ReadWish& asked) const {
   try {
     ReadWish wish = asked;
+    const SampleLimits limits = options_.limits.now();
     wish.keep.member = member_of(source);
     if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
-    MILLRACE_TRY(EncodedImage image, std::visit(ReadSource{roots_, options_, caller, ring, wish}, source));
+    MILLRACE_TRY(EncodedImage image, std::visit(ReadSource{roots_, options_, limits, caller, ring, wish}, source));
     // What is kept has to say the orientation, also where this request ignores it.
     const bool keeps = options_.kept != nullptr && wish.keep.most >= CacheUse::kPacked;
     if (!image.kept) {
       MILLRACE_TRY(image.info,
-                   probe_image(image.bytes.view(), options_.limits, keeps ? UseOrientation::kYes : wish.orientation));
+                   probe_image(image.bytes.view(), limits, keeps ? UseOrientation::kYes : wish.orientation));
       // Nothing of another's picture may stand where a made-up file has its decoder read.
       if (image.info.format == ImageFormat::kPacked) image.bytes.clear_behind();
     }

@@ -8,6 +8,7 @@
 #include "daemon/model/batch_request.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/encoded_image.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/input_ring.h"
 #include "daemon/model/kept_lookup.h"
 #include "daemon/model/limits.h"
@@ -25,7 +26,7 @@ struct ReadWish {
 class SampleReader {
  public:
   struct Options {
-    SampleLimits limits;
+    InForce<SampleLimits> limits;
     EncodedPool* pool = nullptr;   // of the memory of what is read, which it outlives; nullptr: none
     KeptLookup* kept = nullptr;    // outlives this; nullptr: nothing is kept
     std::chrono::seconds settled;  // see is_settled()

@@ -10,7 +10,7 @@ constexpr std::size_t kPage = 4096;
 
 }  // namespace
 
-EncodedPool::EncodedPool(Bytes limit, BlockSource& source) : limit_(limit.count), source_(source) {
+EncodedPool::EncodedPool(Bytes limit, BlockSource& source) : source_(source), limit_(limit.count) {
   kept_.reserve(2 * kMostKept);  // so that give() asks for no memory, whoever else is in it
 }
 
@@ -59,6 +59,11 @@ EncodedPool::Block EncodedPool::take_surplus() {
   kept_.erase(kept_.begin());
   kept_bytes_ -= block.capacity;
   return block;
+}
+
+void EncodedPool::limit_to(Bytes limit) {
+  MutexLock lock(mutex_);
+  limit_ = limit.count;
 }
 
 Bytes EncodedPool::in_use() const {

@@ -31,6 +31,9 @@ class EncodedPool {
   // What take() gave. The blocks that have been kept longest go first.
   void give(Block block) noexcept MILLRACE_EXCLUDES(mutex_);
 
+  // From here on; what is kept goes when others come.
+  void limit_to(Bytes limit) MILLRACE_EXCLUDES(mutex_);
+
   Bytes in_use() const MILLRACE_EXCLUDES(mutex_);
   Bytes kept() const MILLRACE_EXCLUDES(mutex_);
 
@@ -38,9 +41,9 @@ class EncodedPool {
   Block take_kept(std::size_t size) MILLRACE_EXCLUDES(mutex_);
   Block take_surplus() MILLRACE_EXCLUDES(mutex_);
 
-  const std::size_t limit_;
   BlockSource& source_;
   mutable Mutex mutex_;
+  std::size_t limit_ MILLRACE_GUARDED_BY(mutex_);
   std::vector<Block> kept_ MILLRACE_GUARDED_BY(mutex_);  // the one given back last at the end
   std::size_t kept_bytes_ MILLRACE_GUARDED_BY(mutex_) = 0;
   std::size_t in_use_ MILLRACE_GUARDED_BY(mutex_) = 0;

@@ -42,6 +42,12 @@ void log_line(LogLevel level, std::string_view text) {
   logger().log(spdlog_level(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
+void log_always(std::string_view text) {
+  const spdlog::details::log_msg message("millraced", spdlog::level::info,
+                                         spdlog::string_view_t(text.data(), text.size()));
+  for (const spdlog::sink_ptr& sink : logger().sinks()) sink->log(message);
+}
+
 bool logs(LogLevel level) {
   return logger().should_log(spdlog_level(level));
 }

@@ -2,7 +2,7 @@
 // from a client goes through printable() (proto/base/printable.h) first; tickets and names of shared memory are never
 // logged.
 //
-// Thread-safe. Before start_log() everything from `info` up is shown.
+// Thread-safe. Before start_log() everything from `info` up is shown; it may be called again, for another level.
 #pragma once
 
 #include <string_view>
@@ -17,6 +17,9 @@ void log_error(std::string_view text);
 void log_warning(std::string_view text);
 void log_info(std::string_view text);
 void log_debug(std::string_view text);
+
+// Whatever the level is: what an administrator did, which nobody may hide. Shown as `info`.
+void log_always(std::string_view text);
 
 void log_line(LogLevel level, std::string_view text);
 

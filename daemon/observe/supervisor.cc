@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <string>
 
 #include "daemon/observe/log.h"
 #include "proto/base/error.h"
@@ -45,6 +47,18 @@ void Supervisor::alive(const std::string& status) const {
 
 void Supervisor::stopping(const std::string& status) const {
   tell_without_waiting("STOPPING=1", status);
+}
+
+void Supervisor::reloading() const {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const auto micros =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+  tell_without_waiting(("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(micros)).c_str(), "");
+}
+
+void Supervisor::reloaded() const {
+  tell_without_waiting("READY=1", "");
 }
 
 // sd_notify() waits while the service manager reads nothing, and the control thread has clients to serve. A sign of

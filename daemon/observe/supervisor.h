@@ -22,6 +22,9 @@ class Supervisor {
   // A sign of life, and a new line for people unless `status` is empty.
   void alive(const std::string& status) const;
   void stopping(const std::string& status) const;
+  // Its settings are read again, and have been. For Type=notify-reload the former says when, too.
+  void reloading() const;
+  void reloaded() const;
 
  private:
   explicit Supervisor(std::optional<std::chrono::microseconds> interval) : interval_(interval) {}

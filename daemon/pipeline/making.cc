@@ -179,6 +179,7 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
 void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
+  batch.session().parts.work->lanes += outcome.decode + outcome.transform;
   counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
   counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));

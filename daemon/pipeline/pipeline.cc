@@ -4,7 +4,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "daemon/model/stopping.h"
 #include "daemon/pipeline/epoch_planner.h"
 #include "daemon/pipeline/making.h"
 #include "daemon/pipeline/reading.h"
@@ -64,17 +63,17 @@ class Pipeline::Stages final : private Waiting::Next,
   void check_idle();
 
   Counters& counters;
-  const Options options;
+  Options options;
   const std::vector<std::string> names;  // of the backends
   SlowImages slow;
   EpochPlanner planner;
   Settling settling;  // outlives those that hold batches
   Making making;
   Reading reading;
-  const Batch::Surroundings batches;
+  Batch::Surroundings batches;
   const Waiting::Surroundings around_sessions;
   std::unordered_map<SessionId, SessionRun> sessions;
-  bool draining = false;
+  std::optional<Error> draining;  // set: why nothing new is taken
   std::function<void()> idle;
 
  private:
@@ -125,7 +124,7 @@ void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, EpochPl
       if (SessionRun* session = find(id)) session->waiting.foreseen(stream, std::move(positions));
     });
   }
-  if (draining) run->waiting.interrupt(stopping());
+  if (draining) run->waiting.interrupt(*draining);
   if (const Result<void> any = run->session->parts.slots->has_slots(); !any) run->waiting.interrupt(any.error());
   begin_waiting(id);
   retire_epochs(id);
@@ -156,7 +155,7 @@ void Pipeline::open_session(SessionId id, SessionParts parts) {
 Result<void> Pipeline::submit(SessionId id, BatchRequest request) {
   Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
-  if (stages_->draining) return stopping();
+  if (stages_->draining) return *stages_->draining;
   const auto same = [&](const BatchPtr& batch) { return batch->is(request.id); };
   if (std::any_of(run->active.begin(), run->active.end(), same) || run->waiting.find(request.id) != nullptr)
     return Error{Code::kInvalid,
@@ -191,7 +190,7 @@ Result<void> Pipeline::release(SessionId id, std::uint32_t slot_untrusted, std::
 void Pipeline::start_epoch(SessionId id, EpochRequest request) {
   Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return;
-  if (stages_->draining) return run->session->parts.sink->epoch_failed(request.id, stopping());
+  if (stages_->draining) return run->session->parts.sink->epoch_failed(request.id, *stages_->draining);
   if (!run->waiting.plan(request)) return;
   const EpochOrderSpec spec = request.order;
   stages_->planner.plan(
@@ -234,18 +233,34 @@ void Pipeline::slots_changed(SessionId id) {
   stages_->retire_epochs(id);
 }
 
-void Pipeline::drain(std::function<void()> idle) {
-  stages_->draining = true;
+void Pipeline::drain(Error why, std::function<void()> idle) {
+  stages_->draining = std::move(why);
   stages_->idle = std::move(idle);
   std::vector<SessionId> ids;
   for (const auto& [id, run] : stages_->sessions) ids.push_back(id);
   for (const SessionId id : ids) {
     const std::deque<BatchPtr> waiting = stages_->find(id)->waiting.batches();
-    for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, stopping());
-    stages_->find(id)->waiting.interrupt(stopping());
+    for (const BatchPtr& batch : waiting) stages_->settling.fail(batch, *stages_->draining);
+    stages_->find(id)->waiting.interrupt(*stages_->draining);
     stages_->retire_epochs(id);
   }
   stages_->check_idle();
+}
+
+void Pipeline::resume() {
+  stages_->draining.reset();
+  stages_->idle = nullptr;
+}
+
+std::size_t Pipeline::under_way() const {
+  return stages_->settling.under_way();
+}
+
+void Pipeline::apply(const Live& live) {
+  stages_->options.limits = live.limits;
+  stages_->batches.max_side = live.limits.sample.side;
+  stages_->reading.limit_sides(live.limits.sample.side);
+  stages_->slow.tell_over(live.slow);
 }
 
 std::vector<BackendInfo> Pipeline::backends() const {

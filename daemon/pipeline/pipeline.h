@@ -14,6 +14,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,8 +77,18 @@ class Pipeline {
   // when the last lane that writes to it is done.
   void close_session(SessionId session);
 
-  // No new batches from here on; `idle` is called once none is under way (at once if so).
-  void drain(std::function<void()> idle);
+  // No new batches from here on, and those that wait fail: with `why`. `idle` is called once none is under way (at once if
+  // so), unless resume() comes first.
+  void drain(Error why, std::function<void()> idle);
+  void resume();                  // after drain(): batches are taken again. Idempotent
+  std::size_t under_way() const;  // batches that are admitted and have not ended
+
+  // Other limits for what is submitted from here on, and for reading and making what was submitted before.
+  struct Live {
+    Limits limits;
+    std::chrono::milliseconds slow{0};  // see Options
+  };
+  void apply(const Live& live);
 
   std::vector<BackendInfo> backends() const;
   bool backend_lost(std::size_t index) const;

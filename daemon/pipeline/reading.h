@@ -52,6 +52,7 @@ class Reading {
   void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
   void feed();
+  void limit_sides(std::uint32_t most) { options_.max_side = most; }  // of images, from here on
 
  private:
   // What the control thread holds for a task that the fetcher has.
@@ -80,7 +81,7 @@ class Reading {
   const Ledger& ledger_;
   SlowImages& slow_;
   Counters& counters_;
-  const Options options_;
+  Options options_;
   Next& next_;
   FairQueue<BatchPtr> batches_;  // that have unread samples
   GivenOut<TaskOut> tasks_;

@@ -1,6 +1,7 @@
 // What a session brings into the pipeline, and what its batches see of it. Thread-bound(control).
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "daemon/admit/ledger.h"
@@ -11,19 +12,27 @@
 #include "daemon/pipeline/reading_pace.h"
 #include "daemon/slots/slot_pool.h"
 #include "proto/base/batch_choices.h"
+#include "proto/base/bytes.h"
 #include "proto/base/ids.h"
 
 namespace millrace {
+
+// What has been done for a session so far, for whoever keeps accounts.
+struct SessionWork {
+  std::chrono::microseconds lanes{0};  // decoding and transforming
+  Bytes encoded;                       // read
+};
 
 // `slots` and `sink` outlive the session in the pipeline.
 struct SessionParts {
   SlotPool* slots = nullptr;
   std::shared_ptr<Arena> arena;  // shared with batches under way: as many slots
   BatchSink* sink = nullptr;
-  std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
-  std::shared_ptr<Account> account;      // shared: see Ledger::account()
-  CacheUse cache = CacheUse::kTensors;   // the most that is kept of its images, and used
-  bool cache_at_once = false;            // at the first touch
+  std::shared_ptr<const Caller> caller;                                 // shared with the fetch tasks
+  std::shared_ptr<Account> account;                                     // shared: see Ledger::account()
+  CacheUse cache = CacheUse::kTensors;                                  // the most that is kept of its images, and used
+  bool cache_at_once = false;                                           // at the first touch
+  std::shared_ptr<SessionWork> work = std::make_shared<SessionWork>();  // shared with whoever tells of it
 };
 
 // Shared by the session and its batches, which end after it when a lane still writes.

@@ -15,6 +15,8 @@ class SlowImages {
   // What takes longer than `slow` is told of; 0: nothing.
   explicit SlowImages(std::chrono::milliseconds slow) : slow_(slow) {}
 
+  void tell_over(std::chrono::milliseconds slow) { slow_ = slow; }
+
   void note(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::microseconds took) {
     if (slow_.count() != 0 && took > slow_) tell(batch, index, verb, took);
   }
@@ -22,7 +24,7 @@ class SlowImages {
  private:
   void tell(const Batch& batch, std::uint32_t index, std::string_view verb, std::chrono::microseconds took);
 
-  const std::chrono::milliseconds slow_;
+  std::chrono::milliseconds slow_;
   SeldomLine line_;
 };
 

@@ -48,7 +48,7 @@ void add_options(CLI::App& app, CommandLine& line) {
 }
 
 void print_settings(const Settings& settings) {
-  std::printf("%s", to_toml(settings, every_key()).c_str());
+  std::printf("%s", to_toml(settings, every_key(), TomlStyle::kMarked).c_str());
   for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
   for (const std::string& root : settings.roots) {
     const Result<void> there = RootFolder::look_for(root);

@@ -16,6 +16,7 @@ void Lifetime::run(const Parts& parts) {
   signals_.async_wait([this](boost::system::error_code error, int) {
     if (!error) drain();
   });
+  wait_for_hangup();
   boost::asio::post(control_, [this] {
     supervisor_.ready(status());
     report();
@@ -26,6 +27,8 @@ void Lifetime::run(const Parts& parts) {
 // For whoever looks at the service.
 std::string Lifetime::status() const {
   std::string text = "serving " + printable(settings_.socket);
+  if (const Draining draining = parts_->orders.draining(); draining.on)
+    text = "draining, by order: " + std::to_string(draining.batches) + " batches are under way";
   for (const std::string& root : parts_->fetcher.missing_roots()) text += "; root not there: " + printable(root);
   return text;
 }
@@ -41,14 +44,34 @@ void Lifetime::report() {
   });
 }
 
+// Again and again. A terminal that goes sends it as well: a daemon without a file to read is one that somebody started
+// there.
+void Lifetime::wait_for_hangup() {
+  hangup_.async_wait([this](boost::system::error_code error, int) {
+    if (error || draining_) return;
+    if (!parts_->has_settings_file) return drain();
+    supervisor_.reloading();
+    parts_->orders.reload("SIGHUP", [this](const Result<FileReading>& read) {
+      if (!read) log_warning("SIGHUP: " + read.error().message);
+      supervisor_.reloaded();
+    });
+    wait_for_hangup();
+  });
+}
+
+void Lifetime::end() {
+  if (!draining_) drain();
+  stop();
+}
+
 // No new work; what is under way is finished, within daemon.drain_seconds. A second signal ends the wait.
 void Lifetime::drain() {
   log_info("stopping: finishing what is under way");
   draining_ = true;
   supervisor_.stopping("finishing what is under way");
-  parts_->grpc.stop_accepting();
+  parts_->grpc.refuse(stopping());
   parts_->sessions.refuse_opening(stopping());
-  parts_->pipeline.drain([this] { stop(); });
+  parts_->pipeline.drain(stopping(), [this] { stop(); });
   patience_.expires_after(settings_.drain);
   patience_.async_wait([this](boost::system::error_code error) {
     if (!error) stop();
@@ -64,6 +87,7 @@ void Lifetime::stop() {
   stopping_ = true;
   patience_.cancel();
   signals_.cancel();
+  hangup_.cancel();
   parts_->grpc.shutdown(std::chrono::system_clock::now() + kFlush, [this] { control_.stop(); });
 }
 

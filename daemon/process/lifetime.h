@@ -19,6 +19,7 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/observe/supervisor.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/daemon_orders.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/session_table.h"
 #include "daemon/settings/settings.h"
@@ -33,6 +34,8 @@ class Lifetime {
     Pipeline& pipeline;
     SessionTable& sessions;
     GrpcServer& grpc;
+    DaemonOrders& orders;
+    bool has_settings_file;  // that SIGHUP has read again; without one it means the end, as at a terminal's
   };
 
   // From here on a signal to end waits for run(). Both outlive this.
@@ -41,7 +44,12 @@ class Lifetime {
   // Runs the event loop until it has been told to stop and has drained.
   void run(const Parts& parts);
 
+  // As a signal does, and a second one at once: nothing is waited for. REQUIRES: run().
+  void end();
+  bool ending() const { return draining_; }
+
  private:
+  void wait_for_hangup();
   void drain();
   void stop();
   void report();
@@ -50,6 +58,7 @@ class Lifetime {
   boost::asio::io_context& control_;
   const Settings& settings_;
   boost::asio::signal_set signals_{control_, SIGTERM, SIGINT};
+  boost::asio::signal_set hangup_{control_, SIGHUP};
   boost::asio::steady_timer patience_{control_};
   const Supervisor supervisor_ = Supervisor::of_this_process();
   boost::asio::steady_timer reports_{control_};

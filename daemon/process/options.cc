@@ -1,9 +1,5 @@
 #include "daemon/process/options.h"
 
-#include <unistd.h>
-
-#include <optional>
-
 namespace millrace {
 
 namespace {
@@ -26,12 +22,12 @@ DescriptorNeeds descriptor_needs(const Settings& settings) {
       .sessions = settings.limits.session, .fetch_threads = fetch_threads(settings), .roots = settings.roots.size()};
 }
 
-Fetcher::Options fetcher_options(const Settings& settings, const UnmappedIds& unmapped, EncodedPool& pool,
-                                 ImageCache* cache) {
+Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
+                                 EncodedPool& pool, ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
           .threads = fetch_threads(settings),
-          .limits = settings.limits.sample,
+          .limits = limits.sample,
           .pool = &pool,
           .kept = cache,
           .settled = settings.settled};
@@ -45,18 +41,17 @@ Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* c
           .uses = cache != nullptr ? &uses : nullptr};
 }
 
-GrpcServer::Options grpc_options(const Settings& settings, const std::string& settings_file, const Fetcher& fetcher,
-                                 const ImageCache* cache, const UnmappedIds& unmapped, int highest_descriptor) {
-  const uid_t own = ::geteuid();
+GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
+                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins) {
   return {.socket = settings.socket,
           .version = MILLRACE_VERSION,
           .settings_file = settings_file,
           .roots = settings.roots,
           .missing_roots = [&fetcher] { return fetcher.missing_roots(); },
           .indexes_not_kept = cache != nullptr ? cache->hindrance() : "",
-          .owner = own == unmapped.user ? std::nullopt : std::optional(own),
-          .limits = settings.limits,
-          .highest_descriptor = highest_descriptor};
+          .admins = admins,
+          .limits = limits.all,
+          .highest_descriptor = limits.highest_descriptor};
 }
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 #include "daemon/cache/use_table.h"
 #include "daemon/fetch/fetcher.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/process/live_settings.h"
 #include "daemon/serve/descriptor_plan.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/settings/settings.h"
@@ -18,11 +19,11 @@ Budgets budgets_of(const Settings& settings);
 DescriptorNeeds descriptor_needs(const Settings& settings);
 
 // What is passed by pointer or reference outlives the part. `cache`: nullptr where there is none.
-Fetcher::Options fetcher_options(const Settings& settings, const UnmappedIds& unmapped, EncodedPool& pool,
-                                 ImageCache* cache);
+Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
+                                 EncodedPool& pool, ImageCache* cache);
 Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses);
-// `settings_file`: where they come from; empty: none. `highest_descriptor`: what prepare_descriptors() says.
-GrpcServer::Options grpc_options(const Settings& settings, const std::string& settings_file, const Fetcher& fetcher,
-                                 const ImageCache* cache, const UnmappedIds& unmapped, int highest_descriptor);
+// `settings_file`: where they come from; empty: none.
+GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
+                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins);
 
 }  // namespace millrace

@@ -8,6 +8,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/cache/image_cache.h"
 #include "daemon/cache/use_table.h"
+#include "daemon/model/in_force.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/settings/key_table.h"
@@ -29,6 +30,7 @@ std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& count
 
 // The devices of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none.
 // kInvalid: none is left, or what making one came to.
-Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, ImageCache* cache);
+Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
+                                                          ImageCache* cache);
 
 }  // namespace millrace

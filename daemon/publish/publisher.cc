@@ -24,6 +24,7 @@ void Publisher::completed(const CompletedBatch& batch) {
   port_->send(completed_message(batch));
   ++counts_.batches;
   counts_.samples += batch.tensor ? batch.tensor->samples : 0;
+  counts_.tensors += batch.tensor ? batch.tensor->bytes : Bytes{};
   counts_.bad_samples += batch.failures.size();
 }
 

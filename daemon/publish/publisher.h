@@ -21,6 +21,7 @@ struct PublishedCounts {
   std::uint64_t batches = 0;
   std::uint64_t samples = 0;
   std::uint64_t bad_samples = 0;
+  Bytes tensors;
 };
 
 class Publisher final : public BatchSink {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
-#include "daemon/serve/parse_message.h"
+#include "daemon/serve/admitted_admin.h"
 #include "proto/rpc/known.h"
 #include "proto/rpc/status_map.h"
 
@@ -21,26 +21,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMostUnderWay = 2;
 constexpr std::chrono::milliseconds kTellEvery{200};
 
-Error not_the_owner(std::optional<uid_t> owner, uid_t caller) {
-  return Error{Code::kDenied, "what the daemon keeps is everybody's: only root" +
-                                  (owner ? " and the daemon's own user, uid " + std::to_string(*owner) + "," : "") +
-                                  " may drop or verify it; you are uid " + std::to_string(caller)};
-}
-
 }  // namespace
 
 grpc::Status CacheService::admit(const std::string& ticket_untrusted, const char* order,
                                  grpc::CallbackServerContext& call) const {
-  if (around_.stopping) return answer_with(*around_.stopping, call);
-  const Result<Ticket> ticket = parse_ticket(ticket_untrusted);
-  if (!ticket) return to_status(ticket.error());
-  const Result<uid_t> caller = around_.sessions.user_with(*ticket);
-  if (!caller) return ticket_status(caller.error());
-  if (*caller != 0 && *caller != owner_) return to_status(not_the_owner(owner_, *caller));
+  const AdmittedAdmin admin = admit_admin(around_, ticket_untrusted, "drop or verify what it keeps", call);
+  if (!admin.status.ok()) return admin.status;
   if (cache_ == nullptr) return to_status(Error{Code::kPrecondition, "nothing is kept: cache.memory is 0"});
   if (under_way_.size() >= kMostUnderWay)
     return to_status(Error{Code::kExhausted, "the cache is being dropped or verified already: wait until it has been"});
-  log_info("user " + std::to_string(*caller) + " has the cache " + order);
+  log_always(admin.who + " has the cache " + order);
   return grpc::Status::OK;
 }
 

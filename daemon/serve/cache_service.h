@@ -1,17 +1,13 @@
-// The service Cache: orders about what is kept of images, from the daemon's own user and root. Each order has a thread
-// of its own while it is carried out, for it frees gigabytes or reads a disk.
+// The service Cache: orders about what is kept of images, from administrators. Each order has a thread of its own while it is carried out, for it frees gigabytes or reads a disk.
 //
 //   gRPC's thread ──post──▶ control thread: who is asking? ──▶ mr-cache: CacheOrders ──post──▶ control thread: the answer
 //
 // Thread-bound(control), but for Drop() and Verify(), which gRPC calls.
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <list>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -23,10 +19,8 @@ namespace millrace {
 
 class CacheService final : public v1::Cache::CallbackService {
  public:
-  // `around` outlives this. `cache`, too; nullptr: nothing is kept. `owner`: the daemon's own user; nullopt: others show
-  // as the same one, so that only root may order anything.
-  CacheService(StreamSurroundings& around, CacheOrders* cache, std::optional<uid_t> owner)
-      : around_(around), cache_(cache), owner_(owner) {}
+  // `around` outlives this. `cache`, too; nullptr: nothing is kept.
+  CacheService(StreamSurroundings& around, CacheOrders* cache) : around_(around), cache_(cache) {}
 
   grpc::ServerUnaryReactor* Drop(grpc::CallbackServerContext* call, const v1::DropCacheRequest* request_untrusted,
                                  v1::DropCacheReply* reply) override;
@@ -44,7 +38,6 @@ class CacheService final : public v1::Cache::CallbackService {
 
   StreamSurroundings& around_;
   CacheOrders* const cache_;
-  const std::optional<uid_t> owner_;
   std::list<std::thread> under_way_;
 };
 

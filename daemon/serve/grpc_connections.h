@@ -15,6 +15,7 @@
 #include <string>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/model/in_force.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -25,7 +26,7 @@ class GrpcConnections {
  public:
   struct Options {
     std::string path;
-    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+    InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
   };
 
   // Listens; errors: UnixListener's. `hand_over` gets each new connection, which is then its own, on the thread here.

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "daemon/formats/format_table.h"
 #include "daemon/model/stopping.h"
+#include "daemon/serve/admin_service.h"
 #include "daemon/serve/cache_service.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
@@ -69,7 +71,7 @@ class SessionsService final : public SessionsOfBytes {
     if (parsed) parsed->slots_later = call->client_metadata().contains(kSlotsLaterMetadata);
     boost::asio::post(around_.control, [this, call, reactor, reply, request = std::move(parsed)]() mutable {
       if (!request) return reactor->Finish(to_status(request.error()));
-      if (around_.stopping) return reactor->Finish(answer_with(*around_.stopping, *call));
+      if (around_.refusal) return reactor->Finish(answer_with(*around_.refusal, *call));
       around_.sessions.open(*std::move(request), [this, call, reactor, reply](Result<OpenedSession> opened) {
         if (opened) write(*opened, *reply);
         reactor->Finish(opened ? grpc::Status::OK : answer_with(opened.error(), *call));
@@ -90,7 +92,7 @@ class SessionsService final : public SessionsOfBytes {
     reply.set_slot_bytes(opened.slot_bytes.count);
     reply.set_daemon_version(version_);
     *reply.mutable_vocabulary() = vocabulary_;
-    *reply.mutable_limits() = limits_message(around_.limits);
+    *reply.mutable_limits() = limits_message(around_.limits.now());
     v1::Memory& memory = *reply.add_memories();
     memory.set_name(std::string(kHostMemoryName));
     memory.set_bytes(opened.segment.count);
@@ -151,7 +153,7 @@ class StatisticsService final : public v1::Statistics::CallbackService {
       reply->set_pid(::getpid());
       reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
       describe(parts_.counters, *reply);
-      parts_.sessions.describe(*reply);
+      parts_.sessions.describe(*reply->mutable_sessions());
       return grpc::Status::OK;
     });
   }
@@ -169,11 +171,22 @@ class GrpcServer::Impl {
   Impl(Options options, const Parts& parts)
       : options_(std::move(options)),
         parts_(parts),
-        around_{parts.control, parts.sessions, options_.limits, options_.attach_within, {}, {}, {}},
+        around_{.control = parts.control,
+                .sessions = parts.sessions,
+                .limits = options_.limits,
+                .attach_within = options_.attach_within,
+                .open = {},
+                .unattached = {},
+                .admins = options_.admins,
+                .refusal = {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
         statistics_(parts, options_),
-        cache_(around_, parts.cache, options_.owner) {}
+        cache_(around_, parts.cache) {
+    if (parts.orders != nullptr)
+      admin_.emplace(around_, *parts.orders, parts.ledger,
+                     AdminService::About{options_.version, options_.settings_file});
+  }
 
   Result<void> listen() {
     grpc::EnableDefaultHealthCheckService(true);
@@ -191,15 +204,26 @@ class GrpcServer::Impl {
     return {};
   }
 
-  void stop_accepting() {
-    if (around_.stopping) return;
-    around_.stopping = stopping();
+  void refuse(const Error& why) {
+    around_.refusal = why;
     set_serving(false);
   }
 
+  void accept_again() {
+    if (around_.stopping) return;
+    around_.refusal.reset();
+    set_serving(true);
+  }
+
+  void apply(Live live) {
+    options_.roots = std::move(live.roots);
+    around_.admins = std::move(live.admins);
+  }
+
   void shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {
-    stop_accepting();
-    for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(*around_.stopping);
+    around_.stopping = true;
+    refuse(stopping());
+    for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(stopping());
     // gRPC's Shutdown waits for calls that the control thread must answer, so it waits elsewhere.
     breaker_.reset();
     connections_->stop();
@@ -217,6 +241,7 @@ class GrpcServer::Impl {
     builder.RegisterService(&devices_);
     builder.RegisterService(&statistics_);
     builder.RegisterService(&cache_);
+    if (admin_) builder.RegisterService(&*admin_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageMost.count));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
     // Only reflection is served by gRPC's synchronous threads: one is enough.
@@ -240,18 +265,20 @@ class GrpcServer::Impl {
   void set_serving(bool serving) {
     grpc::HealthCheckServiceInterface* health = server_->GetHealthCheckService();
     health->SetServingStatus(serving);
-    for (const char* name : {v1::Sessions::service_full_name(), v1::Devices::service_full_name(),
-                             v1::Statistics::service_full_name(), v1::Cache::service_full_name()})
+    for (const char* name :
+         {v1::Sessions::service_full_name(), v1::Devices::service_full_name(), v1::Statistics::service_full_name(),
+          v1::Cache::service_full_name(), v1::Admin::service_full_name()})
       health->SetServingStatus(name, serving);
   }
 
-  const Options options_;
+  Options options_;
   const Parts parts_;
   StreamSurroundings around_;
   SessionsService sessions_;
   DevicesService devices_;
   StatisticsService statistics_;
   CacheService cache_;
+  std::optional<AdminService> admin_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<GrpcConnections> connections_;
@@ -268,8 +295,16 @@ Result<std::unique_ptr<GrpcServer>> GrpcServer::create(Options options, Parts pa
   return std::unique_ptr<GrpcServer>(new GrpcServer(std::move(impl)));
 }
 
-void GrpcServer::stop_accepting() {
-  impl_->stop_accepting();
+void GrpcServer::refuse(const Error& why) {
+  impl_->refuse(why);
+}
+
+void GrpcServer::accept_again() {
+  impl_->accept_again();
+}
+
+void GrpcServer::apply(Live live) {
+  impl_->apply(std::move(live));
 }
 
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {

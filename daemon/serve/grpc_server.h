@@ -4,23 +4,23 @@
 // Thread-bound(control).
 #pragma once
 
-#include <sys/types.h>
-
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/cache_orders.h"
+#include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/daemon_orders.h"
 #include "daemon/serve/session_table.h"
+#include "daemon/settings/admins.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -34,10 +34,10 @@ class GrpcServer {
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
     std::string indexes_not_kept;                             // for clients: ImageCache::hindrance()
-    std::optional<uid_t> owner;                               // see CacheService
-    Limits limits;
-    std::chrono::milliseconds attach_within{10'000};           // a stream without Attach ends
-    int highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+    Admins admins;
+    InForce<Limits> limits;
+    std::chrono::milliseconds attach_within{10'000};                    // a stream without Attach ends
+    InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
   };
   // What the services ask; all of it outlives the server.
   struct Parts {
@@ -46,15 +46,24 @@ class GrpcServer {
     const Pipeline& pipeline;
     const Counters& counters;
     Ledger& ledger;
-    CacheOrders* cache = nullptr;  // nullptr: nothing is kept
+    CacheOrders* cache = nullptr;    // nullptr: nothing is kept
+    DaemonOrders* orders = nullptr;  // nullptr: nobody carries any out, and there is no service Admin
   };
 
   // Listens when it returns; calls are answered while `control` runs. Errors: UnixListener's.
   static Result<std::unique_ptr<GrpcServer>> create(Options options, Parts parts);
   ~GrpcServer();  // REQUIRES: shutdown() has called `done`, or `control` never ran
 
-  // Health turns to NOT_SERVING; no new sessions or streams from here on.
-  void stop_accepting();
+  // Health turns to NOT_SERVING; new sessions and streams get `why` from here on, until accept_again().
+  void refuse(const Error& why);
+  void accept_again();  // nothing happens after shutdown()
+
+  // Of what the settings say, what is in force from here on.
+  struct Live {
+    std::vector<std::string> roots;
+    Admins admins;
+  };
+  void apply(Live live);
 
   // Ends every stream with UNAVAILABLE, after what was sent already; calls still there at `deadline` are cut off.
   // `done` is called on the control thread when nothing of gRPC calls back any more: `control` must run until then.

@@ -55,7 +55,7 @@ GrpcStream::GrpcStream(StreamSurroundings& surroundings, grpc::CallbackServerCon
 
 void GrpcStream::begin() {
   around_.open.insert(this);
-  if (around_.stopping) return finish(*around_.stopping);
+  if (around_.refusal) return finish(*around_.refusal);
   wait_for_attach();
   patience_.expires_after(around_.attach_within);
   patience_.async_wait([this](boost::system::error_code cancelled) {
@@ -84,7 +84,7 @@ void GrpcStream::OnReadDone(bool ok) {
   const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
   if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
   ClientRequest request =
-      parse_message(message_untrusted_, around_.limits, *datasets_, std::chrono::steady_clock::now());
+      parse_message(message_untrusted_, around_.limits.now(), *datasets_, std::chrono::steady_clock::now());
   message_untrusted_.Clear();
   boost::asio::post(around_.control, [this, request = std::move(request)]() mutable { handle(std::move(request)); });
 }

@@ -19,9 +19,11 @@
 #include <optional>
 #include <unordered_set>
 
+#include "daemon/model/in_force.h"
 #include "daemon/serve/session_table.h"
 #include "daemon/serve/stream_port.h"
 #include "daemon/serve/unattached_streams.h"
+#include "daemon/settings/admins.h"
 
 namespace millrace {
 
@@ -37,11 +39,13 @@ grpc::Status answer_with(const Error& error, grpc::CallbackServerContext& call);
 struct StreamSurroundings {
   boost::asio::io_context& control;
   SessionTable& sessions;
-  const Limits limits;
+  const InForce<Limits> limits;
   const std::chrono::milliseconds attach_within;
   std::unordered_set<GrpcStream*> open;
   UnattachedStreams unattached;
-  std::optional<Error> stopping;  // set: new streams get this
+  Admins admins;
+  std::optional<Error> refusal;  // set: new sessions and streams get this, for the daemon drains or stops
+  bool stopping = false;         // administrators, too
 };
 
 // Reads and writes bytes, so that what is no message ends the stream with a status that says so: gRPC's own parsing

@@ -259,6 +259,10 @@ void HandoffServer::not_opened(ClientId client) {
   if (guest != nullptr && guest->phase == Phase::kOpening) state_->wait_for_session(client, *guest);
 }
 
+void HandoffServer::dismiss(ClientId client) {
+  static_cast<void>(state_->end(client));
+}
+
 Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, Bytes size) {
   Guest* const guest = state_->find(client);
   if (guest == nullptr) return Error{Code::kUnavailable, "hand-off: the client is gone"};

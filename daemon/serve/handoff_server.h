@@ -73,6 +73,9 @@ class HandoffServer {
   void opening(ClientId client);
   void not_opened(ClientId client);
 
+  // Ends its connection without disconnected(). Unknown clients: nothing happens.
+  void dismiss(ClientId client);
+
   // Passes the segment's read-only descriptor (which stays the caller's) and one end of a new reply socket, and seats
   // the client: it may stay as long as it likes, and ask for a ring. Returns the reply socket's other end.
   // kUnavailable: the client is gone, or does not read; then disconnected() follows. kExhausted: no descriptors are

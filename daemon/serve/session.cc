@@ -9,6 +9,11 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kLongestName = 64, kLongestMessage = 500;  // bytes of the client's in a line of the log
+constexpr std::size_t kFoldersNamed = 4, kLongestFolder = 400;   // likewise
+
+std::string shortened(std::string_view text, std::size_t most) {
+  return text.size() <= most ? std::string(text) : std::string(text.substr(0, most)) + "...";
+}
 
 }  // namespace
 
@@ -40,7 +45,8 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
                                                  .caller = parts_.caller,
                                                  .account = parts_.account,
                                                  .cache = parts_.cache,
-                                                 .cache_at_once = parts_.cache_at_once});
+                                                 .cache_at_once = parts_.cache_at_once,
+                                                 .work = work_});
   counters_.add(MetricId::sessions_opened);
   counters_.add(MetricId::sessions);
 }
@@ -130,6 +136,8 @@ void Session::act(ReleaseRequest request) {
 
 void Session::act(OpenDatasetRequest request) {
   const DatasetId id = request.id;
+  ++datasets_opened_;
+  if (folders_.size() < kFoldersNamed) folders_.push_back(shortened(request.path, kLongestFolder));
   if (const Result<void> reserved = datasets_->reserve(id); !reserved) return refuse(id, reserved.error());
   const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
@@ -173,6 +181,7 @@ void Session::act(RefusedRequest request) {
 }
 
 void Session::refuse(const Subject& subject, const Error& error, Bytes slot_bytes) {
+  ++refused_;
   counters_.add(MetricId::requests_refused, code_name(error.code));
   parts_.log.say(level_of(error), parts_.caller->uid,
                  "session " + std::to_string(raw(parts_.id)) + ", " + who(*parts_.caller, parts_.name) +
@@ -187,14 +196,29 @@ Result<UniqueFd> Session::make_ring(Bytes size_untrusted) {
   return std::move(made.clients);
 }
 
+KeyValues Session::identity() const {
+  KeyValues line;
+  line.add("session", raw(parts_.id)).add("uid", parts_.caller->uid).add("gid", parts_.caller->gid);
+  line.add("pid", static_cast<std::uint64_t>(parts_.caller->pid)).add("name", shortened(parts_.name, kLongestName));
+  return line;
+}
+
+std::string Session::opening_account() const {
+  KeyValues line = identity();
+  line.add("slots", slots_.slots()).add("segment_bytes", slots_.bytes().count);
+  return line.text();
+}
+
 std::string Session::account() const {
-  const auto open = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - opened_);
+  using std::chrono::duration_cast, std::chrono::microseconds;
   const PublishedCounts& counts = publisher_.counts();
-  const std::string time = open < std::chrono::seconds(1) ? std::to_string(open.count()) + " ms"
-                                                          : std::to_string(open.count() / 1'000) + " s";
-  return "after " + time + ": " + who(*parts_.caller, parts_.name) + ": " + std::to_string(counts.batches) +
-         " batches, " + std::to_string(counts.samples) + " images, " + std::to_string(counts.bad_samples) +
-         " of them bad";
+  KeyValues line = identity();
+  line.add("seconds", duration_cast<microseconds>(std::chrono::steady_clock::now() - opened_));
+  line.add("batches", counts.batches).add("images", counts.samples).add("bad", counts.bad_samples);
+  line.add("refused", refused_).add("tensor_bytes", counts.tensors.count).add("encoded_bytes", work_->encoded.count);
+  line.add("lane_seconds", work_->lanes).add("datasets", datasets_opened_);
+  for (const std::string& folder : folders_) line.add("dataset", folder);
+  return line.text();
 }
 
 void Session::describe(v1::SessionStatistics& statistics) const {

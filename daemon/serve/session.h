@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/memory/segment_maker.h"
@@ -21,6 +22,7 @@
 #include "daemon/model/stop_flag.h"
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/key_values.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/publish/publisher.h"
 #include "daemon/serve/client_request.h"
@@ -82,6 +84,7 @@ class Session {
   SessionId id() const { return parts_.id; }
   ClientId client() const { return parts_.client; }
   const Caller& caller() const { return *parts_.caller; }
+  std::shared_ptr<const Caller> shared_caller() const { return parts_.caller; }
   const std::string& name() const { return parts_.name; }
   Segment& segment() const { return *parts_.segment; }
   const Arena& arena() const { return *parts_.arena; }
@@ -97,7 +100,9 @@ class Session {
   bool ended_by_client() const { return ended_by_client_; }
   // More of its segment is filled, or will never be.
   void grown(SegmentProgress progress);
-  // For the log: "after 12 s: user 1000, pid 4711 ("train"): 40 batches, 2560 images, 0 of them bad".
+  // For the log, as programs read it (observe/key_values.h): who it is, and what it asked for; who it was, what it
+  // worked on, and what it has had. serve/README.md has the names.
+  std::string opening_account() const;
   std::string account() const;
 
   // The answer goes to the reply socket.
@@ -121,12 +126,14 @@ class Session {
   void act(StopEpochRequest request);
   void act(RefusedRequest request);
 
+  KeyValues identity() const;
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 
   Parts parts_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
+  const std::shared_ptr<SessionWork> work_ = std::make_shared<SessionWork>();  // shared with its batches
   Pipeline& pipeline_;
   RingMaker& rings_;
   Counters& counters_;
@@ -138,6 +145,8 @@ class Session {
   std::shared_ptr<ReplySocket> replies_;  // shared with its own handlers; null: not handed over
   SessionListings listings_;
   std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
+  std::vector<std::string> folders_;        // of its datasets, the first ones
+  std::uint64_t datasets_opened_ = 0, refused_ = 0;
   bool had_stream_ = false;
   bool ended_by_client_ = false;
 };

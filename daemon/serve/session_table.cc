@@ -36,7 +36,7 @@ SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
   for (const auto& [id, session] : sessions_)
     log_.say(LogLevel::kInfo, session->caller().uid,
-             "session " + std::to_string(raw(id)) + " ended with the daemon " + session->account());
+             "session " + std::to_string(raw(id)) + " ended with the daemon: " + session->account());
 }
 
 void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSession>)> done) {
@@ -114,8 +114,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   by_client_.emplace(client, id);
   const Caller& caller = session->second->caller();
   log_.say(LogLevel::kInfo, caller.uid,
-           "session " + std::to_string(raw(id)) + " opened: " + who(caller, session->second->name()) + ": " +
-               std::to_string(opened.slots) + " slots, " + to_text(opened.segment));
+           "session " + std::to_string(raw(id)) + " opened: " + session->second->opening_account());
   // If the client is gone, the event loop reports it after this: disconnected().
   const Result<void> handed = hand_over(*session->second);
   if (!handed) return opening.done(handed.error());
@@ -143,10 +142,10 @@ std::optional<ClientId> SessionTable::client_of(const Ticket& ticket_untrusted) 
   return connection ? std::optional(connection->id) : std::nullopt;
 }
 
-Result<uid_t> SessionTable::user_with(const Ticket& ticket_untrusted) const {
+Result<std::shared_ptr<const Caller>> SessionTable::caller_with(const Ticket& ticket_untrusted) const {
   const std::optional<HandoffServer::Connection> connection = handoff_->find(ticket_untrusted);
   if (!connection) return no_such_ticket();
-  return connection->caller->uid;
+  return connection->caller;
 }
 
 Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, StreamPort& stream) {
@@ -176,17 +175,37 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
     entry.mapped().unwanted->stop();
     return entry.mapped().done(gone);
   }
-  const auto entry = by_client_.extract(client);
-  if (entry.empty()) return;
-  const auto session = sessions_.extract(entry.mapped());
-  session.mapped()->segment().revoke();
-  if (StreamPort* stream = session.mapped()->stream()) stream->finish(gone);
-  const bool closed = how == HandoffServer::Departure::kGoodbye || session.mapped()->ended_by_client();
+  const std::unique_ptr<Session> session = take(client, gone);
+  if (!session) return;
+  const bool closed = how == HandoffServer::Departure::kGoodbye || session->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
-  log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session.mapped()->caller().uid,
-           "session " + std::to_string(raw(session.key())) +
-               (closed ? " closed " : " reclaimed, for its client died or was cut off, ") +
-               session.mapped()->account());
+  log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session->caller().uid,
+           "session " + std::to_string(raw(session->id())) +
+               (closed ? " closed: " : " reclaimed, for its client died or was cut off: ") + session->account());
+}
+
+// Out of the table; its memory is shut to its client, who hears `why`. nullptr: this client has none.
+std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why) {
+  const auto entry = by_client_.extract(client);
+  if (entry.empty()) return nullptr;
+  auto session = sessions_.extract(entry.mapped());
+  session.mapped()->segment().revoke();
+  if (StreamPort* stream = session.mapped()->stream()) stream->finish(why);
+  return std::move(session.mapped());
+}
+
+Result<SessionTable::Closed> SessionTable::close(SessionId id, const Error& why) {
+  const Session* const known = find(id);
+  if (known == nullptr)
+    return Error{Code::kNotFound, "there is no session " + std::to_string(raw(id)) +
+                                      " (any more): `millrace admin status` shows those that are open"};
+  const ClientId client = known->client();
+  Closed closed{.caller = known->shared_caller(), .name = known->name()};
+  const std::unique_ptr<Session> session = take(client, why);
+  handoff_->dismiss(client);
+  log_.say(LogLevel::kWarning, session->caller().uid,
+           "session " + std::to_string(raw(id)) + " closed by an administrator: " + session->account());
+  return closed;
 }
 
 Result<UniqueFd> SessionTable::ring_wanted(ClientId client, Bytes size_untrusted) {
@@ -204,8 +223,13 @@ void SessionTable::refuse_opening(const Error& why) {
   }
 }
 
-void SessionTable::describe(v1::GetStatisticsReply& statistics) const {
-  for (const auto& [id, session] : sessions_) session->describe(*statistics.add_sessions());
+void SessionTable::log_denied(const Caller& caller, const std::string& what) {
+  counters_.add(MetricId::requests_refused, code_name(Code::kDenied));
+  log_.say(LogLevel::kWarning, caller.uid, who(caller, "") + " is no administrator, and wanted to " + what);
+}
+
+void SessionTable::describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const {
+  for (const auto& [id, session] : sessions_) session->describe(*sessions.Add());
 }
 
 Session* SessionTable::find(SessionId id) const {

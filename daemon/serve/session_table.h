@@ -62,7 +62,7 @@ class SessionTable final : public HandoffServer::Events {
   std::optional<ClientId> client_of(const Ticket& ticket_untrusted) const;
 
   // Whose ticket it is, with a session or without. kDenied: nobody's.
-  Result<uid_t> user_with(const Ticket& ticket_untrusted) const;
+  Result<std::shared_ptr<const Caller>> caller_with(const Ticket& ticket_untrusted) const;
 
   // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
   // `stream` is used until detach() or disconnected().
@@ -71,10 +71,23 @@ class SessionTable final : public HandoffServer::Events {
   void detach(SessionId id, StreamEnd end);          // likewise
   void stream_ends(SessionId id);                    // likewise: its stream has its status
 
-  // The daemon stops: whoever waits for memory gets `why`, and no more of it is made.
+  // An administrator ends the session: its client is told `why`, and all that it has goes. kNotFound: there is none.
+  struct Closed {
+    std::shared_ptr<const Caller> caller;  // shared: it was the session's
+    std::string name;
+  };
+  Result<Closed> close(SessionId id, const Error& why);
+
+  std::size_t sessions() const { return sessions_.size(); }
+  // For what is asked for from here on.
+  void apply(const Limits& limits) { limits_ = limits; }
+
+  // The daemon stops or drains: whoever waits for memory gets `why`, and no more of it is made.
   void refuse_opening(const Error& why);
 
-  void describe(v1::GetStatisticsReply& statistics) const;
+  void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
+  // Somebody wanted to give an order that he may not.
+  void log_denied(const Caller& caller, const std::string& what);
 
   void disconnected(ClientId client, HandoffServer::Departure how) override;
   Result<UniqueFd> ring_wanted(ClientId client, Bytes size_untrusted) override;
@@ -100,6 +113,7 @@ class SessionTable final : public HandoffServer::Events {
   void segment_grown(ClientId client, SegmentProgress progress);
   Result<void> hand_over(Session& session);
   void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
+  std::unique_ptr<Session> take(ClientId client, const Error& why);
   Session* find(SessionId id) const;
   Session* find(ClientId client) const;
 
@@ -109,7 +123,7 @@ class SessionTable final : public HandoffServer::Events {
   SegmentMaker& maker_;
   Copier& copier_;
   Counters& counters_;
-  const Limits limits_;
+  Limits limits_;  // its sessions look at it
   HandoffServer* handoff_ = nullptr;
   LinesByUser log_;
   std::map<ClientId, Opening> opening_;  // their memory is being made

@@ -153,10 +153,10 @@ void UnixListener::State::accept_later() {
 // Before a connection is taken, for none is thrown away. The kernel gives the lowest descriptor that is free. false:
 // errno says why.
 bool UnixListener::State::has_room() const {
-  if (options.highest_descriptor == std::numeric_limits<int>::max()) return true;
+  if (options.highest_descriptor.now() == std::numeric_limits<int>::max()) return true;
   const UniqueFd lowest(::fcntl(listener_descriptor, F_DUPFD_CLOEXEC, 0));
   if (!lowest) return false;
-  if (lowest.get() <= options.highest_descriptor) return true;
+  if (lowest.get() <= options.highest_descriptor.now()) return true;
   errno = EMFILE;
   return false;
 }

@@ -20,6 +20,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
+#include "daemon/model/in_force.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -44,9 +45,9 @@ class UnixListener {
   struct Options {
     std::string path;
     SocketType type = SocketType::kStream;
-    std::string name;                                          // begins what it says: "hand-off"
-    Resource connections = Resource::kGrpcConnections;         // what each of them is charged to
-    int highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
+    std::string name;                                                   // begins what it says: "hand-off"
+    Resource connections = Resource::kGrpcConnections;                  // what each of them is charged to
+    InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
   };
 
   // Listens, mode 0660. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there,

@@ -29,6 +29,7 @@ const KeyGroup kGroups[] = {
      "kept; with fast, tensors of progressive files, of others in several scans, and of those with restart markers may "
      "differ, within its bound, once the file is packed."},
     {"files", "What clients may read."},
+    {"access", "Who may do what."},
     {"limits", "What one image, batch or session may cost."},
     {"backends", "What turns bytes into pixels."},
 };
@@ -36,16 +37,16 @@ const KeyGroup kGroups[] = {
 // clang-format off
 const Key kKeys[] = {
     {"daemon.socket", place(AT(socket)), "gRPC listens on this Unix socket, the hand-off of descriptors on the same path + \".handoff\"."},
-    {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr, each with all before it: \"error\" (a device is lost), \"warning\" (refused for want of rights or room, a client that died, something slow, what the daemon lacks), \"info\" (sessions opened and closed, roots that come and go) or \"debug\" (the settings in force, other refusals). No line a batch; what one user can cause is a line every six seconds in the long run."},
-    {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish."},
-    {"daemon.slow_milliseconds", number(AT(slow), 0, 3'600'000), "An image that takes longer than this to read, or to decode and transform, is told of in the log, at most every ten seconds. 0: none is."},
+    {"daemon.log_level", choice(AT(log_level), kLevels), "What goes to stderr, each with all before it: \"error\" (a device is lost), \"warning\" (refused for want of rights or room, a client that died, something slow, what the daemon lacks), \"info\" (sessions opened and closed, roots that come and go) or \"debug\" (the settings in force, other refusals). No line a batch; what one user can cause is a line every six seconds in the long run.", Counts::kLive},
+    {"daemon.drain_seconds", number(AT(drain), 0, 3'600), "After SIGTERM, batches under way have this long to finish.", Counts::kLive},
+    {"daemon.slow_milliseconds", number(AT(slow), 0, 3'600'000), "An image that takes longer than this to read, or to decode and transform, is told of in the log, at most every ten seconds. 0: none is.", Counts::kLive},
     {"daemon.state_dir", AutomaticFolder{place(AT(state_dir)), automatic_state_dir}, "Folder for what is remembered from start to start, which is what cache.disk says. Empty, or no such folder: nothing is. \"auto\": /var/lib/millrace where it is this user's, as it is the service's; else $XDG_STATE_HOME/millrace or ~/.local/state/millrace, which is made. A user's daemons may share it."},
 
     {"lanes.fetch_threads", number(AT(fetch_threads), 1, 256), "Threads that read files and list folders. They mostly wait for disks."},
 
-    {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least. A session is charged whole when it opens. Its memory is filled after that, and its first batch waits for its first slot alone."},
-    {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits."},
-    {"memory.decoding", AutomaticSize{number(AT(decoding), (32_MiB).count, std::uint64_t{1} << 50), automatic_decoding_budget}, "What all lanes together may take for large pictures while they are decoded: those that take more than the 32 MiB that a lane keeps anyway. Over it, a picture waits for others; one that needs more alone is an error of its sample. \"auto\": a quarter of main memory or of the control group's limit, at least 256 MiB."},
+    {"memory.segments", AutomaticSize{number(AT(segment_budget), (1_MiB).count, std::uint64_t{1} << 50), automatic_segment_budget}, "Shared memory of all sessions together, for finished tensors. \"auto\": half of /dev/shm, of main memory or of the control group's limit, whichever is least. A session is charged whole when it opens. Its memory is filled after that, and its first batch waits for its first slot alone.", Counts::kLive},
+    {"memory.encoded_in_flight", number(AT(encoded_in_flight), (1_MiB).count, std::uint64_t{1} << 50), "Encoded bytes that were read and wait to be decoded; over it, reading waits.", Counts::kLive},
+    {"memory.decoding", AutomaticSize{number(AT(decoding), (32_MiB).count, std::uint64_t{1} << 50), automatic_decoding_budget}, "What all lanes together may take for large pictures while they are decoded: those that take more than the 32 MiB that a lane keeps anyway. Over it, a picture waits for others; one that needs more alone is an error of its sample. \"auto\": a quarter of main memory or of the control group's limit, at least 256 MiB.", Counts::kLive},
 
     {"cache.memory", AutomaticSize{.number = number(AT(cache_memory), 0, std::uint64_t{1} << 50), .automatic = automatic_cache_memory, .zero_is_automatic = false}, "What is kept in memory. \"auto\": an eighth of main memory or of the control group's limit, at most 64 GiB. 0: nothing is kept at all."},
     {"cache.disk", AutomaticSize{.number = number(AT(cache_disk), 0, kAutomatic.count), .automatic = [] { return kAutomatic; }, .zero_is_automatic = false}, "What is kept in daemon.state_dir, for the next start. \"auto\": a tenth of what is free on its file system, at most 256 GiB. 0: nothing; nor on a network file system."},
@@ -53,24 +54,26 @@ const Key kKeys[] = {
     {"cache.tensors", place(AT(tensors)), "Whether finished tensors are kept, of recipes without random crops and flips, of 8 bits an element."},
     {"cache.settled_seconds", number(AT(settled), 2, 86'400), "A file that has been unchanged for so long, as its ctime says, is not read again if what is kept stands in for it. Programs that change files through shared mappings need the half minute that the kernel takes to write those pages back (vm.dirty_expire_centisecs), and some more on a busy disk."},
 
-    {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send."},
+    {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send.", Counts::kLive},
 
-    {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image."},
-    {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image."},
-    {"limits.side", number(AT(limits.sample.side), 1, 1'000'000), "Width or height of one encoded image, pixels."},
-    {"limits.time_milliseconds", number(AT(limits.sample.time), 1, 3'600'000), "Decoding and transforming one image."},
-    {"limits.samples", number(AT(limits.batch.samples), 1, 1'000'000), "Images in one batch."},
-    {"limits.path_bytes", number(AT(limits.batch.path_bytes), 1, 65'536), "Length of one path."},
-    {"limits.inline_message", number(AT(limits.batch.inline_message), 0, kInlineMost.count), "Encoded bytes within one request; larger ones go through files or the input ring."},
-    {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time."},
-    {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user."},
-    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 128 more."},
-    {"limits.connections_per_user", number(AT(limits.session.connections_per_user), 0, 1'000'000), "The same, for each user. 0: twice limits.sessions_per_user, and 64 more."},
-    {"limits.slots", number(AT(limits.session.slots), 1, 65'536), "Slots of one session: finished batches that it may hold."},
-    {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot."},
-    {"limits.datasets", number(AT(limits.session.datasets), 0, 65'536), "Datasets that one session has open."},
-    {"limits.dataset_files", number(AT(limits.session.dataset_files), 1, kMost32), "Files in one dataset."},
-    {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, memory that the client fills and pays for."},
+    {"access.admins", place(AT(admins)), "Users and groups, by name or number, who may order this daemon about: drain it, have it read its settings again, close others' sessions (`millrace admin`), drop and verify what is kept (`millrace cache`). A group has an @ before it: [\"alice\", \"@ops\", \"1004\"]. Root and the daemon's own user always may. Names are looked up at the start, and whenever this file is read again.", Counts::kLive},
+
+    {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image.", Counts::kLive},
+    {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image.", Counts::kLive},
+    {"limits.side", number(AT(limits.sample.side), 1, 1'000'000), "Width or height of one encoded image, pixels.", Counts::kLive},
+    {"limits.time_milliseconds", number(AT(limits.sample.time), 1, 3'600'000), "Decoding and transforming one image.", Counts::kLive},
+    {"limits.samples", number(AT(limits.batch.samples), 1, 1'000'000), "Images in one batch.", Counts::kLive},
+    {"limits.path_bytes", number(AT(limits.batch.path_bytes), 1, 65'536), "Length of one path.", Counts::kLive},
+    {"limits.inline_message", number(AT(limits.batch.inline_message), 0, kInlineMost.count), "Encoded bytes within one request; larger ones go through files or the input ring.", Counts::kLive},
+    {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time.", Counts::kLive},
+    {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user.", Counts::kLive},
+    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 128 more.", Counts::kLive},
+    {"limits.connections_per_user", number(AT(limits.session.connections_per_user), 0, 1'000'000), "The same, for each user. 0: twice limits.sessions_per_user, and 64 more.", Counts::kLive},
+    {"limits.slots", number(AT(limits.session.slots), 1, 65'536), "Slots of one session: finished batches that it may hold.", Counts::kLive},
+    {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot.", Counts::kLive},
+    {"limits.datasets", number(AT(limits.session.datasets), 0, 65'536), "Datasets that one session has open.", Counts::kLive},
+    {"limits.dataset_files", number(AT(limits.session.dataset_files), 1, kMost32), "Files in one dataset.", Counts::kLive},
+    {"limits.ring", number(AT(limits.session.ring), 0, std::uint64_t{1} << 50), "Bytes of one session's input ring, memory that the client fills and pays for.", Counts::kLive},
 
 };
 // clang-format on

@@ -31,6 +31,11 @@ class KeyTable {
   std::vector<std::vector<Complaint> (*)(const Settings&)> rules_;
 };
 
+// As it stands in a settings file: "512 MiB" with its quotes, 30, ["/data"].
+std::string value_text(const Key& key, const Settings& settings);
+// What `from` says of this key alone.
+void copy_value(const Key& key, const Settings& from, Settings& to);
+
 // What bounds do not say of the settings that belong to no part.
 std::vector<Complaint> own_complaints(const Settings& settings);
 

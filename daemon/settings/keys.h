@@ -66,10 +66,17 @@ using Field = std::variant<Place<std::string>, Place<bool>, Place<std::vector<st
                            Number<std::uint32_t>, Number<std::uint64_t>, Number<std::chrono::seconds>,
                            Number<std::chrono::milliseconds>, Number<Bytes>, AutomaticSize, AutomaticFolder, Choice>;
 
+// When what a file says anew counts: once the running daemon has read it again, or from the next start on. A key that is
+// kLive is put in force by `put_in_force()` of process/live_settings.h, and by nothing else.
+enum class Counts : std::uint8_t { kAtStart, kLive };
+
 struct Key {
   std::string_view name;  // "limits.pixels": table and key
   Field field;
   std::string_view help;
+  Counts counts = Counts::kAtStart;
+
+  bool live() const { return counts == Counts::kLive; }
 
   std::string_view table() const { return name.substr(0, name.find('.')); }
   std::string_view key() const { return name.substr(name.find('.') + 1); }

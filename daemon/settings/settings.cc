@@ -120,7 +120,28 @@ constexpr std::string_view kExampleHead =
     "Millrace's settings, with their defaults. A line that begins with # and a name is a setting: take the # away and "
     "change it. "
     "`millraced --config FILE --check-config` says what is wrong with a file, line by line, or prints what it amounts "
-    "to.";
+    "to. What is marked \"Live.\" can change while the daemon runs, by `millrace admin reload` or SIGHUP; all else "
+    "counts "
+    "from the next start on.";
+
+struct ValueCopy {
+  const Settings& from;
+  Settings& to;
+
+  template <class T>
+  void operator()(const Place<T>& place) const {
+    place.in(to) = place.in_const(from);
+  }
+  template <class T>
+  void operator()(const Number<T>& number) const {
+    (*this)(number.place);
+  }
+  void operator()(const Choice& choice) const {
+    if (const std::size_t chosen = choice.chosen(from); chosen < choice.words.size()) choice.choose(to, chosen);
+  }
+  void operator()(const AutomaticSize& size) const { (*this)(size.number); }
+  void operator()(const AutomaticFolder& folder) const { (*this)(folder.place); }
+};
 
 }  // namespace
 
@@ -152,11 +173,20 @@ std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle s
     text += "[" + std::string(group.table) + "]\n";
     for (const Key& key : table.keys()) {
       if (key.table() != group.table) continue;
-      if (example) text += '\n' + comment(key.help) + '#';
-      text += std::string(key.key()) + " = " + std::visit(ValueText{settings, style}, key.field) + '\n';
+      if (example) text += '\n' + comment(std::string(key.help) + (key.live() ? " Live." : "")) + '#';
+      text += std::string(key.key()) + " = " + std::visit(ValueText{settings, style}, key.field);
+      text += style == TomlStyle::kMarked && key.live() ? "  # live\n" : "\n";
     }
   }
   return text;
+}
+
+std::string value_text(const Key& key, const Settings& settings) {
+  return std::visit(ValueText{settings, TomlStyle::kPlain}, key.field);
+}
+
+void copy_value(const Key& key, const Settings& from, Settings& to) {
+  std::visit(ValueCopy{from, to}, key.field);
 }
 
 std::optional<Bytes> parse_size(std::string_view text) {

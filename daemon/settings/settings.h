@@ -52,6 +52,9 @@ struct Settings {
   // [files]
   std::vector<std::string> roots;  // absolute
 
+  // [access]
+  std::vector<std::string> admins;  // see Admins
+
   // [limits]
   Limits limits;
 
@@ -74,9 +77,9 @@ Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_vie
 // kInvalid: as load_settings, without file and line.
 Result<void> check_settings(const Settings& settings, const KeyTable& table);
 
-// TOML that load_settings reads back as the same. kExample: every line commented out and explained, as in
-// config/millrace.toml.
-enum class TomlStyle : std::uint8_t { kPlain, kExample };
+// TOML that load_settings reads back as the same. kMarked: with a comment where a change counts without a restart.
+// kExample: every line commented out and explained, as in config/millrace.toml.
+enum class TomlStyle : std::uint8_t { kPlain, kMarked, kExample };
 std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle style = TomlStyle::kPlain);
 
 // "4 GiB", "500 MB", "4096": a whole number, with or without one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB. nullopt:

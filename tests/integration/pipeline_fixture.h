@@ -96,6 +96,10 @@ class MeddlingFetcher final : public Fetcher {
   }
   bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
+  Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
+    return real_->open_roots(roots);
+  }
+  void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
 
  private:
   std::unique_ptr<Fetcher> real_;
@@ -120,6 +124,10 @@ class CountingFetcher final : public Fetcher {
   }
   bool try_list(ListTask&& task) override { return real_->try_list(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return real_->missing_roots(); }
+  Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
+    return real_->open_roots(roots);
+  }
+  void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
   int begun() const { return begun_.load(); }
   int ended() const { return ended_.load(); }  // and have told so
 

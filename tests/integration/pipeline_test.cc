@@ -357,7 +357,7 @@ TEST_CASE("draining finishes what has begun and refuses what is new", "[pipeline
   REQUIRE(fixture.submit(request_of(folder.path(), 8, square(16))).has_value());
 
   std::promise<void> idle;
-  fixture.on_control([&] { fixture.pipeline().drain([&] { idle.set_value(); }); });
+  fixture.on_control([&] { fixture.pipeline().drain(stopping(), [&] { idle.set_value(); }); });
   BatchRequest late = request_of(folder.path(), 8, square(16));
   late.id = BatchId{9};
   const Result<void> answer = fixture.submit(std::move(late));

@@ -188,9 +188,10 @@ TEST_CASE("only the daemon's own user and root may give orders to the cache", "[
     const auto [status, errors] = by(kStranger, what);
     CAPTURE(what, errors);
     REQUIRE(status == 1);
-    REQUIRE(errors ==
-            "millrace: what the daemon keeps is everybody's: only root and the daemon's own user, uid 64001, may drop "
-            "or verify it; you are uid 64003\n");
+    REQUIRE(
+        errors ==
+        "millrace: the daemon is everybody's: only root, the daemon's own user (uid 64001) and those of access.admins "
+        "in its settings may drop or verify what it keeps; you are uid 64003\n");
   }
   REQUIRE(by(kService, "drop").first == 0);
   REQUIRE(order(daemon, {"drop"}).status == 0);

@@ -41,15 +41,30 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 
 const std::string kMe = "user " + std::to_string(::getuid()) + ", pid " + std::to_string(::getpid());
 
-TEST_CASE("the log says who opens a session, and what it had when it closes", "[system]") {
-  const Daemon daemon({});
+TEST_CASE("the log says who opens a session, and what it had when it closes, as programs read it", "[system]") {
+  const TempFolder folder;
+  write_image_folder(folder / "a \"b\" c", {.images = 5, .only_jpeg = true});
+  const Daemon daemon({.roots = {folder.path()}});
 
-  { const Session session = need(open(daemon, "train")); }
+  {
+    Session session =
+        need(daemon.connect().open_session({.name = "train", .slots = 2, .batch = 2, .recipe = Recipe::train(32)}));
+    const Dataset dataset = need(session.open_dataset(folder / "a \"b\" c"));
+    REQUIRE_FALSE(session.open_dataset("/elsewhere"));
+    auto epoch = session.epoch(dataset);
+    for (const Batch& batch : epoch) REQUIRE(batch.bad == 0);
+  }
 
-  REQUIRE_THAT(line_with(daemon, {"info session 1 opened"}), Catch::Contains(kMe + " (\"train\"): 2 slots, 2.1 MB"));
-  REQUIRE_THAT(line_with(daemon, {"info session 1 closed"}),
-               Catch::Contains(kMe + " (\"train\"): 0 batches, 0 images, 0 of them bad"));
-  REQUIRE_THAT(line_with(daemon, {"info session 1 closed"}), Catch::Matches(".* closed after [0-9]+ m?s: .*"));
+  const std::string whose = "session=1 uid=" + std::to_string(::getuid()) + " gid=" + std::to_string(::getgid()) +
+                            " pid=" + std::to_string(::getpid()) + " name=\"train\" ";
+  REQUIRE_THAT(line_with(daemon, {"info session 1 opened: "}), Catch::Contains(whose + "slots=2 segment_bytes="));
+  const std::string closed = line_with(daemon, {"info session 1 closed: "});
+  CAPTURE(closed);
+  REQUIRE_THAT(closed, Catch::Contains(whose + "seconds="));
+  REQUIRE_THAT(
+      closed, Catch::Matches(".* seconds=[0-9]+\\.[0-9]{6} batches=3 images=5 bad=0 refused=1 tensor_bytes=[1-9][0-9]* "
+                             "encoded_bytes=[1-9][0-9]* lane_seconds=[0-9]+\\.[0-9]{6} datasets=2 dataset=.*"));
+  REQUIRE(closed.ends_with("dataset=\"" + folder.path() + "/a \\\"b\\\" c\" dataset=\"/elsewhere\""));
 }
 
 TEST_CASE("the log says of what is kept what the settings let be kept", "[system]") {
@@ -70,8 +85,8 @@ TEST_CASE("a session that is there when the daemon stops has its line, too", "[s
 
   daemon.kill(SIGTERM);
 
-  REQUIRE_THAT(line_with(daemon, {"info session 1 ended with the daemon after "}),
-               Catch::Contains(kMe + " (\"train\"): 0 batches, 0 images, 0 of them bad"));
+  REQUIRE_THAT(line_with(daemon, {"info session 1 ended with the daemon: session=1 "}),
+               Catch::Contains(" name=\"train\" ") && Catch::Contains(" batches=0 images=0 bad=0 "));
 }
 
 TEST_CASE("the log warns of a session whose client was killed", "[system]") {
@@ -83,8 +98,8 @@ TEST_CASE("the log warns of a session whose client was killed", "[system]") {
 
   client.kill(SIGKILL);
 
-  REQUIRE_THAT(line_with(daemon, {"warning session 1 reclaimed, for its client died or was cut off"}),
-               Catch::Contains("pid " + std::to_string(client.pid())));
+  REQUIRE_THAT(line_with(daemon, {"warning session 1 reclaimed, for its client died or was cut off: "}),
+               Catch::Contains(" pid=" + std::to_string(client.pid()) + ' '));
 }
 
 TEST_CASE("the log warns of a session that is refused, with the budget", "[system]") {

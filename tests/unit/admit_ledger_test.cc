@@ -221,5 +221,37 @@ TEST_CASE("accounts of users and sessions that are gone are forgotten", "[admit]
   REQUIRE(ledger.accounts() <= 64);
 }
 
+TEST_CASE("a bound that falls below what is in use takes nothing away and lets nothing more in", "[admit]") {
+  Ledger ledger(budgets(Resource::kSegments, {.total = 100}));
+  const auto charge = [&] { return ledger.charge(Resource::kSegments, kOne, 30); };
+  std::optional<Charge> first = *charge(), second = *charge();
+
+  ledger.set_bounds(budgets(Resource::kSegments, {.total = 50}));
+
+  REQUIRE(ledger.in_use(Resource::kSegments) == 60);
+  REQUIRE(charge().error().code == Code::kExhausted);
+  REQUIRE_THAT(charge().error().message, Catch::Contains("60 B of 50 B in use"));
+  second.reset();
+  REQUIRE_FALSE(charge());
+  first.reset();
+  REQUIRE(charge());
+  ledger.set_bounds(budgets(Resource::kSegments, {.total = 10}));
+  REQUIRE_FALSE(charge());
+}
+
+TEST_CASE("the ledger tells who has how much, and of nobody who has nothing", "[admit]") {
+  Ledger ledger{Budgets{}};
+  const auto idle = ledger.account(kTwo);
+  const Charge slots = *ledger.charge(Resource::kSlots, kOne, 4);
+  const Charge more = *ledger.charge(Resource::kSlots, kOnesOther, 3);
+
+  const std::vector<Ledger::UserUse> users = ledger.users();
+
+  REQUIRE(users.size() == 1);
+  REQUIRE(users[0].user == UserId{1000});
+  REQUIRE(users[0].in_use[static_cast<std::size_t>(Resource::kSlots)] == 7);
+  REQUIRE(users[0].in_use[static_cast<std::size_t>(Resource::kSessions)] == 0);
+}
+
 }  // namespace
 }  // namespace millrace

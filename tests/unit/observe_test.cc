@@ -12,6 +12,7 @@
 
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/key_values.h"
 #include "daemon/observe/log.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/temp_folder.h"
@@ -220,6 +221,29 @@ TEST_CASE("counters count from many threads, and durations are shown in seconds"
     if (row.id == MetricId::decode_time) REQUIRE(counters.value(row) == Approx(2.0));
     if (row.id == MetricId::slots) REQUIRE(counters.value(row) == 3);
   }
+}
+
+TEST_CASE("what is always logged is shown whatever the level is", "[observe]") {
+  const auto lines = lines_on_stderr([] {
+    start_log(LogLevel::kError);
+    log_info("hidden");
+    log_always("somebody has {} done something");
+    start_log(LogLevel::kInfo);
+    log_info("shown again");
+  });
+
+  REQUIRE(lines.size() == 2);
+  REQUIRE(lines[0].ends_with(" info somebody has {} done something"));
+  REQUIRE(lines[1].ends_with(" info shown again"));
+}
+
+TEST_CASE("no value of a line for programs can end early or begin another", "[observe]") {
+  KeyValues line;
+  line.add("session", 7U).add("name", "a\" uid=\"0\\\nb \u202e").add("empty", "");
+  line.add("seconds", std::chrono::microseconds(12'000'345));
+
+  REQUIRE(line.text() ==
+          "session=7 name=\"a\\\" uid=\\\"0\\\\\\\\x0ab \\\\xe2\\\\x80\\\\xae\" empty=\"\" seconds=12.000345");
 }
 
 }  // namespace

@@ -125,17 +125,18 @@ Front::Front(FrontSetup setup)
       *HandoffServer::create(control_, ledger_, {.path = handoff_path(socket_), .session_within = setup.session_within},
                              counters_, *sessions_);
   sessions_->use(*handoff_);
-  Result<std::unique_ptr<GrpcServer>> grpc = GrpcServer::create({.socket = socket_,
-                                                                 .version = "1.2.3",
-                                                                 .owner = setup.cache_owner,
-                                                                 .limits = setup.limits,
-                                                                 .attach_within = setup.attach_within},
-                                                                {.control = control_,
-                                                                 .sessions = *sessions_,
-                                                                 .pipeline = *pipeline_,
-                                                                 .counters = counters_,
-                                                                 .ledger = ledger_,
-                                                                 .cache = setup.cache});
+  Result<std::unique_ptr<GrpcServer>> grpc =
+      GrpcServer::create({.socket = socket_,
+                          .version = "1.2.3",
+                          .admins = *Admins::find({}, {.owner = setup.cache_owner}),
+                          .limits = setup.limits,
+                          .attach_within = setup.attach_within},
+                         {.control = control_,
+                          .sessions = *sessions_,
+                          .pipeline = *pipeline_,
+                          .counters = counters_,
+                          .ledger = ledger_,
+                          .cache = setup.cache});
   if (!grpc) FAIL(grpc.error().message);
   grpc_ = *std::move(grpc);
   thread_ = std::thread([this] { control_.run(); });

@@ -36,6 +36,8 @@ class StandInFetcher final : public Fetcher {
   bool try_fetch(FetchTask&& task) override MILLRACE_EXCLUDES(mutex_);
   bool try_list(ListTask&& task) override MILLRACE_EXCLUDES(mutex_);
   std::vector<std::string> missing_roots() const override { return {}; }
+  Result<RootFolders> open_roots(const std::vector<std::string>&) const override { return RootFolders(); }
+  void use_roots(RootFolders) override {}
 
   void hold() MILLRACE_EXCLUDES(mutex_);
   void let_go() MILLRACE_EXCLUDES(mutex_);

@@ -52,7 +52,7 @@ class CpuBackend final : public Backend {
 
   const BackendInfo info_;
   const CpuVariant variant_;
-  const SampleLimits limits_;
+  const InForce<SampleLimits> limits_;
   ImageCache* const cache_;  // nullptr: none
   JobQueue queue_;
   std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()

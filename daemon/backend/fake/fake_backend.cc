@@ -27,13 +27,14 @@ Result<std::vector<std::unique_ptr<Backend>>> make_fake_backends(const Settings&
   return one;
 }
 
-std::unique_ptr<Backend> FakeBackend::create(const FakeOptions& options, const SampleLimits& limits) {
-  std::unique_ptr<FakeBackend> backend(new FakeBackend(options, limits));
+std::unique_ptr<Backend> FakeBackend::create(const FakeOptions& options, InForce<SampleLimits> limits) {
+  std::unique_ptr<FakeBackend> backend(new FakeBackend(options, std::move(limits)));
   backend->device_ = std::thread([device = backend.get()] { device->run_device(); });
   return backend;
 }
 
-FakeBackend::FakeBackend(const FakeOptions& options, const SampleLimits& limits) : options_(options), limits_(limits) {}
+FakeBackend::FakeBackend(const FakeOptions& options, InForce<SampleLimits> limits)
+    : options_(options), limits_(std::move(limits)) {}
 
 BackendInfo FakeBackend::info() const {
   return {.name = "fake",
@@ -144,7 +145,7 @@ std::optional<Error> FakeBackend::make_sample(const DecodeJob& job, const Sample
     outcome.read_again = true;
     return Error{Code::kUnsupported, "takes no kept forms"};
   }
-  outcome = make_image(task, *job.recipe, limits_, workspace, job.fidelity);
+  outcome = make_image(task, *job.recipe, limits_.now(), workspace, job.fidelity);
   return std::exchange(outcome.error, std::nullopt);
 }
 

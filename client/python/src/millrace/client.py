@@ -161,7 +161,7 @@ class Client:
         reply = unary(self._channel, "/grpc.health.v1.Health/Check", b"", None, self.path, timeout)
         if reply != b"\x08\x01":  # HealthCheckResponse{status: SERVING}
             raise DaemonUnavailable(
-                f"the daemon at unix:{self.path}: millraced is stopping: it finishes what is under way and takes nothing new"
+                f"the daemon at unix:{self.path}: millraced is stopping or draining: it finishes what is under way and takes nothing new"
             )
         return time.monotonic() - began
 

@@ -44,11 +44,11 @@ bool is_packed_first(const EncodedImage& image, Advice advice) {
 
 }  // namespace
 
-CachedMaker::CachedMaker(ImageWorkspace& workspace, const SampleLimits& limits, kernels::Target target)
-    : workspace_(workspace), cache_(workspace.cache()), limits_(limits), encoder_(target) {}
+CachedMaker::CachedMaker(ImageWorkspace& workspace, InForce<SampleLimits> limits, kernels::Target target)
+    : workspace_(workspace), cache_(workspace.cache()), limits_(std::move(limits)), encoder_(target) {}
 
 SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity fidelity) {
-  if (cache_ == nullptr) return make_image(task, recipe, limits_, workspace_, fidelity);
+  if (cache_ == nullptr) return make_image(task, recipe, limits_.now(), workspace_, fidelity);
   EncodedImage& image = task.image;
   PictureUse use(*cache_, image, task.out.view().size());
   use.find();
@@ -141,7 +141,7 @@ bool CachedMaker::is_being_made(const SampleTask& task) {
 SampleOutcome CachedMaker::make_once(const SampleTask& task, const Recipe& recipe, Fidelity fidelity) {
   workspace_.index_helped() = false;
   if (!task.image.kept || task.image.kept->kind != KeptKind::kTensor)
-    return make_image(task, recipe, limits_, workspace_, fidelity);
+    return make_image(task, recipe, limits_.now(), workspace_, fidelity);
   SampleOutcome outcome{.index = task.index};
   const Clock::time_point begun = Clock::now();
   if (const Result<void> copied = copy_tensor(task, recipe); !copied) outcome.error = copied.error();
@@ -187,8 +187,8 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   const std::optional<KeptEntry> index = cache_->find(key, KeptKind::kIndex);
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
-  const Result<std::vector<std::uint8_t>> packed =
-      pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_, begun + limits_.time);
+  const Result<std::vector<std::uint8_t>> packed = pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(),
+                                                             *decoder, encoder_, begun + limits_.now().time);
   Packed made;
   if (packed) {
     made.by_index = index.has_value();

@@ -1,0 +1,45 @@
+#include "daemon/process/live_settings.h"
+
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "daemon/observe/log.h"
+#include "daemon/process/options.h"
+
+namespace millrace {
+
+OwnIds own_ids(const UnmappedIds& unmapped) {
+  const uid_t own = ::geteuid();
+  return {.owner = own == unmapped.user ? std::nullopt : std::optional(own),
+          .unmapped_user = unmapped.user,
+          .unmapped_group = unmapped.group};
+}
+
+Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fetcher& fetcher) {
+  MILLRACE_TRY(const int highest_descriptor, prepare_descriptors(descriptor_needs(settings)));
+  MILLRACE_TRY(Admins admins, Admins::find(settings.admins, own));
+  MILLRACE_TRY(RootFolders roots, fetcher.open_roots(settings.roots));
+  return PreparedSettings{.settings = std::move(settings),
+                          .admins = std::move(admins),
+                          .roots = std::move(roots),
+                          .highest_descriptor = highest_descriptor};
+}
+
+// daemon.drain_seconds is looked at where it is, in the settings in force.
+void put_in_force(PreparedSettings prepared, const LiveParts& parts) {
+  const Settings& settings = prepared.settings;
+  start_log(settings.log_level);
+  parts.ledger.set_bounds(budgets_of(settings));
+  parts.encoded.limit_to(settings.encoded_in_flight);
+  parts.limits.all.put(settings.limits);
+  parts.limits.sample.put(settings.limits.sample);
+  parts.limits.highest_descriptor.put(prepared.highest_descriptor);
+  parts.fetcher.use_roots(std::move(prepared.roots));
+  parts.pipeline.apply({.limits = settings.limits, .slow = settings.slow});
+  parts.sessions.apply(settings.limits);
+  parts.grpc.apply({.roots = settings.roots, .admins = std::move(prepared.admins)});
+}
+
+}  // namespace millrace

@@ -1,0 +1,58 @@
+// What can change while the daemon runs, and how it gets to the parts: prepared on whatever thread may wait, put in force
+// on the control thread, all at once. A key of the table that is Counts::kLive is here, and no other.
+//
+//   SettingsFile reads ─▶ prepare(): names looked up, roots opened, descriptors asked for ─▶ put_in_force()
+#pragma once
+
+#include "daemon/admit/ledger.h"
+#include "daemon/fetch/fetcher.h"
+#include "daemon/fetch/unmapped_ids.h"
+#include "daemon/model/encoded_pool.h"
+#include "daemon/model/in_force.h"
+#include "daemon/model/limits.h"
+#include "daemon/pipeline/pipeline.h"
+#include "daemon/serve/grpc_server.h"
+#include "daemon/serve/session_table.h"
+#include "daemon/settings/admins.h"
+#include "daemon/settings/settings.h"
+#include "proto/base/result.h"
+
+namespace millrace {
+
+// What several parts look at while they work; they share it with whoever made them. Thread-safe.
+struct SharedLimits {
+  explicit SharedLimits(const Limits& limits) : all(limits), sample(limits.sample) {}
+
+  InForce<Limits> all;
+  InForce<SampleLimits> sample;
+  InForce<int> highest_descriptor{0};
+};
+
+struct LiveParts {
+  Ledger& ledger;
+  EncodedPool& encoded;
+  SharedLimits& limits;
+  Fetcher& fetcher;
+  Pipeline& pipeline;
+  SessionTable& sessions;
+  GrpcServer& grpc;
+};
+
+// The process's own ids, among others that it cannot tell apart.
+OwnIds own_ids(const UnmappedIds& unmapped);
+
+struct PreparedSettings {
+  Settings settings;  // all of them, as they will be in force
+  Admins admins;
+  RootFolders roots;
+  int highest_descriptor = 0;
+};
+
+// May wait, for disks and for directory services; thread-safe. `settings`: what is to be in force. Errors: those of
+// Admins::find(), Fetcher::open_roots() and prepare_descriptors().
+Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fetcher& fetcher);
+
+// Thread-bound(control).
+void put_in_force(PreparedSettings prepared, const LiveParts& parts);
+
+}  // namespace millrace
