@@ -226,7 +226,10 @@ void add_admin(CLI::App& app, Chosen& chosen) {
           "All or nothing: a file with a mistake in it changes nothing, and its lines are told. What cannot change "
           "while "
           "the daemon runs is named, with what is in force and what the file says. SIGHUP does the same.\n\n"
-          "Exit status: 0 read, 1 not taken, or not allowed.");
+          "Exit status: 0 read, 1 not taken, or not allowed.\n\n"
+          "Examples:\n"
+          "  millrace admin reload\n"
+          "  millrace admin reload --json | jq -r .at_start[].name      what takes a restart");
   const auto draining = options();
   CLI::App* drain_command =
       add(*admin, chosen, "drain", "Take no new work, and finish what is under way.", drain, draining);
@@ -236,7 +239,10 @@ void add_admin(CLI::App& app, Chosen& chosen) {
       "and "
       "nothing of them is lost: an epoch goes on from its position. It waits as long as daemon.drain_seconds says; "
       "Ctrl-C ends the waiting and not the draining.\n\n"
-      "Exit status: 0 drained, 1 not in time, or not allowed.");
+      "Exit status: 0 drained, 1 not in time, or not allowed.\n\n"
+      "Examples:\n"
+      "  millrace admin drain             until `millrace admin resume`\n"
+      "  millrace admin drain --stop      before maintenance");
   add(*admin, chosen, "resume", "Take new work again, after `drain`.", resume, options());
   const auto closing = options();
   add(*admin, chosen, "close", "End a session: its client is told so, its memory goes.", close, closing)

@@ -132,20 +132,17 @@ FileReading Operation::take(const std::string& who, WasRead read) {
 
 void Operation::drain(const std::string& who, ThenStop then) {
   if (lifetime_.ending()) return;
-  const bool begins = !drain_until_;
   stops_ = stops_ || then == ThenStop::kYes;
   log_always(who + " has it drained" + (stops_ ? ", and stopped then" : "") + ": " +
-             std::to_string(parts_->pipeline.under_way()) + " batches are under way" + ", " +
-             times(parts_->sessions.sessions(), "session"));
-  if (begins) {
-    drain_until_ = Clock::now() + in_force_.drain;
-    parts_->grpc.refuse(millrace::draining());
-    parts_->sessions.refuse_opening(millrace::draining());
-    patience_.expires_at(*drain_until_);
-    patience_.async_wait([this](boost::system::error_code cancelled) {
-      if (!cancelled) drained();
-    });
-  }
+             std::to_string(parts_->pipeline.under_way()) + " batches are under way, " +
+             times(parts_->sessions.sessions(), "session") + " open");
+  drain_until_ = Clock::now() + in_force_.drain;  // each order waits anew
+  patience_.expires_at(*drain_until_);
+  patience_.async_wait([this](boost::system::error_code cancelled) {
+    if (!cancelled) drained();
+  });
+  parts_->grpc.refuse(millrace::draining());
+  parts_->sessions.refuse_opening(millrace::draining());
   parts_->pipeline.drain(millrace::draining(), [this] { drained(); });
 }
 

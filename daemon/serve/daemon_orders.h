@@ -39,7 +39,8 @@ class DaemonOrders {
   virtual void reload(const std::string& who, std::function<void(Result<FileReading>)> done) = 0;
   virtual void compare(std::function<void(Result<FileReading>)> done) = 0;
 
-  // No new work from here on; again: nothing more happens, but that it may stop afterwards. draining() says how far it is.
+  // No new work from here on; ordered again, the time begins anew, and it may stop afterwards. draining() says how far it
+  // is.
   virtual void drain(const std::string& who, ThenStop then) = 0;
   virtual bool resume(const std::string& who) = 0;  // false: it did not drain
   virtual Draining draining() const = 0;

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "daemon/model/stopping.h"
 #include "tests/integration/holding_backend.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"

@@ -235,6 +235,8 @@ TEST_CASE("--help teaches with examples", "[system]") {
                                                   {"millrace", "devices", "--help"},
                                                   {"millrace", "doctor", "--help"},
                                                   {"millrace", "cache", "--help"},
+                                                  {"millrace", "admin", "--help"},
+                                                  {"millrace", "admin", "drain", "--help"},
                                                   {"millrace", "convert", "--help"},
                                                   {"millraced", "--help"}}) {
     const Ran ran = run(command);

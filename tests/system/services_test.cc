@@ -21,8 +21,8 @@ const google::protobuf::UnknownFieldSet& fields_of(const Opaque& message) {
 TEST_CASE("the standard health service answers SERVING, for the daemon and each of its services", "[system]") {
   const Daemon daemon({});
   grpc::TemplatedGenericStub<Opaque, Opaque> stub(raw_channel(daemon.socket()));
-  for (const std::string service :
-       {"", "millrace.v1.Sessions", "millrace.v1.Statistics", "millrace.v1.Devices", "millrace.v1.Cache"}) {
+  for (const std::string service : {"", "millrace.v1.Sessions", "millrace.v1.Statistics", "millrace.v1.Devices",
+                                    "millrace.v1.Cache", "millrace.v1.Admin"}) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(kRawPatienceSeconds));
     grpc::CompletionQueue queue;
@@ -71,7 +71,7 @@ TEST_CASE("reflection lists the daemon's services", "[system]") {
 
   const std::string answer = reply.SerializeAsString();
   for (const char* service : {"millrace.v1.Sessions", "millrace.v1.Statistics", "millrace.v1.Devices",
-                              "millrace.v1.Cache", "grpc.health.v1.Health"})
+                              "millrace.v1.Cache", "millrace.v1.Admin", "grpc.health.v1.Health"})
     REQUIRE_THAT(answer, Catch::Contains(service));
   context.TryCancel();
   grpc::Status status;

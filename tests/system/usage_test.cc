@@ -65,6 +65,8 @@ TEST_CASE("numbers out of their range are refused with the range, never wrapped"
   require_refused({"millrace", "stats", "--watch", "0"}, "--watch: must be a number from 0.1 to 86400");
   require_refused({"millrace", "stats", "--watch", "nan"}, "--watch: must");
   require_refused({"millrace", "ping", "-c", "-1"}, "--count: must");
+  require_refused({"millrace", "admin", "close", "first"}, "session: must");
+  require_refused({"millrace", "admin", "close"}, "session");
   require_refused({"millraced", "--lanes", "-1"}, "--lanes");
 }
 
@@ -138,7 +140,7 @@ TEST_CASE("what is misspelled is named, with what is most like it", "[system]") 
 
 TEST_CASE("help fits 80 columns, but for examples, and fills them", "[system]") {
   for (const Words& command : {Words{"run"}, Words{"preview"}, Words{"index"}, Words{"index", "build"}, Words{"stats"},
-                               Words{"devices"}, Words{"doctor"}, Words{"ping"}, Words{}}) {
+                               Words{"devices"}, Words{"doctor"}, Words{"ping"}, Words{"admin"}, Words{}}) {
     Words argv{"millrace"};
     argv.insert(argv.end(), command.begin(), command.end());
     argv.push_back("--help");
