@@ -23,6 +23,7 @@
 #include "daemon/process/process.h"
 #include "daemon/serve/grpc_server.h"
 #include "daemon/serve/handoff_server.h"
+#include "daemon/serve/passed_listeners.h"
 #include "daemon/serve/session_table.h"
 #include "proto/base/handoff_path.h"
 
@@ -57,21 +58,23 @@ class Daemon {
     sessions_ = std::make_unique<SessionTable>(
         control_, ledger_, Session::Services{.pipeline = *pipeline_, .lister = *fetcher_, .rings = *fetcher_}, *maker_,
         *copier_, counters_, settings_.limits);
-    MILLRACE_TRY(handoff_, HandoffServer::create(control_, ledger_, {.path = handoff_path(settings_.socket)}, counters_,
-                                                 *sessions_));
+    MILLRACE_TRY(PassedListeners passed, PassedListeners::of_this_process());
+    MILLRACE_TRY(handoff_,
+                 HandoffServer::create(control_, ledger_, {.path = handoff_path(settings_.socket), .passed = &passed},
+                                       counters_, *sessions_));
     sessions_->use(*handoff_);
     operation_ = std::make_unique<Operation>(control_, line_, unmapped, settings_, lifetime_);
-    MILLRACE_TRY(grpc_, GrpcServer::create(
-                            grpc_options(settings_, limits_, settings_file(line_), *fetcher_, cache_.get(), admins),
-                            {.control = control_,
-                             .sessions = *sessions_,
-                             .pipeline = *pipeline_,
-                             .counters = counters_,
-                             .ledger = ledger_,
-                             .cache = cache_.get(),
-                             .orders = operation_.get()}));
+    MILLRACE_TRY(grpc_, GrpcServer::create(grpc_options(settings_, limits_, settings_file(line_), *fetcher_,
+                                                        cache_.get(), admins, passed),
+                                           {.control = control_,
+                                            .sessions = *sessions_,
+                                            .pipeline = *pipeline_,
+                                            .counters = counters_,
+                                            .ledger = ledger_,
+                                            .cache = cache_.get(),
+                                            .orders = operation_.get()}));
     operation_->use({ledger_, encoded_, limits_, *fetcher_, *pipeline_, *sessions_, *grpc_});
-    return {};
+    return passed.check_all_taken();
   }
 
   // Until it has been told to stop and has drained. REQUIRES: assemble() went well.

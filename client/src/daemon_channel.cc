@@ -23,9 +23,13 @@ gpr_timespec grpc_time(Deadline deadline) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(time_left(deadline).count(), GPR_TIMESPAN));
 }
 
+Error no_room(const Address& address, const std::string& daemons_words) {
+  return Error{Code::kExhausted,
+               "the daemon at " + address.target() + " has no room for this connection: " + daemons_words};
+}
+
 Error unreachable(const Address& address, std::string_view why) {
-  if (const auto full = turned_away(address))
-    return Error{Code::kExhausted, "the daemon at " + address.target() + " has no room for this connection: " + *full};
+  if (const auto full = turned_away(address)) return no_room(address, *full);
   return cannot_reach(address, Code::kUnavailable, why);
 }
 
@@ -108,13 +112,20 @@ Error DaemonChannel::explain(const grpc::Status& status, const grpc::ClientConte
 }
 
 Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
+  constexpr int kMostEnds = 3;  // of connections, before it passes for no daemon of ours
+  int ends = 0;
   grpc_connectivity_state state = channel_->GetState(true);
   while (state != GRPC_CHANNEL_READY) {
     if (!channel_->WaitForStateChange(state, grpc_time(deadline)))
-      return unreachable(address_, "whoever listens there does not answer gRPC");
-    // A daemon without room ends the connection in order, and gRPC would make another one at once, and so on.
+      return unreachable(address_, "no answer in time: millraced may be starting, or it is not what listens there");
+    // A daemon without room ends the connection in order, and gRPC would make another one at once, and so on. So does
+    // one that stops: then another may follow.
     state = channel_->GetState(false);
-    if (state == GRPC_CHANNEL_IDLE) return unreachable(address_, "whoever listens there ends every connection");
+    if (state != GRPC_CHANNEL_IDLE) continue;
+    if (const auto full = turned_away(address_)) return no_room(address_, *full);
+    if (++ends == kMostEnds)
+      return cannot_reach(address_, Code::kUnavailable, "whoever listens there ends every connection");
+    state = channel_->GetState(true);
   }
   return {};
 }

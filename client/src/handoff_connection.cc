@@ -76,6 +76,12 @@ Result<UniqueFd> HandoffConnection::request_ring(Bytes size, Deadline deadline) 
   return std::move(descriptors[0]);
 }
 
+bool HandoffConnection::has_ended() const {
+  std::byte byte{};
+  const ssize_t got = ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
+
 void HandoffConnection::say_goodbye() noexcept {
   if (!socket_ || said_goodbye_ || ::getpid() != pid_) return;
   said_goodbye_ = true;

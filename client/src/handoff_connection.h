@@ -36,6 +36,9 @@ class HandoffConnection {
   // An input ring of `size` bytes, made by the daemon: its descriptor, writable. kPrecondition: the session has one.
   Result<UniqueFd> request_ring(Bytes size, Deadline deadline);
 
+  // Whether the daemon has closed it, or is gone. Waits for nothing.
+  bool has_ended() const;
+
   // Tells the daemon that the session ends because its client wants it to; the memory stays until the connection goes.
   // Waits for nothing. Idempotent; nothing happens in a forked child, whose parent goes on.
   void say_goodbye() noexcept;

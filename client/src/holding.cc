@@ -104,6 +104,11 @@ Result<UniqueFd> Holding::request_ring(Bytes size, Deadline deadline) {
   return connection_.request_ring(size, deadline);
 }
 
+bool Holding::has_ended() {
+  MutexLock lock(mutex_);
+  return connection_.has_ended();
+}
+
 void Holding::say_goodbye() noexcept {
   MutexLock lock(mutex_);
   connection_.say_goodbye();

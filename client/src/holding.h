@@ -52,6 +52,7 @@ class Holding {
   bool holds(std::uint32_t slot, std::uint64_t generation) const;
 
   // See HandoffConnection.
+  bool has_ended() MILLRACE_EXCLUDES(mutex_);
   Result<UniqueFd> request_ring(Bytes size, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
   void say_goodbye() noexcept MILLRACE_EXCLUDES(mutex_);
 

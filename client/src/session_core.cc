@@ -1,5 +1,7 @@
 #include "client/src/session_core.h"
 
+#include "client/src/asked_again.h"
+
 #include "client/src/daemon_channel.h"
 #include "client/src/handoff_connection.h"
 #include "client/src/request_limits.h"
@@ -19,11 +21,21 @@ Result<Bytes> slot_bytes_of(const SessionOptions& options) {
                    to_text(shm::kMostBesidePixels) + " an image"};
 }
 
+// The next daemon knows no ticket of this one.
+Error ended_meanwhile(const Address& address, const Error& why) {
+  return turned_down(address, "millraced has ended while the session was opened: " + why.message);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, const SessionOptions& options) {
   const Deadline deadline = deadline_after(options.timeout);
   MILLRACE_TRY(const Bytes slot_bytes, slot_bytes_of(options));
+  return asked_again(deadline, [&] { return open_once(address, options, slot_bytes, deadline); });
+}
+
+Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& address, const SessionOptions& options,
+                                                            Bytes slot_bytes, Deadline deadline) {
   MILLRACE_TRY(HandoffConnection connection, HandoffConnection::open(address, deadline));
   const std::string ticket = connection.ticket();
   const DaemonChannel channel(address);
@@ -34,12 +46,17 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, c
   request.set_slot_bytes(slot_bytes.count);
   if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
   if (options.cache_at_once) request.set_cache_at_once(true);
-  MILLRACE_TRY(const v1::OpenSessionReply reply, channel.open(request, deadline));
+  const Result<v1::OpenSessionReply> opened = channel.open(request, deadline);
+  if (!opened && connection.has_ended()) return ended_meanwhile(address, opened.error());
+  MILLRACE_TRY(const v1::OpenSessionReply reply, opened);
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
   std::shared_ptr<SessionCore> core(
       new SessionCore(std::move(holding), channel, options, std::move(knowledge), from_message(reply.limits())));
-  MILLRACE_TRY_VOID(core->attach(ticket, deadline));
+  const Result<void> attached = core->attach(ticket, deadline);
+  const bool cut_off = !attached && (attached.error().code == Code::kCancelled || core->holding().has_ended());
+  if (cut_off) return ended_meanwhile(address, attached.error());
+  MILLRACE_TRY_VOID(attached);
   return core;
 }
 

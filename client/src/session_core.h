@@ -57,6 +57,8 @@ class SessionCore {
   }
 
  private:
+  static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
+                                                        Bytes slot_bytes, Deadline deadline);
   SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
               DaemonKnowledge knowledge, const RequestLimits& limits);
   Result<void> attach(const std::string& ticket, Deadline deadline);

@@ -71,6 +71,8 @@ void Lifetime::drain() {
   supervisor_.stopping("finishing what is under way");
   parts_->grpc.refuse(stopping());
   parts_->sessions.refuse_opening(stopping());
+  parts_->grpc.leave_waiting();
+  parts_->sessions.leave_waiting();
   parts_->pipeline.drain(stopping(), [this] { stop(); });
   patience_.expires_after(settings_.drain);
   patience_.async_wait([this](boost::system::error_code error) {

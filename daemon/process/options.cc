@@ -42,7 +42,8 @@ Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* c
 }
 
 GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
-                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins) {
+                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins,
+                                 PassedListeners& passed) {
   return {.socket = settings.socket,
           .version = MILLRACE_VERSION,
           .settings_file = settings_file,
@@ -51,7 +52,8 @@ GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& l
           .indexes_not_kept = cache != nullptr ? cache->hindrance() : "",
           .admins = admins,
           .limits = limits.all,
-          .highest_descriptor = limits.highest_descriptor};
+          .highest_descriptor = limits.highest_descriptor,
+          .passed = &passed};
 }
 
 }  // namespace millrace

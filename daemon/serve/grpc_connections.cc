@@ -102,7 +102,8 @@ Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& option
                                                .type = SocketType::kStream,
                                                .name = "gRPC",
                                                .connections = Resource::kGrpcConnections,
-                                               .highest_descriptor = options.highest_descriptor},
+                                               .highest_descriptor = options.highest_descriptor,
+                                               .passed = options.passed},
                                               *this));
   wait_for_ends();
   thread = std::thread([this] {
@@ -187,6 +188,10 @@ void GrpcConnections::expel_user_of(int socket) {
   const Result<Caller> caller = caller_of(socket);
   if (!caller) return;  // the descriptor is something else by now
   asio::post(state_->io, [state = state_.get(), user = caller->uid] { state->expel(user); });
+}
+
+void GrpcConnections::leave_waiting() {
+  asio::post(state_->io, [state = state_.get()] { state->listener->leave_waiting(); });
 }
 
 void GrpcConnections::stop() {

@@ -16,6 +16,7 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/in_force.h"
+#include "daemon/serve/passed_listeners.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -27,6 +28,7 @@ class GrpcConnections {
   struct Options {
     std::string path;
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+    PassedListeners* passed = nullptr;                                  // the same
   };
 
   // Listens; errors: UnixListener's. `hand_over` gets each new connection, which is then its own, on the thread here.
@@ -41,7 +43,10 @@ class GrpcConnections {
   // this user are cut off, and new ones turned away for a minute. REQUIRES: gRPC still holds `socket`.
   void expel_user_of(int socket);
 
-  // Listens no more and removes the socket file; `hand_over` is not called from here on. Idempotent.
+  // UnixListener::leave_waiting(), on the thread here. Not after stop().
+  void leave_waiting();
+
+  // Listens no more and removes the socket file, if it is its own; `hand_over` is not called from here on. Idempotent.
   void stop();
 
  private:

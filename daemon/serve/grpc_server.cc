@@ -39,7 +39,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kStreamsPerConnection = 128;
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
-  return {.path = options.socket, .highest_descriptor = options.highest_descriptor};
+  return {.path = options.socket, .highest_descriptor = options.highest_descriptor, .passed = options.passed};
 }
 
 // A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
@@ -209,6 +209,8 @@ class GrpcServer::Impl {
     set_serving(false);
   }
 
+  void leave_waiting() { connections_->leave_waiting(); }
+
   void accept_again() {
     if (around_.stopping) return;
     around_.refusal.reset();
@@ -305,6 +307,10 @@ void GrpcServer::accept_again() {
 
 void GrpcServer::apply(Live live) {
   impl_->apply(std::move(live));
+}
+
+void GrpcServer::leave_waiting() {
+  impl_->leave_waiting();
 }
 
 void GrpcServer::shutdown(std::chrono::system_clock::time_point deadline, std::function<void()> done) {

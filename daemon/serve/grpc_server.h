@@ -38,6 +38,7 @@ class GrpcServer {
     InForce<Limits> limits;
     std::chrono::milliseconds attach_within{10'000};                    // a stream without Attach ends
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+    PassedListeners* passed = nullptr;                                  // the same
   };
   // What the services ask; all of it outlives the server.
   struct Parts {
@@ -57,6 +58,8 @@ class GrpcServer {
   // Health turns to NOT_SERVING; new sessions and streams get `why` from here on, until accept_again().
   void refuse(const Error& why);
   void accept_again();  // nothing happens after shutdown()
+  // UnixListener::leave_waiting(). Not after shutdown().
+  void leave_waiting();
 
   // Of what the settings say, what is in force from here on.
   struct Live {

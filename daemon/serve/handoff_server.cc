@@ -228,7 +228,8 @@ Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& c
   UnixListener::Options listening{.path = options.path,
                                   .type = SocketType::kSeqPacket,
                                   .name = "hand-off",
-                                  .connections = Resource::kHandoffConnections};
+                                  .connections = Resource::kHandoffConnections,
+                                  .passed = options.passed};
   auto state = std::make_shared<State>(control, std::move(options), counters, events);
   MILLRACE_TRY(state->listener, UnixListener::create(control, ledger, std::move(listening), *state));
   return std::unique_ptr<HandoffServer>(new HandoffServer(std::move(state)));
@@ -238,6 +239,10 @@ HandoffServer::HandoffServer(std::shared_ptr<State> state) : state_(std::move(st
 
 HandoffServer::~HandoffServer() {
   while (!state_->guests.empty()) state_->end(state_->guests.begin()->first);
+}
+
+void HandoffServer::leave_waiting() {
+  state_->listener->leave_waiting();
 }
 
 std::optional<HandoffServer::Connection> HandoffServer::find(const Ticket& ticket_untrusted) const {

@@ -25,6 +25,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/observe/counters.h"
 #include "daemon/serve/handoff_message.h"
+#include "daemon/serve/passed_listeners.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
 #include "proto/base/result.h"
@@ -50,15 +51,18 @@ class HandoffServer {
     std::string path;  // of the socket: handoff_path() of gRPC's
     std::chrono::milliseconds hello_within{5'000};
     std::chrono::milliseconds session_within{10'000};  // from Welcome to opening()
+    PassedListeners* passed = nullptr;                 // see UnixListener
   };
 
-  // Listens. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there, or it is
-  // no socket; kInvalid: the path is too long. `ledger`, `counters` and `events` outlive the server.
+  // Listens; errors: UnixListener's. `ledger`, `counters` and `events` outlive the server.
   static Result<std::unique_ptr<HandoffServer>> create(boost::asio::io_context& control, Ledger& ledger,
                                                        Options options, Counters& counters, Events& events);
-  ~HandoffServer();  // closes every connection and removes the socket file, if it is still its own
+  ~HandoffServer();  // closes every connection and removes the socket file, if it is its own
   HandoffServer(const HandoffServer&) = delete;
   HandoffServer& operator=(const HandoffServer&) = delete;
+
+  // UnixListener::leave_waiting(): who is there stays.
+  void leave_waiting();
 
   struct Connection {
     ClientId id{};

@@ -33,6 +33,26 @@ Result<std::vector<gid_t>> groups_of(int connection) {
   }
 }
 
+enum class Unread : bool { kBytes, kDescriptors };
+
+// What lies unread in a connection, of which each look sees a further part. One with more messages than any client sends
+// before it is answered passes for one with descriptors.
+Unread look_through(int connection) {
+  constexpr int kMostLooks = 1'024;
+  std::array<std::byte, 16'384> bytes;
+  for (int look = 0; look < kMostLooks; ++look) {
+    iovec part{bytes.data(), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    const ssize_t got = ::recvmsg(connection, &message, MSG_PEEK | MSG_DONTWAIT);
+    if (got < 0) return Unread::kBytes;
+    if ((message.msg_flags & MSG_CTRUNC) != 0) return Unread::kDescriptors;  // there is no room for any
+    if (got == 0 && ::recv(connection, bytes.data(), 1, MSG_PEEK | MSG_DONTWAIT) == 0) return Unread::kBytes;
+  }
+  return Unread::kDescriptors;
+}
+
 }  // namespace
 
 Result<Caller> caller_of(int connection) {
@@ -47,6 +67,18 @@ Result<Caller> caller_of(int connection) {
 bool refuse_descriptors(int socket) {
   const int pass = 0;
   return ::setsockopt(socket, SOL_SOCKET, kPassRights, &pass, sizeof pass) == 0;
+}
+
+bool brought_descriptors(int connection) {
+  int pass = 0;
+  socklen_t length = sizeof pass;
+  if (::getsockopt(connection, SOL_SOCKET, kPassRights, &pass, &length) != 0 || pass == 0) return false;
+  refuse_descriptors(connection);
+  const int from_the_start = 0, off = -1;
+  ::setsockopt(connection, SOL_SOCKET, SO_PEEK_OFF, &from_the_start, sizeof from_the_start);
+  const Unread found = look_through(connection);
+  ::setsockopt(connection, SOL_SOCKET, SO_PEEK_OFF, &off, sizeof off);
+  return found == Unread::kDescriptors;
 }
 
 bool kernel_refuses_descriptors() {

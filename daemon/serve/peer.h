@@ -17,6 +17,10 @@ Result<Caller> caller_of(int connection);
 bool refuse_descriptors(int socket);
 bool kernel_refuses_descriptors();
 
+// For a connection that may be older than refuse_descriptors() of the socket that listened: it brings none from here on.
+// true: it has brought some already, which lie unread in it.
+bool brought_descriptors(int connection);
+
 // Ends the connection so that what was sent before can still be read there: what the other side has sent meanwhile is
 // read and dropped, since otherwise the kernel would answer it with a reset. Descriptors among it hold nobody up.
 void hang_up(UniqueFd connection);

@@ -84,6 +84,7 @@ class SessionTable final : public HandoffServer::Events {
 
   // The daemon stops or drains: whoever waits for memory gets `why`, and no more of it is made.
   void refuse_opening(const Error& why);
+  void leave_waiting() { handoff_->leave_waiting(); }  // UnixListener's
 
   void describe(google::protobuf::RepeatedPtrField<v1::SessionStatistics>& sessions) const;
   // Somebody wanted to give an order that he may not.

@@ -19,6 +19,7 @@
 #include "daemon/observe/bounded_log.h"
 #include "daemon/observe/log.h"
 #include "daemon/serve/peer.h"
+#include "daemon/serve/sleep_breaker.h"
 #include "daemon/serve/socket_path.h"
 
 namespace millrace {
@@ -37,6 +38,10 @@ constexpr std::chrono::milliseconds kToldAfter{50}, kHeardFor{1'000}, kBetweenLo
 
 bool short_of_descriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+bool was_passed(const UnixListener::Options& options) {
+  return options.passed != nullptr && !options.passed->none();
 }
 
 Result<UniqueFd> listen_on(const UnixListener::Options& options) {
@@ -87,6 +92,8 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   bool accept_one();
   void let_in_or_turn_away(UniqueFd socket);
   void turn_away(UniqueFd socket, Error why);
+  void drop(UniqueFd socket, std::optional<uid_t> user);
+  void ban(uid_t user);
   void look_after_turned_away();
   void tell(TurnedAway& client);
   void let_go_of_first();
@@ -103,13 +110,14 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   int listener_descriptor = -1;
   SeldomLineByUser no_room;
   SeldomLine no_descriptors;
+  bool passed = false, leaves_waiting = false;
   dev_t device = 0;  // of the socket file
   ino_t inode = 0;
 };
 
 Result<void> UnixListener::State::watch(UniqueFd socket) {
   struct stat status {};
-  if (::lstat(options.path.c_str(), &status) != 0) return errno_error("looking at " + options.path, errno);
+  if (!passed && ::lstat(options.path.c_str(), &status) != 0) return errno_error("looking at " + options.path, errno);
   device = status.st_dev;
   inode = status.st_ino;
   boost::system::error_code failed;
@@ -121,6 +129,7 @@ Result<void> UnixListener::State::watch(UniqueFd socket) {
 }
 
 void UnixListener::State::wait_for_client() {
+  if (leaves_waiting) return;
   listener.async_wait(asio::posix::stream_descriptor::wait_read,
                       [weak = weak_from_this()](const boost::system::error_code& error) {
                         const auto self = weak.lock();
@@ -129,7 +138,7 @@ void UnixListener::State::wait_for_client() {
 }
 
 void UnixListener::State::accept_some() {
-  for (int i = 0; i < kAcceptedAtOnce; ++i) {
+  for (int i = 0; i < kAcceptedAtOnce && !leaves_waiting; ++i) {
     if (accept_one()) continue;
     if (short_of_descriptors(errno)) return accept_later();
     break;
@@ -171,8 +180,9 @@ bool UnixListener::State::accept_one() {
 }
 
 void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
-  refuse_descriptors(socket.get());
+  const bool brought = brought_descriptors(socket.get());
   Result<Caller> caller = caller_of(socket.get());
+  if (brought) return drop(std::move(socket), caller ? std::optional(caller->uid) : std::nullopt);
   if (!caller) return turn_away(std::move(socket), std::move(caller).error());
   const auto refuse = [&](const Error& why) {
     no_room.warn(caller->uid, why.message);
@@ -182,6 +192,13 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
   Result<Charge> place = ledger.charge(options.connections, Owner{.user = caller->user()}, 1);
   if (!place) return refuse(place.error());
   events.came_in(std::move(socket), *std::move(caller), *std::move(place));
+}
+
+// What it brought is closed with it, which must not take long.
+void UnixListener::State::drop(UniqueFd socket, std::optional<uid_t> user) {
+  if (user) ban(*user);
+  const ShortSleeps guard;
+  socket.reset();
 }
 
 // A client that writes to a connection which is closed has an error of that, and may not read any more what it was
@@ -229,24 +246,41 @@ Result<void> UnixListener::State::check_ban(const Caller& caller) const {
 
 Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Ledger& ledger, Options options,
                                                            Events& events) {
-  MILLRACE_TRY(UniqueFd socket, listen_on(options));
+  const bool passed = was_passed(options);
+  MILLRACE_TRY(UniqueFd socket, passed ? options.passed->take(options.path, options.type) : listen_on(options));
+  if (passed) refuse_descriptors(socket.get());
+  options.passed = nullptr;
   auto state = std::make_shared<State>(control, ledger, std::move(options), events);
+  state->passed = passed;
   MILLRACE_TRY_VOID(state->watch(std::move(socket)));
   return std::unique_ptr<UnixListener>(new UnixListener(std::move(state)));
 }
 
 UnixListener::~UnixListener() {
+  if (state_->passed) return;
   struct stat status {};
   const std::string& path = state_->options.path;
   if (::lstat(path.c_str(), &status) == 0 && status.st_dev == state_->device && status.st_ino == state_->inode)
     ::unlink(path.c_str());
 }
 
+void UnixListener::leave_waiting() {
+  state_->leaves_waiting = state_->passed;
+  if (!state_->passed) return;
+  boost::system::error_code ignored;
+  state_->listener.cancel(ignored);
+  state_->pause.cancel(ignored);
+}
+
 void UnixListener::ban(uid_t user) {
+  state_->ban(user);
+}
+
+void UnixListener::State::ban(uid_t user) {
   const Clock::time_point now = Clock::now();
-  Clock::time_point& until = state_->banned[user];
+  Clock::time_point& until = banned[user];
   if (until <= now)
-    log_warning(state_->options.name + ": user " + std::to_string(user) +
+    log_warning(options.name + ": user " + std::to_string(user) +
                 " sent a descriptor, which the daemon takes from nobody, and is not let in for a minute");
   until = now + kBan;
 }

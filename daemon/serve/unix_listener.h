@@ -21,13 +21,12 @@
 #include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
+#include "daemon/serve/passed_listeners.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
-
-enum class SocketType : std::uint8_t { kStream, kSeqPacket };
 
 class UnixListener {
  public:
@@ -48,15 +47,21 @@ class UnixListener {
     std::string name;                                                   // begins what it says: "hand-off"
     Resource connections = Resource::kGrpcConnections;                  // what each of them is charged to
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
+    PassedListeners* passed = nullptr;  // has the socket, unless it has none at all; for create() alone
   };
 
-  // Listens, mode 0660. A socket file that a dead daemon left is replaced. kPrecondition: another daemon listens there,
-  // or it is no socket; kInvalid: the path is too long. `ledger` and `events` outlive the listener.
+  // Listens. One that was passed is taken as it is; else it makes one, mode 0660, in the place of what a dead daemon
+  // left there. kPrecondition: another daemon listens there, or it is no socket, or PassedListeners::take(); kInvalid:
+  // the path is too long. `ledger` and `events` outlive the listener.
   static Result<std::unique_ptr<UnixListener>> create(boost::asio::io_context& control, Ledger& ledger, Options options,
                                                       Events& events);
-  ~UnixListener();  // listens no more, and removes the socket file if it is still its own
+  ~UnixListener();  // listens no more, and removes the socket file if it made it and it is still its own
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
+
+  // No more connections are taken from a listener that was passed: they wait in the kernel for the next daemon. From
+  // one of its own they are, for nobody would come for them.
+  void leave_waiting();
 
   // Connections of `user`, who sent a descriptor, are turned away for a minute.
   void ban(uid_t user);

@@ -80,6 +80,18 @@ class HandoffConnection:
             raise InternalError(f"hand-off: a ring of {made} bytes came, {size} were asked for")
         return fd
 
+    def has_ended(self) -> bool:
+        """Whether the daemon has closed it, or is gone. Waits for nothing."""
+        if self._fd < 0:
+            return True
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
+        try:
+            return connected.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except OSError as why:
+            return not isinstance(why, BlockingIOError)
+        finally:
+            connected.detach()
+
     def say_goodbye(self) -> None:
         """Tells the daemon that the session ends because its client wants it to; the memory stays until the connection closes.
 

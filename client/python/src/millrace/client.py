@@ -11,6 +11,7 @@ from typing import Any
 
 from millrace import _address, _fork, _schema
 from millrace import _messages as messages
+from millrace._again import asked_again
 from millrace._grpc import grpc
 from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
@@ -101,7 +102,11 @@ class Client:
         _probe(path, timeout)
         self._channel: grpc.Channel = channel_to(path)
         _fork.register(self)
-        self.ping(max(0.001, deadline - time.monotonic()))
+        try:
+            self.ping(max(0.001, deadline - time.monotonic()))
+        except BaseException:
+            self._channel.close()
+            raise
 
     def session(
         self,
@@ -148,7 +153,7 @@ class Client:
                 f"allow for the batch's pixels and {MOST_BESIDE_PIXELS} bytes an image"
             )
         kept = messages.cache_fields(cache, cache_at_once)
-        return Session(self.path, recipe, batch, slots, room, name, timeout, writable=writable, kept=kept)
+        return asked_again(lambda left: Session(self.path, recipe, batch, slots, room, name, left, writable=writable, kept=kept), timeout)
 
     def ping(self, timeout: float = 5.0) -> float:
         """One round trip to the daemon's health service; how many seconds it took.
@@ -232,7 +237,8 @@ def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0)
         PermissionDenied: this user may not; says which group to join.
         Forked: the parent of this process was connected, and gRPC does not survive fork().
     """
-    return Client(_address.resolve(address), timeout)
+    path = _address.resolve(address)
+    return asked_again(lambda left: Client(path, left), timeout)
 
 
 def _probe(path: str, timeout: float) -> None:

@@ -22,7 +22,7 @@ from millrace._knowledge import DaemonKnowledge
 from millrace._limits import Limits
 from millrace._segment import Segment
 from millrace._skipped import warn_of_skipped
-from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
+from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, gone, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
@@ -73,9 +73,12 @@ class Session:
             self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
+            ended = connection.has_ended()
             connection.close()
             if isinstance(why, (TypeError, ValueError)) and not isinstance(why, Error):
                 raise InvalidRequest(f"session: {why}") from why
+            if isinstance(why, Error) and ended:  # the next daemon knows no ticket of this one
+                raise gone(path, f"while the session was opened: {why}") from why
             raise
         self.id: int = opened.session_id
         """The daemon's number for it, as in its statistics and log."""
@@ -92,8 +95,11 @@ class Session:
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
         try:
             self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
-        except BaseException:
+        except BaseException as why:
+            ended = isinstance(why, Cancelled) or connection.has_ended()
             self.close()
+            if isinstance(why, Error) and ended:
+                raise gone(path, f"while the session was opened: {why}") from why
             raise
 
     # ------------------------------------------------------------------------------------------------------- batch by batch
