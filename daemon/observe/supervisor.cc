@@ -23,16 +23,18 @@ namespace {
 constexpr std::chrono::microseconds kStatusEvery = std::chrono::seconds(5);
 
 std::string with_status(const char* state, const std::string& status) {
-  return status.empty() ? state : state + ("\nSTATUS=" + status);
+  if (status.empty()) return state;
+  return std::string(state) + (*state == '\0' ? "" : "\n") + "STATUS=" + status;
 }
 
 }  // namespace
 
 Supervisor Supervisor::of_this_process() {
-  if (std::getenv("NOTIFY_SOCKET") == nullptr) return Supervisor(std::nullopt);
+  if (std::getenv("NOTIFY_SOCKET") == nullptr) return Supervisor(std::nullopt, std::nullopt);
   std::uint64_t watchdog = 0;
-  if (sd_watchdog_enabled(0, &watchdog) <= 0) return Supervisor(kStatusEvery);
-  return Supervisor(std::min(kStatusEvery, std::chrono::microseconds(std::max<std::uint64_t>(watchdog / 2, 1))));
+  if (sd_watchdog_enabled(0, &watchdog) <= 0) return Supervisor(kStatusEvery, std::nullopt);
+  const std::chrono::microseconds limit(std::max<std::uint64_t>(watchdog, 2));
+  return Supervisor(std::min(kStatusEvery, limit / 2), limit);
 }
 
 void Supervisor::ready(const std::string& status) const {
@@ -43,6 +45,10 @@ void Supervisor::ready(const std::string& status) const {
 
 void Supervisor::alive(const std::string& status) const {
   tell_without_waiting("WATCHDOG=1", status);
+}
+
+void Supervisor::stuck(const std::string& status) const {
+  tell_without_waiting("", status);
 }
 
 void Supervisor::stopping(const std::string& status) const {

@@ -17,21 +17,27 @@ class Supervisor {
   // How often it is to hear from us; nullopt: there is none.
   std::optional<std::chrono::microseconds> interval() const { return interval_; }
 
+  // After so long without a sign of life it ends the daemon; nullopt: it never does.
+  std::optional<std::chrono::microseconds> watchdog() const { return watchdog_; }
+
   // Once, when every socket listens and what arrives there is answered. `status`: a line for people.
   void ready(const std::string& status) const;
   // A sign of life, and a new line for people unless `status` is empty.
   void alive(const std::string& status) const;
+  // The line alone: no sign of life.
+  void stuck(const std::string& status) const;
   void stopping(const std::string& status) const;
   // Its settings are read again, and have been. For Type=notify-reload the former says when, too.
   void reloading() const;
   void reloaded() const;
 
  private:
-  explicit Supervisor(std::optional<std::chrono::microseconds> interval) : interval_(interval) {}
+  Supervisor(std::optional<std::chrono::microseconds> interval, std::optional<std::chrono::microseconds> watchdog)
+      : interval_(interval), watchdog_(watchdog) {}
 
   void tell_without_waiting(const char* state, const std::string& status) const;
 
-  std::optional<std::chrono::microseconds> interval_;
+  std::optional<std::chrono::microseconds> interval_, watchdog_;
 };
 
 }  // namespace millrace

@@ -1,8 +1,9 @@
 // What other threads work on and will give back: each piece by a number, so that a callback carries that alone and what
-// the control thread holds for the piece stays on it. Thread-bound(control).
+// the control thread holds for the piece stays on it; and for how long none has come back. Thread-bound(control).
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +21,7 @@ class GivenOut {
 
   // Its number, until it is taken.
   std::uint32_t add(T piece) {
+    if (size() == 0) moved_ = std::chrono::steady_clock::now();
     if (free_.empty()) {
       pieces_.emplace_back(std::move(piece));
       return static_cast<std::uint32_t>(pieces_.size() - 1);
@@ -33,10 +35,17 @@ class GivenOut {
   // REQUIRES: the number of one that is not taken; a second time is a bug of ours.
   T take(std::uint32_t number) {
     MILLRACE_CHECK(number < pieces_.size() && pieces_[number].has_value());
+    moved_ = std::chrono::steady_clock::now();
     T piece = *std::move(pieces_[number]);
     pieces_[number].reset();
     free_.push_back(number);
     return piece;
+  }
+
+  // How long ago the last one came back, or the first one went out; 0: none is out.
+  std::chrono::milliseconds still_for() const {
+    if (size() == 0) return std::chrono::milliseconds{0};
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - moved_);
   }
 
   template <class Which>
@@ -48,6 +57,7 @@ class GivenOut {
  private:
   std::vector<std::optional<T>> pieces_;
   std::vector<std::uint32_t> free_;  // positions in it
+  std::chrono::steady_clock::time_point moved_;
 };
 
 }  // namespace millrace

@@ -133,6 +133,13 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   return false;
 }
 
+std::chrono::milliseconds Making::overdue(std::chrono::milliseconds image_limit) const {
+  std::chrono::milliseconds longest{0};
+  for (const BackendRun& run : backends_)
+    longest = std::max(longest, run.jobs.still_for() - image_limit * run.appetite.most);
+  return longest;
+}
+
 // Nobody wants them any more, or they go elsewhere: as if the backend had given them back.
 void Making::give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks) {
   const Error why = batch.batch()->running()

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,6 +48,10 @@ class Making {
   const Placer& placer() const { return placer_; }
   std::vector<BackendInfo> infos() const;
   bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
+
+  // The longest that a backend has given nothing back which has jobs, beyond what a job of its may take when every image
+  // in it takes the limit's time; 0: none has.
+  std::chrono::milliseconds overdue(std::chrono::milliseconds image_limit) const;
 
   // Samples of a batch that can be made: each waits for the backend that the placer chooses, or is given up.
   void add(const BatchPtr& batch, std::vector<SampleTask> tasks);

@@ -64,7 +64,8 @@ class Pipeline::Stages final : private Waiting::Next,
 
   Counters& counters;
   Options options;
-  const std::vector<std::string> names;  // of the backends
+  std::chrono::milliseconds longest_image_limit{options.limits.sample.time};  // a job may have begun under an older one
+  const std::vector<std::string> names;                                       // of the backends
   SlowImages slow;
   EpochPlanner planner;
   Settling settling;  // outlives those that hold batches
@@ -261,6 +262,11 @@ void Pipeline::apply(const Live& live) {
   stages_->batches.max_side = live.limits.sample.side;
   stages_->reading.limit_sides(live.limits.sample.side);
   stages_->slow.tell_over(live.slow);
+  stages_->longest_image_limit = std::max(stages_->longest_image_limit, live.limits.sample.time);
+}
+
+Pipeline::Stillness Pipeline::stillness() const {
+  return {.reading = stages_->reading.still_for(), .making = stages_->making.overdue(stages_->longest_image_limit)};
 }
 
 std::vector<BackendInfo> Pipeline::backends() const {

@@ -90,6 +90,14 @@ class Pipeline {
   };
   void apply(const Live& live);
 
+  // Whether the work goes on. `reading`: for how long no fetch task has come back, which is up to the file systems of the
+  // roots. `making`: for how long no job has come back that should have, by limits.time_milliseconds, which can only be
+  // the daemon's own fault. 0: all is well, or there is nothing to do.
+  struct Stillness {
+    std::chrono::milliseconds reading{0}, making{0};
+  };
+  Stillness stillness() const;
+
   std::vector<BackendInfo> backends() const;
   bool backend_lost(std::size_t index) const;
 

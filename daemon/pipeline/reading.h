@@ -54,6 +54,9 @@ class Reading {
   void feed();
   void limit_sides(std::uint32_t most) { options_.max_side = most; }  // of images, from here on
 
+  // For how long no task has come back from the fetch threads; 0: they have none.
+  std::chrono::milliseconds still_for() const { return tasks_.still_for(); }
+
  private:
   // What the control thread holds for a task that the fetcher has.
   struct TaskOut {

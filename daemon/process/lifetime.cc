@@ -1,6 +1,7 @@
 #include "daemon/process/lifetime.h"
 
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "daemon/model/stopping.h"
 #include "daemon/observe/log.h"
@@ -8,8 +9,11 @@
 
 namespace millrace {
 
+using namespace std::chrono_literals;
+
 // A client that does not read keeps its connection for so long once everything is answered.
 constexpr std::chrono::milliseconds kFlush{500};
+constexpr std::chrono::milliseconds kLongReading{30'000};  // without anything read: worth a word
 
 void Lifetime::run(const Parts& parts) {
   parts_.emplace(parts);
@@ -26,11 +30,30 @@ void Lifetime::run(const Parts& parts) {
 
 // For whoever looks at the service.
 std::string Lifetime::status() const {
+  if (stuck_) return "stuck: CPU lanes or a device give nothing back";
   std::string text = "serving " + printable(settings_.socket);
   if (const Draining draining = parts_->orders.draining(); draining.on)
     text = "draining, by order: " + std::to_string(draining.batches) + " batches are under way";
   for (const std::string& root : parts_->fetcher.missing_roots()) text += "; root not there: " + printable(root);
+  if (const auto still = parts_->pipeline.stillness().reading; still >= kLongReading)
+    text += "; reading has not moved for " + std::to_string(still / 1s) + " s";
   return text;
+}
+
+// Lanes that do not come back from an image long after its limit never will: a start anew helps, and the service manager
+// hears nothing until it does that. Reading that stands still is the file systems' affair: the process could not even be
+// killed while a server does not answer, and other roots go on.
+bool Lifetime::lanes_stuck() {
+  const Pipeline::Stillness still = parts_->pipeline.stillness();
+  if (still.reading >= kLongReading)
+    reading_line_.warn("reading has not moved for " + std::to_string(still.reading / 1s) +
+                       " s: the file system of a root may hang; what was read before is still made");
+  const bool was = std::exchange(stuck_, supervisor_.watchdog() && still.making > *supervisor_.watchdog());
+  if (stuck_ && !was)
+    log_error(
+        "no CPU lane or device has given anything back for longer than limits.time_milliseconds allows: the "
+        "service manager gets no sign of life from here on, and starts the daemon anew");
+  return stuck_;
 }
 
 // The service manager hears from the control thread itself, so it notices when that one hangs.
@@ -39,7 +62,10 @@ void Lifetime::report() {
   reports_.expires_after(*supervisor_.interval());
   reports_.async_wait([this](boost::system::error_code error) {
     if (error) return;
-    supervisor_.alive(draining_ ? "" : status());
+    if (lanes_stuck())
+      supervisor_.stuck(status());
+    else
+      supervisor_.alive(draining_ ? "" : status());
     report();
   });
 }

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "daemon/fetch/fetcher.h"
+#include "daemon/observe/bounded_log.h"
 #include "daemon/observe/supervisor.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/daemon_orders.h"
@@ -54,6 +55,7 @@ class Lifetime {
   void stop();
   void report();
   std::string status() const;
+  bool lanes_stuck();
 
   boost::asio::io_context& control_;
   const Settings& settings_;
@@ -63,7 +65,8 @@ class Lifetime {
   const Supervisor supervisor_ = Supervisor::of_this_process();
   boost::asio::steady_timer reports_{control_};
   std::optional<Parts> parts_;
-  bool draining_ = false, stopping_ = false;
+  bool draining_ = false, stopping_ = false, stuck_ = false;
+  SeldomLine reading_line_;
 };
 
 }  // namespace millrace

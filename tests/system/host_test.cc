@@ -277,6 +277,44 @@ TEST_CASE("the service manager gets signs of life from a daemon that it watches,
   REQUIRE(daemon.wait() == 0);
 }
 
+TEST_CASE("a daemon whose lanes do not come back long after their limit gives no further sign of life", "[system]") {
+  const NotifySocket manager;
+  const TempFolder folder;
+  write_file(folder / "good.jpg", picture(1));
+  const Daemon daemon({.roots = {folder.path()},
+                       .limits = "time_milliseconds = 10\n",
+                       .fake = "delay_us=60000000",
+                       .env = {{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "200000"}}});
+  Session session = need(daemon.connect().open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
+  need(session.submit({.samples = {{.source = Path{folder / "good.jpg"}}}, .backend = "fake"}));
+
+  std::string message = manager.next();
+  for (int i = 0; i < 300 && !message.starts_with("STATUS=stuck"); ++i) message = manager.next();
+  bool alive = false;
+  for (int i = 0; i < 5; ++i) alive = alive || manager.next().starts_with("WATCHDOG=1");
+
+  REQUIRE_THAT(message, Catch::StartsWith("STATUS=stuck"));
+  REQUIRE_FALSE(alive);
+  REQUIRE_THAT(daemon.errors(), Catch::Contains("given anything back"));
+}
+
+TEST_CASE("a daemon whose lanes take long, but no longer than they may, is alive", "[system]") {
+  const NotifySocket manager;
+  const TempFolder folder;
+  write_file(folder / "good.jpg", picture(1));
+  const Daemon daemon({.roots = {folder.path()},
+                       .fake = "delay_us=60000000",
+                       .env = {{"NOTIFY_SOCKET", manager.path()}, {"WATCHDOG_USEC", "200000"}}});
+  Session session = need(daemon.connect().open_session({.slots = 1, .batch = 1, .recipe = Recipe::train(32)}));
+  need(session.submit({.samples = {{.source = Path{folder / "good.jpg"}}}, .backend = "fake"}));
+  REQUIRE(manager.next().starts_with("READY=1"));
+
+  bool alive = true;
+  for (int i = 0; i < 20; ++i) alive = alive && manager.next().starts_with("WATCHDOG=1");
+
+  REQUIRE(alive);
+}
+
 TEST_CASE("a private daemon does not speak to its owner's service manager", "[system]") {
   const NotifySocket manager;
 
