@@ -38,16 +38,18 @@ set_target_properties(libmillrace PROPERTIES OUTPUT_NAME millrace EXPORT_NAME Mi
 target_compile_features(libmillrace INTERFACE cxx_std_20)
 target_include_directories(libmillrace INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
-install(TARGETS libmillrace EXPORT MillraceTargets COMPONENT client)
-install(DIRECTORY ${staged} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT client)
+install(TARGETS libmillrace EXPORT MillraceTargets
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development
+  ARCHIVE COMPONENT development)
+install(DIRECTORY ${staged} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Millrace)
 configure_package_config_file(cmake/MillraceConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/MillraceConfig.cmake
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/MillraceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(EXPORT MillraceTargets NAMESPACE Millrace:: DESTINATION ${package_dir} COMPONENT client)
+install(EXPORT MillraceTargets NAMESPACE Millrace:: DESTINATION ${package_dir} COMPONENT development)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/MillraceConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/MillraceConfigVersion.cmake
-  DESTINATION ${package_dir} COMPONENT client)
+  DESTINATION ${package_dir} COMPONENT development)
 
 if(BUILD_SHARED_LIBS)
   set(pc_requires "")
@@ -56,4 +58,4 @@ else()
 endif()
 file(RELATIVE_PATH pc_prefix /p/${CMAKE_INSTALL_LIBDIR}/pkgconfig /p)  # so that the file may move with its tree
 configure_file(cmake/millrace.pc.in ${CMAKE_CURRENT_BINARY_DIR}/millrace.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/millrace.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT client)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/millrace.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

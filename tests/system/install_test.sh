@@ -25,7 +25,7 @@ grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/s
 [ ! -e "$folder/alone/include" ] || fail "the daemon's component brings headers"
 
 # It serves with those settings, and the command line's component asks it.
-cmake --install "$build" --component client --prefix "$folder/client" > "$folder/install.log"
+cmake --install "$build" --component command_line --prefix "$folder/client" > "$folder/install.log"
 mkdir "$folder/root"
 XDG_STATE_HOME=$folder "$folder/alone/bin/millraced" --config "$folder/alone/etc/millrace/millrace.toml" --socket "$folder/millrace.sock" \
   --root "$folder/root" > "$folder/said" 2> "$folder/errors" &
