@@ -1,0 +1,283 @@
+#!/usr/bin/env bash
+# The service as a platform engineer meets it: Debian packages on a machine with systemd. Installs, uses, restarts, crashes, upgrades and
+# purges them, as root, on a machine that is thrown away afterwards: it makes users, mounts, and kills the daemon.
+#
+#   service_test.sh [--debs FOLDER]     FOLDER: packages that are built already (`config/setup.sh package`); without it they are built here
+#
+# Ends with 0 when every step went well. A step that cannot be tried says so in a line that begins with SKIPPED.
+set -euo pipefail
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+debs=$top/build/packages
+work=$(mktemp -d)
+chmod 755 "$work"
+exposure_limit=2.0
+socket=/run/millrace/millrace.sock
+settings=/etc/millrace/millrace.toml
+
+step() { printf '\n== %s\n' "$*"; }
+say() { printf '   %s\n' "$*"; }
+skip() { printf 'SKIPPED: %s\n' "$*"; }
+fail() {
+  printf '\nFAILED: %s\n' "$*" >&2
+  journalctl -b --no-pager -n 40 -u millraced.service -u millraced.socket -u millrace-opener.service >&2 || true
+  exit 1
+}
+
+finish() {
+  jobs -p | xargs -r kill 2>/dev/null || true
+  umount -l "$work"/later 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+
+eventually() {  # SECONDS COMMAND...
+  local until=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $until ] || return 1
+    sleep 0.1
+  done
+}
+
+as() { runuser -u "$1" -- "${@:2}"; }
+
+apt() {
+  local log=$work/apt.log
+  DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "apt-get $*"; }
+}
+
+main_pid() { systemctl show -P MainPID millraced.service; }
+active() { [ "$(systemctl is-active "$1")" = active ]; }
+
+# ------------------------------------------------------------------------------------------------------------------ the steps
+
+packages() {
+  if [ "${1:-}" = --debs ]; then
+    debs=$2
+  else
+    step "building the packages"
+    "$top/config/setup.sh" package
+  fi
+  ls "$debs"/millrace-daemon_*.deb >/dev/null || fail "no packages in $debs"
+}
+
+lintian_is_clean() {
+  step "lintian"
+  apt update
+  apt install --no-install-recommends lintian
+  lintian --allow-root --fail-on error "$debs"/*.deb || fail "lintian has errors"
+}
+
+install() {
+  step "install: it serves at once, without roots, and its sockets are root's"
+  apt install --no-install-recommends "$debs"/*.deb
+  eventually 30 active millraced.service || fail "the service is not active after its installation"
+  active millraced.socket || fail "the sockets are not active"
+  systemctl is-enabled millraced.socket millraced.service >/dev/null || fail "it would not start with the machine"
+  [ "$(stat -c '%U %a' /run/millrace)" = "root 755" ] || fail "/run/millrace is $(stat -c '%U %a' /run/millrace)"
+  local one
+  for one in "$socket" "$socket.handoff"; do
+    [ "$(stat -c '%U:%G %a %F' "$one")" = "root:millrace 660 socket" ] || fail "$one is $(stat -c '%U:%G %a %F' "$one")"
+  done
+  [ "$(ps -o user= -p "$(main_pid)")" = millrace ] || fail "the daemon does not run as millrace"
+  as millrace test ! -w /run/millrace || fail "the daemon's user may write to the folder of its sockets"
+}
+
+exposure() {
+  step "systemd-analyze security: at most $exposure_limit a unit"
+  local unit score
+  for unit in millraced.service millrace-opener.service; do
+    if ! systemctl cat "$unit" >/dev/null 2>&1; then
+      skip "$unit is not part of these packages"
+      continue
+    fi
+    score=$(systemd-analyze security --no-pager "$unit" | sed -n 's/.*Overall exposure level for [^:]*: \([0-9.]*\).*/\1/p')
+    say "$unit: $score"
+    awk -v score="$score" -v limit="$exposure_limit" 'BEGIN { exit !(score != "" && score <= limit) }' || fail "$unit is too exposed: $score"
+    systemd-analyze verify "/usr/lib/systemd/system/$unit" 2>&1 | grep -F millrace && fail "systemd-analyze verify has something to say of $unit"
+  done
+}
+
+people_and_files() {
+  step "users: alice is a member of the group, mallory is not"
+  useradd -m alice
+  useradd -m mallory
+  usermod -aG millrace alice
+  mkdir -p /srv/open /srv/hers "$work/later"
+  chmod 755 /srv/open
+  "$top/build/package/bin/millrace_make_pictures" /srv/open 64 2>/dev/null || pictures /srv/open
+  cp -r /srv/open/. /srv/hers
+  chown -R alice:alice /srv/hers
+  chmod -R u=rwX,go= /srv/hers
+  sed -i "s|^#\?roots = .*|roots = [\"/srv/open\", \"/srv/hers\", \"$work/later\", \"/home\"]|" "$settings"
+  grep -q '^roots = ' "$settings" || fail "the settings have no roots to change"
+  systemctl restart millraced
+}
+
+pictures() {  # FOLDER: some, without a tool of ours
+  python3 - "$1" <<'PY'
+import os, random, struct, sys, zlib
+folder = sys.argv[1]
+for i in range(64):
+    side = 96
+    row = lambda: b"\0" + bytes(random.randrange(256) for _ in range(3 * side))
+    chunk = lambda kind, data: struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"".join(row() for _ in range(side)))) + chunk(b"IEND", b"")
+    open(os.path.join(folder, f"{i}.png"), "wb").write(png)
+PY
+}
+
+epoch() {  # USER FOLDER [OPTIONS...]
+  as "$1" millrace run --dataset "$2" --recipe train --size 64 --batch 8 "${@:3}"
+}
+
+use() {
+  step "use: a member gets pictures, a non-member clear words"
+  epoch alice /srv/open >"$work/out" 2>&1 || { cat "$work/out"; fail "a member cannot use it"; }
+  if as mallory millrace ping >"$work/out" 2>&1; then fail "a non-member is served"; fi
+  grep -q "join the group" "$work/out" || { cat "$work/out"; fail "the refusal does not say what to do"; }
+  say "$(cat "$work/out")"
+  step "use: files that only the member may read"
+  if systemctl cat millrace-opener.service >/dev/null 2>&1; then
+    epoch alice /srv/hers >"$work/out" 2>&1 || { cat "$work/out"; fail "a member cannot use her own files"; }
+    usermod -aG millrace mallory
+    if epoch mallory /srv/hers >"$work/out" 2>&1; then fail "another member reads her files"; fi
+    gpasswd -d mallory millrace >/dev/null
+  else
+    skip "files that only the member may read: millrace-opener is not part of these packages"
+  fi
+}
+
+# A client that opens a session over and over, and counts; the first failure ends it.
+client_in_a_loop() {
+  local n=0
+  while [ ! -e "$work/enough" ]; do
+    as alice millrace run --dataset /srv/open --recipe train --size 32 --batch 8 --limit 8 >"$work/loop.out" 2>&1 || {
+      # Cut off in the middle of its work is what a restart does; not being let in is not.
+      grep -qE "has gone away|is stopping|ended the session" "$work/loop.out" || { cp "$work/loop.out" "$work/loop.failed"; return 1; }
+    }
+    n=$((n + 1))
+    echo $n >"$work/loop.count"
+  done
+}
+
+restart_under_load() {
+  step "restart under load: clients wait, none is refused"
+  rm -f "$work"/enough "$work"/loop.*
+  client_in_a_loop &
+  local loop=$! i before
+  for i in 1 2 3 4 5 6; do
+    before=$(cat "$work/loop.count" 2>/dev/null || echo 0)
+    eventually 30 test "$before" != "$(cat "$work/loop.count" 2>/dev/null || echo 0)" || true
+    systemctl restart millraced
+    as alice millrace ping --count 1 >"$work/out" 2>&1 || { cat "$work/out"; fail "a client that came right after restart $i was refused"; }
+  done
+  touch "$work/enough"
+  wait $loop || { cat "$work/loop.failed"; fail "a client was refused during a restart"; }
+  say "$(cat "$work/loop.count") sessions over 6 restarts"
+  step "stop: whoever connects starts it again"
+  systemctl stop millraced.service 2>/dev/null
+  as alice millrace ping --count 1 >"$work/out" 2>&1 || { cat "$work/out"; fail "nobody answers in the sockets"; }
+}
+
+crash() {
+  step "kill -9: it is there again, and a client that came meanwhile was served"
+  local pid
+  pid=$(main_pid)
+  kill -9 "$pid"
+  as alice millrace ping --count 1 >"$work/out" 2>&1 || { cat "$work/out"; fail "a client that came right after kill -9 was refused"; }
+  [ "$(main_pid)" != "$pid" ] || fail "the same process?"
+  step "7 kills within 5 seconds of its life strand nothing"
+  local i
+  for i in 1 2 3 4 5 6 7; do
+    eventually 30 active millraced.service || fail "it does not come back before kill $i"
+    kill -9 "$(main_pid)"
+  done
+  as alice millrace ping --count 1 >"$work/out" 2>&1 || { cat "$work/out"; fail "stranded"; }
+  systemctl reset-failed 2>/dev/null || true
+  step "wrong settings: said, tried again, and mended without more than the file"
+  cp "$settings" "$work/good.toml"
+  echo 'nonsense = = 1' >>"$settings"
+  systemctl restart millraced 2>/dev/null && fail "it starts with nonsense"
+  active millraced.socket || fail "wrong settings have taken the sockets down"
+  cp "$work/good.toml" "$settings"
+  timeout 60 runuser -u alice -- bash -c 'until millrace ping --count 1; do :; done' >"$work/out" 2>&1 || { cat "$work/out"; fail "not mended"; }
+}
+
+roots_come_and_go() {
+  step "a root that is mounted later is served, and can be unmounted"
+  mount -t tmpfs tmpfs "$work/later"
+  cp /srv/open/* "$work/later"
+  chmod 755 "$work/later"
+  eventually 20 epoch alice "$work/later" || fail "what was mounted later is not served"
+  umount "$work/later" || fail "a root cannot be unmounted while the service runs"
+  grep -F " $work/later " "/proc/$(main_pid)/mountinfo" >&2 && fail "it is still mounted for the service"
+  if epoch alice "$work/later" >"$work/out" 2>&1; then fail "an unmounted root is still served"; fi
+  step "a root in a home folder is served"
+  mkdir -p /home/alice/open
+  cp /srv/open/* /home/alice/open
+  chmod 755 /home/alice /home/alice/open
+  chown -R alice: /home/alice
+  epoch alice /home/alice/open >"$work/out" 2>&1 || { cat "$work/out"; fail "a root in a home folder is not served"; }
+}
+
+# The same packages with a higher version.
+newer() {
+  local deb tree
+  mkdir -p "$work/newer"
+  for deb in "$debs"/*.deb; do
+    tree=$work/tree
+    rm -rf "$tree"
+    dpkg-deb -R "$deb" "$tree"
+    sed -i 's/^Version: .*/Version: 99-1/; s/(= [^)]*)/(= 99-1)/g' "$tree/DEBIAN/control"
+    [ ! -e "$tree$settings" ] || echo '# a line of the newer package' >>"$tree$settings"
+    dpkg-deb -b --root-owner-group "$tree" "$work/newer" >/dev/null
+  done
+}
+
+upgrade() {
+  step "upgrade: edited settings stay, it is restarted, clients wait"
+  newer
+  rm -f "$work"/enough "$work"/loop.*
+  client_in_a_loop &
+  local loop=$! pid
+  pid=$(main_pid)
+  cp "$settings" "$work/edited.toml"
+  apt install --no-install-recommends -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$work"/newer/*.deb
+  eventually 30 active millraced.service || fail "not active after the upgrade"
+  [ "$(main_pid)" != "$pid" ] || fail "the upgrade has not restarted it"
+  cmp "$settings" "$work/edited.toml" || fail "the upgrade has changed edited settings"
+  touch "$work/enough"
+  wait $loop || { cat "$work/loop.failed"; fail "a client was refused during the upgrade"; }
+  say "$(cat "$work/loop.count") sessions meanwhile"
+}
+
+remove_and_purge() {
+  step "remove keeps settings, purge leaves nothing"
+  apt remove millrace-daemon
+  [ -e "$settings" ] || fail "removing has taken the settings"
+  [ ! -e "$socket" ] || fail "removing has left the socket"
+  apt purge millrace-daemon millrace libmillrace0 libmillrace-dev
+  local left
+  left=$(find /etc /usr /var/lib /var/log /run -xdev -iname '*millrace*' -not -path '*/src/*' -not -path '/var/lib/apt/*' -not -path '/var/log/journal/*' 2>/dev/null || true)
+  [ -z "$left" ] || fail "purging has left: $left"
+  if systemctl list-units --all --no-legend 'millrace*' | grep -q .; then fail "units are left: $(systemctl list-units --all --no-legend 'millrace*')"; fi
+  getent passwd millrace >/dev/null || fail "the user is gone, whose files may lie somewhere"
+}
+
+[ "$(id -u)" = 0 ] || { echo "service_test: needs root" >&2; exit 2; }
+[ -d /run/systemd/system ] || { echo "service_test: needs a machine that was booted by systemd" >&2; exit 2; }
+packages "$@"
+lintian_is_clean
+install
+exposure
+people_and_files
+use
+restart_under_load
+crash
+roots_come_and_go
+upgrade
+remove_and_purge
+printf '\nservice_test: fine\n'
