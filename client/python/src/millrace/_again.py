@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from millrace._handoff import left
-from millrace.errors import DaemonUnavailable
+from millrace._handoff import HandoffConnection, left
+from millrace._wire import gone
+from millrace.errors import Cancelled, DaemonUnavailable, Error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 _MOST_AGAIN = 2
 
 T = TypeVar("T")
+
+
+def told_of(why: BaseException, path: str, connection: HandoffConnection) -> BaseException:
+    """What to raise when opening a session failed with ``why``: the next daemon knows no ticket of one that has ended meanwhile."""
+    if not isinstance(why, Error) or not (isinstance(why, Cancelled) or connection.has_ended()):
+        return why
+    return gone(path, f"while the session was opened: {why}")
 
 
 def asked_again(ask: Callable[[float], T], timeout: float) -> T:

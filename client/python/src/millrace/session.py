@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from millrace import _fork, _full_slots, _schema
 from millrace import _messages as messages
+from millrace._again import told_of
 from millrace._handoff import HandoffConnection, left
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
 from millrace._limits import Limits
 from millrace._segment import Segment
 from millrace._skipped import warn_of_skipped
-from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, gone, outgoing_queue, unary
+from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
@@ -73,13 +74,11 @@ class Session:
             self._knowledge = DaemonKnowledge(opened)
             self._segment: Segment | None = Segment(connection, deadline, writable=writable)
         except BaseException as why:
-            ended = connection.has_ended()
+            told = told_of(why, path, connection)
             connection.close()
             if isinstance(why, (TypeError, ValueError)) and not isinstance(why, Error):
                 raise InvalidRequest(f"session: {why}") from why
-            if isinstance(why, Error) and ended:  # the next daemon knows no ticket of this one
-                raise gone(path, f"while the session was opened: {why}") from why
-            raise
+            raise told from why.__cause__
         self.id: int = opened.session_id
         """The daemon's number for it, as in its statistics and log."""
         self.limits: Limits = Limits.told(opened)
@@ -96,11 +95,9 @@ class Session:
         try:
             self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
         except BaseException as why:
-            ended = isinstance(why, Cancelled) or connection.has_ended()
+            told = told_of(why, path, connection)
             self.close()
-            if isinstance(why, Error) and ended:
-                raise gone(path, f"while the session was opened: {why}") from why
-            raise
+            raise told from why.__cause__
 
     # ------------------------------------------------------------------------------------------------------- batch by batch
 
