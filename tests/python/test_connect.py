@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import millrace
@@ -30,6 +34,35 @@ def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_daemon(tmp_path: Path) -> None:
     with pytest.raises(millrace.DaemonUnavailable, match=r"nobody\.sock: No such file.*systemctl start millraced.*millrace\.serve"):
         millrace.connect(tmp_path / "nobody.sock")
+
+
+@contextlib.contextmanager
+def held(path: Path, kind: socket.SocketKind) -> Iterator[int]:
+    """A listening socket as a service manager has it."""
+    with socket.socket(socket.AF_UNIX, kind) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        yield listening.fileno()
+
+
+def test_a_client_waits_for_a_daemon_whose_sockets_somebody_holds(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    start = 'exec 103<&"$2" 104<&"$3"; exec 3<&103 4<&104; LISTEN_PID=$$ LISTEN_FDS=2 exec "$0" --socket "$1"'
+    with (
+        held(path, socket.SOCK_STREAM) as first,
+        held(tmp_path / "s.handoff", socket.SOCK_SEQPACKET) as second,
+        ThreadPoolExecutor() as pool,
+    ):
+        client = pool.submit(millrace.connect, path, timeout=60)
+        assert not client.done()
+        program = os.environ.get("MILLRACE_DAEMON", "millraced")
+        command = ["bash", "-c", start, program, str(path), str(first), str(second)]
+        with subprocess.Popen(command, pass_fds=(first, second)) as daemon:
+            try:
+                with client.result() as connected, connected.session(millrace.Recipe.train(32), batch=1, slots=1) as session:
+                    assert session.id > 0
+            finally:
+                daemon.terminate()
 
 
 def test_every_error_is_also_pythons(tmp_path: Path) -> None:
