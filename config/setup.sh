@@ -308,6 +308,7 @@ install_wheel() {  # ENVIRONMENT
 python_environments() {  # [frameworks]
   python_with venv tests/golden/requirements.txt
   python_with venv-python tests/python/requirements.txt
+  python_with venv-manifests tests/system/requirements.txt
   python_wheel venv-python
   install_wheel venv-python
   python_with venv-hf tests/hf/requirements.txt
@@ -351,7 +352,9 @@ run_tests() {
     python_environments $packages &  # while the compiler works
     environments=$!
     trap 'kill $environments 2>/dev/null || true' EXIT
-    options+=(-DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)")
+    options+=(
+      -DMILLRACE_TEST_PYTHON="$(python_of venv)" -DMILLRACE_PYTHON="$(python_of venv-python)" -DMILLRACE_HF_PYTHON="$(python_of venv-hf)" \
+      -DMILLRACE_MANIFESTS_PYTHON="$(python_of venv-manifests)")
   fi
   [ $packages != frameworks ] || options+=(-DMILLRACE_FRAMEWORKS_PYTHON="$(python_of venv-frameworks)")
   configure "$preset" -DMILLRACE_BUILD_TESTS=ON "${options[@]}"

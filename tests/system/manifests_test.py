@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What lies in config/kubernetes is what Kubernetes takes, gives its containers no more than they need, and has settings that the daemon takes.
+
+manifests_test.py MILLRACED
+"""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests" / "support"))
+from skips import skip_all  # noqa: E402
+
+try:
+    import kubernetes_validate
+    import yaml
+except ImportError as why:
+    skip_all(f"the Kubernetes manifests: {why}; `config/setup.sh test` makes an interpreter that has it")
+
+OLDEST = "1.29"
+"""The first version that is checked, beside the newest that the checker knows."""
+
+
+def objects() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted((TOP / "config" / "kubernetes").glob("*.yaml")):
+        for one in yaml.safe_load_all(path.read_text()):
+            yield f"{path.name}: {one['kind']}", one
+
+
+def complaint(one: dict[str, Any], version: str) -> str:
+    """What Kubernetes has against it; empty: nothing."""
+    try:
+        kubernetes_validate.validate(one, version, strict=True)
+    except (kubernetes_validate.ValidationError, kubernetes_validate.SchemaNotFoundError) as why:
+        return str(why)
+    return ""
+
+
+def pods(one: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if one["kind"] == "Pod":
+        yield one["spec"]
+    if one["kind"] == "DaemonSet":
+        yield one["spec"]["template"]["spec"]
+
+
+def taken_too_much(pod: dict[str, Any]) -> Iterator[str]:
+    for key in ("hostIPC", "hostPID", "hostNetwork"):
+        if pod.get(key):
+            yield key
+    for container in [*pod.get("initContainers", []), *pod["containers"]]:
+        name, security = container["name"], container["securityContext"]
+        if security["capabilities"]["drop"] != ["ALL"]:
+            yield f"{name} keeps capabilities"
+        if security["allowPrivilegeEscalation"] or not security["readOnlyRootFilesystem"]:
+            yield f"{name} may change what it is"
+        if "memory" not in container["resources"]["limits"]:
+            yield f"{name} has no limit on its memory"
+    for volume in pod["volumes"]:
+        if volume.get("hostPath", {}).get("path", "").startswith("/dev"):
+            yield f"{volume['name']} is a folder of devices of the node"
+
+
+def refused_settings(one: dict[str, Any], daemon: str) -> str:
+    if one["kind"] != "ConfigMap":
+        return ""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(one["data"]["millrace.toml"])
+        file.flush()
+        ran = subprocess.run([daemon, "--config", file.name, "--check-config"], capture_output=True, text=True, check=False)
+    return ran.stderr if ran.returncode else ""
+
+
+def main() -> int:
+    wrong: list[str] = []
+    seen = list(objects())
+    for name, one in seen:
+        for version in (OLDEST, kubernetes_validate.latest_version()):
+            if said := complaint(one, version):
+                wrong.append(f"{name}, Kubernetes {version}: {said}")
+        misspelled = copy.deepcopy(one)
+        misspelled["metadata"]["nmae"] = "x"
+        if not complaint(misspelled, OLDEST):
+            wrong.append(f"{name}: a misspelled field passes, so nothing was checked")
+        wrong += [f"{name}: {what}" for pod in pods(one) for what in taken_too_much(pod)]
+        if said := refused_settings(one, sys.argv[1]):
+            wrong.append(f"{name}: {said}")
+    if {"DaemonSet", "ConfigMap", "Pod"} - {one["kind"] for _, one in seen}:
+        wrong.append("a manifest is missing")
+    print("\n".join(wrong) or f"{len(seen)} objects: fine")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
