@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What lies in config/kubernetes is what Kubernetes takes, gives its containers no more than they need, and has settings that the daemon takes.
+"""What lies in config/kubernetes is what Kubernetes takes, gives containers no more than they need, and has settings for the daemon.
 
 manifests_test.py MILLRACED
 """

@@ -29,7 +29,7 @@ def told_of(why: BaseException, path: str, connection: HandoffConnection) -> Bas
 
 
 def asked_again(ask: Callable[[float], T], timeout: float) -> T:
-    """What ``ask(seconds that are left)`` returns. When no daemon was there it is asked again, twice at most; then the first error counts."""
+    """What ``ask(seconds that are left)`` returns. While no daemon is there it is asked again, twice; then the first error counts."""
     deadline = time.monotonic() + timeout
     try:
         return ask(timeout)
