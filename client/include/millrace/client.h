@@ -38,8 +38,8 @@ MILLRACE_API std::string library_version();
 // A connection to the daemon. Thread-safe. Move-only; sessions do not need it once they are open.
 class MILLRACE_API Client {
  public:
-  // `address`: a path or "unix:PATH"; empty: $MILLRACE_SOCKET, else kDefaultSocket. kUnavailable: nobody answers there;
-  // says how to start it.
+  // `address`: a path or "unix:PATH"; empty: $MILLRACE_SOCKET, else kDefaultSocket. While a daemon that systemd starts is
+  // not there, it is waited for until `timeout`. kUnavailable: nobody answers there; says how to start it.
   static Result<Client> connect(std::string address = {},
                                 std::chrono::milliseconds timeout = std::chrono::milliseconds{5'000});
   Client(Client&&) noexcept;

@@ -230,7 +230,7 @@ def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0)
 
     Args:
         address: a socket's path or ``unix:PATH``; None: $MILLRACE_SOCKET, else the service's, /run/millrace/millrace.sock.
-        timeout: seconds.
+        timeout: seconds. While a daemon that systemd starts is not there, it is waited for.
 
     Raises:
         DaemonUnavailable: nobody answers there; says how to start it.
