@@ -39,6 +39,13 @@ class GivenOut {
     return piece;
   }
 
+  template <class Step>
+  void for_each(Step step) const {
+    for (const std::optional<T>& piece : pieces_) {
+      if (piece) step(*piece);
+    }
+  }
+
   template <class Which>
   std::uint32_t count_if(Which which) const {
     return static_cast<std::uint32_t>(std::count_if(

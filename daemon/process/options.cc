@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "daemon/settings/fair_weights.h"
+
 namespace millrace {
 
 namespace {
@@ -38,11 +40,13 @@ Fetcher::Options fetcher_options(const Settings& settings, const UnmappedIds& un
 }
 
 Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses) {
+  const Result<FairWeights> weights = parse_fair_weights(settings.fair_weights);
   return {.limits = settings.limits,
           .slow = settings.slow,
           .cache_seed = cache != nullptr ? cache->seed() : 0,
           .slow_reads = settings.fetch_threads,
-          .uses = cache != nullptr ? &uses : nullptr};
+          .uses = cache != nullptr ? &uses : nullptr,
+          .weights = weights ? *weights : FairWeights{}};  // checked with the settings
 }
 
 GrpcServer::Options grpc_options(const Settings& settings, const std::string& settings_file, const Fetcher& fetcher,

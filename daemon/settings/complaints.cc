@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "daemon/settings/fair_weights.h"
 #include "daemon/settings/key_table.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
@@ -71,6 +72,8 @@ std::vector<Complaint> own_complaints(const Settings& settings) {
   complain("daemon.socket", socket_path(settings.socket));
   if (!settings.state_dir.empty()) complain("daemon.state_dir", absolute_path(settings.state_dir));
   for (const std::string& root : settings.roots) complain("files.roots", absolute_path(root));
+  if (const auto weights = parse_fair_weights(settings.fair_weights); !weights)
+    complain("fair.weights", weights.error().message);
   return complaints;
 }
 

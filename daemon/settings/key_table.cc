@@ -29,6 +29,7 @@ const KeyGroup kGroups[] = {
      "kept; with fast, tensors of progressive files, of others in several scans, and of those with restart markers may "
      "differ, within its bound, once the file is packed."},
     {"files", "What clients may read."},
+    {"fair", "Who gets how much of the daemon when several users want it."},
     {"limits", "What one image, batch or session may cost."},
     {"backends", "What turns bytes into pixels."},
 };
@@ -54,6 +55,8 @@ const Key kKeys[] = {
     {"cache.settled_seconds", number(AT(settled), 2, 86'400), "A file that has been unchanged for so long, as its ctime says, is not read again if what is kept stands in for it. Programs that change files through shared mappings need the half minute that the kernel takes to write those pages back (vm.dirty_expire_centisecs), and some more on a busy disk."},
 
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send."},
+
+    {"fair.weights", place(AT(fair_weights)), "Users who have a right to more lane time than others while others want it, too: [\"alice=3\", \"1002=2\", \"@vision=2\"], by name or number, groups with @. Whoever is not named has the highest weight of his groups, or else 1; 1 to 1000. With alice=3 and bob, alice has three quarters. A session's priority divides its own user's share (high 8, normal 2, low 1) and takes nothing of others'."},
 
     {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image."},
     {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image."},

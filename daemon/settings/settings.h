@@ -52,6 +52,9 @@ struct Settings {
   // [files]
   std::vector<std::string> roots;  // absolute
 
+  // [fair]
+  std::vector<std::string> fair_weights;  // as parse_fair_weights() reads them
+
   // [limits]
   Limits limits;
 

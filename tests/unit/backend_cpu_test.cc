@@ -44,6 +44,31 @@ TEST_CASE(
   REQUIRE(told == 5);
 }
 
+TEST_CASE("a lane begins no further image of a job that has had its turn", "[backend]") {
+  const std::unique_ptr<Backend> backend = *CpuBackend::create({.lanes = 1});
+  JobOnTheBench bench = std::move(small_jobs(1, 3)[0]);
+  Collector collector;
+  DecodeJob job = bench.job(collector);
+  job.turn = std::chrono::milliseconds(0);
+  std::vector<SampleOutcome> got;
+  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    got = outcomes;
+    keep(std::move(tasks), std::move(outcomes));
+  };
+
+  REQUIRE(backend->try_submit(std::move(job)));
+  collector.wait_for(1);
+  backend->shutdown();
+
+  REQUIRE(got.size() == 3);
+  CHECK_FALSE(got[0].error);
+  CHECK_FALSE(got[0].not_begun);
+  for (const std::size_t i : {1, 2}) {
+    CHECK(got[i].not_begun);
+    CHECK(got[i].index == i);
+  }
+}
+
 TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
   cpu_set_t cores;
   CPU_ZERO(&cores);
