@@ -128,7 +128,7 @@ class FileFetcher : public Fetcher {
     return fetched;
   }
 
-  // In turns, a folder each, so that a small dataset does not wait for a large one.
+  // In turns, a step each, so that a small dataset does not wait for a large one.
   void list_folders() {
     std::deque<RunningList> running;
     while (take_lists(running)) {

@@ -87,7 +87,7 @@ class Fetcher : public FolderLister, public RingMaker {
   // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
   [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
 
-  // On the listing thread, where listings take turns a folder at a time; see listing.h for order and links.
+  // On the listing thread, where listings take turns a step at a time; see listing.h for order and links.
   [[nodiscard]] bool try_list(ListTask&& task) override = 0;
 
   Result<NewInputRing> make_ring(Bytes size_untrusted, Bytes limit) override;
