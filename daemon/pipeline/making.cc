@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/pipeline/deadline.h"
 
 namespace millrace {
 namespace {
@@ -92,6 +93,7 @@ void Making::feed(std::size_t index) {
     if (!next) return;
     const BatchPtr batch = next->batch();
     ReadySamples& ready = batch->ready[index];
+    if (batch->running()) shed_if_late(run, batch, ready);
     if (!batch->running() || placer_.lost(index)) {
       give_back(index, *std::move(next), ready.take(batch->count()));
       continue;
@@ -103,6 +105,15 @@ void Making::feed(std::size_t index) {
     if (!ready.empty()) run.ready.put_back(batch->owner(), batch->request().priority, *std::move(next));
     if (!taken) return;
   }
+}
+
+// REQUIRES: the caller has an InFlight of it. Half of what is expected is taken for the least: better late than wrongly
+// given up.
+void Making::shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready) {
+  if (is_late(*batch)) return next_.fail(batch, deadline_passed(*batch));
+  const std::uint64_t expected = ratio_of(run, batch->owner().user).scaled(ready.cost());
+  const std::chrono::nanoseconds least(expected / run.appetite.at_once / 2);
+  if (is_unbegun(*batch) && is_late(*batch, least)) next_.fail(batch, deadline_out_of_reach(least));
 }
 
 const CostRatio& Making::ratio_of(const BackendRun& run, UserId user) const {

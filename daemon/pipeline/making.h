@@ -45,6 +45,7 @@ class Making {
     virtual void came_back(const BatchPtr& batch) = 0;
     virtual void must_be_read(const BatchPtr& batch) = 0;  // it has unread samples again
     virtual void bytes_let_go() = 0;                       // of encoded images: more can be read
+    virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;  // it cannot be had in time
   };
 
   // `ledger`: of the sessions' accounts, to which large pictures are charged. Everything outlives it.
@@ -86,6 +87,7 @@ class Making {
   };
 
   void feed(std::size_t index);
+  void shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready);
   const CostRatio& ratio_of(const BackendRun& run, UserId user) const;
   bool has_lane_for(const BackendRun& run, UserId user, std::uint64_t expected) const;
   std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/model/stopping.h"
+#include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/epoch_planner.h"
 #include "daemon/pipeline/making.h"
 #include "daemon/pipeline/reading.h"
@@ -97,6 +98,11 @@ void Pipeline::Stages::begin_waiting(SessionId id) {
   while (run != nullptr && run->session->parts.slots->free_slots() > 0) {
     const BatchPtr batch = run->waiting.next();
     if (!batch) break;
+    if (is_late(*batch)) {
+      const InFlight held(batch);  // it ends later, not within this
+      settling.fail(batch, deadline_passed(*batch));
+      continue;
+    }
     SlotPool& slots = *run->session->parts.slots;
     batch->begin(*slots.lease(), run->session->parts.arena);
     run->active.push_back(batch);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/epoch_run.h"
 #include "daemon/plan/tensor_digest.h"
 
@@ -123,7 +124,10 @@ std::optional<BatchPtr> Reading::take_next() {
   };
   while (std::optional<BatchPtr> next = batches_.take(may)) {
     (*next)->reading.queued = false;
-    if ((*next)->running() && !pausing(**next)) return next;
+    if (!(*next)->running() || pausing(**next)) continue;
+    if (!is_late(**next)) return next;
+    const InFlight held(*next);  // it ends later, not within this
+    next_.fail(*next, deadline_passed(**next));
   }
   return std::nullopt;
 }
