@@ -49,6 +49,7 @@ struct SampleOutcome {
   // With an error: what stood in for the image's bytes (EncodedImage::kept) is no use, and there are no bytes. It is
   // read, and comes again with them. A backend that takes no kept forms says so of each that comes without bytes.
   bool read_again = false;
+  bool not_begun = false;  // the job had had its turn (DecodeJob::turn): nothing else is said, and it comes again
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
   std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
@@ -59,6 +60,9 @@ struct DecodeJob {
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
   std::shared_ptr<const StopFlag> stop;  // checked between samples
+  // Once a lane has been at it for so long, samples that it has not begun may come back as not_begun: what was expected
+  // to be short was not, and others may have to wait. The first one always is begun.
+  std::chrono::nanoseconds turn = std::chrono::nanoseconds::max();
   // What `out` points into. Shared: a session may be closed while lanes still write.
   std::shared_ptr<const void> keep_alive;
   // The tasks come back so that kUnavailable and kUnsupported samples can go elsewhere without fetching them again.

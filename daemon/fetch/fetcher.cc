@@ -92,33 +92,28 @@ class FileFetcher : public Fetcher {
   std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare) {
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
-    Bytes held{0};
+    Bytes read{0};  // good or bad
+    std::chrono::microseconds took{0};
     for (const FetchItem& item : task.items) {
       if (stopped(task.stop)) {
         fetched.push_back(Fetched{.index = item.index, .image = cancelled()});
-      } else if (task.when_full == WhenFull::kGiveBack && held.count > 0 && held >= task.room) {
+      } else if ((read.count > 0 && read >= task.room) || took >= kFetchTurn) {
         fetched.push_back(not_begun(item));
       } else {
-        fetched.push_back(fetch_one(item, task, spare));
-        if (task.when_full == WhenFull::kHeaderOnly) drop_what_has_no_room(fetched.back(), task.room, held);
-        if (fetched.back().image) held += Bytes{fetched.back().image->bytes.size()};
+        fetched.push_back(fetch_one(item, task, spare, read));
+        took += fetched.back().time;
       }
     }
     return fetched;
   }
 
-  static void drop_what_has_no_room(Fetched& fetched, Bytes room, Bytes held) {
-    if (!fetched.image || held + Bytes{fetched.image->bytes.size()} <= room) return;
-    fetched.image->bytes = EncodedBytes();
-    fetched.end = FetchEnd::kHeaderOnly;
-  }
-
-  Fetched fetch_one(const FetchItem& item, const FetchTask& task, SpareDescriptors& spare) {
+  // Adds to `bytes_read`.
+  Fetched fetch_one(const FetchItem& item, const FetchTask& task, SpareDescriptors& spare, Bytes& bytes_read) {
     const auto begin = std::chrono::steady_clock::now();
     const ReadWish wish{.orientation = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes,
                         .keep = item.keep,
                         .from_file = item.from_file};
-    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), wish); };
+    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), wish, bytes_read); };
     Fetched fetched{.index = item.index, .image = read()};
     if (host_lacks(fetched) && spare.give_up()) {
       fetched.image = read();
@@ -130,10 +125,14 @@ class FileFetcher : public Fetcher {
     fetched.time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
     counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());
+    if (fetched.image && task.keep == FetchedBytes::kHeaderOnly && fetched.image->bytes.size() > 0) {
+      fetched.image->bytes = EncodedBytes();
+      fetched.end = FetchEnd::kHeaderOnly;
+    }
     return fetched;
   }
 
-  // In turns, a folder each, so that a small dataset does not wait for a large one.
+  // In turns, a step each, so that a small dataset does not wait for a large one.
   void list_folders() {
     std::deque<RunningList> running;
     while (take_lists(running)) {

@@ -37,8 +37,8 @@ struct FetchItem {
 // How far an item got.
 enum class FetchEnd : std::uint8_t {
   kRead,        // to its image, or to its own error
-  kHeaderOnly,  // its header was read and its bytes were not kept, for want of room: `image` has none; ask again
-  kNotBegun,    // the task's room was used up before: `image` is an error that means nothing; ask again
+  kHeaderOnly,  // its header was read and its bytes were not kept, as the task has it: `image` has none; ask again
+  kNotBegun,    // the task's room or its time was used up before: `image` is an error that means nothing; ask again
   kHostLacks,   // descriptors or memory of the daemon's own, `image` says which; nothing is wrong with it: ask later
 };
 
@@ -50,11 +50,11 @@ struct Fetched {
   bool root_missing = false;  // it lies beneath a root that is not there, says `image`
 };
 
-// What becomes of items for which a task has no room left.
-enum class WhenFull : std::uint8_t {
-  kGiveBack,    // they are not begun; the first item always is, whatever its size
-  kHeaderOnly,  // their headers are read, for they are needed at once
-};
+// What becomes of the bytes that a task reads.
+enum class FetchedBytes : std::uint8_t { kKept, kHeaderOnly };
+
+// A task that has been at it for so long begins no further item: others may have to wait.
+inline constexpr std::chrono::milliseconds kFetchTurn{50};
 
 struct FetchTask {
   std::vector<FetchItem> items;
@@ -63,8 +63,9 @@ struct FetchTask {
   std::shared_ptr<const Caller> caller;   // whose rights apply. Shared by the session's tasks
   std::shared_ptr<const InputRing> ring;  // of the RingSources; may be null
   std::shared_ptr<const StopFlag> stop;   // stopped: what is not begun comes back as kCancelled
-  Bytes room{~0ULL};                      // of encoded bytes, for all items together
-  WhenFull when_full = WhenFull::kGiveBack;
+  // Of bytes that are read, whatever becomes of them: what is beyond it is not begun, but for the first item.
+  Bytes room{~0ULL};
+  FetchedBytes keep = FetchedBytes::kKept;
   std::function<void(std::vector<Fetched>)> done;  // called exactly once, on a fetch thread; must not block
 };
 
@@ -88,7 +89,7 @@ class Fetcher : public FolderLister, public RingMaker {
   // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
   [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
 
-  // On the listing thread, where listings take turns a folder at a time; see listing.h for order and links.
+  // On the listing thread, where listings take turns a step at a time; see listing.h for order and links.
   [[nodiscard]] bool try_list(ListTask&& task) override = 0;
 
   Result<NewInputRing> make_ring(Bytes size_untrusted, Bytes limit) override;

@@ -18,11 +18,6 @@ namespace {
 constexpr std::size_t kDeepest = 128;  // folders: each is an open descriptor
 constexpr std::uint64_t kProgressStep = 10'000;
 
-struct CloseFolder {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-using OpenFolder = std::unique_ptr<DIR, CloseFolder>;
-
 bool stopped(const std::shared_ptr<const StopFlag>& stop) {
   return stop && stop->stopped();
 }
@@ -32,6 +27,11 @@ Error at_folder(const Error& error, const std::string& relative) {
   if (error.message != not_readable().message) return error.within(name);
   return Error{Code::kDenied,
                name + " of the dataset is not readable by you; make it readable, or move it out of the dataset"};
+}
+
+// What the disk says of a folder, with the folder's name; what the daemon lacks is nobody's.
+Error in_folder(const Error& error, std::string_view relative) {
+  return error.code == Code::kInternal ? error.within("folder \"" + printable(relative) + "\"") : error;
 }
 
 }  // namespace
@@ -61,6 +61,7 @@ Listing::Listing(const Roots& roots, Request request)
 std::optional<Listing::Outcome> Listing::step() {
   try {
     if (stopped(request_.stop)) return Error{Code::kCancelled, "the listing was cancelled"};
+    done_ = 0;
     if (Result<void> done = advance(); !done)
       return done.error().code == Code::kCancelled ? done.error() : done.error().within(printable(root_));
     if (!frames_.empty()) return std::nullopt;
@@ -73,7 +74,8 @@ std::optional<Listing::Outcome> Listing::step() {
 Result<void> Listing::advance() {
   if (begun_) return go_on();
   begun_ = true;
-  return open_top();
+  MILLRACE_TRY_VOID(open_top());
+  return read_on();
 }
 
 Result<void> Listing::open_top() {
@@ -83,18 +85,17 @@ Result<void> Listing::open_top() {
   top.fd = *std::move(opened);
   if (fstat(top.fd.get(), &top.status) != 0) return io_error("opening the folder", errno);
   number_ = dataset_number(top.status.st_dev, top.status.st_ino);
-  MILLRACE_TRY_VOID(read_entries(top));
-  name_classes(top);
-  if (request_.choice.unclassified == Unclassified::kSkipped) skip_unclassified(top);
+  MILLRACE_TRY_VOID(begin_reading(top));
   frames_.push_back(std::move(top));
   return {};
 }
 
-// The files up to the next folder, and what that holds; or the way back up.
+// What a folder still holds, or the files up to the next folder, and what that holds; or the way back up.
 Result<void> Listing::go_on() {
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     prefix_.resize(frame.prefix);
+    if (frame.reading || done_ >= kStep) return read_on();
     if (frame.next == frame.entries.size()) {
       if (frames_.size() <= 2) settle();
       frames_.pop_back();
@@ -102,8 +103,12 @@ Result<void> Listing::go_on() {
     }
     const Entry entry = std::move(frame.entries[frame.next++]);
     const std::int32_t label = frames_.size() == 1 ? entry.label : frame.label;
-    if (entry.is_folder()) return open_folder(entry, label);
+    if (entry.is_folder()) {
+      MILLRACE_TRY_VOID(open_folder(entry, label));
+      return read_on();
+    }
     add_file(frame, entry, label);
+    ++done_;
   }
   return {};
 }
@@ -125,10 +130,7 @@ Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
   if (std::any_of(frames_.begin(), frames_.end(), same))
     return {};  // a link to a folder that holds it: all of it is listed already
   prefix_ += entry.name;
-  Result<void> read = read_entries(frame);
-  if (!read)
-    return read.error().code == Code::kInternal ? read.error().within("folder \"" + printable(relative) + "\"")
-                                                : read.error();
+  if (const Result<void> begun = begin_reading(frame); !begun) return in_folder(begun.error(), relative);
   frames_.push_back(std::move(frame));
   return {};
 }
@@ -147,15 +149,30 @@ Result<UniqueFd> Listing::open_entry(const Entry& entry) {
   return fd;
 }
 
-Result<void> Listing::read_entries(Frame& frame) {
+Result<void> Listing::begin_reading(Frame& frame) {
   UniqueFd own(fcntl(frame.fd.get(), F_DUPFD_CLOEXEC, 0));
-  const OpenFolder folder(own ? fdopendir(own.get()) : nullptr);
-  if (!folder) return io_error("reading a folder", errno);
+  frame.reading.reset(own ? fdopendir(own.get()) : nullptr);
+  if (!frame.reading) return io_error("reading a folder", errno);
   own.release();
+  return {};
+}
+
+// More of the folder where the listing is, if that is being read.
+Result<void> Listing::read_on() {
+  if (frames_.empty() || !frames_.back().reading) return {};
+  Result<void> read = read_entries(frames_.back());
+  if (read || frames_.size() == 1) return read;
+  return in_folder(read.error(), std::string_view(prefix_).substr(0, prefix_.size() - 1));
+}
+
+// As much as the step has left; sorted once it is all.
+Result<void> Listing::read_entries(Frame& frame) {
   while (true) {
+    if (done_ >= kStep) return {};
     errno = 0;
-    const dirent* found = readdir(folder.get());
+    const dirent* found = readdir(frame.reading.get());
     if (found == nullptr) break;
+    ++done_;
     if (found->d_name[0] == '.') continue;
     if (stopped(request_.stop)) return Error{Code::kCancelled, "the listing was cancelled"};
     MILLRACE_TRY(std::optional<Entry> entry, classify(frame, found->d_name, found->d_type));
@@ -165,7 +182,11 @@ Result<void> Listing::read_entries(Frame& frame) {
     frame.entries.push_back(*std::move(entry));
   }
   if (errno != 0) return io_error("reading a folder", errno);
+  frame.reading.reset();
   std::sort(frame.entries.begin(), frame.entries.end());
+  if (&frame != &frames_.front()) return {};
+  name_classes(frame);
+  if (request_.choice.unclassified == Unclassified::kSkipped) skip_unclassified(frame);
   return {};
 }
 
@@ -181,7 +202,10 @@ Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, cons
   }
   if (type == DT_DIR) return std::optional(Entry{std::string(name) + "/"});
   if (type == DT_REG) return chosen(name, false);
-  if (type == DT_LNK) return classify_link(name);
+  if (type == DT_LNK) {
+    done_ += kLinkCounts;
+    return classify_link(name);
+  }
   return std::optional<Entry>{};
 }
 

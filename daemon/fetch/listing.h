@@ -1,5 +1,5 @@
-// Lists a folder tree with a caller's rights, a folder at a time, so that several listings can take turns on one
-// thread.
+// Lists a folder tree with a caller's rights, in steps of a folder or a part of a large one, so that several listings can
+// take turns on one thread.
 //
 // Samples come in the order of model/dataset.h, classes are the folders directly beneath the top in byte order of their
 // names. Hidden names (leading dot) are left out; symbolic links are followed, but for folders that hold
@@ -9,6 +9,8 @@
 //
 // Thread-bound(its owner).
 #pragma once
+
+#include <dirent.h>
 
 #include <functional>
 #include <memory>
@@ -38,10 +40,14 @@ class Listing {
   };
   using Outcome = Result<std::shared_ptr<const Dataset>>;
 
+  // What a step does at most: entries, of which a link counts as so many, for it is followed to its end. Sorting a folder,
+  // and putting a class in order, are done at once.
+  static constexpr std::uint32_t kStep = 1'024, kLinkCounts = 256;
+
   // `roots` outlives it.
   Listing(const Roots& roots, Request request);
 
-  // Lists one more folder, and puts a class that ends there in order; an outcome once there is none left or something
+  // Lists one more folder, or as much of it as kStep lets, and puts a class that ends there in order; an outcome once there is none left or something
   // is wrong: kDenied naming the folder, relative to the top, kNotFound (no samples; says what was skipped), kExhausted
   // (more than max_files), kUnavailable (the daemon lacks descriptors or memory), kCancelled. What is wrong with the
   // folder begins with its path. REQUIRES: no outcome yet.
@@ -63,8 +69,12 @@ class Listing {
     std::size_t first, files;
     std::size_t folder_bytes;  // of their paths, with a slash at the end; 0: the top
   };
+  struct CloseFolder {
+    void operator()(DIR* folder) const { closedir(folder); }
+  };
   struct Frame {
     UniqueFd fd;
+    std::unique_ptr<DIR, CloseFolder> reading = nullptr;  // null: all entries are known
     struct stat status {};
     std::vector<Entry> entries;
     std::size_t next = 0;
@@ -77,7 +87,9 @@ class Listing {
   Result<void> go_on();
   Result<void> open_folder(const Entry& entry, std::int32_t label);
   Result<UniqueFd> open_entry(const Entry& entry);
+  Result<void> begin_reading(Frame& frame);
   Result<void> read_entries(Frame& frame);
+  Result<void> read_on();
   Result<std::optional<Entry>> classify(const Frame& frame, const char* name, unsigned char type);
   std::optional<Entry> chosen(const std::string& name, bool link);
   Result<std::optional<Entry>> classify_link(const std::string& name);
@@ -97,6 +109,7 @@ class Listing {
   std::string prefix_;
   std::vector<Frame> frames_;  // from the top down to where the listing is
   bool begun_ = false;
+  std::uint32_t done_ = 0;  // in this step, of kStep
   std::uint64_t files_ = 0, folders_ = 0;
   std::string paths_;
   std::vector<Dataset::Entry> entries_;

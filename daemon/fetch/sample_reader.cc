@@ -87,13 +87,14 @@ struct SampleReader::ReadSource {
 };
 
 Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
-                                        const ReadWish& asked) const {
+                                        const ReadWish& asked, Bytes& bytes_read) const {
   try {
     ReadWish wish = asked;
     const SampleLimits limits = options_.limits.now();
     wish.keep.member = member_of(source);
     if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
     MILLRACE_TRY(EncodedImage image, std::visit(ReadSource{roots_, options_, limits, caller, ring, wish}, source));
+    bytes_read += Bytes{image.bytes.size()};
     // What is kept has to say the orientation, also where this request ignores it.
     const bool keeps = options_.kept != nullptr && wish.keep.most >= CacheUse::kPacked;
     if (!image.kept) {

@@ -30,6 +30,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(batches_admitted, kCounter, "", "millrace_batches_admitted_total", "Batches accepted, of submissions and epochs")           \
   row(batches_completed, kCounter, "", "millrace_batches_completed_total", "Batches handed over")                                 \
   row(batches_failed, kCounter, "", "millrace_batches_failed_total", "Batches that ended in an error, cancelled ones included")   \
+  row(batches_shed, kCounter, "", "millrace_batches_shed_total", "Of these, given up for their deadline before a lane had any image") \
   row(batches_in_flight, kGauge, "", "millrace_batches_in_flight", "Batches admitted and not ended")                              \
   row(requests_refused, kCounter, "", "millrace_requests_refused_total", "Malformed, forbidden or unaffordable requests")         \
   row(samples_completed, kCounter, "", "millrace_samples_total", "Images made")                                                   \

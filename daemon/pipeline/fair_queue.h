@@ -1,9 +1,12 @@
-// Work waiting for a stage, in the order in which it should go on: the highest priority first; within it the user who
-// has had least, of that user's sessions the one that has had least, and a session's items first in, first out.
+// Work waiting for a stage, in the order in which it should go on: the user who has had least for his weight; of his
+// work that of the priority that has had least for its parts, 8 to 2 to 1; of that the session that has had least; and a
+// session's items first in, first out.
 //
 // Turns are by cost: who was given much waits until the others have had as much. So a user has one user's share however
-// many sessions he has open, and a session whose items cost ten times as much gets a tenth as many of them. Debts last
-// as long as others have something to do: once a stage has asked in vain (take() gives nothing), all begin anew.
+// many sessions he has open and whatever priority he asks for: high gets him more of his own share, and nobody else's. A
+// session whose items cost ten times as much gets a tenth as many of them. What an item costs is charged as expected
+// when it is taken and corrected when it is known. Debts last as long as others have something to do: once a stage has
+// asked in vain and nothing waits, all begin anew.
 //
 // O(log users + log sessions) a step. Thread-bound(control).
 #pragma once
@@ -21,6 +24,7 @@
 
 #include "daemon/model/owner.h"
 #include "daemon/pipeline/fair_turns.h"
+#include "daemon/pipeline/user_shares.h"
 #include "proto/base/batch_choices.h"
 #include "proto/base/ids.h"
 
@@ -29,6 +33,11 @@ namespace millrace {
 template <class T>
 class FairQueue {
  public:
+  static constexpr std::array<std::uint64_t, kPriorities> kParts{1, 2, 8};  // of a user's own: low, normal, high
+
+  // `shares`: the users' weights; outlives it.
+  explicit FairQueue(const UserShares& shares) : shares_(&shares) {}
+
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
 
@@ -43,36 +52,62 @@ class FairQueue {
     ++size_;
   }
 
-  // The next item. Without a charge() it has cost nothing: its session is due again, after others that are.
+  // The next item for which may(item), of those that are first of their sessions; nullopt: none. Without a charge() it
+  // has cost nothing: its session is due again, after others that are. Sessions of which it may not be have no credit
+  // for it.
+  template <class May>
+  std::optional<T> take(May may) {
+    if (empty()) users_.settle();
+    std::optional<T> taken;
+    users_.serve([&](UserId, Classes& classes) {
+      classes.serve([&](Priority, Sessions& sessions) {
+        sessions.serve([&](SessionId, Items& items) { return take_first(items, may, taken); });
+        return after(taken, sessions.empty());
+      });
+      return after(taken, classes.empty());
+    });
+    if (taken) --size_;
+    return taken;
+  }
   std::optional<T> take() {
-    for (std::size_t p = kPriorities; p-- > 0;) {
-      if (!users_[p].empty()) return take_from(users_[p]);
-    }
-    for (Users& users : users_) users.settle();
-    return std::nullopt;
+    return take([](const T&) { return true; });
   }
 
   // What was taken of `owner` costs so much, in any unit that is the same for all items of the queue.
   void charge(Owner owner, Priority priority, std::uint64_t cost) {
-    Users& users = users_[static_cast<std::size_t>(priority)];
-    users.charge(owner.user, cost).charge(owner.session, cost);
+    users_.charge(owner.user, divided(cost, shares_->weight_of(owner.user)))
+        .charge(priority, divided(cost, parts_of(priority)))
+        .charge(owner.session, cost);
   }
+
+  // What was charged as `expected` did cost `actual`.
+  void correct(Owner owner, Priority priority, std::uint64_t expected, std::uint64_t actual) {
+    if (actual > expected) return charge(owner, priority, actual - expected);
+    const std::uint64_t less = expected - actual;
+    Classes* const classes = users_.refund(owner.user, less / shares_->weight_of(owner.user));
+    Sessions* const sessions = classes == nullptr ? nullptr : classes->refund(priority, less / parts_of(priority));
+    if (sessions != nullptr) sessions->refund(owner.session, less);
+  }
+
+  // Whether no other user waits who has had less for his weight.
+  bool is_due(UserId user) const { return users_.is_due(user); }
 
   // Takes out all for which unwanted(item), in no particular order.
   template <class Unwanted>
   std::vector<T> remove(Unwanted unwanted) {
     std::vector<T> removed;
-    for (Users& users : users_) {
-      users.for_each_waiting([&](UserId user, Sessions& sessions) {
+    users_.for_each_waiting([&](UserId user, Classes& classes) {
+      classes.for_each_waiting([&](Priority priority, Sessions& sessions) {
         sessions.for_each_waiting([&](SessionId session, Items& items) {
           const auto first = std::stable_partition(items.begin(), items.end(), std::not_fn(unwanted));
           std::move(first, items.end(), std::back_inserter(removed));
           items.erase(first, items.end());
           if (items.empty()) sessions.leave(session);
         });
-        if (sessions.empty()) users.leave(user);
+        if (sessions.empty()) classes.leave(priority);
       });
-    }
+      if (classes.empty()) users_.leave(user);
+    });
     size_ -= removed.size();
     return removed;
   }
@@ -80,24 +115,33 @@ class FairQueue {
  private:
   using Items = std::deque<T>;  // of a session that waits: never empty
   using Sessions = FairTurns<SessionId, Items>;
-  using Users = FairTurns<UserId, Sessions>;
+  struct UrgentFirst {
+    static constexpr int rank(Priority priority) { return -static_cast<int>(priority); }
+  };
+  using Classes = FairTurns<Priority, Sessions, UrgentFirst>;
+  using Users = FairTurns<UserId, Classes>;
+
+  static std::uint64_t parts_of(Priority priority) { return kParts[static_cast<std::size_t>(priority)]; }
+  static std::uint64_t divided(std::uint64_t cost, std::uint64_t by) { return (cost + by - 1) / by; }
 
   Items& items_of(Owner owner, Priority priority) {
-    return users_[static_cast<std::size_t>(priority)].enter(owner.user).enter(owner.session);
+    return users_.enter(owner.user).enter(priority).enter(owner.session);
   }
 
-  T take_from(Users& users) {
-    auto [user, sessions] = users.first();
-    auto [session, items] = sessions.first();
-    T item = std::move(items.front());
+  template <class May>
+  static Turn take_first(Items& items, May& may, std::optional<T>& taken) {
+    if (!may(std::as_const(items.front()))) return Turn::kPassed;
+    taken.emplace(std::move(items.front()));
     items.pop_front();
-    --size_;
-    items.empty() ? sessions.leave(session) : sessions.pass(session);
-    sessions.empty() ? users.leave(user) : users.pass(user);
-    return item;
+    return after(taken, items.empty());
+  }
+  static Turn after(const std::optional<T>& taken, bool was_last) {
+    if (!taken) return Turn::kPassed;
+    return was_last ? Turn::kLast : Turn::kAgain;
   }
 
-  std::array<Users, kPriorities> users_;
+  const UserShares* shares_;
+  Users users_;
   std::size_t size_ = 0;
 };
 

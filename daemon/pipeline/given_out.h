@@ -48,6 +48,13 @@ class GivenOut {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - moved_);
   }
 
+  template <class Step>
+  void for_each(Step step) const {
+    for (const std::optional<T>& piece : pieces_) {
+      if (piece) step(*piece);
+    }
+  }
+
   template <class Which>
   std::uint32_t count_if(Which which) const {
     return static_cast<std::uint32_t>(std::count_if(

@@ -51,9 +51,9 @@ void LargePictures::set_aside(SetAside picture) {
   waiting_.push(batch.owner(), batch.request().priority, std::move(picture));
 }
 
-const LargePictures::SetAside* LargePictures::next() {
-  if (!next_) next_ = waiting_.take();
-  return next_ ? &*next_ : nullptr;
+void LargePictures::set_aside_again(SetAside picture) {
+  const Batch& batch = *picture.batch.batch();
+  waiting_.put_back(batch.owner(), batch.request().priority, std::move(picture));
 }
 
 std::optional<Charge> LargePictures::charge_next() {
@@ -69,6 +69,10 @@ LargePictures::SetAside LargePictures::take_next() {
 
 void LargePictures::charge_turn(const Batch& batch, std::uint64_t cost) {
   waiting_.charge(batch.owner(), batch.request().priority, cost);
+}
+
+void LargePictures::correct_turn(const Batch& batch, std::uint64_t expected, std::uint64_t actual) {
+  waiting_.correct(batch.owner(), batch.request().priority, expected, actual);
 }
 
 void LargePictures::put_back_next(SetAside picture) {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
@@ -25,8 +26,8 @@ class LargePictures {
     SampleTask task;
   };
 
-  // `ledger`: of the sessions' accounts, to which pictures are charged; outlives it.
-  explicit LargePictures(const Ledger& ledger) : ledger_(ledger) {}
+  // `ledger`: of the sessions' accounts, to which pictures are charged. Both outlive it.
+  LargePictures(const Ledger& ledger, const UserShares& shares) : ledger_(ledger), waiting_(shares) {}
 
   // kExhausted: it surely takes more than the whole budget.
   Result<void> check(const SampleTask& task) const;
@@ -38,17 +39,25 @@ class LargePictures {
 
   void set_aside(SetAside picture);
 
-  // Whose turn it is, until it is taken; null: none waits.
-  const SetAside* next();
-  std::optional<Charge> charge_next();                       // nullopt: there is no room yet. REQUIRES: next()
-  SetAside take_next();                                      // REQUIRES: next()
-  void put_back_next(SetAside picture);                      // as before take_next()
-  void charge_turn(const Batch& batch, std::uint64_t cost);  // what was taken of it costs so much
+  // Whose turn it is of those for which may_begin(picture), until it is taken or may_stay(picture) no longer; null: none.
+  template <class Begin, class Stay>
+  const SetAside* next(Begin may_begin, Stay may_stay) {
+    if (next_ && !may_stay(*next_)) set_aside_again(*std::exchange(next_, std::nullopt));
+    if (!next_) next_ = waiting_.take(may_begin);
+    return next_ ? &*next_ : nullptr;
+  }
+  std::optional<Charge> charge_next();   // nullopt: there is no room yet. REQUIRES: next()
+  SetAside take_next();                  // REQUIRES: next()
+  void put_back_next(SetAside picture);  // as before take_next()
+  // What was taken of the batch costs so much as expected; and what it did cost.
+  void charge_turn(const Batch& batch, std::uint64_t cost);
+  void correct_turn(const Batch& batch, std::uint64_t expected, std::uint64_t actual);
 
   // Those of `batch`, which nobody wants any more: its slot need not wait for others' memory.
   std::vector<SetAside> drop(const Batch& batch);
 
  private:
+  void set_aside_again(SetAside picture);
   Bytes budget() const { return {ledger_.bounds(Resource::kDecoding).total}; }
   Bytes bytes_of(const SampleTask& task) const;
 

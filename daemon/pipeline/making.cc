@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <chrono>
+#include <span>
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/pipeline/deadline.h"
 
 namespace millrace {
 namespace {
+
+// What a lane has at once of one user before it is somebody else's turn, but for a single image.
+constexpr std::chrono::milliseconds kTurn{100};
+constexpr std::uint64_t kLong = std::chrono::nanoseconds(kTurn).count();
 
 std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
   std::vector<Placeable> all;
@@ -19,8 +26,14 @@ std::vector<Placeable> placeable(const std::vector<NamedBackend>& backends) {
 }  // namespace
 
 Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
-               SlowImages& slow, Counters& counters, Next& next)
-    : control_(control), slow_(slow), counters_(counters), next_(next), large_(ledger), placer_(placeable(backends)) {
+               const UserShares& shares, SlowImages& slow, Counters& counters, Next& next)
+    : control_(control),
+      shares_(shares),
+      slow_(slow),
+      counters_(counters),
+      next_(next),
+      large_(ledger, shares),
+      placer_(placeable(backends)) {
   for (NamedBackend& named : backends) {
     const Appetite appetite = named.backend->appetite();
     named.backend->listen([this, i = backends_.size()](const Health& health) {
@@ -29,7 +42,8 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     const LabelValue label = counters.value_of(MetricId::samples_completed, named.name);
     names_.push_back(std::move(named.name));
     std::vector<MemoryId> memories = named.backend->info().memories;
-    backends_.push_back(BackendRun{std::move(named.backend), std::move(memories), appetite, label, {}, {}});
+    backends_.push_back(BackendRun{
+        std::move(named.backend), std::move(memories), appetite, label, FairQueue<InFlight>(shares), {}, {}});
   }
 }
 
@@ -69,11 +83,17 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
 
 void Making::feed(std::size_t index) {
   BackendRun& run = backends_[index];
+  const auto may = [&](const InFlight& next) {
+    const Batch& batch = *next.batch();
+    return !batch.running() || placer_.lost(index) ||
+           has_lane_for(run, batch.owner().user, batch.ready[index].costliest());
+  };
   while (placer_.lost(index) || run.jobs.size() < run.appetite.jobs) {  // a lost one keeps nothing waiting
-    std::optional<InFlight> next = run.ready.take();
+    std::optional<InFlight> next = run.ready.take(may);
     if (!next) return;
     const BatchPtr batch = next->batch();
     ReadySamples& ready = batch->ready[index];
+    if (batch->running()) shed_if_late(run, batch, ready);
     if (!batch->running() || placer_.lost(index)) {
       give_back(index, *std::move(next), ready.take(batch->count()));
       continue;
@@ -87,12 +107,40 @@ void Making::feed(std::size_t index) {
   }
 }
 
+// REQUIRES: the caller has an InFlight of it. Half of what is expected is taken for the least: better late than wrongly
+// given up.
+void Making::shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready) {
+  if (is_late(*batch)) return next_.fail(batch, deadline_passed(*batch));
+  const std::uint64_t expected = ratio_of(run, batch->owner().user).scaled(ready.cost());
+  const std::chrono::nanoseconds least(expected / run.appetite.at_once / 2);
+  if (is_unbegun(*batch) && is_late(*batch, least)) next_.fail(batch, deadline_out_of_reach(least));
+}
+
+const CostRatio& Making::ratio_of(const BackendRun& run, UserId user) const {
+  static const CostRatio kUnknown;
+  const auto found = run.ratios.find(user);
+  return found == run.ratios.end() ? kUnknown : found->second;
+}
+
+// Of one lane nobody can be given half: there a long job holds what there is.
+bool Making::has_lane_for(const BackendRun& run, UserId user, std::uint64_t expected) const {
+  if (ratio_of(run, user).scaled(expected) <= kLong || !shares_.has_others(user)) return true;
+  std::uint32_t all = 0, his = 0;
+  run.jobs.for_each([&](const JobOut& out) {
+    all += out.is_long ? 1 : 0;
+    his += out.is_long && out.batch.batch()->owner().user == user ? 1 : 0;
+  });
+  const std::uint32_t lanes = run.appetite.at_once;
+  return his < std::max(1U, lanes / 2) && all < std::max(1U, lanes - 1);
+}
+
 // The batch's next samples, charged for together.
 std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& batch, Charge& charge) {
   ReadySamples& ready = batch->ready[index];
   const std::uint32_t waiting = ready.size() + batch->not_read();
   std::vector<SampleTask> tasks;
-  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite))) {
+  const std::uint64_t most_cost = ratio_of(backends_[index], batch->owner().user).unscaled(kLong);
+  for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite), most_cost)) {
     if (large_.cover(task, *batch->session().parts.account, charge)) {
       tasks.push_back(std::move(task));
     } else {
@@ -109,12 +157,16 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   const BatchPtr batch = out.batch.batch();
   batch->make(tasks);
   for (SampleTask& task : tasks) task.out = batch->destination(task.index, run.memories);
-  const std::uint64_t cost = expected_cost(tasks);
+  out.expected = expected_cost(tasks);
+  out.charged = ratio_of(run, batch->owner().user).scaled(out.expected);
+  out.is_long = out.charged > kLong;
+  const std::uint64_t charged = out.charged;
   const std::uint32_t number = run.jobs.add(std::move(out));
   DecodeJob job{.tasks = std::move(tasks),
                 .recipe = batch->request().recipe,
                 .fidelity = batch->request().fidelity,
                 .stop = batch->stop(),
+                .turn = kTurn,
                 .keep_alive = batch,
                 .done = [this, index, number](std::vector<SampleTask> done, std::vector<SampleOutcome> outcomes) {
                   boost::asio::post(control_, [this, index, number, done = std::move(done),
@@ -124,7 +176,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
                 }};
   tasks.clear();
   if (run.backend->try_submit(std::move(job))) {
-    run.ready.charge(batch->owner(), batch->request().priority, cost);
+    run.ready.charge(batch->owner(), batch->request().priority, charged);
     return true;
   }
   tasks = std::move(job.tasks);
@@ -170,8 +222,12 @@ void Making::health_changed(std::size_t index, const Health& health) {
 void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
                   std::vector<SampleOutcome> outcomes) {
   BackendRun& run = backends_[index];
-  const BatchPtr batch = run.jobs.take(number).batch.batch();  // its charge and its right to call back go here
   MILLRACE_CHECK(tasks.size() == outcomes.size());
+  const BatchPtr batch = [&] {  // the job's charge and its right to call back go here
+    const JobOut out = run.jobs.take(number);
+    charge_what_it_took(run, out, outcomes);
+    return out.batch.batch();
+  }();
   std::vector<SampleTask> again;
   for (std::size_t i = 0; i < tasks.size(); ++i) note_outcome(*batch, std::move(tasks[i]), outcomes[i], again);
   if (!again.empty()) add(batch, std::move(again));
@@ -183,13 +239,36 @@ void Making::made(std::size_t index, std::uint32_t number, std::vector<SampleTas
   next_.bytes_let_go();
 }
 
+// Not what was expected: whoever has odd files pays for them. Of what failed or was too late as well.
+void Making::charge_what_it_took(BackendRun& run, const JobOut& out, const std::vector<SampleOutcome>& outcomes) {
+  if (out.expected == 0) return;  // no backend has had it
+  std::chrono::nanoseconds took{0};
+  for (const SampleOutcome& outcome : outcomes) took += outcome.decode + outcome.transform;
+  const auto actual = static_cast<std::uint64_t>(took.count());
+  const Batch& batch = *out.batch.batch();
+  run.ready.correct(batch.owner(), batch.request().priority, out.charged, actual);
+  if (out.had_to_wait) large_.correct_turn(batch, out.charged, actual);
+  const auto was_made = [](const SampleOutcome& outcome) { return !outcome.error && !outcome.not_begun; };
+  const bool tells = std::all_of(outcomes.begin(), outcomes.end(), was_made) || actual > out.charged;
+  if (tells && shares_.is_here(batch.owner().user)) run.ratios[batch.owner().user].learn(out.expected, actual);
+}
+
+void Making::left(UserId user) {
+  for (BackendRun& run : backends_) run.ratios.erase(user);
+}
+
 void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
+  if (outcome.not_begun && batch.running()) {
+    batch.not_taken(std::span(&task, 1));
+    return again.push_back(std::move(task));
+  }
   batch.note_making(task.index, outcome);
   slow_.note(batch, task.index, "making", outcome.decode + outcome.transform);
   batch.session().parts.work->lanes += outcome.decode + outcome.transform;
   counters_.add(MetricId::queue_time, static_cast<std::uint64_t>(outcome.queued.count()));
   counters_.add(MetricId::decode_time, static_cast<std::uint64_t>(outcome.decode.count()));
   counters_.add(MetricId::transform_time, static_cast<std::uint64_t>(outcome.transform.count()));
+  if (outcome.not_begun) return batch.give_up(task.index, Error{Code::kCancelled, "stopped"});
   if (!outcome.error) {
     counters_.add(HistogramId::decode_latency, outcome.decode);
     counters_.add(MetricId::samples_completed, backends_[batch.sample(task.index).backend].label);
@@ -202,14 +281,30 @@ void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& ou
   again.push_back(std::move(task));
 }
 
-// Those that waited for memory, in turns; and where other samples are ready, on half the lanes at most.
+// Whose turn it is of those that waited for memory, each when its user is due; null: nobody's.
+const LargePictures::SetAside* Making::next_set_aside() {
+  const auto unwanted = [&](const LargePictures::SetAside& picture) {
+    return !picture.batch.batch()->running() || placer_.lost(picture.backend);
+  };
+  const auto has_lane = [&](const LargePictures::SetAside& picture) {
+    return unwanted(picture) ||
+           has_lane_for(backends_[picture.backend], picture.batch.batch()->owner().user, expected_cost(picture.task));
+  };
+  const auto is_due = [&](const LargePictures::SetAside& picture) {
+    return unwanted(picture) || backends_[picture.backend].ready.is_due(picture.batch.batch()->owner().user);
+  };
+  const auto may_begin = [&](const LargePictures::SetAside& picture) { return is_due(picture) && has_lane(picture); };
+  while (const LargePictures::SetAside* next = large_.next(may_begin, has_lane)) {
+    if (!unwanted(*next)) return is_due(*next) ? next : nullptr;
+    drop(large_.take_next());
+  }
+  return nullptr;
+}
+
+// Where other samples are ready, on half the lanes at most.
 void Making::feed_set_aside() {
-  while (const LargePictures::SetAside* next = large_.next()) {
+  while (const LargePictures::SetAside* next = next_set_aside()) {
     BackendRun& run = backends_[next->backend];
-    if (!next->batch.batch()->running() || placer_.lost(next->backend)) {
-      drop(large_.take_next());
-      continue;
-    }
     if (run.jobs.size() >= run.appetite.jobs) return;
     const auto waited = [](const JobOut& out) { return out.had_to_wait; };
     if (!run.ready.empty() && run.jobs.count_if(waited) >= std::max(1U, run.appetite.at_once / 2)) return;
@@ -219,7 +314,7 @@ void Making::feed_set_aside() {
     LargePictures::SetAside picture = large_.take_next();
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(picture.task));
-    const std::uint64_t cost = expected_cost(tasks);
+    const std::uint64_t cost = ratio_of(run, picture.batch.batch()->owner().user).scaled(expected_cost(tasks));
     if (submit(picture.backend, out, tasks)) {
       large_.charge_turn(*picture.batch.batch(), cost);
       continue;

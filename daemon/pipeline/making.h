@@ -6,6 +6,11 @@
 //               │     ▼
 //            set aside, while a large picture finds no memory (large_pictures.h)
 //
+// Lane time is shared (fair_queue.h): a job is charged as expected when a backend has taken it, and what it did take is
+// known when it comes back, whatever became of its samples. A lane that a job holds for long is no use to others
+// meanwhile: where other users have sessions, one user's long jobs are on half of the lanes at most, and all long jobs
+// together leave a lane free, if there are two.
+//
 // A batch that fails gets what waits here back through the same door, as if a backend had given it back.
 // Thread-bound(control).
 #pragma once
@@ -15,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
@@ -25,6 +31,8 @@
 #include "daemon/pipeline/large_pictures.h"
 #include "daemon/pipeline/named_backend.h"
 #include "daemon/pipeline/slow_images.h"
+#include "daemon/pipeline/user_shares.h"
+#include "daemon/place/cost_ratio.h"
 #include "daemon/place/placer.h"
 
 namespace millrace {
@@ -38,11 +46,12 @@ class Making {
     virtual void came_back(const BatchPtr& batch) = 0;
     virtual void must_be_read(const BatchPtr& batch) = 0;  // it has unread samples again
     virtual void bytes_let_go() = 0;                       // of encoded images: more can be read
+    virtual void fail(const BatchPtr& batch, Error why, Bytes would_fit = {}) = 0;  // it cannot be had in time
   };
 
   // `ledger`: of the sessions' accounts, to which large pictures are charged. Everything outlives it.
-  Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger, SlowImages& slow,
-         Counters& counters, Next& next);
+  Making(boost::asio::io_context& control, std::vector<NamedBackend> backends, const Ledger& ledger,
+         const UserShares& shares, SlowImages& slow, Counters& counters, Next& next);
   ~Making();  // shuts the backends down
 
   const Placer& placer() const { return placer_; }
@@ -56,6 +65,9 @@ class Making {
   // Samples of a batch that can be made: each waits for the backend that the placer chooses, or is given up.
   void add(const BatchPtr& batch, std::vector<SampleTask> tasks);
 
+  // The user has no session any more: what was learnt of his images goes.
+  void left(UserId user);
+
   // Nobody wants the batch any more: its large pictures do not wait for others' memory.
   void drop(const BatchPtr& batch);
 
@@ -64,7 +76,10 @@ class Making {
   struct JobOut {
     InFlight batch;
     Charge decoding;
-    bool had_to_wait = false;  // a picture that had been set aside
+    bool had_to_wait = false;    // a picture that had been set aside
+    std::uint64_t expected = 0;  // nanoseconds of a lane, as its formats tell
+    std::uint64_t charged = 0;   // as its user's other images make likely
+    bool is_long = false;
   };
   struct BackendRun {
     std::unique_ptr<Backend> backend;
@@ -73,20 +88,27 @@ class Making {
     LabelValue label{};         // of what it has made
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it
     GivenOut<JobOut> jobs;
+    std::unordered_map<UserId, CostRatio> ratios;  // of users that have sessions
   };
 
   void feed(std::size_t index);
+  void shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready);
+  const CostRatio& ratio_of(const BackendRun& run, UserId user) const;
+  bool has_lane_for(const BackendRun& run, UserId user, std::uint64_t expected) const;
   std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);
   bool submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tasks);
+  void charge_what_it_took(BackendRun& run, const JobOut& out, const std::vector<SampleOutcome>& outcomes);
   void give_back(std::size_t index, InFlight batch, std::vector<SampleTask> tasks);
   void health_changed(std::size_t index, const Health& health);
   void made(std::size_t index, std::uint32_t number, std::vector<SampleTask> tasks,
             std::vector<SampleOutcome> outcomes);
   void note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again);
+  const LargePictures::SetAside* next_set_aside();
   void feed_set_aside();
   void drop(LargePictures::SetAside picture);
 
   boost::asio::io_context& control_;
+  const UserShares& shares_;
   SlowImages& slow_;
   Counters& counters_;
   Next& next_;

@@ -4,11 +4,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/epoch_planner.h"
 #include "daemon/pipeline/making.h"
 #include "daemon/pipeline/reading.h"
 #include "daemon/pipeline/settling.h"
 #include "daemon/pipeline/slow_images.h"
+#include "daemon/pipeline/user_shares.h"
 #include "daemon/pipeline/waiting.h"
 
 namespace millrace {
@@ -39,11 +41,12 @@ class Pipeline::Stages final : private Waiting::Next,
       : counters(counters_),
         options(std::move(wanted)),
         names(names_of(backends)),
+        shares(options.weights),
         slow(options.slow),
         planner(control, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
         settling(control, names, counters, *this),
-        making(control, std::move(backends), ledger, slow, counters, *this),
-        reading(control, fetcher, ledger, slow, counters,
+        making(control, std::move(backends), ledger, shares, slow, counters, *this),
+        reading(control, fetcher, ledger, shares, slow, counters,
                 {.host_patience = options.host_patience,
                  .max_side = options.limits.sample.side,
                  .cache_seed = options.cache_seed,
@@ -66,6 +69,7 @@ class Pipeline::Stages final : private Waiting::Next,
   Options options;
   std::chrono::milliseconds longest_image_limit{options.limits.sample.time};  // a job may have begun under an older one
   const std::vector<std::string> names;                                       // of the backends
+  UserShares shares;
   SlowImages slow;
   EpochPlanner planner;
   Settling settling;  // outlives those that hold batches
@@ -94,6 +98,11 @@ void Pipeline::Stages::begin_waiting(SessionId id) {
   while (run != nullptr && run->session->parts.slots->free_slots() > 0) {
     const BatchPtr batch = run->waiting.next();
     if (!batch) break;
+    if (is_late(*batch)) {
+      const InFlight held(batch);  // it ends later, not within this
+      settling.fail(batch, deadline_passed(*batch));
+      continue;
+    }
     SlotPool& slots = *run->session->parts.slots;
     batch->begin(*slots.lease(), run->session->parts.arena);
     run->active.push_back(batch);
@@ -149,6 +158,7 @@ Pipeline::~Pipeline() = default;
 void Pipeline::open_session(SessionId id, SessionParts parts) {
   const LabelValue user =
       stages_->counters.value_of(MetricId::batches_completed, std::to_string(raw(parts.caller->user())));
+  stages_->shares.joined(parts.caller);
   const auto session = std::make_shared<OpenSession>(OpenSession{.id = id, .parts = std::move(parts), .user = user});
   stages_->sessions.emplace(id, Stages::SessionRun{session, Waiting(session, stages_->around_sessions), {}});
 }
@@ -221,6 +231,10 @@ void Pipeline::close_session(SessionId id) {
   const Error closed{Code::kCancelled, "the session was closed"};
   for (const BatchPtr& batch : run.waiting.batches()) stages_->settling.fail(batch, closed);
   for (const BatchPtr& batch : run.active) stages_->settling.fail(batch, closed);
+  const std::shared_ptr<const Caller>& caller = run.session->parts.caller;
+  if (stages_->shares.left(caller)) return;
+  stages_->making.left(caller->user());
+  stages_->reading.left(caller->user());
 }
 
 void Pipeline::slots_changed(SessionId id) {
@@ -267,6 +281,10 @@ void Pipeline::apply(const Live& live) {
 
 Pipeline::Stillness Pipeline::stillness() const {
   return {.reading = stages_->reading.still_for(), .making = stages_->making.overdue(stages_->longest_image_limit)};
+}
+
+void Pipeline::set_weights(FairWeights weights) {
+  stages_->shares.set_weights(std::move(weights));
 }
 
 std::vector<BackendInfo> Pipeline::backends() const {

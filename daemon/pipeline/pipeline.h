@@ -24,6 +24,7 @@
 #include "daemon/model/batch_request.h"
 #include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
+#include "daemon/model/fair_weights.h"
 #include "daemon/model/limits.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/named_backend.h"
@@ -46,6 +47,7 @@ class Pipeline {
     std::uint64_t cache_seed = 0;       // of the numbers that tensors are kept by (plan/tensor_digest.h)
     std::uint32_t slow_reads = ~0U;     // fetch threads that sessions which read slowly may have together
     DatasetUses* uses = nullptr;        // told of epochs; outlives it. Null: nobody wants to know
+    FairWeights weights;                // until set_weights()
   };
 
   // `ledger`: of the sessions' accounts. Of encoded bytes and memory for decoding full is a state: reading pauses, large
@@ -76,6 +78,9 @@ class Pipeline {
   // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go
   // when the last lane that writes to it is done.
   void close_session(SessionId session);
+
+  // The users' weights from here on, for sessions that are open and those that come.
+  void set_weights(FairWeights weights);
 
   // No new batches from here on, and those that wait fail: with `why`. `idle` is called once none is under way (at once if
   // so), unless resume() comes first.

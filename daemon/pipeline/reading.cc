@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/epoch_run.h"
 #include "daemon/plan/tensor_digest.h"
 
@@ -15,6 +16,7 @@ namespace {
 // Tasks at the fetcher: enough to keep its threads busy, few enough that an urgent batch is soon its turn.
 constexpr std::uint32_t kFetchTasks = 8;
 constexpr std::uint32_t kLargestPortion = 16;
+constexpr std::uint64_t kReadingNs = 20'000;  // a file of a photograph that the page cache has
 
 constexpr std::chrono::milliseconds kShortestPause{20}, kLongestPause{1'000};  // of a daemon that lacks something
 
@@ -61,21 +63,29 @@ Result<void> lay_out(Batch& batch, const Fetched& item) {
   return batch.lay_out(item.index, item.image->info);
 }
 
+// How many samples are read at once: a batch's go to all of the fetcher's tasks alike. How many lanes there are does not
+// count: on a large host each image would be a message of its own, and these are what the control thread has to do.
+std::uint32_t portion_of(const Batch& batch) {
+  return std::clamp(batch.count() / kFetchTasks, 1U, kLargestPortion);
+}
+
 bool has_unread(const Batch& batch) {
   return batch.count(SampleState::kUnread) > 0;
 }
 
 }  // namespace
 
-Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, SlowImages& slow,
-                 Counters& counters, const Options& options, Next& next)
+Reading::Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, const UserShares& shares,
+                 SlowImages& slow, Counters& counters, const Options& options, Next& next)
     : control_(control),
       fetcher_(fetcher),
       ledger_(ledger),
+      shares_(shares),
       slow_(slow),
       counters_(counters),
       options_(options),
-      next_(next) {
+      next_(next),
+      batches_(shares) {
   const boost::asio::steady_timer first(control);  // the context takes what timers need while there are descriptors
 }
 
@@ -95,52 +105,63 @@ void Reading::put_back(const BatchPtr& batch) {
 }
 
 void Reading::feed() {
-  std::vector<BatchPtr> later;  // whose turn it is not yet
-  while (tasks_.size() < kFetchTasks && !ledger_.is_full(Resource::kEncoded)) {
-    const std::optional<BatchPtr> next = take_next(later);
-    if (!next) break;
-    const BatchPtr& batch = *next;
-    if (!give(batch)) {
-      later.push_back(batch);
-      break;
-    }
-    if (has_unread(*batch)) put_back(batch);
+  while (tasks_.size() < kFetchTasks) {
+    const std::optional<BatchPtr> next = take_next();
+    if (!next) return;
+    const bool given = give(*next);
+    if (has_unread(**next)) put_back(*next);
+    if (!given) return;
   }
-  for (auto batch = later.rbegin(); batch != later.rend(); ++batch) put_back(*batch);
 }
 
-// One packed batch is read for its sizes at a time, and no more tasks are out of those who read slowly than may be.
-bool Reading::has_to_wait(const Batch& batch) const {
-  if (!batch.has_places() && tasks_.count_if([](const TaskOut& out) { return out.whole_batch; }) > 0) return true;
-  return batch.pace().slow() &&
-         tasks_.count_if([](const TaskOut& out) { return out.slow; }) >= std::min(options_.slow_tasks, kFetchTasks - 1);
-}
-
-// Those that have to wait go to `later`.
-std::optional<BatchPtr> Reading::take_next(std::vector<BatchPtr>& later) {
-  while (std::optional<BatchPtr> next = batches_.take()) {
-    Batch& batch = **next;
-    batch.reading.queued = false;
-    if (!batch.running() || pausing(batch)) continue;  // a pause ends by itself
-    if (!has_to_wait(batch)) return next;
-    later.push_back(*std::move(next));
+// Whose turn it is; nullopt: nobody's for now. Over the budget only headers are read, so that packed batches that hold
+// some of it get their sizes and go on.
+std::optional<BatchPtr> Reading::take_next() {
+  const bool full = ledger_.is_full(Resource::kEncoded);
+  const auto may = [&](const BatchPtr& batch) {
+    const bool is_read = batch->running() && !pausing(*batch);  // a pause ends by itself
+    return !is_read || ((!full || !batch->has_places()) && !has_to_wait(*batch));
+  };
+  while (std::optional<BatchPtr> next = batches_.take(may)) {
+    (*next)->reading.queued = false;
+    if (!(*next)->running() || pausing(**next)) continue;
+    if (!is_late(**next)) return next;
+    const InFlight held(*next);  // it ends later, not within this
+    next_.fail(*next, deadline_passed(**next));
   }
   return std::nullopt;
+}
+
+const CostRatio& Reading::ratio_of(UserId user) const {
+  static const CostRatio kUnknown;
+  const auto found = ratios_.find(user);
+  return found == ratios_.end() ? kUnknown : found->second;
+}
+
+// No more tasks are out of those who read slowly than may be, nor of one user's beside others.
+bool Reading::has_to_wait(const Batch& batch) const {
+  if (!batch.pace().slow()) return false;
+  const UserId user = batch.owner().user;
+  const std::uint32_t most = std::min(options_.slow_tasks, kFetchTasks - 1);
+  const auto slow = [](const TaskOut& out) { return out.slow; };
+  const auto his = [&](const TaskOut& out) { return out.slow && out.batch.batch()->owner().user == user; };
+  return tasks_.count_if(slow) >= most || (shares_.has_others(user) && tasks_.count_if(his) >= std::max(1U, most / 2));
 }
 
 // false: the fetcher has no room, and the batch is as it was.
 bool Reading::give(const BatchPtr& batch) {
   FetchTask task = task_of(batch);
   MILLRACE_CHECK(!task.items.empty());
-  const std::size_t given = task.items.size();
-  const std::uint32_t number = tasks_.add({InFlight(batch), !batch->has_places(), batch->pace().slow()});
+  const std::uint64_t expected = task.items.size() * kReadingNs;
+  const std::uint64_t charged = ratio_of(batch->owner().user).scaled(expected);
+  const std::uint32_t number = tasks_.add({InFlight(batch), expected, charged, batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
     boost::asio::post(control,
                       [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
   };
   if (fetcher_.try_fetch(std::move(task))) {
-    batches_.charge(batch->owner(), batch->request().priority, given);
+    batches_.charge(batch->owner(), batch->request().priority, charged);
     return true;
   }
   tasks_.take(number);
@@ -148,21 +169,17 @@ bool Reading::give(const BatchPtr& batch) {
   return false;
 }
 
-// A batch's samples go to all of the fetcher's tasks alike. How many lanes there are does not count: on a large host
-// each image would be a message of its own, and these are what the control thread has to do. A packed batch is read in
-// one piece, for no sample has a place before all have a size. Images over the budget are
-// then read for their headers alone, and once more when they have a place.
+// A packed batch has no places before all of its samples have a size: once there is no room for more bytes, its headers
+// alone are read, and the images once more when they have a place.
 FetchTask Reading::task_of(const BatchPtr& batch) {
-  const bool places = batch->has_places();
-  const std::uint32_t portion = std::clamp(batch->count() / kFetchTasks, 1U, kLargestPortion);
   const Bytes budget{ledger_.bounds(Resource::kEncoded).total};
   FetchTask task{.keep_alive = batch,
                  .caller = batch->session().parts.caller,
                  .ring = batch->request().ring,
                  .stop = batch->stop(),
-                 .room = places ? Bytes{budget.count / kFetchTasks} : budget,
-                 .when_full = places ? WhenFull::kGiveBack : WhenFull::kHeaderOnly};
-  for (const std::uint32_t index : batch->take_unread(places ? portion : batch->count())) {
+                 .room = Bytes{budget.count / kFetchTasks},
+                 .keep = ledger_.is_full(Resource::kEncoded) ? FetchedBytes::kHeaderOnly : FetchedBytes::kKept};
+  for (const std::uint32_t index : batch->take_unread(portion_of(*batch))) {
     const SampleRequest& sample = batch->request().samples[index];
     task.items.push_back(FetchItem{.index = index,
                                    .source = &sample.source,
@@ -184,13 +201,33 @@ KeptWish Reading::wish_of(const Batch& batch, const SampleRequest& sample) const
 }
 
 void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
-  const BatchPtr batch = tasks_.take(number).batch.batch();
-  std::chrono::microseconds took{0};
-  for (const Fetched& item : items) took += item.time;
-  batch->pace().note(took);
+  const BatchPtr batch = [&] {  // its right to call back goes here
+    const TaskOut out = tasks_.take(number);
+    charge_what_it_took(out, items);
+    return out.batch.batch();
+  }();
   if (batch->running()) take_all(batch, std::move(items));
   next_.came_back(batch);
   feed();
+}
+
+// Of what cannot be read as well.
+void Reading::charge_what_it_took(const TaskOut& out, const std::vector<Fetched>& items) {
+  std::chrono::nanoseconds took{0};
+  std::uint64_t begun = 0;
+  for (const Fetched& item : items) {
+    took += item.time;
+    begun += item.end == FetchEnd::kNotBegun ? 0 : 1;
+  }
+  Batch& batch = *out.batch.batch();
+  batch.pace().note(std::chrono::duration_cast<std::chrono::microseconds>(took));
+  const auto actual = static_cast<std::uint64_t>(took.count());
+  batches_.correct(batch.owner(), batch.request().priority, out.charged, actual);
+  if (shares_.is_here(batch.owner().user)) ratios_[batch.owner().user].learn(begun * kReadingNs, actual);
+}
+
+void Reading::left(UserId user) {
+  ratios_.erase(user);
 }
 
 void Reading::take_all(const BatchPtr& batch, std::vector<Fetched> items) {

@@ -5,8 +5,10 @@
 //                    │ └── not begun ─┘   │
 //                    └── pause ◀── the daemon lacks descriptors or memory; too long: Next::fail()
 //
-// At most kFetchTasks are at the fetcher, and none is given while the budget of encoded bytes is used up. Sessions that
-// read slowly (reading_pace.h) never have all of its threads, so they delay nobody else.
+// Time of the fetch threads is shared (fair_queue.h): a task is charged as expected when it is given, and what it took is
+// known when it comes back. At most kFetchTasks are at the fetcher. While the budget of encoded bytes is used up, nothing
+// is read but headers that packed batches need. Sessions that read slowly (reading_pace.h) never have all of the
+// fetcher's threads, and one user's not more than half of these where others have sessions: they delay nobody else.
 // Thread-bound(control).
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "daemon/fetch/fetcher.h"
@@ -23,6 +26,8 @@
 #include "daemon/pipeline/fair_queue.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/slow_images.h"
+#include "daemon/pipeline/user_shares.h"
+#include "daemon/place/cost_ratio.h"
 
 namespace millrace {
 
@@ -46,8 +51,8 @@ class Reading {
   };
 
   // `ledger`: of the sessions' accounts, to which encoded bytes are charged. Everything outlives it.
-  Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, SlowImages& slow,
-          Counters& counters, const Options& options, Next& next);
+  Reading(boost::asio::io_context& control, Fetcher& fetcher, const Ledger& ledger, const UserShares& shares,
+          SlowImages& slow, Counters& counters, const Options& options, Next& next);
 
   void begin(const BatchPtr& batch);  // it runs; feed() then begins with it when it is its turn
   // Gives the fetcher what there is room for: after begin(), and whenever encoded bytes were let go.
@@ -56,16 +61,19 @@ class Reading {
 
   // For how long no task has come back from the fetch threads; 0: they have none.
   std::chrono::milliseconds still_for() const { return tasks_.still_for(); }
+  void left(UserId user);  // he has no session any more: what was learnt of his files goes
 
  private:
   // What the control thread holds for a task that the fetcher has.
   struct TaskOut {
     InFlight batch;
-    bool whole_batch = false;  // a packed one's, for its sizes
-    bool slow = false;         // of a session that reads slowly
+    std::uint64_t expected = 0;  // nanoseconds of a thread, of any files
+    std::uint64_t charged = 0;   // of this user's
+    bool slow = false;           // of a session that reads slowly
   };
 
-  std::optional<BatchPtr> take_next(std::vector<BatchPtr>& later);
+  std::optional<BatchPtr> take_next();
+  const CostRatio& ratio_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);
@@ -73,6 +81,7 @@ class Reading {
   void queue(const BatchPtr& batch);
   void put_back(const BatchPtr& batch);
   void fetched(std::uint32_t number, std::vector<Fetched> items);
+  void charge_what_it_took(const TaskOut& out, const std::vector<Fetched>& items);
   void take_all(const BatchPtr& batch, std::vector<Fetched> items);
   std::optional<SampleTask> take(Batch& batch, Fetched item);
   [[nodiscard]] bool place_packed(const BatchPtr& batch, std::vector<SampleTask>& ready);
@@ -82,12 +91,14 @@ class Reading {
   boost::asio::io_context& control_;
   Fetcher& fetcher_;
   const Ledger& ledger_;
+  const UserShares& shares_;
   SlowImages& slow_;
   Counters& counters_;
   Options options_;
   Next& next_;
   FairQueue<BatchPtr> batches_;  // that have unread samples
   GivenOut<TaskOut> tasks_;
+  std::unordered_map<UserId, CostRatio> ratios_;  // of users that have sessions
   SeldomLine pause_line_;
 };
 

@@ -12,10 +12,14 @@
 
 namespace millrace {
 
+inline std::uint64_t expected_cost(const SampleTask& task) {
+  return expected_cost(task.image, task.geometry);
+}
+
 // Of samples that a lane makes one after the other.
 inline std::uint64_t expected_cost(const std::vector<SampleTask>& tasks) {
   std::uint64_t sum = 0;
-  for (const SampleTask& task : tasks) sum += expected_cost(task.image, task.geometry);
+  for (const SampleTask& task : tasks) sum += expected_cost(task);
   return sum;
 }
 
@@ -23,21 +27,24 @@ class ReadySamples {
  public:
   bool empty() const { return heap_.empty(); }
   std::uint32_t size() const { return static_cast<std::uint32_t>(heap_.size()); }
+  std::uint64_t cost() const { return cost_; }                                        // of all
+  std::uint64_t costliest() const { return heap_.empty() ? 0 : heap_.front().cost; }  // that take() begins with
 
   void add(SampleTask task) {
-    const std::uint64_t cost = expected_cost(task.image, task.geometry);
+    const std::uint64_t cost = expected_cost(task);
     heap_.push_back(Waiting{cost, std::move(task)});
     std::push_heap(heap_.begin(), heap_.end(), before);
     cost_ += cost;
   }
 
-  // The costliest, for one lane: `most` of them, or fewer where they would cost it more than twice as many average ones. So
-  // those that cost many times as much as others do not come together on one lane. At least one, if there is one.
-  std::vector<SampleTask> take(std::uint32_t most) {
+  // The costliest, for one lane: `most` of them, or fewer where they would cost it more than twice as many average ones, or
+  // more than `most_cost`. So those that cost many times as much as others do not come together on one lane. At least one,
+  // if there is one.
+  std::vector<SampleTask> take(std::uint32_t most, std::uint64_t most_cost = ~std::uint64_t{0}) {
     std::vector<SampleTask> taken;
     if (heap_.empty() || most == 0) return taken;
     taken.reserve(std::min(most, size()));
-    const std::uint64_t bound = (cost_ / heap_.size() + 1) * most * 2;
+    const std::uint64_t bound = std::min((cost_ / heap_.size() + 1) * most * 2, most_cost);
     std::uint64_t cost = 0;
     while (!heap_.empty() && taken.size() < most && (taken.empty() || cost + heap_.front().cost <= bound)) {
       std::pop_heap(heap_.begin(), heap_.end(), before);

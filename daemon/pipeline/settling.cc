@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/pipeline/bad_sample_guard.h"
+#include "daemon/pipeline/deadline.h"
 #include "daemon/pipeline/epoch_run.h"
 #include "daemon/pipeline/sealing.h"
 
@@ -89,6 +90,7 @@ void Settling::complete(const BatchPtr& batch) {
 
 void Settling::fail(const BatchPtr& batch, Error why, Bytes would_fit) {
   if (batch->over()) return;
+  if (why.code == Code::kDeadline && is_unbegun(*batch)) counters_.add(MetricId::batches_shed);
   batch->fail();
   next_.dropped(batch);
   counters_.add(MetricId::batches_failed);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "daemon/pipeline/deadline.h"
+
 namespace millrace {
 namespace {
 
@@ -59,8 +61,7 @@ void Waiting::watch_deadline(const BatchPtr& batch) {
   batch->deadline->async_wait([&next = around_.next, weak = std::weak_ptr(batch)](boost::system::error_code cancelled) {
     const BatchPtr late = weak.lock();
     if (cancelled || !late) return;
-    next.fail(late, Error{Code::kDeadline, "the deadline passed with " + std::to_string(late->finished()) + " of " +
-                                               std::to_string(late->count()) + " images made"});
+    next.fail(late, deadline_passed(*late));
   });
 }
 

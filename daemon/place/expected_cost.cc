@@ -15,6 +15,9 @@ std::uint64_t part_above_end(const Box& crop, Size size) {
   return static_cast<std::uint64_t>(std::clamp<std::int64_t>(end, 0, rows) * 1024 / rows);
 }
 
+// Of each pixel of the output: resampled and stored. What a pixel of the crop costs meanwhile is the format's.
+constexpr std::uint64_t kOutputPixelPs = 2'000;
+
 // Of a tensor that is kept: it is copied.
 constexpr struct { std::uint64_t picture_ns = 2'000, byte_ps = 100; } kCopy;
 
@@ -25,6 +28,8 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   const std::uint64_t pixels = std::uint64_t{size.width} * size.height;
   const auto crop =
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
+  const auto output = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(std::int64_t{geometry.window.width} * geometry.window.height, 0));
   const bool is_copied = image.kept && image.kept->kind == KeptKind::kTensor;
   if (is_copied) return kCopy.picture_ns + image.kept->bytes->size() * kCopy.byte_ps / 1000;
   const bool is_packed = image.kept && image.kept->kind == KeptKind::kPacked;
@@ -32,7 +37,8 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   const bool to_crop_end = cost.part == DecodingCost::Part::kToCropEnd;
   const std::uint64_t bytes =
       to_crop_end ? image.bytes.size() * part_above_end(geometry.crop, size) / 1024 : image.bytes.size();
-  return cost.picture_ns + bytes * cost.byte_ns + (pixels * cost.pixel_ps + crop * cost.crop_pixel_ps) / 1000;
+  return cost.picture_ns + bytes * cost.byte_ns +
+         (pixels * cost.pixel_ps + crop * cost.crop_pixel_ps + output * kOutputPixelPs) / 1000;
 }
 
 }  // namespace millrace

@@ -1,8 +1,8 @@
 // How long a sample will keep a lane, as far as its header and its boxes tell before it is decoded. Good enough to
 // order by, and to share lanes by; nothing else may depend on it.
 //
-// What a byte and a pixel cost is the format's: DecodingCost in formats/format.h. What was kept of an image counts as what it
-// is: a packed form as a packed file, a tensor as a copy.
+// What a byte and a pixel cost is the format's: DecodingCost in formats/format.h; what is made of them costs by its own
+// pixels. What was kept of an image counts as what it is: a packed form as a packed file, a tensor as a copy.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 
 #include "daemon/observe/log.h"
 #include "daemon/process/options.h"
+#include "daemon/settings/fair_weights.h"
 
 namespace millrace {
 
@@ -20,9 +21,11 @@ OwnIds own_ids(const UnmappedIds& unmapped) {
 Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fetcher& fetcher) {
   MILLRACE_TRY(const int highest_descriptor, prepare_descriptors(descriptor_needs(settings)));
   MILLRACE_TRY(Admins admins, Admins::find(settings.admins, own));
+  MILLRACE_TRY(FairWeights weights, parse_fair_weights(settings.fair_weights));
   MILLRACE_TRY(RootFolders roots, fetcher.open_roots(settings.roots));
   return PreparedSettings{.settings = std::move(settings),
                           .admins = std::move(admins),
+                          .weights = std::move(weights),
                           .roots = std::move(roots),
                           .highest_descriptor = highest_descriptor};
 }
@@ -38,6 +41,7 @@ void put_in_force(PreparedSettings prepared, const LiveParts& parts) {
   parts.limits.highest_descriptor.put(prepared.highest_descriptor);
   parts.fetcher.use_roots(std::move(prepared.roots));
   parts.pipeline.apply({.limits = settings.limits, .slow = settings.slow});
+  parts.pipeline.set_weights(std::move(prepared.weights));
   parts.sessions.apply(settings.limits);
   parts.grpc.apply({.roots = settings.roots, .admins = std::move(prepared.admins)});
 }

@@ -8,6 +8,7 @@
 #include "daemon/fetch/fetcher.h"
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/encoded_pool.h"
+#include "daemon/model/fair_weights.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
 #include "daemon/pipeline/pipeline.h"
@@ -44,12 +45,13 @@ OwnIds own_ids(const UnmappedIds& unmapped);
 struct PreparedSettings {
   Settings settings;  // all of them, as they will be in force
   Admins admins;
+  FairWeights weights;
   RootFolders roots;
   int highest_descriptor = 0;
 };
 
 // May wait, for disks and for directory services; thread-safe. `settings`: what is to be in force. Errors: those of
-// Admins::find(), Fetcher::open_roots() and prepare_descriptors().
+// Admins::find(), parse_fair_weights(), Fetcher::open_roots() and prepare_descriptors().
 Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fetcher& fetcher);
 
 // Thread-bound(control).

@@ -1,5 +1,7 @@
 #include "daemon/process/options.h"
 
+#include "daemon/settings/fair_weights.h"
+
 namespace millrace {
 
 namespace {
@@ -34,11 +36,13 @@ Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& l
 }
 
 Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses) {
+  const Result<FairWeights> weights = parse_fair_weights(settings.fair_weights);
   return {.limits = settings.limits,
           .slow = settings.slow,
           .cache_seed = cache != nullptr ? cache->seed() : 0,
           .slow_reads = settings.fetch_threads,
-          .uses = cache != nullptr ? &uses : nullptr};
+          .uses = cache != nullptr ? &uses : nullptr,
+          .weights = weights ? *weights : FairWeights{}};  // checked with the settings
 }
 
 GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "daemon/settings/admins.h"
+#include "daemon/settings/fair_weights.h"
 #include "daemon/settings/key_table.h"
 #include "proto/base/handoff_path.h"
 #include "proto/base/printable.h"
@@ -74,6 +75,8 @@ std::vector<Complaint> own_complaints(const Settings& settings) {
   for (const std::string& root : settings.roots) complain("files.roots", absolute_path(root));
   if (const Result<Admins> admins = Admins::find(settings.admins); !admins)
     complain("access.admins", admins.error().message);
+  if (const auto weights = parse_fair_weights(settings.fair_weights); !weights)
+    complain("fair.weights", weights.error().message);
   return complaints;
 }
 

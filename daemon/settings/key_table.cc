@@ -30,6 +30,7 @@ const KeyGroup kGroups[] = {
      "differ, within its bound, once the file is packed."},
     {"files", "What clients may read."},
     {"access", "Who may do what."},
+    {"fair", "Who gets how much of the daemon when several users want it."},
     {"limits", "What one image, batch or session may cost."},
     {"backends", "What turns bytes into pixels."},
 };
@@ -57,6 +58,8 @@ const Key kKeys[] = {
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send.", Counts::kLive},
 
     {"access.admins", place(AT(admins)), "Users and groups, by name or number, who may order this daemon about: drain it, have it read its settings again, close others' sessions (`millrace admin`), drop and verify what is kept (`millrace cache`). A group has an @ before it: [\"alice\", \"@ops\", \"1004\"]. Root and the daemon's own user always may. Names are looked up at the start, and whenever this file is read again.", Counts::kLive},
+
+    {"fair.weights", place(AT(fair_weights)), "Users who have a right to more lane time than others while others want it, too: [\"alice=3\", \"1002=2\", \"@vision=2\"], by name or number, groups with @. Whoever is not named has the highest weight of his groups, or else 1; 1 to 1000. With alice=3 and bob, alice has three quarters. A session's priority divides its own user's share (high 8, normal 2, low 1) and takes nothing of others'.", Counts::kLive},
 
     {"limits.encoded", number(AT(limits.sample.encoded), 1, std::uint64_t{1} << 40), "Bytes of one encoded image.", Counts::kLive},
     {"limits.pixels", number(AT(limits.sample.pixels), 1, std::uint64_t{1} << 36), "Width x height of one encoded image.", Counts::kLive},

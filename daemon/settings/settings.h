@@ -55,6 +55,9 @@ struct Settings {
   // [access]
   std::vector<std::string> admins;  // see Admins
 
+  // [fair]
+  std::vector<std::string> fair_weights;  // as parse_fair_weights() reads them
+
   // [limits]
   Limits limits;
 

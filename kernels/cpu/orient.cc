@@ -66,12 +66,15 @@ void copy_tile(const Walk& walk, int left, int top, int right, int bottom, const
 }
 
 template <int kChannels>
-void copy_tiles(const Walk& walk, const MutableU8View& out) {
+bool copy_tiles(const Walk& walk, const MutableU8View& out, TimeLimit* limit) {
   for (int y = 0; y < out.height; y += kTile) {
+    if (limit != nullptr && limit->is_over_after(static_cast<std::uint64_t>(out.width) * kTile * kChannels))
+      return false;
     for (int x = 0; x < out.width; x += kTile) {
       copy_tile<kChannels>(walk, x, y, std::min(x + kTile, out.width), std::min(y + kTile, out.height), out);
     }
   }
+  return true;
 }
 
 }  // namespace
@@ -84,18 +87,18 @@ Box stored_box(const Box& box, Size stored, Orientation orientation) {
   return {left, top, std::max(a.x, b.x) - left + 1, std::max(a.y, b.y) - top + 1};
 }
 
-void orient(const U8View& stored, Orientation orientation, const MutableU8View& out) {
+bool orient(const U8View& stored, Orientation orientation, const MutableU8View& out, TimeLimit* limit) {
   if (orientation == Orientation::kUpright || orientation == Orientation::kFlip) {
     const std::size_t bytes = static_cast<std::size_t>(out.width) * out.channels;
     for (int y = 0; y < out.height; ++y) {
+      if (limit != nullptr && limit->is_over_after(bytes)) return false;
       std::memcpy(out.row(y), stored.row(orientation == Orientation::kFlip ? out.height - 1 - y : y), bytes);
     }
-    return;
+    return true;
   }
   const Walk walk = walk_of(stored, orientation);
-  if (out.channels == 1) copy_tiles<1>(walk, out);
-  if (out.channels == 3) copy_tiles<3>(walk, out);
-  if (out.channels == 4) copy_tiles<4>(walk, out);
+  if (out.channels == 1) return copy_tiles<1>(walk, out, limit);
+  return out.channels == 3 ? copy_tiles<3>(walk, out, limit) : copy_tiles<4>(walk, out, limit);
 }
 
 namespace reference {

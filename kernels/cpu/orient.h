@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/base/image_view.h"
+#include "kernels/base/time_limit.h"
 
 namespace millrace::kernels {
 
@@ -42,8 +43,8 @@ constexpr Size oriented(Size stored, Orientation orientation) {
 Box stored_box(const Box& box, Size stored, Orientation orientation);
 
 // Turns `stored` into `out`. REQUIRES: 1, 3 or 4 channels on both sides; out.size() == oriented(stored.size(),
-// orientation); no overlap.
-void orient(const U8View& stored, Orientation orientation, const MutableU8View& out);
+// orientation); no overlap. false: `limit`, if there is one, was over first, and rows are missing.
+bool orient(const U8View& stored, Orientation orientation, const MutableU8View& out, TimeLimit* limit = nullptr);
 
 namespace reference {  // obviously right, slow: pixel by pixel from the definition
 void orient(const U8View& stored, Orientation orientation, const MutableU8View& out);

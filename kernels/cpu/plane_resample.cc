@@ -93,9 +93,16 @@ bool PlaneResampler::has_rows(const int* ready) const {
   return true;
 }
 
+// Of a row's samples those of all taps count.
+bool PlaneResampler::is_too_late() {
+  const PlaneAxis& across = columns(0);
+  const auto samples = static_cast<std::uint64_t>(across.end - across.begin) * static_cast<std::uint64_t>(rows(0).taps);
+  return limit_.is_over_after(samples + static_cast<std::uint64_t>(spec_.resample.window.width));
+}
+
 void PlaneResampler::take(const SamplePlane* planes, const int* ready, PlaneRowSink sink) {
   reserve(1);
-  for (; !is_complete() && has_rows(ready); ++next_) {
+  for (; !is_complete() && has_rows(ready) && !is_too_late(); ++next_) {
     for (int i = 0; i < spec_.layout.planes; ++i) filter_plane(i, planes[i]);
     finish_row(sink);
   }
@@ -113,18 +120,19 @@ void PlaneResampler::filter_plane(int plane, const SamplePlane& in) {
   kernels_.horizontal(across, filtered_, finished_[plane]);
 }
 
-void PlaneResampler::run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink) {
-  run({resample, 0, 0, plain_layout(image.size()), flip}, image, sink);
+bool PlaneResampler::run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink) {
+  return run({resample, 0, 0, plain_layout(image.size()), flip}, image, sink);
 }
 
-void PlaneResampler::run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink) {
+bool PlaneResampler::run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink) {
   const bool together = kernels_.shape == nullptr || kernels_.shape->bytes == sizeof(Line);
   begin(spec, together ? image.channels : 1);
   reserve(image.channels);
-  for (; !is_complete(); ++next_) {
+  for (; !is_complete() && !is_too_late(); ++next_) {
     filter_pixels(image);
     sink.take(sink.context, next_, pixels_);
   }
+  return is_complete();
 }
 
 void PlaneResampler::filter_pixels(const U8View& image) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/base/image_view.h"
+#include "kernels/base/time_limit.h"
 #include "kernels/cpu/plane_axis.h"
 #include "kernels/cpu/plane_kernels.h"
 #include "kernels/cpu/resample.h"
@@ -53,6 +54,9 @@ class PlaneResampler {
   // REQUIRES: is_available(target).
   explicit PlaneResampler(Target target = best_target());
 
+  // Of the picture at hand: once it is over, no more rows are made. Never over unless it is set.
+  TimeLimit& limit() { return limit_; }
+
   // Starts a picture; a few microseconds a side. REQUIRES: is_valid(spec.resample); a filter other than kNearest; the
   // crop lies inside the image.
   void begin(const PlaneResampleSpec& spec) { begin(spec, 1); }
@@ -70,11 +74,12 @@ class PlaneResampler {
   bool is_complete() const { return next_ == spec_.resample.window.height; }
 
   // A picture of interleaved pixels at once, to rows of such pixels: resample.channels of them, 1 or 3. Only needed()
-  // of `image` is read, and up to 64 bytes after each row. REQUIRES: as for begin(); the crop is the whole image.
-  void run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
+  // of `image` is read, and up to 64 bytes after each row. false: rows are missing, for the time limit is over. REQUIRES:
+  // as for begin(); the crop is the whole image.
+  bool run(const ResampleSpec& resample, Flip flip, const U8View& image, RowSink sink);
 
   // The same of a part of an image, whose pixels have the grid of the first plane in spec.layout.
-  void run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink);
+  bool run(const PlaneResampleSpec& spec, const U8View& image, RowSink sink);
 
   // Gives back memory beyond `bytes`.
   void trim(std::size_t bytes);
@@ -95,6 +100,7 @@ class PlaneResampler {
   const PlaneAxis& columns(int plane) const { return columns_.axes[plane == 0 ? 0 : columns_.others]; }
   const PlaneAxis& rows(int plane) const { return rows_.axes[plane == 0 ? 0 : rows_.others]; }
   bool has_rows(const int* ready) const;
+  bool is_too_late();
   void filter_plane(int plane, const SamplePlane& in);
   void filter_pixels(const U8View& image);
   void filter_pixel_planes(int pixels);
@@ -103,6 +109,7 @@ class PlaneResampler {
 
   Target target_;
   const PlaneKernels& kernels_;
+  TimeLimit limit_;
   PlaneResampleSpec spec_;
   Side columns_, rows_;
   int next_ = 0;

@@ -45,8 +45,8 @@ struct RowSink {
 // REQUIRES: `source` has the plan's source size and channels; `workspace` made the plan. Uses `source` only within
 // needed_source(plan); vector targets may also load, without using them, up to 64 bytes before and after that part of
 // a row, so a buffer that holds no more than it needs 64 bytes of slack at both ends. Allocates only when the workspace
-// has not yet seen such sizes. Cost: see README.md.
-void resample_rows(const ResamplePlan& plan, const U8View& source, Workspace& workspace, RowSink sink);
+// has not yet seen such sizes. Cost: see README.md. false: the workspace's time limit was over, and rows are missing.
+bool resample_rows(const ResamplePlan& plan, const U8View& source, Workspace& workspace, RowSink sink);
 
 // A sink for any callable (int y, const std::uint8_t* row), to which it keeps a reference.
 template <class Callable>
@@ -57,11 +57,11 @@ RowSink row_sink(Callable& callable) {
 
 // The same into such a callable.
 template <class Sink>
-void resample(const ResamplePlan& plan, const U8View& source, Workspace& workspace, Sink&& sink) {
-  resample_rows(plan, source, workspace, row_sink(sink));
+bool resample(const ResamplePlan& plan, const U8View& source, Workspace& workspace, Sink&& sink) {
+  return resample_rows(plan, source, workspace, row_sink(sink));
 }
 
 // Into a picture of the window's size. REQUIRES: `out` does not overlap `source`.
-void resample_image(const ResamplePlan& plan, const U8View& source, Workspace& workspace, const MutableU8View& out);
+bool resample_image(const ResamplePlan& plan, const U8View& source, Workspace& workspace, const MutableU8View& out);
 
 }  // namespace millrace::kernels

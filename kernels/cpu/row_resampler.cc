@@ -24,7 +24,11 @@ std::size_t filtered_pitch(const ResamplePlan& plan) {
 }  // namespace
 
 RowResampler::RowResampler(const ResamplePlan& plan, Workspace& workspace, RowSink sink)
-    : plan_(plan), kernels_(row_kernels(workspace.target())), quads_(workspace.quads()), sink_(sink) {
+    : plan_(plan),
+      kernels_(row_kernels(workspace.target())),
+      limit_(workspace.limit()),
+      quads_(workspace.quads()),
+      sink_(sink) {
   const ResampleSpec& spec = plan.spec;
   passes_ = filters_rows_first(spec) ? Passes::kRowsFirst : Passes::kColumnsFirst;
   if (spec.source == spec.target) passes_ = Passes::kNone;
@@ -52,14 +56,17 @@ void RowResampler::take(const SamplePlane& rows, int ready) {
     const int first = pair / 2, end = (pair + pairs - 1) / 2 + 1;
     if (!fill_quads(rows, first, end, ready)) return;
     for (int quad = first; quad < end; ++quad) quads_[quad - first] = slot(quad);
+    if (limit_.is_over_after(static_cast<std::uint64_t>(samples_))) return;
     filter_row();
   }
 }
 
 void RowResampler::copy_rows(const SamplePlane& rows, int ready) {
   const Box& window = plan_.spec.window;
-  for (; !is_complete() && window.top + y_ < ready; ++y_)
+  for (; !is_complete() && window.top + y_ < ready; ++y_) {
+    if (limit_.is_over_after(static_cast<std::uint64_t>(window.width) * plan_.spec.channels)) return;
     sink_.take(sink_.context, y_, rows.at(window.left * plan_.spec.channels, window.top + y_));
+  }
 }
 
 // A ring of just as many quads as one output row needs.
@@ -67,15 +74,22 @@ std::uint8_t* RowResampler::slot(int quad) const {
   return ring_ + (quad % plan_.rows->quads) * quad_bytes(samples_);
 }
 
-// False: there are too few rows for all of them.
+// False: there are too few rows for all of them, or too little time.
 bool RowResampler::fill_quads(const SamplePlane& rows, int first, int end, int ready) {
   const AxisTable& table = *plan_.rows;
   const int all = table.weights.start.back() + table.weights.taps;
   for (quad_ = std::max(quad_, first); quad_ < end; ++quad_) {
     if (std::min(table.origin + (quad_ + 1) * kQuadRows, all) > ready) return false;
+    if (limit_.is_over_after(quad_samples())) return false;
     fill_quad(rows, quad_);
   }
   return true;
+}
+
+// Of the rows that make one.
+std::uint64_t RowResampler::quad_samples() const {
+  const auto row = std::max(samples_, plan_.spec.source.width * plan_.spec.channels);
+  return static_cast<std::uint64_t>(row) * kQuadRows;
 }
 
 // Below the last row that is needed that row stands in, with weights of 0.

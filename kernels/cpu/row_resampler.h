@@ -18,6 +18,7 @@
 
 namespace millrace::kernels {
 
+class TimeLimit;
 struct RowKernels;
 
 class RowResampler {
@@ -34,7 +35,7 @@ class RowResampler {
   void begin();
 
   // Makes the output rows for which the source's rows before `ready` suffice. `rows` counts bytes, from the source's
-  // first pixel on; read as resample_rows() reads a picture.
+  // first pixel on; read as resample_rows() reads a picture. Stops when the workspace's time limit is over.
   void take(const SamplePlane& rows, int ready);
 
   bool is_complete() const { return y_ == plan_.spec.window.height; }
@@ -44,6 +45,7 @@ class RowResampler {
 
   std::uint8_t* slot(int quad) const;
   bool fill_quads(const SamplePlane& rows, int first, int end, int ready);
+  std::uint64_t quad_samples() const;
   void fill_quad(const SamplePlane& rows, int quad);
   void copy_rows(const SamplePlane& rows, int ready);
   void filter_row();
@@ -51,6 +53,7 @@ class RowResampler {
 
   ResamplePlan plan_;
   const RowKernels& kernels_;
+  TimeLimit& limit_;
   std::vector<const std::uint8_t*>& quads_;
   RowSink sink_;
   Passes passes_;

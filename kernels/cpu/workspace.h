@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/target.h"
+#include "kernels/base/time_limit.h"
 #include "kernels/cpu/axis_table.h"
 #include "kernels/cpu/resample.h"
 
@@ -40,6 +41,9 @@ class Workspace {
   std::uint8_t* pixel_row(std::size_t bytes);
   std::vector<const std::uint8_t*>& quads() { return quads_; }
 
+  // Of the picture at hand. Resampling stops once it is over, with rows missing.
+  TimeLimit& limit() { return limit_; }
+
  private:
   struct Cached {
     AxisTable table;
@@ -58,6 +62,7 @@ class Workspace {
   std::vector<Line> store_rows_;
   std::vector<Line> pixel_row_;
   std::vector<const std::uint8_t*> quads_;
+  TimeLimit limit_;
 };
 
 }  // namespace millrace::kernels

@@ -79,13 +79,13 @@ class CollectingSink : public BatchSink {
   std::deque<EpochStreamId> ended_;
 };
 
-// Reads as another does; calls `between` once, when the first task is done.
+// Reads as another does; calls `between` once, when the task that it was given as the `nth` is done.
 class MeddlingFetcher final : public Fetcher {
  public:
-  MeddlingFetcher(std::unique_ptr<Fetcher> real, std::function<void()> between)
-      : real_(std::move(real)), between_(std::move(between)) {}
+  MeddlingFetcher(std::unique_ptr<Fetcher> real, std::uint32_t nth, std::function<void()> between)
+      : real_(std::move(real)), nth_(nth), between_(std::move(between)) {}
   bool try_fetch(FetchTask&& task) override {
-    if (between_) {
+    if (++given_ == nth_) {
       task.done = [between = std::exchange(between_, nullptr),
                    done = std::move(task.done)](std::vector<Fetched> items) {
         between();
@@ -103,6 +103,8 @@ class MeddlingFetcher final : public Fetcher {
 
  private:
   std::unique_ptr<Fetcher> real_;
+  const std::uint32_t nth_;
+  std::uint32_t given_ = 0;
   std::function<void()> between_;
 };
 
@@ -145,12 +147,14 @@ struct PipelineSetup {
   Bytes encoded_in_flight = 64_MiB;
   std::chrono::milliseconds host_patience{60'000};
   Bytes decoding = 1_GiB;
-  std::function<void()> after_first_fetch;
+  std::function<void()> after_fetch;  // of so many tasks, in the order in which they are given
+  std::uint32_t after_how_many = 1;
   std::unique_ptr<Backend> backend;  // instead of those of the table
   MadeUpDevice* device = nullptr;    // whose backend is there, too, by pin only; outlives the fixture
   bool device_first = false;         // before the others, not only by pin
   bool in_device_memory = false;     // the session's tensors
   DatasetUses* uses = nullptr;       // outlives the fixture
+  FairWeights weights;
 };
 
 inline Settings settings_of(const PipelineSetup& setup) {
@@ -167,8 +171,9 @@ class PipelineFixture {
 
   explicit PipelineFixture(PipelineSetup setup) : setup_(std::move(setup)) {
     fetcher_ = *Fetcher::create({.roots = setup_.roots, .threads = 2, .limits = setup_.limits.sample}, counters_);
-    if (setup_.after_first_fetch)
-      fetcher_ = std::make_unique<MeddlingFetcher>(std::move(fetcher_), std::move(setup_.after_first_fetch));
+    if (setup_.after_fetch)
+      fetcher_ =
+          std::make_unique<MeddlingFetcher>(std::move(fetcher_), setup_.after_how_many, std::move(setup_.after_fetch));
     auto counting = std::make_unique<CountingFetcher>(std::move(fetcher_));
     counting_ = counting.get();
     fetcher_ = std::move(counting);
@@ -187,9 +192,11 @@ class PipelineFixture {
       backends.insert(
           setup_.device_first ? backends.begin() : backends.end(),
           Pipeline::NamedBackend{"device", std::make_unique<DeviceBackend>(*setup_.device), !setup_.device_first});
-    pipeline_ = std::make_unique<Pipeline>(
-        control_, *fetcher_, std::move(backends), ledger_, counters_,
-        Pipeline::Options{.limits = setup_.limits, .host_patience = setup_.host_patience, .uses = setup_.uses});
+    pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
+                                           Pipeline::Options{.limits = setup_.limits,
+                                                             .host_patience = setup_.host_patience,
+                                                             .uses = setup_.uses,
+                                                             .weights = setup_.weights});
     thread_ = std::thread([this] { control_.run(); });
     open();
   }

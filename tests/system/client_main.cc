@@ -26,6 +26,10 @@ constexpr Act kActs[] = {
     {"die_in_submit", act_die_in_submit, "FILE: kills itself while it sends a batch"},
     {"die_with_work", act_die_with_work,
      "FOLDER: submits many batches, says `submitted`, and kills itself on the next line of stdin"},
+    {"work", act_work,
+     "PATH... [batch=16] [side=64] [lanczos=0] [packed=0] [slot_mib=0] [slots=2] [sessions=1] [priority=normal]: "
+     "batches of these files without end; says `done N` after each"},
+    {"list_again", act_list_again, "FOLDER: opens it as a dataset without end; says `done N` after each"},
     {"read", act_read, "PATH...: one batch of these files; prints what became of each"},
     {"list", act_list, "FOLDER: opens it as a dataset; prints the number of samples, or the error"},
     {"reopen", act_reopen, ": tries to get write access to its segment; prints what each attempt gave"},

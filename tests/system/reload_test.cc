@@ -92,6 +92,7 @@ const std::map<std::string, std::string>& other_values() {
                                                           {"memory.decoding", "\"77 MiB\""},
                                                           {"files.roots", "[\"/\"]"},
                                                           {"access.admins", "[\"daemon\"]"},
+                                                          {"fair.weights", "[\"daemon=3\"]"},
                                                           {"limits.encoded", "\"1 MiB\""},
                                                           {"limits.pixels", "123456"},
                                                           {"limits.side", "4321"},

@@ -44,6 +44,52 @@ TEST_CASE(
   REQUIRE(told == 5);
 }
 
+TEST_CASE("the time limit of an image holds while it is turned, resampled and stored, too", "[backend]") {
+  const std::unique_ptr<Backend> backend =
+      *CpuBackend::create({.lanes = 1}, {.limits = {.time = std::chrono::milliseconds(1)}});
+  const auto filter = GENERATE(Filter::kNearest, Filter::kBilinear, Filter::kLanczos);
+  const auto format = GENERATE(ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp);
+  const auto fidelity = GENERATE(Fidelity::kExact, Fidelity::kFast);
+  JobOnTheBench bench(Recipe{.filter = filter});
+  EncodedImage image = image_of(format, 16, 16);
+  const SampleGeometry geometry = resized_whole(image, {6'000, 6'000});
+  bench.add(std::move(image), geometry);
+  Collector collector;
+  DecodeJob job = bench.job(collector);
+  job.fidelity = fidelity;
+
+  REQUIRE(backend->try_submit(std::move(job)));
+
+  const Finished finished = collector.wait_for_one();
+  REQUIRE(finished.outcomes[0].error);
+  REQUIRE(finished.outcomes[0].error->code == Code::kDeadline);
+}
+
+TEST_CASE("a lane begins no further image of a job that has had its turn", "[backend]") {
+  const std::unique_ptr<Backend> backend = *CpuBackend::create({.lanes = 1});
+  JobOnTheBench bench = std::move(small_jobs(1, 3)[0]);
+  Collector collector;
+  DecodeJob job = bench.job(collector);
+  job.turn = std::chrono::milliseconds(0);
+  std::vector<SampleOutcome> got;
+  job.done = [&, keep = std::move(job.done)](std::vector<SampleTask> tasks, std::vector<SampleOutcome> outcomes) {
+    got = outcomes;
+    keep(std::move(tasks), std::move(outcomes));
+  };
+
+  REQUIRE(backend->try_submit(std::move(job)));
+  collector.wait_for(1);
+  backend->shutdown();
+
+  REQUIRE(got.size() == 3);
+  CHECK_FALSE(got[0].error);
+  CHECK_FALSE(got[0].not_begun);
+  for (const std::size_t i : {1, 2}) {
+    CHECK(got[i].not_begun);
+    CHECK(got[i].index == i);
+  }
+}
+
 TEST_CASE("CPU lanes run on the cores that they are pinned to", "[backend]") {
   cpu_set_t cores;
   CPU_ZERO(&cores);

@@ -211,7 +211,7 @@ TEST_CASE("a task whose room is used up gives the rest back as not begun", "[fet
   }
 }
 
-TEST_CASE("a task that wants every header drops the bytes that it has no room for", "[fetch]") {
+TEST_CASE("a task that wants headers alone keeps no bytes, and stops at what it may read as any does", "[fetch]") {
   Fixture fixture;
   const std::string jpeg = text_of(small_jpeg());
   const std::string large = jpeg + std::string(2 * jpeg.size(), ' ');
@@ -219,17 +219,33 @@ TEST_CASE("a task that wants every header drops the bytes that it has no room fo
   FetchTask task =
       fixture.task({InlineSource{jpeg}, InlineSource{large}, InlineSource{"bad"}, InlineSource{jpeg}}, answer);
   task.room = Bytes{2 * jpeg.size()};
-  task.when_full = WhenFull::kHeaderOnly;
+  task.keep = FetchedBytes::kHeaderOnly;
 
   REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
 
   const Items items = answer.get_future().get();
-  REQUIRE(items[0].image->bytes.size() == jpeg.size());
-  REQUIRE(items[1].end == FetchEnd::kHeaderOnly);
-  REQUIRE(items[1].image->bytes.size() == 0);
-  REQUIRE(items[1].image->info.stored == Size{32, 16});
-  REQUIRE(items[2].end == FetchEnd::kRead);
-  REQUIRE(items[3].image->bytes.size() == jpeg.size());
+  for (const std::size_t i : {0, 1}) {
+    REQUIRE(items[i].end == FetchEnd::kHeaderOnly);
+    REQUIRE(items[i].image->bytes.size() == 0);
+    REQUIRE(items[i].image->info.stored == Size{32, 16});
+  }
+  for (const std::size_t i : {2, 3}) REQUIRE(items[i].end == FetchEnd::kNotBegun);
+}
+
+TEST_CASE("what is read in vain counts towards a task's room as well", "[fetch]") {
+  Fixture fixture;
+  const std::string bad(1'000, 'x');
+  std::promise<Items> answer;
+  FetchTask task = fixture.task({InlineSource{bad}, InlineSource{bad}, InlineSource{bad}}, answer);
+  task.room = Bytes{2'000};
+
+  REQUIRE(fixture.fetcher->try_fetch(std::move(task)));
+
+  const Items items = answer.get_future().get();
+  REQUIRE(items[0].end == FetchEnd::kRead);
+  REQUIRE_FALSE(items[0].image);
+  REQUIRE(items[1].end == FetchEnd::kRead);
+  REQUIRE(items[2].end == FetchEnd::kNotBegun);
 }
 
 TEST_CASE("a full queue is told to the caller, and the task is left as it was", "[fetch]") {

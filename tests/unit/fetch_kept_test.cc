@@ -48,7 +48,8 @@ struct Rig {
 
   Result<EncodedImage> read(ReadWish wish, std::chrono::seconds settled = std::chrono::seconds(0)) {
     const SampleReader reader(*roots, {.limits = limits, .kept = &kept, .settled = settled});
-    return reader.read(source, caller, nullptr, wish);
+    Bytes read{0};
+    return reader.read(source, caller, nullptr, wish, read);
   }
   EncodedImage must_read(const ReadWish& wish, std::chrono::seconds settled = std::chrono::seconds(0)) {
     Result<EncodedImage> image = read(wish, settled);

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/resample.h"
@@ -104,6 +106,30 @@ void require_equal_on_every_target(std::mt19937& random, int rounds, int largest
 }
 
 }  // namespace
+
+TEST_CASE("resampling stops soon after its time is over, and says so; the next picture has its own time",
+          "[kernels][resample]") {
+  Picture source({64, 64}, 3), out({2'000, 2'000}, 3);
+  for (const Filter filter : kFilters) {
+    Workspace workspace;
+    const ResampleSpec spec{
+        .source = {64, 64}, .target = {2'000, 2'000}, .window = whole({2'000, 2'000}), .filter = filter};
+    int rows = 0;
+    const auto count = [&](int, const std::uint8_t*) { ++rows; };
+
+    workspace.limit().set(TimeLimit::Clock::now() - std::chrono::seconds(1));
+    const bool late = resample(workspace.plan(spec), source.view, workspace, count);
+    const int made = std::exchange(rows, 0);
+    workspace.limit().set(TimeLimit::Clock::time_point::max());
+    const bool in_time = resample(workspace.plan(spec), source.view, workspace, count);
+
+    INFO("filter " << static_cast<int>(filter));
+    CHECK_FALSE(late);
+    CHECK(made <= 20);
+    CHECK(in_time);
+    CHECK(rows == 2'000);
+  }
+}
 
 TEST_CASE("small pictures resample as the definition says on every target", "[kernels][resample]") {
   std::mt19937 random(1);

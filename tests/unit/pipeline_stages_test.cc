@@ -41,7 +41,13 @@ struct Rig {
   NoOwner owner;
   Batch::Surroundings around{owner, counters, 1, 65'535};
   Ledger ledger{budgets_of({}, {.decoding = 80_MiB}), &counters};  // one of them at a time
-  LargePictures large{ledger};
+  UserShares shares;
+  LargePictures large{ledger, shares};
+
+  const LargePictures::SetAside* next() {
+    const auto any = [](const LargePictures::SetAside&) { return true; };
+    return large.next(any, any);
+  }
 };
 
 constexpr std::uint32_t kLarge = 4000, kSmall = 100;  // 48 MB of pixels, and few
@@ -105,7 +111,8 @@ TEST_CASE("a picture that is kept packed takes no memory for what its file would
   REQUIRE(charge.amount() == 0);
 }
 
-TEST_CASE("large pictures that wait take turns, the urgent first, and no other goes before them", "[pipeline]") {
+TEST_CASE("large pictures that wait take turns, of each user's the urgent first, and no other goes before them",
+          "[pipeline]") {
   Rig rig;
   const auto account = rig.account(1);
   Charge one, more;
@@ -119,7 +126,7 @@ TEST_CASE("large pictures that wait take turns, the urgent first, and no other g
   REQUIRE_FALSE(rig.large.cover(Rig::task(3, kLarge), *account, more));  // there is room, but not for it
   REQUIRE(rig.large.cover(Rig::task(3, kSmall), *account, more));
   std::vector<BatchPtr> turns;
-  while (rig.large.next() != nullptr) {
+  while (rig.next() != nullptr) {
     REQUIRE(rig.large.charge_next());
     turns.push_back(rig.large.take_next().batch.batch());
   }
@@ -134,7 +141,7 @@ TEST_CASE("the picture whose turn it is waits until there is room, which its own
   REQUIRE(rig.large.cover(Rig::task(0, kLarge), *rig.account(1), one));
   const BatchPtr batch = rig.batch(2);
   rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
-  REQUIRE(rig.large.next() != nullptr);
+  REQUIRE(rig.next() != nullptr);
   REQUIRE_FALSE(rig.large.charge_next());
 
   one.refund();
@@ -150,11 +157,11 @@ TEST_CASE("pictures of a batch that nobody wants stop waiting, the one whose tur
   const BatchPtr unwanted = rig.batch(1), wanted = rig.batch(2);
   for (const BatchPtr& batch : {unwanted, wanted, unwanted})
     rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kLarge)});
-  REQUIRE(rig.large.next()->batch.batch() == unwanted);
+  REQUIRE(rig.next()->batch.batch() == unwanted);
 
   REQUIRE(rig.large.drop(*unwanted).size() == 2);
 
-  REQUIRE(rig.large.next()->batch.batch() == wanted);
+  REQUIRE(rig.next()->batch.batch() == wanted);
   REQUIRE_FALSE(unwanted->in_flight());
 }
 

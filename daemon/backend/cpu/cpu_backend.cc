@@ -172,9 +172,14 @@ void CpuBackend::run_lane() {
 void CpuBackend::run(QueuedDecode queued, CachedMaker& maker) {
   DecodeJob& job = queued.job;
   std::vector<SampleOutcome> outcomes(job.tasks.size());
+  const auto begun = std::chrono::steady_clock::now();
+  bool has_begun = false;
   const auto make_one = [&](std::size_t i) {
-    const auto waited = std::chrono::steady_clock::now() - queued.since;
-    outcomes[i] = make(job, job.tasks[i], maker);
+    const auto now = std::chrono::steady_clock::now();
+    const auto waited = now - queued.since;
+    const bool is_over = std::exchange(has_begun, true) && now - begun >= job.turn;
+    outcomes[i] =
+        is_over ? SampleOutcome{.index = job.tasks[i].index, .not_begun = true} : make(job, job.tasks[i], maker);
     outcomes[i].queued = std::chrono::duration_cast<std::chrono::microseconds>(waited);
   };
   std::vector<std::size_t> put_off;

@@ -43,7 +43,8 @@ struct DecodeRequest {
 using Clock = std::chrono::steady_clock;
 
 inline Error deadline_error() {
-  return {Code::kDeadline, "decoding took longer than the time limit for one sample"};
+  return {Code::kDeadline,
+          "decoding and transforming it took longer than the time limit for one sample (limits.time_milliseconds)"};
 }
 inline Error memory_error() {
   return {Code::kExhausted, "no memory is left for decoding this image"};

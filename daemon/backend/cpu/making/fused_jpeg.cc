@@ -32,9 +32,11 @@ class SampledTime {
   int calls_ = 0, timed_ = 0;
 };
 
-// `complete`: the tensor is.
-std::optional<FusedOutcome> outcome_of(kernels::jpeg::Outcome decoded, bool complete, const SampledTime& transform) {
-  if (decoded == kernels::jpeg::Outcome::kLate) return FusedOutcome{deadline_error(), transform.total()};
+// `complete`: the tensor is. `limit`: of what it is made by.
+std::optional<FusedOutcome> outcome_of(kernels::jpeg::Outcome decoded, bool complete, const kernels::TimeLimit& limit,
+                                       const SampledTime& transform) {
+  if (decoded == kernels::jpeg::Outcome::kLate || (!complete && limit.is_over()))
+    return FusedOutcome{deadline_error(), transform.total()};
   if (decoded == kernels::jpeg::Outcome::kNotHere || !complete) return std::nullopt;
   return FusedOutcome{{}, transform.total()};
 }
@@ -150,7 +152,7 @@ std::optional<FusedOutcome> make_exact_from_jpeg(const DecodeRequest& request, c
   const kernels::jpeg::Outcome decoded = source.decode([&](const auto& from, auto... seeking) {
     return tools.decoder.decode_rows(from, box, tap, request.deadline, seeking...);
   });
-  return outcome_of(decoded, resampler.is_complete(), tap.time());
+  return outcome_of(decoded, resampler.is_complete(), tools.workspace.limit(), tap.time());
 }
 
 std::optional<FusedOutcome> make_fast_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
@@ -172,7 +174,7 @@ std::optional<FusedOutcome> make_fast_from_jpeg(const DecodeRequest& request, co
   const kernels::jpeg::Outcome decoded = source.decode([&](const auto& from, auto... seeking) {
     return tools.decoder.decode_planes(from, planes, request.deadline, seeking...);
   });
-  return outcome_of(decoded, tools.planes.is_complete(), tap.time());
+  return outcome_of(decoded, tools.planes.is_complete(), tools.planes.limit(), tap.time());
 }
 
 }  // namespace millrace

@@ -101,7 +101,7 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
       workspace.turned().reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
   if (memory == nullptr) return memory_error();
   const kernels::MutableU8View turned{memory, box.width, box.height, part.channels, stride};
-  kernels::orient(part, orientation, turned);
+  if (!kernels::orient(part, orientation, turned, &workspace.arithmetic().limit())) return deadline_error();
   return kernels::U8View(turned);
 }
 
@@ -134,7 +134,8 @@ kernels::Box needed_box(const SampleTask& task, const Recipe& recipe, kernels::W
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
 
-void resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
+// false: the time limit was over first.
+bool resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
                         const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
   const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
@@ -145,7 +146,7 @@ void resample_and_store(const SampleTask& task, const Recipe& recipe, const kern
   kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), in_kernels(geometry.output()),
                             part.channels, fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
-  kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
+  return kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
 }
 
 // --- without a picture in between ---
@@ -201,6 +202,8 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now();
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
+  workspace.arithmetic().limit().set(begun + limits.time);
+  workspace.planes().limit().set(begun + limits.time);
   MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
   const bool as_picture =
       packed != nullptr && fidelity == Fidelity::kFast && is_fast_from_picture(task, recipe, workspace);
@@ -220,9 +223,10 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   outcome.decode = since(begun);
   if (!part) return part.error();
   if (decoded > begun + limits.time) return deadline_error();
-  resample_and_store(task, recipe, *part, needed, workspace, fidelity);
+  const bool complete = resample_and_store(task, recipe, *part, needed, workspace, fidelity);
   outcome.transform = since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
+  if (!complete) return deadline_error();
   return {};
 }
 

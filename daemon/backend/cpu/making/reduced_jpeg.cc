@@ -64,9 +64,10 @@ std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request,
   job.resample.channels = part->channels;
   const kernels::PlaneGrid &columns = job.layout.columns[0], &rows = job.layout.rows[0];
   const std::ptrdiff_t offset = reduced.box.top * part->stride + std::ptrdiff_t{reduced.box.left} * part->channels;
-  planes.run(job, {part->data - offset, columns.count, rows.count, part->channels, part->stride},
-             kernels::row_sink(store));
-  return FusedOutcome{{}, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded)};
+  const bool complete = planes.run(job, {part->data - offset, columns.count, rows.count, part->channels, part->stride},
+                                   kernels::row_sink(store));
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded);
+  return complete ? FusedOutcome{{}, took} : FusedOutcome{deadline_error(), took};
 }
 
 }  // namespace millrace

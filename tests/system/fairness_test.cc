@@ -1,0 +1,189 @@
+// A steady client beside one of another user who wants all that there is, in every way that once got it. Counts of what
+// both have had are compared, never times.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/image_folder.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/test_images.h"
+#include "tests/system/daemon.h"
+
+namespace millrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uid_t kSteady = 64001, kGreedy = 64002;
+
+bool skipped_without_root(const char* what) {
+  if (is_root()) return false;
+  skip_loudly(std::string(what) + " (needs root, to be several users)");
+  return true;
+}
+
+std::uint64_t done(const Process& client) {
+  const std::string output = client.output();
+  const std::size_t last = output.rfind("done ");
+  const bool is_whole = last != std::string::npos && output.find('\n', last) != std::string::npos;
+  return is_whole ? std::stoull(output.substr(last + 5)) : 0;
+}
+
+void wait_until_done(const Process& client, std::uint64_t count) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+  while (done(client) < count) {
+    if (!client.running() || std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("a client did no more: " + client.errors());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+// A daemon that keeps nothing, two lanes, and a few small pictures.
+struct Mill {
+  Mill() {
+    chmod(folder.path().c_str(), 0755);
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      paths.push_back(folder / (std::to_string(i) + ".jpg"));
+      write_file(paths.back(), make_jpeg({.pixels = make_pixels(100 + i, 80, 3, i)}));
+    }
+  }
+
+  Process start(const std::string& act, std::vector<std::string> arguments, uid_t user) const {
+    return daemon.client(act, arguments, user);
+  }
+  std::vector<std::string> with_paths(std::vector<std::string> options) const {
+    options.insert(options.end(), paths.begin(), paths.end());
+    return options;
+  }
+
+  TempFolder folder;
+  std::vector<std::string> paths;
+  Daemon daemon{{.roots = {folder.path()}, .cache = "memory = 0\n", .log_level = "warning", .for_all_users = true}};
+};
+
+// What the steady one gets while the greedy one gets `turns`.
+std::uint64_t had_meanwhile(const Process& steady, const Process& greedy, std::uint64_t turns) {
+  wait_until_done(greedy, 1);
+  const std::uint64_t before = done(steady), begun = done(greedy);
+  wait_until_done(greedy, begun + turns);
+  return done(steady) - before;
+}
+
+TEST_CASE("a session of priority high takes nothing of another user's share", "[system]") {
+  if (skipped_without_root("priorities of two users")) return;
+  const Mill mill;
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+  wait_until_done(steady, 5);
+
+  const Process greedy = mill.start("work", mill.with_paths({"priority=high", "slots=4"}), kGreedy);
+
+  constexpr std::uint64_t kTurns = kSanitized ? 40 : 300;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / 4);
+}
+
+TEST_CASE("sixteen sessions of one user have one user's share", "[system]") {
+  if (skipped_without_root("sessions of two users")) return;
+  const Mill mill;
+  const Process steady = mill.start("work", mill.with_paths({"slots=4"}), kSteady);
+  wait_until_done(steady, 5);
+
+  const Process greedy = mill.start("work", mill.with_paths({"sessions=16", "priority=high"}), kGreedy);
+
+  constexpr std::uint64_t kTurns = kSanitized ? 40 : 400;
+  CHECK(had_meanwhile(steady, greedy, kTurns) >= kTurns / 4);
+}
+
+TEST_CASE("pictures that are resampled to giants leave a lane to others", "[system]") {
+  if (skipped_without_root("giants of another user")) return;
+  const Mill mill;
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+  wait_until_done(steady, 5);
+
+  const std::string side = kSanitized ? "side=1500" : "side=5000";
+  const Process greedy =
+      mill.start("work", mill.with_paths({side, "lanczos=1", "batch=2", "sessions=4", "slots=1"}), kGreedy);
+
+  CHECK(had_meanwhile(steady, greedy, 8) >= 20);
+}
+
+TEST_CASE("files that are large and no pictures keep nobody else's from being read", "[system]") {
+  if (skipped_without_root("sparse files of another user")) return;
+  const Mill mill;
+  std::vector<std::string> sparse;
+  for (std::uint32_t i = 0; i < 16; ++i) {
+    sparse.push_back(mill.folder / ("sparse" + std::to_string(i) + ".jpg"));
+    write_file(sparse.back(), std::string("no picture"));
+    fs::resize_file(sparse.back(), std::uintmax_t{kSanitized ? 16 : 64} << 20);
+  }
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+  wait_until_done(steady, 5);
+
+  const Process greedy = mill.start("work", sparse, kGreedy);
+
+  CHECK(had_meanwhile(steady, greedy, 4) >= 8);
+}
+
+TEST_CASE("a packed batch of many missing files lets other packed ones pass", "[system]") {
+  if (skipped_without_root("packed batches of two users")) return;
+  const Mill mill;
+  const Process steady = mill.start("work", mill.with_paths({"packed=1", "batch=4", "slot_mib=1"}), kSteady);
+  wait_until_done(steady, 5);
+
+  const std::string count = kSanitized ? "batch=4000" : "batch=30000";
+  const Process greedy =
+      mill.start("work", {"packed=1", count, "slot_mib=8", "slots=2", mill.folder / "missing*"}, kGreedy);
+
+  CHECK(had_meanwhile(steady, greedy, 2) >= 40);
+}
+
+TEST_CASE("a folder of links that lead a long way round lets others list theirs", "[system]") {
+  if (skipped_without_root("listings of two users")) return;
+  const Mill mill;
+  const std::string links = mill.folder / "links", small = mill.folder / "small";
+  constexpr int kDeep = 25, kChain = 35;
+  std::string around;
+  for (int i = 0; i < kDeep; ++i) around += "d/";
+  fs::create_directories(links + "/.way/" + around);
+  fs::create_directories(small);
+  write_file(small + "/a.jpg", std::string("x"));
+  write_file(links + "/.0", std::string("x"));
+  std::string way = ".way/" + around;
+  for (int i = 0; i <= kDeep; ++i) way += "../";
+  for (int i = 1; i <= kChain; ++i)
+    fs::create_symlink(way + "." + std::to_string(i - 1), links + "/." + std::to_string(i));
+  for (int i = 0; i < (kSanitized ? 50 : 400); ++i)
+    fs::create_symlink("." + std::to_string(kChain), links + "/" + std::to_string(i) + ".jpg");
+  const Process steady = mill.start("list_again", {small}, kSteady);
+  wait_until_done(steady, 5);
+
+  const Process greedy = mill.start("list_again", {links}, kGreedy);
+
+  CHECK(had_meanwhile(steady, greedy, 2) >= 10);
+}
+
+TEST_CASE("a client that keeps all of its batches stops itself alone", "[system]") {
+  if (skipped_without_root("slots of two users")) return;
+  const Mill mill;
+  const std::string pictures = mill.folder / "pictures";
+  fs::create_directories(pictures);
+  for (std::uint32_t i = 0; i < 24; ++i)
+    write_file(pictures + "/" + std::to_string(i) + ".jpg", make_jpeg({.pixels = make_pixels(60, 50, 3, i)}));
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+
+  const Process holder = mill.start("hold", {pictures, "4"}, kGreedy);
+  REQUIRE(holder.wait_for("holding 4"));
+  const std::uint64_t before = done(steady);
+
+  wait_until_done(steady, before + 100);
+  CHECK(holder.say("look"));
+  CHECK(holder.wait_for("same"));
+}
+
+}  // namespace
+}  // namespace millrace
