@@ -49,7 +49,7 @@ class Daemon {
     cache_ = make_cache(settings_, counters_, uses_);
     MILLRACE_TRY(fetcher_,
                  Fetcher::create(fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get()), counters_));
-    MILLRACE_TRY(auto backends, make_backends(settings_, limits_.sample, cache_.get()));
+    MILLRACE_TRY(auto backends, make_backends(settings_, limits_.sample, cache_.get(), counters_));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
                                            pipeline_options(settings_, cache_.get(), uses_));

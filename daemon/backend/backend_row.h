@@ -9,6 +9,7 @@
 #include "daemon/cache/image_cache.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
+#include "daemon/observe/counters.h"
 #include "daemon/settings/keys.h"
 #include "daemon/settings/settings.h"
 #include "proto/base/result.h"
@@ -18,7 +19,8 @@ namespace millrace {
 // What the daemon has for every backend.
 struct BackendServices {
   InForce<SampleLimits> limits;
-  ImageCache* cache = nullptr;  // of seek indexes; outlives the backend. nullptr: none
+  ImageCache* cache = nullptr;   // of seek indexes; outlives the backend. nullptr: none
+  Counters* counters = nullptr;  // outlive the backend. nullptr: nothing is counted
 };
 
 struct BackendRow {

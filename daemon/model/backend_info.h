@@ -21,6 +21,7 @@ struct BackendInfo {
   std::vector<std::string> instruction_sets;  // of a processor: those that the kernels may use here, the best one last
   std::vector<std::pair<std::string, std::string>> properties;  // how it is set up, for people: name and value
   bool by_pin_only = false;                                     // never chosen unless a request names it
+  bool copies_files = false;  // holds a file's bytes a second time while it decodes them: charged with large pictures
 };
 
 }  // namespace millrace

@@ -68,7 +68,9 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_disk_hits, kCounter, "", "millrace_cache_disk_hits_total", "What was read from the state directory")                  \
   row(cache_saved, kCounter, "seconds", "millrace_cache_saved_seconds_total", "Lane time that first touches of the same files would have taken more") \
   row(cache_made, kCounter, "", "millrace_cache_made_total", "Made to be kept")                                                  \
-  row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept")
+  row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept") \
+  row(decoder_starts, kCounter, "", "millrace_decoder_starts_total", "Decoder processes started, with cpu.isolation")             \
+  row(decoder_deaths, kCounter, "", "millrace_decoder_deaths_total", "Decoder processes that crashed, were killed or were too late at an image")
 
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
@@ -86,7 +88,8 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_disk_hits, "kind") \
   row(cache_saved, "kind") \
   row(cache_made, "kind") \
-  row(cache_making, "kind")
+  row(cache_making, "kind") \
+  row(decoder_deaths, "library")
 
 // Durations by powers of two: id, name, help.
 #define MILLRACE_HISTOGRAMS(row)                                                                                          \

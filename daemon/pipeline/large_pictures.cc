@@ -31,13 +31,13 @@ Result<void> LargePictures::check(const SampleTask& task) const {
 }
 
 // What may be more than the budget, but need not, is decoded alone.
-Bytes LargePictures::bytes_of(const SampleTask& task) const {
-  const Bytes at_most = memory_of(task).at_most;
+Bytes LargePictures::bytes_of(const SampleTask& task, Bytes beside) const {
+  const Bytes at_most = memory_of(task).at_most + beside;
   return at_most <= kLaneKeeps ? Bytes{0} : std::min(at_most, budget());
 }
 
-bool LargePictures::cover(const SampleTask& task, Account& account, Charge& charge) {
-  const Bytes bytes = bytes_of(task);
+bool LargePictures::cover(const SampleTask& task, Account& account, Charge& charge, Bytes beside) {
+  const Bytes bytes = bytes_of(task, beside);
   if (bytes.count <= charge.amount()) return true;
   if (next_ || !waiting_.empty()) return false;
   std::optional<Charge> more = account.try_charge(Resource::kDecoding, bytes.count - charge.amount());
@@ -58,7 +58,7 @@ void LargePictures::set_aside_again(SetAside picture) {
 
 std::optional<Charge> LargePictures::charge_next() {
   Account& account = *next_->batch.batch()->session().parts.account;
-  return account.try_charge(Resource::kDecoding, bytes_of(next_->task).count);
+  return account.try_charge(Resource::kDecoding, bytes_of(next_->task, next_->beside).count);
 }
 
 LargePictures::SetAside LargePictures::take_next() {

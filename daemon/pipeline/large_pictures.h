@@ -24,6 +24,7 @@ class LargePictures {
     InFlight batch;
     std::size_t backend;
     SampleTask task;
+    Bytes beside;  // as for cover()
   };
 
   // `ledger`: of the sessions' accounts, to which pictures are charged. Both outlive it.
@@ -34,8 +35,8 @@ class LargePictures {
 
   // Makes `charge`, which is to `account` or empty, large enough for `task` as well: a lane decodes one picture after the
   // other, so of those in a job the largest counts. false: there is no room, or others wait for some already; then
-  // nothing is charged.
-  [[nodiscard]] bool cover(const SampleTask& task, Account& account, Charge& charge);
+  // nothing is charged. `beside`: what the backend takes for it beside decoding_memory().
+  [[nodiscard]] bool cover(const SampleTask& task, Account& account, Charge& charge, Bytes beside = {});
 
   void set_aside(SetAside picture);
 
@@ -59,7 +60,7 @@ class LargePictures {
  private:
   void set_aside_again(SetAside picture);
   Bytes budget() const { return {ledger_.bounds(Resource::kDecoding).total}; }
-  Bytes bytes_of(const SampleTask& task) const;
+  Bytes bytes_of(const SampleTask& task, Bytes beside) const;
 
   const Ledger& ledger_;
   FairQueue<SetAside> waiting_;

@@ -41,9 +41,15 @@ Making::Making(boost::asio::io_context& control, std::vector<NamedBackend> backe
     });
     const LabelValue label = counters.value_of(MetricId::samples_completed, named.name);
     names_.push_back(std::move(named.name));
-    std::vector<MemoryId> memories = named.backend->info().memories;
-    backends_.push_back(BackendRun{
-        std::move(named.backend), std::move(memories), appetite, label, FairQueue<InFlight>(shares), {}, {}});
+    BackendInfo info = named.backend->info();
+    backends_.push_back(BackendRun{std::move(named.backend),
+                                   std::move(info.memories),
+                                   info.copies_files,
+                                   appetite,
+                                   label,
+                                   FairQueue<InFlight>(shares),
+                                   {},
+                                   {}});
   }
 }
 
@@ -141,11 +147,12 @@ std::vector<SampleTask> Making::take_ready(std::size_t index, const BatchPtr& ba
   std::vector<SampleTask> tasks;
   const std::uint64_t most_cost = ratio_of(backends_[index], batch->owner().user).unscaled(kLong);
   for (SampleTask& task : ready.take(samples_a_job(batch->count(), waiting, backends_[index].appetite), most_cost)) {
-    if (large_.cover(task, *batch->session().parts.account, charge)) {
+    const Bytes beside{backends_[index].copies_files ? task.image.bytes.size() : 0};
+    if (large_.cover(task, *batch->session().parts.account, charge, beside)) {
       tasks.push_back(std::move(task));
     } else {
       batch->set_aside(task.index);
-      large_.set_aside({InFlight(batch), index, std::move(task)});
+      large_.set_aside({InFlight(batch), index, std::move(task), beside});
     }
   }
   return tasks;

@@ -84,6 +84,7 @@ class Making {
   struct BackendRun {
     std::unique_ptr<Backend> backend;
     std::vector<MemoryId> memories;  // BackendInfo's
+    bool copies_files = false;       // the same
     Appetite appetite;
     LabelValue label{};         // of what it has made
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it

@@ -1,5 +1,6 @@
 #include "daemon/process/options.h"
 
+#include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/settings/fair_weights.h"
 
 namespace millrace {
@@ -20,8 +21,11 @@ Budgets budgets_of(const Settings& settings) {
 }
 
 DescriptorNeeds descriptor_needs(const Settings& settings) {
-  return {
-      .sessions = settings.limits.session, .fetch_threads = fetch_threads(settings), .roots = settings.roots.size()};
+  const Result<std::uint64_t> decoders = most_decoders(settings.groups.of<CpuSettings>());
+  return {.sessions = settings.limits.session,
+          .fetch_threads = fetch_threads(settings),
+          .roots = settings.roots.size(),
+          .decoders = decoders ? *decoders : 0};  // what is wrong with the lanes is said when they are made
 }
 
 Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,

@@ -46,11 +46,11 @@ std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& count
 }
 
 Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
-                                                          ImageCache* cache) {
+                                                          ImageCache* cache, Counters& counters) {
   std::vector<Pipeline::NamedBackend> backends;
   for (const BackendRow& row : backend_table()) {
     if (!row.wanted(settings)) continue;
-    MILLRACE_TRY(auto devices, row.create(settings, {.limits = limits, .cache = cache}));
+    MILLRACE_TRY(auto devices, row.create(settings, {.limits = limits, .cache = cache, .counters = &counters}));
     if (devices.empty()) log_info("backend " + std::string(row.name) + ": no such device here");
     for (std::unique_ptr<Backend>& device : devices) {
       const BackendInfo info = device->info();

@@ -28,9 +28,9 @@ inline constexpr std::chrono::milliseconds kDiskPatience{500};
 // nullptr: the settings want nothing kept. `uses` outlives it.
 std::unique_ptr<ImageCache> make_cache(const Settings& settings, Counters& counters, const UseTable& uses);
 
-// The devices of backend_table() that the settings want and this host has. `cache` outlives them; nullptr: none.
+// The devices of backend_table() that the settings want and this host has. `cache` and `counters` outlive them; nullptr: no cache.
 // kInvalid: none is left, or what making one came to.
 Result<std::vector<Pipeline::NamedBackend>> make_backends(const Settings& settings, const InForce<SampleLimits>& limits,
-                                                          ImageCache* cache);
+                                                          ImageCache* cache, Counters& counters);
 
 }  // namespace millrace

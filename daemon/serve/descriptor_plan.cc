@@ -20,6 +20,7 @@ constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, i
 constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)
 constexpr std::uint64_t kPerRoot = 4;          // with the folders above it
+constexpr std::uint64_t kPerDecoder = 2;       // its channel and the memory in common
 
 std::uint64_t for_files(const DescriptorNeeds& needs) {
   return kFilesAndLists + kPerFetchThread * needs.fetch_threads;
@@ -29,7 +30,8 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
 
 std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
   const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total;
-  return kOwn + kPerRoot * needs.roots + for_files(needs) + handoff + kPerSession * needs.sessions.sessions +
+  return kOwn + kPerRoot * needs.roots + kPerDecoder * needs.decoders + for_files(needs) + handoff +
+         kPerSession * needs.sessions.sessions +
          std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
 }
 

@@ -14,6 +14,7 @@ struct DescriptorNeeds {
   SessionLimits sessions;
   std::uint32_t fetch_threads = 4;
   std::size_t roots = 0;
+  std::uint64_t decoders = 0;  // processes that decode
 };
 
 // All together, for the most clients that the limits allow.

@@ -21,6 +21,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/making/image_maker.h"
 #include "daemon/cache/image_cache.h"
+#include "daemon/cache/index_use.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/bench/engine_rig.h"

@@ -14,9 +14,10 @@ std::vector<Photo> packed_photos(const std::vector<Photo>& photos) {
   kernels::jpeg::Decoder decoder;
   kernels::packed::Encoder encoder;
   std::vector<Photo> made;
+  DecodingInLane libraries;
   for (const Photo& photo : photos) {
     const auto packed = pack_jpeg(photo.image.bytes.view(), photo.image.info, {}, 0, decoder, encoder,
-                                  Clock::now() + std::chrono::hours(1));
+                                  Clock::now() + std::chrono::hours(1), libraries, 0);
     if (!packed) broken(packed.error().message);
     EncodedImage image{.bytes = {}, .info = photo.image.info};
     const ByteView bytes{reinterpret_cast<const std::byte*>(packed->data()), packed->size()};

@@ -11,6 +11,7 @@
 #include "tests/bench/engine_packed.h"
 #include "tests/bench/figures.h"
 #include "tests/bench/host_load.h"
+#include "tests/bench/isolation.h"
 #include "tests/bench/packed.h"
 #include "tests/bench/transports.h"
 
@@ -39,6 +40,9 @@ constexpr Group kGroups[] = {
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
      "cache.share.4.later",
      run_cache},
+    {"isolation.cost isolation.cpu isolation.cost.png isolation.cpu.png isolation.cost.webp isolation.cpu.webp "
+     "isolation.cost.progressive isolation.cpu.progressive",
+     run_isolation},
     {"jpeg.entropy jpeg.entropy.indexed jpeg.entropy.restarts jpeg.decode.exact train.exact.first train.exact.indexed "
      "train.exact.recording train.fast.first train.fast.indexed train.exact.first.avx2 train.fast.first.avx2",
      run_engine},

@@ -100,8 +100,9 @@ double play(Work& work, std::uint32_t threads) {
 EncodedImage packed(EncodedImage image) {
   kernels::jpeg::Decoder decoder;
   kernels::packed::Encoder encoder;
+  DecodingInLane libraries;
   const auto deadline = Clock::now() + std::chrono::hours(1);
-  const auto made = pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, deadline);
+  const auto made = pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, deadline, libraries, 0);
   if (!made) return image;
   const ByteView bytes{reinterpret_cast<const std::byte*>(made->data()), made->size()};
   image.kept = Kept{KeptKind::kPacked, KeptBlock::copy_of(bytes, KeptBlock::kPadding)};

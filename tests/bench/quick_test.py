@@ -26,6 +26,7 @@ PACKED = {"packed.size", "packed.decode", "packed.decode.avx2", "packed.encode",
 CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "cache.share.4.first", "cache.share.4.later"}
 DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
 HOST = {"idle.cpu", "reclaim.p50", "reclaim.p99"}
+ISOLATION = {f"isolation.{what}{kind}" for what in ("cost", "cpu") for kind in ("", ".png", ".webp", ".progressive")}
 AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
@@ -43,8 +44,8 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
-    wanted = SERVICE | ENGINE | PACKED | CACHE | HOST
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache", "idle"]
+    wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache", "idle", "isolation"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if len(os.sched_getaffinity(0)) > 1:

@@ -14,4 +14,7 @@ struct BackendUnderTest : BackendRow {
 
 std::vector<BackendUnderTest> backends_under_test();
 
+// The row "cpu" once more, with cpu.isolation = "process".
+BackendUnderTest isolated_cpu();
+
 }  // namespace millrace

@@ -14,8 +14,10 @@
 namespace millrace {
 
 std::vector<BackendUnderTest> testable_backends() {
+  std::vector<BackendUnderTest> all = backends_under_test();
+  all.push_back(isolated_cpu());
   std::vector<BackendUnderTest> rows;
-  for (const BackendUnderTest& row : backends_under_test()) {
+  for (const BackendUnderTest& row : all) {
     const auto devices = row.create(settings_of({.lanes = 1}), {});
     REQUIRE(devices);
     if (!devices->empty())

@@ -22,7 +22,7 @@ struct BenchSettings {
 };
 Settings settings_of(const BenchSettings& bench);
 
-// Those of backends_under_test() that this host can run; says loudly which it cannot.
+// Those of backends_under_test() that this host can run, and isolated_cpu(); says loudly which it cannot.
 std::vector<BackendUnderTest> testable_backends();
 
 // The row's first device.

@@ -24,10 +24,12 @@ grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/s
   fail "the unit does not start millraced with its settings"
 [ ! -e "$folder/alone/include" ] || fail "the daemon's component brings headers"
 
-# It serves with those settings, and the command line's component asks it.
+# It serves with those settings, its decoders in processes of the program that was installed for it, and the command line's component asks it.
 cmake --install "$build" --component command_line --prefix "$folder/client" > "$folder/install.log"
 mkdir "$folder/root"
-XDG_STATE_HOME=$folder "$folder/alone/bin/millraced" --config "$folder/alone/etc/millrace/millrace.toml" --socket "$folder/millrace.sock" \
+sed 's/^#isolation = .*/isolation = "process"/' "$folder/alone/etc/millrace/millrace.toml" > "$folder/isolated.toml"
+grep -q '^isolation = "process"' "$folder/isolated.toml" || fail "the installed settings do not show cpu.isolation"
+XDG_STATE_HOME=$folder "$folder/alone/bin/millraced" --config "$folder/isolated.toml" --socket "$folder/millrace.sock" \
   --root "$folder/root" > "$folder/said" 2> "$folder/errors" &
 daemon=$!
 trap 'kill "$daemon" 2> /dev/null || true; rm -rf "$folder"' EXIT

@@ -37,7 +37,8 @@ Result<std::vector<std::uint8_t>> pack(const EncodedImage& image,
                                        std::chrono::seconds time = std::chrono::minutes(10)) {
   static kernels::jpeg::Decoder decoder;
   static kernels::packed::Encoder encoder;
-  return pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, Clock::now() + time);
+  DecodingInLane libraries;
+  return pack_jpeg(image.bytes.view(), image.info, {}, 0, decoder, encoder, Clock::now() + time, libraries, 0);
 }
 
 // What stands in for the file: no bytes of it.

@@ -86,6 +86,26 @@ TEST_CASE("a job is charged for its largest picture, and for small ones not at a
   REQUIRE(rig.counters.stored(MetricId::decoding_in_use) == static_cast<std::int64_t>(one));
 }
 
+TEST_CASE("what a backend takes for a large picture beside decoding it is charged, too, when it waits as well",
+          "[pipeline]") {
+  constexpr std::uint32_t kSide = 3200;  // more than a lane keeps, and less than all may have
+  Rig rig;
+  const auto account = rig.account(1);
+  const auto batch = rig.batch(1);
+  Charge without, with;
+  REQUIRE(rig.large.cover(Rig::task(0, kSide), *account, without));
+  const std::uint64_t one = without.amount();
+  without = {};
+
+  REQUIRE(rig.large.cover(Rig::task(0, kSide), *account, with, 5_MiB));
+  REQUIRE(with.amount() == one + (5_MiB).count);
+  with = {};
+  rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kSide), 5_MiB});
+
+  REQUIRE(rig.large.next() != nullptr);
+  REQUIRE(rig.large.charge_next()->amount() == one + (5_MiB).count);
+}
+
 TEST_CASE("a picture of which the tensor is kept takes no memory for decoding, however large it is", "[pipeline]") {
   Rig rig;
   Charge charge;

@@ -88,23 +88,43 @@ std::string row_text(const CpuVariant& variant) {
   return name + ": this one has no row of its own for " + std::string(kernels::name_of(variant.target));
 }
 
+Result<std::optional<DecoderProgram>> decoder_of(const CpuSettings& settings, const InForce<SampleLimits>& limits) {
+  if (settings.isolation == Isolation::kNone) return std::optional<DecoderProgram>();
+  MILLRACE_TRY(DecoderProgram program, decoder_program(settings.decoder, limits));
+  return std::optional(std::move(program));
+}
+
+std::string isolation_text(Isolation isolation) {
+  return isolation == Isolation::kProcess ? "libjpeg-turbo, libspng and libwebp run in processes of their own, shut in"
+                                          : "none: all decoders run in the daemon";
+}
+
 BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<const LanePlace> places,
-                    std::string indexes) {
+                    std::string indexes, Isolation isolation) {
   BackendInfo info{.name = "cpu",
                    .device = processor_name(),
-                   .detail = std::string(kernels::name_of(variant.target)),
+                   .detail = std::string(kernels::name_of(variant.target)) +
+                             (isolation == Isolation::kProcess ? ", libraries in processes of their own" : ""),
                    .lanes = lanes,
                    .formats = decoded_formats(),
                    .properties = {{"decoding", name_of(variant)},
                                   {"decodes as", row_text(variant)},
+                                  {"isolation", isolation_text(isolation)},
                                   {"placement", describe(places)},
-                                  {"seek indexes", std::move(indexes)}}};
+                                  {"seek indexes", std::move(indexes)}},
+                   .copies_files = isolation == Isolation::kProcess};
   for (const kernels::Target target : kernels::available_targets())
     info.instruction_sets.emplace_back(kernels::name_of(target));
   return info;
 }
 
 }  // namespace
+
+Result<std::uint64_t> most_decoders(const CpuSettings& settings) {
+  if (!settings.wanted || settings.isolation == Isolation::kNone) return std::uint64_t{0};
+  MILLRACE_TRY(const std::uint32_t lanes, lanes_of(settings));
+  return std::uint64_t{lanes} * DecoderChildren::kMost;
+}
 
 bool wants_cpu(const Settings& settings) {
   return settings.groups.of<CpuSettings>().wanted;
@@ -122,17 +142,21 @@ Result<std::unique_ptr<Backend>> CpuBackend::create(const CpuSettings& settings,
   MILLRACE_TRY(const std::vector<LanePlace> places, places_of(settings, lanes));
   MILLRACE_TRY(const CpuVariant variant, variant_of(settings));
   std::string indexes = services.cache == nullptr ? "none" : services.cache->whereabouts();
-  std::unique_ptr<CpuBackend> backend(
-      new CpuBackend(info_of(lanes, variant, places, std::move(indexes)), variant, services));
+  MILLRACE_TRY(std::optional<DecoderProgram> decoder, decoder_of(settings, services.limits));
+  std::unique_ptr<CpuBackend> backend(new CpuBackend(
+      info_of(lanes, variant, places, std::move(indexes), settings.isolation), variant, std::move(decoder), services));
   MILLRACE_TRY_VOID(backend->start(places));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 
-CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, const BackendServices& services)
+CpuBackend::CpuBackend(BackendInfo info, const CpuVariant& variant, std::optional<DecoderProgram> decoder,
+                       const BackendServices& services)
     : info_(std::move(info)),
       variant_(variant),
       limits_(services.limits),
+      decoder_(std::move(decoder)),
       cache_(services.cache),
+      counters_(services.counters),
       queue_(appetite().jobs) {}
 
 Result<void> CpuBackend::start(const std::vector<LanePlace>& places) {
@@ -159,7 +183,9 @@ void CpuBackend::shutdown() {
 
 void CpuBackend::run_lane() {
   placed_.wait();
-  ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_);
+  std::optional<DecoderChildren> children;
+  if (decoder_) children.emplace(*decoder_, counters_);
+  ImageWorkspace workspace(JpegPath::kFastest, variant_, cache_, children ? &*children : nullptr);
   CachedMaker maker(workspace, limits_, variant_.target);
   const auto idle = [this] { return queue_.empty(); };
   const auto stopped = [this] { return queue_.closed(); };

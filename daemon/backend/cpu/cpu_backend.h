@@ -11,12 +11,14 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_row.h"
 #include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/cpu/isolation/decoder_children.h"
 #include "daemon/backend/cpu/lanes/job_queue.h"
 #include "daemon/backend/cpu/lanes/pinning.h"
 #include "daemon/backend/cpu/making/cached_maker.h"
@@ -28,9 +30,13 @@ bool wants_cpu(const Settings& settings);
 Result<std::vector<std::unique_ptr<Backend>>> make_cpu_backends(const Settings& settings,
                                                                 const BackendServices& services);
 
+// The most processes that the lanes have beside them. kInvalid: as of CpuBackend::create().
+Result<std::uint64_t> most_decoders(const CpuSettings& settings);
+
 class CpuBackend final : public Backend {
  public:
-  // kInvalid: a core that the lanes cannot be pinned to, more lanes than kMaxLanes, a target that the processor lacks.
+  // kInvalid: a core that the lanes cannot be pinned to, more lanes than kMaxLanes, a target that the processor lacks,
+  // decoder processes that cannot be had.
   static constexpr std::uint32_t kMaxLanes = 1024;
   static Result<std::unique_ptr<Backend>> create(const CpuSettings& settings, const BackendServices& services = {});
   ~CpuBackend() override { shutdown(); }
@@ -43,7 +49,8 @@ class CpuBackend final : public Backend {
   void shutdown() override;
 
  private:
-  CpuBackend(BackendInfo info, const CpuVariant& variant, const BackendServices& services);
+  CpuBackend(BackendInfo info, const CpuVariant& variant, std::optional<DecoderProgram> decoder,
+             const BackendServices& services);
   Result<void> start(const std::vector<LanePlace>& places);
 
   void run_lane();
@@ -53,7 +60,9 @@ class CpuBackend final : public Backend {
   const BackendInfo info_;
   const CpuVariant variant_;
   const InForce<SampleLimits> limits_;
-  ImageCache* const cache_;  // nullptr: none
+  const std::optional<DecoderProgram> decoder_;  // nullopt: the lanes run all decoders
+  ImageCache* const cache_;                      // nullptr: none
+  Counters* const counters_;                     // nullptr: nothing is counted
   JobQueue queue_;
   std::vector<std::thread> threads_;  // written before create() returns and by the one shutdown()
   std::latch placed_{1};              // a lane touches its memory where it is going to stay

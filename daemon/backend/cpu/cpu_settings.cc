@@ -11,6 +11,7 @@ constexpr Word<LanePin> kPins[] = {
     {"none", LanePin::kNone}, {"auto", LanePin::kAuto}, {"node", LanePin::kNode}, {"core", LanePin::kCore}};
 constexpr Word<std::optional<Target>> kTargets[] = {
     {"auto", std::nullopt}, {"scalar", Target::kScalar}, {"avx2", Target::kAvx2}, {"avx512", Target::kAvx512}};
+constexpr Word<Isolation> kIsolations[] = {{"none", Isolation::kNone}, {"process", Isolation::kProcess}};
 
 constexpr KeyGroup kGroups[] = {
     {"cpu",
@@ -25,6 +26,8 @@ const Key kKeys[] = {
     {"lanes.pin", choice(in_group<&CpuSettings::pin>, kPins), "Where lanes stay unless lanes.cores says it. \"none\": the kernel chooses, best beside other people's jobs. \"node\": on a NUMA node each, in turns. \"core\": on a core each, one lane on every core before SMT siblings get one; for hosts or cpusets that the daemon has to itself. \"auto\": \"node\" if there are several, else \"none\"."},
 
     {"cpu.target", choice(in_group<&CpuSettings::target>, kTargets), "Instruction set. \"auto\": the best that this processor has. `millrace doctor` says how it decodes then."},
+    {"cpu.isolation", choice(in_group<&CpuSettings::isolation>, kIsolations), "Where decoders run that are not Millrace's own: libjpeg-turbo (for what is not baseline), libspng, libwebp. \"none\": in the daemon. \"process\": in processes beside the lanes, one for each user, that may do nothing but decode; a file that breaks a decoder costs its own sample. Pixels are the same. Costs some per cent of the time of such images, and up to 80 MiB a lane. daemon/doc/security_model.md says what it holds back."},
+    {"cpu.decoder", place(in_group<&CpuSettings::decoder>), "The program that they run. Empty: millrace-decoder, beside millraced or in ../libexec/millrace."},
 
     {"backends.cpu", place(in_group<&CpuSettings::wanted>), "Decode and transform on the CPU's lanes."},
 };

@@ -9,17 +9,29 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
-#include "daemon/cache/index_use.h"
 #include "kernels/base/image_view.h"
 #include "kernels/packed/packed_image.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 
 namespace millrace {
+
+class IndexUse;  // daemon/cache/index_use.h
+
+// Whose image it is, for a decoder that must not show one user's to another.
+struct Origin {
+  enum class Audience : std::uint8_t {
+    kUser,       // whoever asked for it
+    kEverybody,  // what is made of it is kept for all who may read the file
+  };
+  std::uint32_t user = 0;
+  Audience audience = Audience::kUser;
+};
 
 struct DecodeRequest {
   ByteView bytes_untrusted;
@@ -32,6 +44,7 @@ struct DecodeRequest {
   int reduction = 1;
   // A JPEG file's packed form, which our decoder takes in the file's place; nullptr: there is none.
   const kernels::packed::PackedImage* packed = nullptr;
+  Origin origin{};
 
   // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.
   bool is_whole() const {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/backend/cpu/decoders/decode.h"
+#include "daemon/cache/index_use.h"
 #include "kernels/cpu/jpeg/decoder.h"
 
 namespace millrace {

@@ -1,6 +1,6 @@
 // Memory for one decoded picture, kept from image to image so that a lane allocates nothing once it has seen the sizes
-// that occur. Contents are never cleared: whoever asks for memory writes all that is read from it. Thread-bound(the
-// lane that owns it).
+// that occur. Contents are never cleared: whoever asks for memory writes all that is read from it. The memory may be
+// somebody else's, as much as there is. Thread-bound(the lane that owns it).
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,14 @@ class PixelBuffer {
   // the part of a picture that it needs (never outside the picture's rows); what it finds there counts for nothing.
   static constexpr std::size_t kSlack = 64;
 
+  PixelBuffer() = default;
+  // In `bytes` of memory that outlive this, slack included.
+  PixelBuffer(std::uint8_t* memory, std::size_t bytes)
+      : lent_(memory), size_(bytes < 2 * kSlack ? 0 : bytes - 2 * kSlack) {}
+
   // `bytes` of memory with unknown contents, good until the next call; nullptr when there is no memory.
   std::uint8_t* reserve(std::size_t bytes) {
+    if (lent_ != nullptr) return bytes <= size_ ? lent_ + kSlack : nullptr;
     if (bytes > size_ || !data_) {
       data_.reset();
       data_.reset(new (std::nothrow) std::uint8_t[kSlack + bytes + kSlack]);
@@ -29,12 +35,13 @@ class PixelBuffer {
   }
 
   void trim() {
-    if (size_ <= kKept) return;
+    if (lent_ != nullptr || size_ <= kKept) return;
     data_.reset();
     size_ = 0;
   }
 
  private:
+  std::uint8_t* lent_ = nullptr;
   std::unique_ptr<std::uint8_t[]> data_;
   std::size_t size_ = 0;
 };

@@ -53,6 +53,8 @@ SampleOutcome CachedMaker::make(SampleTask& task, const Recipe& recipe, Fidelity
   PictureUse use(*cache_, image, task.out.view().size());
   use.find();
   const std::optional<BeingMade::Turn> turn = turn_at_tensor(task, use.key());
+  // Others than this user may get the tensor then, so nothing that he sent before may have had a hand in it.
+  workspace_.audience() = turn ? Origin::Audience::kEverybody : Origin::Audience::kUser;
   const bool packed_first = !image.kept && is_packed_first(image, use.advice());
   SampleOutcome outcome = packed_first ? make_packed_first(task, use, recipe, fidelity)
                                        : make_of_what_is_there(task, use, recipe, fidelity);
@@ -187,8 +189,9 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   const std::optional<KeptEntry> index = cache_->find(key, KeptKind::kIndex);
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
-  const Result<std::vector<std::uint8_t>> packed = pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(),
-                                                             *decoder, encoder_, begun + limits_.now().time);
+  const Result<std::vector<std::uint8_t>> packed =
+      pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_, begun + limits_.now().time,
+                workspace_.libraries(), image.user);
   Packed made;
   if (packed) {
     made.by_index = index.has_value();

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "daemon/backend/words.h"
+#include "daemon/cache/index_use.h"
 #include "kernels/cpu/orient.h"
 #include "kernels/cpu/resample.h"
 
@@ -63,11 +63,11 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
     return decoded ? *decoded : not_made_error(format);
   }
   if (format == ImageFormat::kJpeg && turn == JpegTurn::kAny) {
-    if (kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace))
-      return decode_jpeg(request, buffer, *ours);
+    kernels::jpeg::Decoder* const ours = decoder_for(request.bytes_untrusted, workspace);
+    const auto decoded = ours == nullptr ? std::nullopt : decode_jpeg_fast(request, buffer, *ours);
+    if (decoded) return *decoded;
   }
-  MILLRACE_TRY_VOID(check_decoder(format));
-  return decoder_of(format)->decode(request, buffer);
+  return workspace.libraries().decode(format, request, buffer);
 }
 
 // The seek index of a JPEG file; nullopt: there is no cache, or not for it.
@@ -93,7 +93,8 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
                               index ? &*index : nullptr,
                               info.codec.at_most,
                               1,
-                              packed};
+                              packed,
+                              {task.image.user, workspace.audience()}};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
@@ -170,8 +171,15 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                                        const kernels::packed::PackedImage* packed) {
   const SampleGeometry& geometry = task.geometry;
   std::optional<IndexUse> index = packed == nullptr ? index_use(task, workspace) : std::nullopt;
-  DecodeRequest request{task.image.bytes.view(),   in_kernels(task.image.info.stored), {}, deadline,
-                        index ? &*index : nullptr, task.image.info.codec.at_most,      1,  packed};
+  DecodeRequest request{task.image.bytes.view(),
+                        in_kernels(task.image.info.stored),
+                        {},
+                        deadline,
+                        index ? &*index : nullptr,
+                        task.image.info.codec.at_most,
+                        1,
+                        packed,
+                        {task.image.user, workspace.audience()}};
   const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
                            .left = geometry.crop.left,
                            .top = geometry.crop.top,
@@ -190,7 +198,8 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
   if (packed != nullptr) return FusedOutcome{not_made_error(task.image.info.format)};
   if (fidelity == Fidelity::kExact) return std::nullopt;
   request.index = nullptr;
-  return make_reduced_from_jpeg(request, output, workspace.planes(), arithmetic, workspace.decoded());
+  return make_reduced_from_jpeg(request, output,
+                                {workspace.libraries(), workspace.planes(), arithmetic, workspace.decoded()});
 }
 
 std::chrono::microseconds since(Clock::time_point begun) {
@@ -232,10 +241,11 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
 
 }  // namespace
 
-ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, ImageCache* cache)
+ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, ImageCache* cache, LibraryDecoder* libraries)
     : path_(path),
       variant_(variant),
       cache_(cache),
+      libraries_(libraries),
       kernels_(std::in_place, variant.target),
       jpeg_(variant.target, variant.way),
       planes_(variant.target) {}
@@ -255,6 +265,7 @@ const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
 void ImageWorkspace::trim(std::size_t pixel_bytes) {
   decoded_.trim();
   turned_.trim();
+  libraries().trim();
   jpeg_.trim(PixelBuffer::kKept);
   planes_.trim(PixelBuffer::kKept);
   if (packed_.grid().groups() > kMostGroups) packed_ = {};

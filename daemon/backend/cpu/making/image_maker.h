@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "daemon/backend/backend.h"
+#include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "daemon/backend/cpu/making/cpu_variant.h"
 #include "daemon/cache/image_cache.h"
@@ -33,9 +34,10 @@ enum class JpegPath : std::uint8_t {
 class ImageWorkspace {
  public:
   // REQUIRES: the processor has the variant's target.
-  // `cache`: of the seek indexes to use and to add to; nullptr: none. It outlives this.
+  // `cache`: of the seek indexes to use and to add to; nullptr: none. `libraries`: who runs the decoders that are not
+  // ours; nullptr: this thread. Both outlive this.
   explicit ImageWorkspace(JpegPath path = JpegPath::kFastest, const CpuVariant& variant = {},
-                          ImageCache* cache = nullptr);
+                          ImageCache* cache = nullptr, LibraryDecoder* libraries = nullptr);
 
   PixelBuffer& decoded() { return decoded_; }
   PixelBuffer& turned() { return turned_; }
@@ -48,6 +50,9 @@ class ImageWorkspace {
   bool has_vectors() const { return variant_.target != kernels::Target::kScalar; }
   kernels::PlaneResampler& planes() { return planes_; }
   ImageCache* cache() { return cache_; }
+  LibraryDecoder& libraries() { return libraries_ != nullptr ? *libraries_ : in_lane_; }
+  // For whom what is made from here on is.
+  Origin::Audience& audience() { return audience_; }
   // Set by a seek index that was of use; whoever asks sets it back.
   bool& index_helped() { return index_helped_; }
   // Built when it is not one of the last few asked for; good until the next call.
@@ -59,6 +64,9 @@ class ImageWorkspace {
   const JpegPath path_;
   const CpuVariant variant_;
   ImageCache* const cache_;
+  DecodingInLane in_lane_;
+  LibraryDecoder* const libraries_;  // nullptr: in_lane_
+  Origin::Audience audience_ = Origin::Audience::kUser;
   bool index_helped_ = false;
   PixelBuffer decoded_;
   PixelBuffer turned_;

@@ -1,6 +1,5 @@
 #include "daemon/backend/cpu/making/pack_jpeg.h"
 
-#include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
 #include "daemon/backend/words.h"
 
 namespace millrace {
@@ -8,7 +7,7 @@ namespace millrace {
 Result<std::vector<std::uint8_t>> pack_jpeg(ByteView file_untrusted, const SourceInfo& info,
                                             kernels::jpeg::IndexBytes index_untrusted, std::uint64_t owner,
                                             kernels::jpeg::Decoder& decoder, kernels::packed::Encoder& encoder,
-                                            Clock::time_point deadline) {
+                                            Clock::time_point deadline, LibraryDecoder& libraries, std::uint32_t user) {
   if (info.format != ImageFormat::kJpeg) return Error{Code::kUnsupported, "only JPEG files are kept packed"};
   const kernels::Size stored = in_kernels(info.stored);
   std::vector<std::uint8_t> packed;
@@ -23,10 +22,9 @@ Result<std::vector<std::uint8_t>> pack_jpeg(ByteView file_untrusted, const Sourc
                               .stored = stored,
                               .box = kernels::whole(stored),
                               .deadline = deadline,
-                              .codec = info.codec.at_most};
-  MILLRACE_TRY_VOID(pack_coefficients(request, encoder));
-  if (!encoder.finish(packed)) return memory_error();
-  return packed;
+                              .codec = info.codec.at_most,
+                              .origin = {user, Origin::Audience::kEverybody}};
+  return libraries.pack(request, encoder);
 }
 
 }  // namespace millrace

@@ -1,6 +1,5 @@
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "kernels/cpu/workspace.h"
 
 namespace millrace {
@@ -44,28 +43,27 @@ int reduction_of(const kernels::ResampleSpec& resample) {
 }
 
 std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
-                                                   kernels::PlaneResampler& planes, kernels::Workspace& workspace,
-                                                   PixelBuffer& buffer) {
+                                                   const ReducedTools& tools) {
   const int by = reduction_of(output.resample);
   if (by == 1) return std::nullopt;
   kernels::PlaneResampleSpec job{output.resample, output.left, output.top, layout_of(request.stored, by), output.flip};
-  planes.begin(job);
+  tools.planes.begin(job);
   DecodeRequest reduced = request;
   reduced.reduction = by;
   reduced.box = shows_all(request, output) ? kernels::Box{0, 0, job.layout.columns[0].count, job.layout.rows[0].count}
-                                           : samples_of(planes.needed(), by);
-  const Result<kernels::U8View> part = decode_jpeg(reduced, buffer);
+                                           : samples_of(tools.planes.needed(), by);
+  const Result<kernels::U8View> part = tools.libraries.decode(ImageFormat::kJpeg, reduced, tools.rows);
   if (!part) return FusedOutcome{part.error()};
   const Clock::time_point decoded = Clock::now();
   if (decoded > request.deadline) return FusedOutcome{deadline_error()};
   const kernels::Box& window = output.resample.window;
   kernels::ImageStore store(output.table, output.tensor, {window.width, window.height}, part->channels,
-                            kernels::Flip::kNone, workspace);
+                            kernels::Flip::kNone, tools.workspace);
   job.resample.channels = part->channels;
   const kernels::PlaneGrid &columns = job.layout.columns[0], &rows = job.layout.rows[0];
   const std::ptrdiff_t offset = reduced.box.top * part->stride + std::ptrdiff_t{reduced.box.left} * part->channels;
-  const bool complete = planes.run(job, {part->data - offset, columns.count, rows.count, part->channels, part->stride},
-                                   kernels::row_sink(store));
+  const bool complete = tools.planes.run(
+      job, {part->data - offset, columns.count, rows.count, part->channels, part->stride}, kernels::row_sink(store));
   const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - decoded);
   return complete ? FusedOutcome{{}, took} : FusedOutcome{deadline_error(), took};
 }

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "daemon/backend/cpu/decoders/decode.h"
+#include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/making/fused_output.h"
 #include "kernels/cpu/plane_resample.h"
 
@@ -14,10 +14,17 @@ namespace millrace {
 // its blocks are is far from showing it.
 int reduction_of(const kernels::ResampleSpec& resample);
 
+// What a lane keeps for it. Thread-bound(the lane that owns it).
+struct ReducedTools {
+  LibraryDecoder& libraries;
+  kernels::PlaneResampler& planes;
+  kernels::Workspace& workspace;
+  PixelBuffer& rows;
+};
+
 // nullopt: it does not shrink so much; nothing was done then. Errors: as decode_jpeg()'s (jpeg_decoder.h). REQUIRES: as
 // for make_fast_from_jpeg() (fused_jpeg.h). Thread-bound(the owner of the tools).
 std::optional<FusedOutcome> make_reduced_from_jpeg(const DecodeRequest& request, const FusedOutput& output,
-                                                   kernels::PlaneResampler& planes, kernels::Workspace& workspace,
-                                                   PixelBuffer& buffer);
+                                                   const ReducedTools& tools);
 
 }  // namespace millrace

@@ -1,0 +1,32 @@
+#include "daemon/backend/cpu/decoders/library_decoder.h"
+
+#include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/webp_decoder.h"
+
+namespace millrace {
+
+Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeRequest& request, PixelBuffer& buffer) {
+  switch (format) {
+    case ImageFormat::kJpeg:
+      return decode_jpeg(request, buffer);
+    case ImageFormat::kPng:
+      return decode_png(request, buffer);
+    case ImageFormat::kWebp:
+      return decode_webp(request, buffer);
+    case ImageFormat::kPacked:
+      break;
+  }
+  return Error{Code::kUnsupported, "no library decodes this image format"};
+}
+
+Result<std::vector<std::uint8_t>> DecodingInLane::pack(const DecodeRequest& request,
+                                                       kernels::packed::Encoder& encoder) {
+  MILLRACE_TRY_VOID(pack_coefficients(request, encoder));
+  std::vector<std::uint8_t> packed;
+  if (!encoder.finish(packed)) return memory_error();
+  return packed;
+}
+
+}  // namespace millrace

@@ -1,0 +1,26 @@
+// The decoder processes of this process, or of another. Pure functions of /proc.
+#pragma once
+
+#include <sys/types.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "tests/support/sanitized.h"
+
+namespace millrace {
+
+// What ends a decoder as a crash does. Sanitizers make something else of a crash proper.
+inline constexpr int kCrash = kSanitized ? SIGTERM : SIGSEGV;
+
+// Those whose parent is `parent`. Ended ones that nobody has reaped count, too.
+std::vector<pid_t> decoder_processes(pid_t parent);
+
+// Whether it is in its sandbox: it has a filter of system calls.
+bool is_shut_in(pid_t process);
+
+// A line of /proc/PID/status, what stands behind "Name:"; empty: there is none, or no such process.
+std::string status_line(pid_t process, const std::string& name);
+
+}  // namespace millrace
