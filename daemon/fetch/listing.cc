@@ -186,7 +186,7 @@ Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, cons
 }
 
 Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& name) {
-  const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
+  const Result<Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
   if (!target && target.error().code == Code::kUnavailable) return target.error();  // what it is remains unknown
   if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
   if (target && S_ISREG(target->status.st_mode)) return chosen(name, true);

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/fetch/root_name.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -37,10 +38,8 @@ class RootFolder {
   // Takes the first look. REQUIRES: `configured` is absolute.
   RootFolder(const std::string& configured, Clock::duration look_every);
 
-  const std::string& configured() const { return configured_; }
-
-  // The length of that name of it which `path` begins with, where the path lies beneath it or is it; 0 for "/".
-  std::optional<std::size_t> name_in(std::string_view path) const;
+  const std::string& configured() const { return name_.configured(); }
+  std::optional<std::size_t> name_in(std::string_view path) const { return name_.length_in(path); }
 
   // As the last look found it, after another one if it is time; null: not there. Shared, because a walk goes on through
   // what it began with.
@@ -55,11 +54,10 @@ class RootFolder {
  private:
   class Turn;
 
-  static Result<Opened> open_anew(const std::string& configured, const std::string& canonical);
+  static Result<Opened> open_anew(const RootName& name);
   void settle(Result<Opened> found) MILLRACE_EXCLUDES(mutex_);
 
-  const std::string configured_;
-  const std::string spelled_, canonical_;  // without slashes at the end; canonical: without links
+  const RootName name_;
   const Clock::duration look_every_;
   mutable Mutex mutex_;
   std::shared_ptr<const Opened> opened_ MILLRACE_GUARDED_BY(mutex_);

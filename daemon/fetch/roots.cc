@@ -11,7 +11,6 @@
 #include "daemon/fetch/host_want.h"
 #include "daemon/fetch/identity.h"
 #include "daemon/fetch/open_at.h"
-#include "daemon/fetch/path_walk.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
@@ -19,18 +18,6 @@ namespace {
 
 constexpr int kToRead = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
 constexpr int kToList = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
-
-bool is_clean(std::string_view path) {
-  if (path.size() < 2 || path.front() != '/' || path.find('\0') != path.npos) return false;
-  std::string_view rest = path;
-  while (!rest.empty()) {
-    rest.remove_prefix(1);  // the slash
-    const std::string_view component = rest.substr(0, rest.find('/'));
-    if (component.empty() || component == "." || component == "..") return false;
-    rest.remove_prefix(component.size());
-  }
-  return true;
-}
 
 std::string_view without_slashes_at_the_end(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
@@ -50,10 +37,10 @@ Error open_error(int error_number, const Caller& caller) {
     case EPERM:
       return refused_to_daemon(caller);
     case EWOULDBLOCK:
-      return Error{Code::kPrecondition, "another process holds a lease on the file; try again later"};
+      return held_by_a_lease();
     case ENXIO:
     case ENODEV:
-      return Error{Code::kInvalid, "not a regular file"};
+      return not_a_regular_file();
     default:
       return io_error("opening the file", error_number);
   }
@@ -61,7 +48,7 @@ Error open_error(int error_number, const Caller& caller) {
 
 Result<void> check_regular(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return {};
-  return Error{Code::kInvalid, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file"};
+  return S_ISDIR(status.st_mode) ? a_folder_not_a_file() : not_a_regular_file();
 }
 
 Bytes size_of(const struct stat& status) {
@@ -70,25 +57,32 @@ Bytes size_of(const struct stat& status) {
 
 }  // namespace
 
-Error not_readable() {
-  return Error{Code::kDenied,
-               "not readable: the path must lie beneath one of the daemon's roots and be readable by you"};
-}
+// The daemon's own checks of what the caller may search; a trusted one is not asked about.
+class Roots::CallerWalk final : public WalkRules {
+ public:
+  CallerWalk(const Roots& roots, const Caller& caller)
+      : roots_(roots), caller_(caller), trusted_(roots.rights_.is_trusted(caller)) {}
 
-Error refused_to_daemon(const Caller& caller) {
-  if (caller.uid == geteuid()) return not_readable();  // then the caller is refused the same
-  return Error{Code::kDenied,
-               "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) + ") access"};
-}
+  // What lies above the roots is searched by name as well.
+  Result<Start> start(std::string_view path) const override {
+    MILLRACE_TRY(Place place, roots_.place_of(path));
+    for (const UniqueFd& folder : place.root->above) {
+      struct stat status {};
+      if (!trusted_ && (fstat(folder.get(), &status) != 0 || !may_search(folder.get(), status))) return not_readable();
+    }
+    const int root = place.root->fd.get();
+    return Start{.keep = std::move(place.root), .root = root, .rest = place.rest};
+  }
+  bool may_search(int folder, const struct stat& status) const override {
+    return trusted_ || roots_.rights_.may(caller_, Right::kSearch, folder, status);
+  }
+  Error refused() const override { return refused_to_daemon(caller_); }
 
-Error root_not_there(const std::string& root) {
-  return Error{Code::kNotFound,
-               "the root " + printable(root) + " is not there (yet): once it is, asking again is enough"};
-}
-
-Error no_such_file() {
-  return Error{Code::kNotFound, "no such file or folder"};
-}
+ private:
+  const Roots& roots_;
+  const Caller& caller_;
+  const bool trusted_;
+};
 
 Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
   std::unique_ptr<Roots> roots(new Roots(options.unmapped, options.look_every));
@@ -221,16 +215,17 @@ Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller
   return std::move(found.fd);
 }
 
-Result<Roots::Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
+Result<Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY_VOID(rights_.check_known(caller));
   if (!is_clean(path_untrusted)) return not_readable();
-  return PathWalk(*this, caller).walk(path_untrusted);
+  const CallerWalk rules(*this, caller);
+  return PathWalk(rules).walk(path_untrusted);
 }
 
 Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY(const Found found, find(without_slashes_at_the_end(path_untrusted), caller));
   if (!rights_.may_list(caller, found.fd.get(), found.status)) return not_readable();
-  if (!S_ISDIR(found.status.st_mode)) return Error{Code::kInvalid, "a file, not a folder"};
+  if (!S_ISDIR(found.status.st_mode)) return a_file_not_a_folder();
   UniqueFd fd = reopen(found.fd.get(), kToList);
   if (!fd) return open_error(errno, caller);
   return fd;

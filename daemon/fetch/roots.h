@@ -20,7 +20,9 @@
 
 #include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/folder_verdicts.h"
+#include "daemon/fetch/path_walk.h"
 #include "daemon/fetch/read_file.h"
+#include "daemon/fetch/refusals.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
@@ -67,15 +69,11 @@ class Roots {
   // above.
   Result<UniqueFd> open_folder(std::string_view path_untrusted, const Caller& caller) const;
 
-  // What a path leads to: an O_PATH descriptor and its fstat. Needs no right to the thing itself.
-  struct Found {
-    UniqueFd fd;
-    struct stat status {};
-  };
+  // What a path leads to.
   Result<Found> find(std::string_view path_untrusted, const Caller& caller) const;
 
  private:
-  friend class PathWalk;
+  class CallerWalk;
 
   struct Place {
     std::shared_ptr<const RootFolder::Opened> root;
@@ -95,16 +93,5 @@ class Roots {
   InForce<RootFolders> in_force_{std::make_shared<const RootList>()};
   mutable FolderVerdicts verdicts_;
 };
-
-// The one answer to whoever asks for what is not his to know of.
-Error not_readable();
-
-// The answer when the kernel refuses the daemon something that nothing forbids the caller.
-Error refused_to_daemon(const Caller& caller);
-
-// What lies beneath such a root. Which roots there are, everybody may know.
-Error root_not_there(const std::string& root);
-
-Error no_such_file();
 
 }  // namespace millrace
