@@ -19,15 +19,22 @@ std::string named(const std::string& root) {
 
 }  // namespace
 
-RootFolder::RootFolder(const std::string& configured, Clock::duration look_every)
+RootFolder::RootFolder(const std::string& configured, Clock::duration look_every, FirstLook first)
     : name_(configured), look_every_(look_every) {
+  if (first == FirstLook::kWhenWanted) return;
   Result<Opened> found = open_anew(name_);
   if (!found)
     log_warning(found.error().message +
                 ": what lies beneath it is not served until it is there; it is looked for whenever a client asks");
   MutexLock lock(mutex_);
-  if (found) opened_ = std::make_shared<const Opened>(*std::move(found));
-  looked_ = Clock::now();
+  there_ = found.has_value();
+  if (found) take(*std::move(found));
+  looked_ = wanted_ = Clock::now();
+}
+
+void RootFolder::take(Opened found) {
+  found_ = {found.status.st_dev, found.status.st_ino};
+  opened_ = std::make_shared<const Opened>(std::move(found));
 }
 
 Result<void> RootFolder::look_for(const std::string& configured) {
@@ -70,8 +77,9 @@ class RootFolder::Turn {
  private:
   bool take() const {
     MutexLock lock(root_.mutex_);
-    const Clock::duration interval = root_.opened_ ? root_.look_every_ : root_.look_every_ / 10;
-    if (root_.looking_ || Clock::now() - root_.looked_ < interval) return false;
+    const Clock::duration interval = root_.there_ ? root_.look_every_ : root_.look_every_ / 10;
+    const bool let_go = root_.there_ && !root_.opened_;
+    if (root_.looking_ || (!let_go && Clock::now() - root_.looked_ < interval)) return false;
     root_.looking_ = true;
     return true;
   }
@@ -82,31 +90,58 @@ class RootFolder::Turn {
 
 std::shared_ptr<const RootFolder::Opened> RootFolder::opened() {
   if (const Turn turn(*this); turn) settle(open_anew(name_));
+  {
+    MutexLock lock(mutex_);
+    wanted_ = Clock::now();
+    if (opened_ || !there_) return opened_;
+  }
+  settle(open_anew(name_));  // let go of, and it is somebody else's turn to look
   MutexLock lock(mutex_);
   return opened_;
 }
 
 bool RootFolder::missing() const {
   MutexLock lock(mutex_);
-  return opened_ == nullptr;
+  return !there_;
+}
+
+bool RootFolder::let_go_unless_wanted(Clock::time_point since) {
+  std::shared_ptr<const Opened> unwanted;  // closed without the lock
+  MutexLock lock(mutex_);
+  if (wanted_ < since) unwanted = std::move(opened_);
+  return opened_ != nullptr;
+}
+
+void RootFolder::heard(bool there) {
+  bool before = false;
+  {
+    MutexLock lock(mutex_);
+    before = std::exchange(there_, there);
+    if (!there) opened_ = nullptr;
+  }
+  if (before == there) return;
+  if (there) log_info(named(configured()) + " is there now");
+  if (!there) log_warning(named(configured()) + " is not there any more, says the opener");
 }
 
 // Only that there is no such folder ends what was found before: a daemon without descriptors, or a file server that
 // does not answer, say nothing about it.
 void RootFolder::settle(Result<Opened> found) {
-  std::shared_ptr<const Opened> now;
-  if (found) now = std::make_shared<const Opened>(*std::move(found));
-  const bool gone = !now && found.error().code == Code::kNotFound;
-  std::shared_ptr<const Opened> before;
+  const bool gone = !found && found.error().code == Code::kNotFound;
+  bool was_there = false, other = false;
+  std::shared_ptr<const Opened> held;  // closed without the lock
   {
     MutexLock lock(mutex_);
-    before = opened_;
-    if (now || gone) opened_ = now;
+    held = opened_;
+    was_there = there_;
+    const auto before = found_;
+    if (gone) opened_ = nullptr;
+    if (gone || found) there_ = !gone;
+    if (found) take(*std::move(found));
+    other = was_there && before && found && before != found_;
   }
-  if (!before && now) log_info(named(configured()) + " is there now");
-  if (before && gone) log_warning(named(configured()) + " is not there any more: " + found.error().message);
-  const bool other =
-      before && now && (before->status.st_dev != now->status.st_dev || before->status.st_ino != now->status.st_ino);
+  if (!was_there && found) log_info(named(configured()) + " is there now");
+  if (was_there && gone) log_warning(named(configured()) + " is not there any more: " + found.error().message);
   if (other)
     log_info(named(configured()) + " is another folder than before: it was mounted over, unmounted or made again");
 }

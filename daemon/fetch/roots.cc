@@ -55,6 +55,14 @@ Bytes size_of(const struct stat& status) {
   return Bytes{static_cast<std::uint64_t>(status.st_size)};
 }
 
+Result<OpenFile> as_file(OpenerLink::Opened opened) {
+  if (opened.answer.error) return *std::move(opened.answer.error);
+  struct stat status {};
+  if (!opened.fd || fstat(opened.fd.get(), &status) != 0) return io_error("opening the file", errno);
+  MILLRACE_TRY_VOID(check_regular(status));
+  return OpenFile{std::move(opened.fd), size_of(status), identity_of(status)};
+}
+
 }  // namespace
 
 // The daemon's own checks of what the caller may search; a trusted one is not asked about.
@@ -86,6 +94,14 @@ class Roots::CallerWalk final : public WalkRules {
 
 Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
   std::unique_ptr<Roots> roots(new Roots(options.unmapped, options.look_every));
+  roots->opens_for_root_ = options.opens_for_root;
+  if (!options.opener.empty()) {
+    const bool once_there = options.opener == kOpenerOnceThere;
+    roots->opener_ = std::make_unique<OpenerRoots>(
+        OpenerLink::Options{.socket = once_there ? std::string(kUsualOpener) : options.opener,
+                            .once_there = once_there,
+                            .connections = options.threads});
+  }
   MILLRACE_TRY(RootFolders folders, roots->open_folders(options.folders));
   roots->use(std::move(folders));
   return roots;
@@ -93,12 +109,14 @@ Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
 
 Result<RootFolders> Roots::open_folders(const std::vector<std::string>& folders) const {
   const RootFolders before = in_force_.now();
+  const bool opened_by_others = opener_ && opener_->serves();
+  const auto first = opened_by_others ? RootFolder::FirstLook::kWhenWanted : RootFolder::FirstLook::kNow;
   auto opened = std::make_shared<RootList>();
   for (const std::string& folder : folders) {
     if (!folder.starts_with('/'))
       return Error{Code::kInvalid, "the root " + printable(folder) + " must be an absolute path"};
     const auto same = std::ranges::find_if(*before, [&](const auto& root) { return root->configured() == folder; });
-    opened->push_back(same != before->end() ? *same : std::make_shared<RootFolder>(folder, look_every_));
+    opened->push_back(same != before->end() ? *same : std::make_shared<RootFolder>(folder, look_every_, first));
   }
   return RootFolders(std::move(opened));
 }
@@ -158,6 +176,8 @@ Result<Roots::Place> Roots::place_of(std::string_view path) const {
 
 Result<OpenFile> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller))
+    return as_file(std::move(opener_->ask({&path_untrusted, 1}, OpenerWhat::kFile, caller, *in_force_.now()).front()));
   if (!is_clean(path_untrusted)) return not_readable();
   return rights_.is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
 }
@@ -222,13 +242,63 @@ Result<Found> Roots::find(std::string_view path_untrusted, const Caller& caller)
   return PathWalk(rules).walk(path_untrusted);
 }
 
+Result<mode_t> Roots::type_of(std::string_view path_untrusted, const Caller& caller) const {
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller)) {
+    const OpenAnswer answer =
+        opener_->ask({&path_untrusted, 1}, OpenerWhat::kType, caller, *in_force_.now()).front().answer;
+    return answer.error ? Result<mode_t>(*answer.error) : Result<mode_t>(mode_t{answer.type});
+  }
+  MILLRACE_TRY(const Found found, find(path_untrusted, caller));
+  return mode_t{found.status.st_mode & S_IFMT};
+}
+
 Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Caller& caller) const {
-  MILLRACE_TRY(const Found found, find(without_slashes_at_the_end(path_untrusted), caller));
+  const std::string_view path = without_slashes_at_the_end(path_untrusted);
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller)) {
+    OpenerLink::Opened opened =
+        std::move(opener_->ask({&path, 1}, OpenerWhat::kFolder, caller, *in_force_.now()).front());
+    return opened.answer.error ? Result<UniqueFd>(*std::move(opened.answer.error)) : std::move(opened.fd);
+  }
+  MILLRACE_TRY(const Found found, find(path, caller));
   if (!rights_.may_list(caller, found.fd.get(), found.status)) return not_readable();
   if (!S_ISDIR(found.status.st_mode)) return a_file_not_a_folder();
   UniqueFd fd = reopen(found.fd.get(), kToList);
   if (!fd) return open_error(errno, caller);
   return fd;
+}
+
+bool Roots::let_go_of_unwanted() const {
+  constexpr std::chrono::seconds kHeld{3};
+  const auto now = RootFolder::Clock::now();
+  const std::int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  if (looked_.exchange(second, std::memory_order_relaxed) == second) return true;
+  bool any = false;
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) any = root->let_go_unless_wanted(now - kHeld) || any;
+  return any;
+}
+
+// ---- by the opener ----
+
+bool Roots::by_opener(const Caller& caller) const {
+  if (!opener_) return false;
+  const bool trusted = rights_.is_trusted(caller) && !(opens_for_root_ && caller.uid == 0);
+  return !trusted && opener_->serves();
+}
+
+std::vector<Result<OpenFile>> Roots::open_files(std::span<const std::string> paths_untrusted,
+                                                const Caller& caller) const {
+  std::vector<Result<OpenFile>> files;
+  if (const Result<void> known = rights_.check_known(caller); !known) {
+    for (std::size_t i = 0; i < paths_untrusted.size(); ++i) files.emplace_back(known.error());
+    return files;
+  }
+  const std::vector<std::string_view> paths(paths_untrusted.begin(), paths_untrusted.end());
+  for (OpenerLink::Opened& opened : opener_->ask(paths, OpenerWhat::kFile, caller, *in_force_.now()))
+    files.push_back(as_file(std::move(opened)));
+  return files;
 }
 
 }  // namespace millrace

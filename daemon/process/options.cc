@@ -1,5 +1,9 @@
 #include "daemon/process/options.h"
 
+#include <unistd.h>
+
+#include "daemon/fetch/roots.h"
+
 namespace millrace {
 
 namespace {
@@ -18,14 +22,21 @@ Budgets budgets_of(const Settings& settings) {
 }
 
 DescriptorNeeds descriptor_needs(const Settings& settings) {
-  return {
-      .sessions = settings.limits.session, .fetch_threads = fetch_threads(settings), .roots = settings.roots.size()};
+  // One that may come later is counted on where it has come already.
+  const bool opener = !settings.opener.empty() && (settings.opener != kOpenerOnceThere ||
+                                                   ::access(std::string(kUsualOpener).c_str(), R_OK | W_OK) == 0);
+  return {.sessions = settings.limits.session,
+          .fetch_threads = fetch_threads(settings),
+          .roots = settings.roots.size(),
+          .opener = opener ? WithOpener::kYes : WithOpener::kNo};
 }
 
 Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
                                  EncodedPool& pool, ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
+          .opener = settings.opener,
+          .opens_for_root = settings.as_root,
           .threads = fetch_threads(settings),
           .limits = limits.sample,
           .pool = &pool,

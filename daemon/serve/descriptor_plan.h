@@ -10,10 +10,13 @@
 
 namespace millrace {
 
+enum class WithOpener : bool { kNo, kYes };  // files are opened by one: fetch/opener_link.h
+
 struct DescriptorNeeds {
   SessionLimits sessions;
   std::uint32_t fetch_threads = 4;
   std::size_t roots = 0;
+  WithOpener opener = WithOpener::kNo;
 };
 
 // All together, for the most clients that the limits allow.
