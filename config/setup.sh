@@ -226,7 +226,7 @@ build() {
     configure "$preset"
     compile "$preset" "$@"
   else
-    build_programs "$preset" bin/millraced bin/millrace libmillrace
+    build_programs "$preset" bin/millraced bin/millrace-opener bin/millrace libmillrace
   fi
 }
 
@@ -260,7 +260,7 @@ demo() {
     folder=$(cd "$folder" && pwd)
   fi
   deps build
-  build_programs release bin/millraced bin/millrace libmillrace bin/millrace_make_pictures
+  build_programs release bin/millraced bin/millrace-opener bin/millrace libmillrace bin/millrace_make_pictures
   if [ -z "$folder" ]; then
     folder=$top/build/demo-pictures
     say "making pictures in build/demo-pictures"

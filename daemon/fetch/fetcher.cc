@@ -19,7 +19,9 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kListQueue = 256;
-constexpr std::size_t kListingsInTurns = 8;  // each holds a descriptor for every folder that it is in
+constexpr std::size_t kMostOpenedAhead = 16;               // descriptors that a thread holds for them
+constexpr std::chrono::milliseconds kBetweenLooks{1'000};  // at roots that nobody wants
+constexpr std::size_t kListingsInTurns = 8;                // each holds a descriptor for every folder that it is in
 
 Error cancelled() {
   return Error{Code::kCancelled, "cancelled before it was read"};
@@ -81,8 +83,18 @@ class FileFetcher : public Fetcher {
     return stopping_.load(std::memory_order_relaxed) || (stop && stop->stopped());
   }
 
+  // Of a queue; while it is empty, roots that nobody has wanted for a while are let go of.
+  template <class Task>
+  std::optional<Task> next_of(BoundedQueue<Task>& queue) {
+    while (roots_->let_go_of_unwanted()) {
+      std::optional<Task> task = queue.pop_until(std::chrono::steady_clock::now() + kBetweenLooks);
+      if (task || stopping_.load(std::memory_order_relaxed)) return task;
+    }
+    return queue.pop();
+  }
+
   void fetch_tasks(SpareDescriptors& spare) {
-    while (std::optional<FetchTask> task = tasks_.pop()) {
+    while (std::optional<FetchTask> task = next_of(tasks_)) {
       spare.fill();
       std::vector<Fetched> fetched = fetch(*task, spare);
       task->done(std::move(fetched));
@@ -94,26 +106,41 @@ class FileFetcher : public Fetcher {
     fetched.reserve(task.items.size());
     Bytes read{0};  // good or bad
     std::chrono::microseconds took{0};
-    for (const FetchItem& item : task.items) {
+    std::vector<std::optional<OpenedAhead>> ahead = open_ahead(task);
+    ahead.resize(task.items.size());
+    for (std::size_t i = 0; i < task.items.size(); ++i) {
+      const FetchItem& item = task.items[i];
       if (stopped(task.stop)) {
         fetched.push_back(Fetched{.index = item.index, .image = cancelled()});
       } else if ((read.count > 0 && read >= task.room) || took >= kFetchTurn) {
         fetched.push_back(not_begun(item));
       } else {
-        fetched.push_back(fetch_one(item, task, spare, read));
+        fetched.push_back(fetch_one(item, std::exchange(ahead[i], {}), task, spare, read));
         took += fetched.back().time;
       }
     }
     return fetched;
   }
 
+  // A task of more items, which no portion is, opens them one by one, so that few descriptors are held.
+  std::vector<std::optional<OpenedAhead>> open_ahead(const FetchTask& task) {
+    if (task.items.size() < 2 || task.items.size() > kMostOpenedAhead || stopped(task.stop)) return {};
+    std::vector<const SampleSource*> sources;
+    for (const FetchItem& item : task.items) sources.push_back(item.source);
+    return reader_.open_ahead(sources, *task.caller);
+  }
+
   // Adds to `bytes_read`.
-  Fetched fetch_one(const FetchItem& item, const FetchTask& task, SpareDescriptors& spare, Bytes& bytes_read) {
+  Fetched fetch_one(const FetchItem& item, std::optional<OpenedAhead> ahead, const FetchTask& task,
+                    SpareDescriptors& spare, Bytes& bytes_read) {
     const auto begin = std::chrono::steady_clock::now();
     const ReadWish wish{.orientation = item.ignore_orientation ? UseOrientation::kNo : UseOrientation::kYes,
                         .keep = item.keep,
                         .from_file = item.from_file};
-    const auto read = [&] { return reader_.read(*item.source, *task.caller, task.ring.get(), wish, bytes_read); };
+    const auto read = [&] {
+      return reader_.read(*item.source, *task.caller, task.ring.get(), wish, bytes_read,
+                          std::exchange(ahead, std::nullopt));
+    };
     Fetched fetched{.index = item.index, .image = read()};
     if (host_lacks(fetched) && spare.give_up()) {
       fetched.image = read();
@@ -154,7 +181,7 @@ class FileFetcher : public Fetcher {
   bool take_lists(std::deque<RunningList>& running) {
     while (running.size() < kListingsInTurns) {
       std::optional<ListTask> task =
-          running.empty() ? lists_.pop() : lists_.pop_until(std::chrono::steady_clock::time_point{});
+          running.empty() ? next_of(lists_) : lists_.pop_until(std::chrono::steady_clock::time_point{});
       if (!task) break;
       Listing::Request request{std::move(task->path_untrusted), std::move(task->choice), std::move(task->caller),
                                std::move(task->stop),           task->max_files,         std::move(task->progress)};
@@ -180,7 +207,11 @@ Result<NewInputRing> Fetcher::make_ring(Bytes size_untrusted, Bytes limit) {
 }
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
-  MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots, .unmapped = options.unmapped}));
+  MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots,
+                                                          .unmapped = options.unmapped,
+                                                          .opener = options.opener,
+                                                          .opens_for_root = options.opens_for_root,
+                                                          .threads = std::max(options.threads, 1U) + 1}));
   return std::unique_ptr<Fetcher>(std::make_unique<FileFetcher>(std::move(roots), options, counters));
 }
 

@@ -138,7 +138,7 @@ Result<void> Listing::open_folder(const Entry& entry, std::int32_t label) {
 Result<UniqueFd> Listing::open_entry(const Entry& entry) {
   const std::string name(entry.bare());
   const Caller& caller = *request_.caller;
-  if (entry.link) return roots_.open_folder(root_ + "/" + prefix_ + name, caller);
+  if (entry.link || roots_.by_opener(caller)) return roots_.open_folder(root_ + "/" + prefix_ + name, caller);
   const UniqueFd found(openat(frames_.back().fd.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!found || fstat(found.get(), &status) != 0)
@@ -210,10 +210,10 @@ Result<std::optional<Listing::Entry>> Listing::classify(const Frame& frame, cons
 }
 
 Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& name) {
-  const Result<Roots::Found> target = roots_.find(root_ + "/" + prefix_ + name, *request_.caller);
+  const Result<mode_t> target = roots_.type_of(root_ + "/" + prefix_ + name, *request_.caller);
   if (!target && target.error().code == Code::kUnavailable) return target.error();  // what it is remains unknown
-  if (target && S_ISDIR(target->status.st_mode)) return std::optional(Entry{name + "/", true});
-  if (target && S_ISREG(target->status.st_mode)) return chosen(name, true);
+  if (target && S_ISDIR(*target)) return std::optional(Entry{name + "/", true});
+  if (target && S_ISREG(*target)) return chosen(name, true);
   if (!target && wanted(name)) return std::optional(Entry{name, true});
   if (target || target.error().message == no_such_file().message) return std::optional<Entry>{};
   if (target.error().code != Code::kDenied) return target.error().within("link \"" + printable(prefix_ + name) + "\"");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/fetch/host_want.h"
+#include "daemon/fetch/refusals.h"
 
 namespace millrace {
 namespace {
@@ -17,18 +18,6 @@ constexpr int kMostLinks = 40;            // as the kernel
 constexpr std::size_t kDeepest = 128;     // folders beneath a root: each is an open descriptor
 constexpr std::size_t kMostSteps = 4096;  // components waiting, those of links included
 
-Result<Roots::Found> look_up(int folder, const std::string& name, const Caller& caller) {
-  Roots::Found found;
-  found.fd = UniqueFd(openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (!found.fd) {
-    if (errno == ENOENT || errno == ENOTDIR) return no_such_file();
-    if (errno == EACCES) return refused_to_daemon(caller);
-    return io_error("following the path", errno);
-  }
-  if (fstat(found.fd.get(), &found.status) != 0) return io_error("following the path", errno);
-  return found;
-}
-
 Result<std::string> target_of(int link) {
   std::array<char, PATH_MAX> target;
   const ssize_t size = readlinkat(link, "", target.data(), target.size());
@@ -36,8 +25,8 @@ Result<std::string> target_of(int link) {
   return std::string(target.data(), static_cast<std::size_t>(size));
 }
 
-Result<Roots::Found> again(int fd) {
-  Roots::Found found;
+Result<Found> again(int fd) {
+  Found found;
   found.fd = UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!found.fd || fstat(found.fd.get(), &found.status) != 0) return io_error("opening the folder", errno);
   return found;
@@ -45,12 +34,12 @@ Result<Roots::Found> again(int fd) {
 
 }  // namespace
 
-Result<Roots::Found> PathWalk::walk(std::string_view path_untrusted) {
+Result<Found> PathWalk::walk(std::string_view path_untrusted) {
   MILLRACE_TRY_VOID(start(path_untrusted));
   while (!to_do_.empty()) {
     const std::string component = std::exchange(to_do_.back(), {});
     to_do_.pop_back();
-    MILLRACE_TRY(std::optional<Roots::Found> found, step(component));
+    MILLRACE_TRY(std::optional<Found> found, step(component));
     if (!found) continue;
     if (!to_do_.empty()) return no_such_file();  // a file where a folder should be
     return *std::move(found);
@@ -58,42 +47,47 @@ Result<Roots::Found> PathWalk::walk(std::string_view path_untrusted) {
   return again(here());
 }
 
-// What lies above the roots is searched by name as well.
 Result<void> PathWalk::start(std::string_view path_untrusted) {
-  MILLRACE_TRY(Roots::Place place, roots_.place_of(path_untrusted));
-  root_ = std::move(place.root);
+  MILLRACE_TRY(start_, rules_.start(path_untrusted));
   folders_.clear();
-  put_off(place.rest);
-  if (trusted_) return {};
-  for (const UniqueFd& folder : root_->above) {
-    struct stat status {};
-    if (fstat(folder.get(), &status) != 0 || !may_search(folder.get(), status)) return not_readable();
-  }
+  put_off(start_.rest);
   return {};
 }
 
 // Something at last, if it is neither a folder to go into nor a link to follow.
-Result<std::optional<Roots::Found>> PathWalk::step(const std::string& component) {
-  if (component == ".") return std::optional<Roots::Found>{};
+Result<std::optional<Found>> PathWalk::step(const std::string& component) {
+  if (component == ".") return std::optional<Found>{};
   MILLRACE_TRY_VOID(check_search());
   if (component == "..") {
     if (folders_.empty()) return not_readable();
     folders_.pop_back();
-    return std::optional<Roots::Found>{};
+    return std::optional<Found>{};
   }
-  MILLRACE_TRY(Roots::Found found, look_up(here(), component, caller_));
+  MILLRACE_TRY(Found found, look_up(component));
   if (S_ISLNK(found.status.st_mode)) {
     MILLRACE_TRY_VOID(follow(found));
-    return std::optional<Roots::Found>{};
+    return std::optional<Found>{};
   }
   if (S_ISDIR(found.status.st_mode)) {
     MILLRACE_TRY_VOID(enter(std::move(found)));
-    return std::optional<Roots::Found>{};
+    return std::optional<Found>{};
   }
-  return std::optional<Roots::Found>(std::move(found));
+  return std::optional<Found>(std::move(found));
 }
 
-Result<void> PathWalk::enter(Roots::Found folder) {
+Result<Found> PathWalk::look_up(const std::string& name) const {
+  Found found;
+  found.fd = UniqueFd(openat(here(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found.fd) {
+    if (errno == ENOENT || errno == ENOTDIR) return no_such_file();
+    if (errno == EACCES) return rules_.refused();
+    return io_error("following the path", errno);
+  }
+  if (fstat(found.fd.get(), &found.status) != 0) return io_error("following the path", errno);
+  return found;
+}
+
+Result<void> PathWalk::enter(Found folder) {
   if (folders_.size() == kDeepest)
     return Error{Code::kInvalid,
                  "more than " + std::to_string(kDeepest) + " folders deep: move it up, or add a root nearer to it"};
@@ -101,7 +95,7 @@ Result<void> PathWalk::enter(Roots::Found folder) {
   return {};
 }
 
-Result<void> PathWalk::follow(const Roots::Found& link) {
+Result<void> PathWalk::follow(const Found& link) {
   if (++links_ > kMostLinks)
     return Error{Code::kInvalid, "the symbolic links go round in circles, or are more than 40"};
   MILLRACE_TRY(const std::string target, target_of(link.fd.get()));
@@ -112,18 +106,10 @@ Result<void> PathWalk::follow(const Roots::Found& link) {
 }
 
 Result<void> PathWalk::check_search() const {
-  if (trusted_) return {};
-  if (!folders_.empty()) {
-    if (may_search(here(), folders_.back().status)) return {};
-    return not_readable();
-  }
+  if (!folders_.empty()) return rules_.may_search(here(), folders_.back().status) ? Result<void>() : not_readable();
   struct stat status {};
-  if (fstat(here(), &status) == 0 && may_search(here(), status)) return {};
-  return not_readable();
-}
-
-bool PathWalk::may_search(int folder, const struct stat& status) const {
-  return roots_.rights().may(caller_, Right::kSearch, folder, status);
+  if (fstat(here(), &status) != 0 || !rules_.may_search(here(), status)) return not_readable();
+  return {};
 }
 
 // Before what is still to do. Empty components mean nothing, as to the kernel.

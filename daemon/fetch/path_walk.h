@@ -1,6 +1,9 @@
-// Resolves one path as the kernel would for the caller: component by component, each opened from the one before, search
-// permission asked of every folder on the way from "/", symbolic links expanded here. Thread-bound(its owner).
+// Resolves one path as the kernel would for a caller: component by component, each opened from the one before,
+// symbolic links expanded here: a relative one may not climb out of its root, an absolute one must lead beneath a root
+// again. Who is asked for the caller's right to search, the WalkRules say. Thread-bound(its owner).
 #pragma once
+
+#include <sys/stat.h>
 
 #include <memory>
 #include <optional>
@@ -8,36 +11,58 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/fetch/roots.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
 
 namespace millrace {
 
+// What a path leads to: an O_PATH descriptor and its fstat. Needs no right to the thing itself.
+struct Found {
+  UniqueFd fd;
+  struct stat status {};
+};
+
+// What a walk goes by.
+class WalkRules {
+ public:
+  // Where a walk begins: a root, and what of the path lies beneath it.
+  struct Start {
+    std::shared_ptr<const void> keep;  // keeps the descriptor
+    int root = -1;
+    std::string_view rest;  // relative; empty: the root itself
+  };
+
+  virtual ~WalkRules() = default;
+  // Of an absolute path. Errors end the walk: beneath no root, a root that is not there, a folder above the root that
+  // the caller may not search.
+  virtual Result<Start> start(std::string_view path) const = 0;
+  virtual bool may_search(int folder, const struct stat& status) const = 0;
+  // What it means that the kernel refuses to look up a name in a folder that may_search() allows.
+  virtual Error refused() const = 0;
+};
+
 class PathWalk {
  public:
-  // A trusted caller's permissions are not asked.
-  PathWalk(const Roots& roots, const Caller& caller)
-      : roots_(roots), caller_(caller), trusted_(roots.rights().is_trusted(caller)) {}
+  explicit PathWalk(const WalkRules& rules) : rules_(rules) {}
 
   // kDenied: beyond the roots, or the caller may not search a folder on the way; kNotFound, also of a root; kInvalid:
   // too deep, too many links.
-  Result<Roots::Found> walk(std::string_view path_untrusted);
+  Result<Found> walk(std::string_view path_untrusted);
 
  private:
   Result<void> start(std::string_view path_untrusted);
-  Result<std::optional<Roots::Found>> step(const std::string& component);
-  Result<void> enter(Roots::Found folder);
-  Result<void> follow(const Roots::Found& link);
+  Result<std::optional<Found>> step(const std::string& component);
+  Result<Found> look_up(const std::string& name) const;
+  Result<void> enter(Found folder);
+  Result<void> follow(const Found& link);
   Result<void> check_search() const;
-  bool may_search(int folder, const struct stat& status) const;
   void put_off(std::string_view components);
-  int here() const { return folders_.empty() ? root_->fd.get() : folders_.back().fd.get(); }
+  int here() const { return folders_.empty() ? start_.root : folders_.back().fd.get(); }
 
-  const Roots& roots_;
-  const Caller& caller_;
-  const bool trusted_;
-  std::shared_ptr<const RootFolder::Opened> root_;
-  std::vector<Roots::Found> folders_;  // from beneath the root down to where the walk is
-  std::vector<std::string> to_do_;     // components, the next one last
+  const WalkRules& rules_;
+  WalkRules::Start start_;
+  std::vector<Found> folders_;      // from beneath the root down to where the walk is
+  std::vector<std::string> to_do_;  // components, the next one last
   int links_ = 0;
 };
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "daemon/fetch/host_want.h"
@@ -15,65 +13,38 @@
 namespace millrace {
 namespace {
 
-std::string without_slashes_at_the_end(std::string path) {
-  while (path.ends_with('/')) path.pop_back();
-  return path;
-}
-
-// As realpath(3), but also of what is not there, or not yet.
-std::string without_links(const std::string& path) {
-  namespace fs = std::filesystem;
-  constexpr int kMostLinks = 40;  // as the kernel
-  std::vector<fs::path> to_do;    // the next one last
-  const auto put_off = [&](const fs::path& components) {
-    const std::vector<fs::path> parts(components.begin(), components.end());
-    to_do.insert(to_do.end(), parts.rbegin(), parts.rend());
-  };
-  put_off(path);
-  fs::path at = "/";
-  for (int links = 0; !to_do.empty();) {
-    const fs::path component = std::exchange(to_do.back(), {});
-    to_do.pop_back();
-    std::error_code no_link;
-    const fs::path target = component == ".." ? fs::path() : fs::read_symlink(at / component, no_link);
-    if (component == "..") {
-      at = at.parent_path();
-    } else if (!component.empty() && component != ".") {
-      const bool follow = !no_link && ++links <= kMostLinks;
-      if (follow) put_off(target);
-      if (!follow) at /= component;
-    }
-  }
-  return at.string();
-}
-
 std::string named(const std::string& root) {
   return "the root " + printable(root);
 }
 
 }  // namespace
 
-RootFolder::RootFolder(const std::string& configured, Clock::duration look_every)
-    : configured_(configured),
-      spelled_(without_slashes_at_the_end(configured)),
-      canonical_(without_slashes_at_the_end(without_links(configured))),
-      look_every_(look_every) {
-  Result<Opened> found = open_anew(configured_, canonical_);
+RootFolder::RootFolder(const std::string& configured, Clock::duration look_every, FirstLook first)
+    : name_(configured), look_every_(look_every) {
+  if (first == FirstLook::kWhenWanted) return;
+  Result<Opened> found = open_anew(name_);
   if (!found)
     log_warning(found.error().message +
                 ": what lies beneath it is not served until it is there; it is looked for whenever a client asks");
   MutexLock lock(mutex_);
-  if (found) opened_ = std::make_shared<const Opened>(*std::move(found));
-  looked_ = Clock::now();
+  there_ = found.has_value();
+  if (found) take(*std::move(found));
+  looked_ = wanted_ = Clock::now();
+}
+
+void RootFolder::take(Opened found) {
+  found_ = {found.status.st_dev, found.status.st_ino};
+  opened_ = std::make_shared<const Opened>(std::move(found));
 }
 
 Result<void> RootFolder::look_for(const std::string& configured) {
-  MILLRACE_TRY(const Opened found, open_anew(configured, without_slashes_at_the_end(without_links(configured))));
+  MILLRACE_TRY(const Opened found, open_anew(RootName(configured)));
   static_cast<void>(found);
   return {};
 }
 
-Result<RootFolder::Opened> RootFolder::open_anew(const std::string& configured, const std::string& canonical) {
+Result<RootFolder::Opened> RootFolder::open_anew(const RootName& name) {
+  const std::string& canonical = name.canonical();
   Opened opened;
   UniqueFd at(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (std::size_t slash = 0; at && slash < canonical.size();) {
@@ -84,18 +55,9 @@ Result<RootFolder::Opened> RootFolder::open_anew(const std::string& configured, 
     at = std::move(next);
     slash = end;
   }
-  if (!at || fstat(at.get(), &opened.status) != 0) return io_error("opening " + named(configured), errno);
+  if (!at || fstat(at.get(), &opened.status) != 0) return io_error("opening " + named(name.configured()), errno);
   opened.fd = std::move(at);
   return opened;
-}
-
-std::optional<std::size_t> RootFolder::name_in(std::string_view path) const {
-  std::optional<std::size_t> length;
-  for (const std::string* name : {&spelled_, &canonical_}) {
-    const bool beneath = path.starts_with(*name) && (path.size() == name->size() || path[name->size()] == '/');
-    if (beneath && (!length || name->size() < *length)) length = name->size();
-  }
-  return length;
 }
 
 // One thread's turn to look.
@@ -115,8 +77,9 @@ class RootFolder::Turn {
  private:
   bool take() const {
     MutexLock lock(root_.mutex_);
-    const Clock::duration interval = root_.opened_ ? root_.look_every_ : root_.look_every_ / 10;
-    if (root_.looking_ || Clock::now() - root_.looked_ < interval) return false;
+    const Clock::duration interval = root_.there_ ? root_.look_every_ : root_.look_every_ / 10;
+    const bool let_go = root_.there_ && !root_.opened_;
+    if (root_.looking_ || (!let_go && Clock::now() - root_.looked_ < interval)) return false;
     root_.looking_ = true;
     return true;
   }
@@ -126,34 +89,61 @@ class RootFolder::Turn {
 };
 
 std::shared_ptr<const RootFolder::Opened> RootFolder::opened() {
-  if (const Turn turn(*this); turn) settle(open_anew(configured_, canonical_));
+  if (const Turn turn(*this); turn) settle(open_anew(name_));
+  {
+    MutexLock lock(mutex_);
+    wanted_ = Clock::now();
+    if (opened_ || !there_) return opened_;
+  }
+  settle(open_anew(name_));  // let go of, and it is somebody else's turn to look
   MutexLock lock(mutex_);
   return opened_;
 }
 
 bool RootFolder::missing() const {
   MutexLock lock(mutex_);
-  return opened_ == nullptr;
+  return !there_;
+}
+
+bool RootFolder::let_go_unless_wanted(Clock::time_point since) {
+  std::shared_ptr<const Opened> unwanted;  // closed without the lock
+  MutexLock lock(mutex_);
+  if (wanted_ < since) unwanted = std::move(opened_);
+  return opened_ != nullptr;
+}
+
+void RootFolder::heard(bool there) {
+  bool before = false;
+  {
+    MutexLock lock(mutex_);
+    before = std::exchange(there_, there);
+    if (!there) opened_ = nullptr;
+  }
+  if (before == there) return;
+  if (there) log_info(named(configured()) + " is there now");
+  if (!there) log_warning(named(configured()) + " is not there any more, says the opener");
 }
 
 // Only that there is no such folder ends what was found before: a daemon without descriptors, or a file server that
 // does not answer, say nothing about it.
 void RootFolder::settle(Result<Opened> found) {
-  std::shared_ptr<const Opened> now;
-  if (found) now = std::make_shared<const Opened>(*std::move(found));
-  const bool gone = !now && found.error().code == Code::kNotFound;
-  std::shared_ptr<const Opened> before;
+  const bool gone = !found && found.error().code == Code::kNotFound;
+  bool was_there = false, other = false;
+  std::shared_ptr<const Opened> held;  // closed without the lock
   {
     MutexLock lock(mutex_);
-    before = opened_;
-    if (now || gone) opened_ = now;
+    held = opened_;
+    was_there = there_;
+    const auto before = found_;
+    if (gone) opened_ = nullptr;
+    if (gone || found) there_ = !gone;
+    if (found) take(*std::move(found));
+    other = was_there && before && found && before != found_;
   }
-  if (!before && now) log_info(named(configured_) + " is there now");
-  if (before && gone) log_warning(named(configured_) + " is not there any more: " + found.error().message);
-  const bool other =
-      before && now && (before->status.st_dev != now->status.st_dev || before->status.st_ino != now->status.st_ino);
+  if (!was_there && found) log_info(named(configured()) + " is there now");
+  if (was_there && gone) log_warning(named(configured()) + " is not there any more: " + found.error().message);
   if (other)
-    log_info(named(configured_) + " is another folder than before: it was mounted over, unmounted or made again");
+    log_info(named(configured()) + " is another folder than before: it was mounted over, unmounted or made again");
 }
 
 }  // namespace millrace

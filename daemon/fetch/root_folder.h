@@ -6,7 +6,11 @@
 // A look opens it anew by its name, folder by folder from "/". Looks are taken when somebody wants it, but not more
 // often than its interval, ten times that while it is not there, and by one thread at a time: should that one hang, as
 // on a file server that does not answer, the others go on with what was found before. Links in the name are expanded
-// once, at the start, so that nobody can lead it elsewhere afterwards. Changes go to the log. Thread-safe.
+// once, at the start, so that nobody can lead it elsewhere afterwards. Changes go to the log.
+//
+// The descriptors keep the file system busy, so those that nobody has wanted for a while are let go of; the next one who
+// wants them looks. Where an opener opens files (opener_link.h), its word on whether the root is there counts as a look,
+// and none of the daemon's own need be taken. Thread-safe.
 #pragma once
 
 #include <sys/stat.h>
@@ -16,8 +20,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "daemon/fetch/root_name.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -34,17 +40,23 @@ class RootFolder {
     struct stat status {};
   };
 
-  // Takes the first look. REQUIRES: `configured` is absolute.
-  RootFolder(const std::string& configured, Clock::duration look_every);
+  enum class FirstLook : bool { kNow, kWhenWanted };
 
-  const std::string& configured() const { return configured_; }
+  // kWhenWanted: until then it counts as there. REQUIRES: `configured` is absolute.
+  RootFolder(const std::string& configured, Clock::duration look_every, FirstLook first = FirstLook::kNow);
 
-  // The length of that name of it which `path` begins with, where the path lies beneath it or is it; 0 for "/".
-  std::optional<std::size_t> name_in(std::string_view path) const;
+  const std::string& configured() const { return name_.configured(); }
+  std::optional<std::size_t> name_in(std::string_view path) const { return name_.length_in(path); }
 
   // As the last look found it, after another one if it is time; null: not there. Shared, because a walk goes on through
   // what it began with.
   std::shared_ptr<const Opened> opened() MILLRACE_EXCLUDES(mutex_);
+
+  // What an opener found.
+  void heard(bool there) MILLRACE_EXCLUDES(mutex_);
+
+  // Lets go of what nobody has wanted since `since`. Whether it holds anything still.
+  bool let_go_unless_wanted(Clock::time_point since) MILLRACE_EXCLUDES(mutex_);
 
   // Whether the last look found nothing. Takes none.
   bool missing() const MILLRACE_EXCLUDES(mutex_);
@@ -55,14 +67,18 @@ class RootFolder {
  private:
   class Turn;
 
-  static Result<Opened> open_anew(const std::string& configured, const std::string& canonical);
+  static Result<Opened> open_anew(const RootName& name);
   void settle(Result<Opened> found) MILLRACE_EXCLUDES(mutex_);
+  void take(Opened found) MILLRACE_REQUIRES(mutex_);
 
-  const std::string configured_;
-  const std::string spelled_, canonical_;  // without slashes at the end; canonical: without links
+  const RootName name_;
   const Clock::duration look_every_;
   mutable Mutex mutex_;
+  // null: not there, or let go of.
   std::shared_ptr<const Opened> opened_ MILLRACE_GUARDED_BY(mutex_);
+  bool there_ MILLRACE_GUARDED_BY(mutex_) = true;
+  std::optional<std::pair<dev_t, ino_t>> found_ MILLRACE_GUARDED_BY(mutex_);  // by the last look that found something
+  Clock::time_point wanted_ MILLRACE_GUARDED_BY(mutex_);
   Clock::time_point looked_ MILLRACE_GUARDED_BY(mutex_);
   bool looking_ MILLRACE_GUARDED_BY(mutex_) = false;
 };

@@ -11,7 +11,6 @@
 #include "daemon/fetch/host_want.h"
 #include "daemon/fetch/identity.h"
 #include "daemon/fetch/open_at.h"
-#include "daemon/fetch/path_walk.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
@@ -19,18 +18,6 @@ namespace {
 
 constexpr int kToRead = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
 constexpr int kToList = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
-
-bool is_clean(std::string_view path) {
-  if (path.size() < 2 || path.front() != '/' || path.find('\0') != path.npos) return false;
-  std::string_view rest = path;
-  while (!rest.empty()) {
-    rest.remove_prefix(1);  // the slash
-    const std::string_view component = rest.substr(0, rest.find('/'));
-    if (component.empty() || component == "." || component == "..") return false;
-    rest.remove_prefix(component.size());
-  }
-  return true;
-}
 
 std::string_view without_slashes_at_the_end(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
@@ -50,10 +37,10 @@ Error open_error(int error_number, const Caller& caller) {
     case EPERM:
       return refused_to_daemon(caller);
     case EWOULDBLOCK:
-      return Error{Code::kPrecondition, "another process holds a lease on the file; try again later"};
+      return held_by_a_lease();
     case ENXIO:
     case ENODEV:
-      return Error{Code::kInvalid, "not a regular file"};
+      return not_a_regular_file();
     default:
       return io_error("opening the file", error_number);
   }
@@ -61,37 +48,60 @@ Error open_error(int error_number, const Caller& caller) {
 
 Result<void> check_regular(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return {};
-  return Error{Code::kInvalid, S_ISDIR(status.st_mode) ? "a folder, not a file" : "not a regular file"};
+  return S_ISDIR(status.st_mode) ? a_folder_not_a_file() : not_a_regular_file();
 }
 
 Bytes size_of(const struct stat& status) {
   return Bytes{static_cast<std::uint64_t>(status.st_size)};
 }
 
+Result<OpenFile> as_file(OpenerLink::Opened opened) {
+  if (opened.answer.error) return *std::move(opened.answer.error);
+  struct stat status {};
+  if (!opened.fd || fstat(opened.fd.get(), &status) != 0) return io_error("opening the file", errno);
+  MILLRACE_TRY_VOID(check_regular(status));
+  return OpenFile{std::move(opened.fd), size_of(status), identity_of(status)};
+}
+
 }  // namespace
 
-Error not_readable() {
-  return Error{Code::kDenied,
-               "not readable: the path must lie beneath one of the daemon's roots and be readable by you"};
-}
+// The daemon's own checks of what the caller may search; a trusted one is not asked about.
+class Roots::CallerWalk final : public WalkRules {
+ public:
+  CallerWalk(const Roots& roots, const Caller& caller)
+      : roots_(roots), caller_(caller), trusted_(roots.rights_.is_trusted(caller)) {}
 
-Error refused_to_daemon(const Caller& caller) {
-  if (caller.uid == geteuid()) return not_readable();  // then the caller is refused the same
-  return Error{Code::kDenied,
-               "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) + ") access"};
-}
+  // What lies above the roots is searched by name as well.
+  Result<Start> start(std::string_view path) const override {
+    MILLRACE_TRY(Place place, roots_.place_of(path));
+    for (const UniqueFd& folder : place.root->above) {
+      struct stat status {};
+      if (!trusted_ && (fstat(folder.get(), &status) != 0 || !may_search(folder.get(), status))) return not_readable();
+    }
+    const int root = place.root->fd.get();
+    return Start{.keep = std::move(place.root), .root = root, .rest = place.rest};
+  }
+  bool may_search(int folder, const struct stat& status) const override {
+    return trusted_ || roots_.rights_.may(caller_, Right::kSearch, folder, status);
+  }
+  Error refused() const override { return refused_to_daemon(caller_); }
 
-Error root_not_there(const std::string& root) {
-  return Error{Code::kNotFound,
-               "the root " + printable(root) + " is not there (yet): once it is, asking again is enough"};
-}
-
-Error no_such_file() {
-  return Error{Code::kNotFound, "no such file or folder"};
-}
+ private:
+  const Roots& roots_;
+  const Caller& caller_;
+  const bool trusted_;
+};
 
 Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
   std::unique_ptr<Roots> roots(new Roots(options.unmapped, options.look_every));
+  roots->opens_for_root_ = options.opens_for_root;
+  if (!options.opener.empty()) {
+    const bool once_there = options.opener == kOpenerOnceThere;
+    roots->opener_ = std::make_unique<OpenerRoots>(
+        OpenerLink::Options{.socket = once_there ? std::string(kUsualOpener) : options.opener,
+                            .once_there = once_there,
+                            .connections = options.threads});
+  }
   MILLRACE_TRY(RootFolders folders, roots->open_folders(options.folders));
   roots->use(std::move(folders));
   return roots;
@@ -99,12 +109,14 @@ Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
 
 Result<RootFolders> Roots::open_folders(const std::vector<std::string>& folders) const {
   const RootFolders before = in_force_.now();
+  const bool opened_by_others = opener_ && opener_->serves();
+  const auto first = opened_by_others ? RootFolder::FirstLook::kWhenWanted : RootFolder::FirstLook::kNow;
   auto opened = std::make_shared<RootList>();
   for (const std::string& folder : folders) {
     if (!folder.starts_with('/'))
       return Error{Code::kInvalid, "the root " + printable(folder) + " must be an absolute path"};
     const auto same = std::ranges::find_if(*before, [&](const auto& root) { return root->configured() == folder; });
-    opened->push_back(same != before->end() ? *same : std::make_shared<RootFolder>(folder, look_every_));
+    opened->push_back(same != before->end() ? *same : std::make_shared<RootFolder>(folder, look_every_, first));
   }
   return RootFolders(std::move(opened));
 }
@@ -164,6 +176,8 @@ Result<Roots::Place> Roots::place_of(std::string_view path) const {
 
 Result<OpenFile> Roots::open_file(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller))
+    return as_file(std::move(opener_->ask({&path_untrusted, 1}, OpenerWhat::kFile, caller, *in_force_.now()).front()));
   if (!is_clean(path_untrusted)) return not_readable();
   return rights_.is_trusted(caller) ? open_trusted(path_untrusted, caller) : open_checked(path_untrusted, caller);
 }
@@ -221,19 +235,70 @@ Result<UniqueFd> Roots::reach_folder(std::string_view path, const Caller& caller
   return std::move(found.fd);
 }
 
-Result<Roots::Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
+Result<Found> Roots::find(std::string_view path_untrusted, const Caller& caller) const {
   MILLRACE_TRY_VOID(rights_.check_known(caller));
   if (!is_clean(path_untrusted)) return not_readable();
-  return PathWalk(*this, caller).walk(path_untrusted);
+  const CallerWalk rules(*this, caller);
+  return PathWalk(rules).walk(path_untrusted);
+}
+
+Result<mode_t> Roots::type_of(std::string_view path_untrusted, const Caller& caller) const {
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller)) {
+    const OpenAnswer answer =
+        opener_->ask({&path_untrusted, 1}, OpenerWhat::kType, caller, *in_force_.now()).front().answer;
+    return answer.error ? Result<mode_t>(*answer.error) : Result<mode_t>(mode_t{answer.type});
+  }
+  MILLRACE_TRY(const Found found, find(path_untrusted, caller));
+  return mode_t{found.status.st_mode & S_IFMT};
 }
 
 Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Caller& caller) const {
-  MILLRACE_TRY(const Found found, find(without_slashes_at_the_end(path_untrusted), caller));
+  const std::string_view path = without_slashes_at_the_end(path_untrusted);
+  MILLRACE_TRY_VOID(rights_.check_known(caller));
+  if (by_opener(caller)) {
+    OpenerLink::Opened opened =
+        std::move(opener_->ask({&path, 1}, OpenerWhat::kFolder, caller, *in_force_.now()).front());
+    return opened.answer.error ? Result<UniqueFd>(*std::move(opened.answer.error)) : std::move(opened.fd);
+  }
+  MILLRACE_TRY(const Found found, find(path, caller));
   if (!rights_.may_list(caller, found.fd.get(), found.status)) return not_readable();
-  if (!S_ISDIR(found.status.st_mode)) return Error{Code::kInvalid, "a file, not a folder"};
+  if (!S_ISDIR(found.status.st_mode)) return a_file_not_a_folder();
   UniqueFd fd = reopen(found.fd.get(), kToList);
   if (!fd) return open_error(errno, caller);
   return fd;
+}
+
+bool Roots::let_go_of_unwanted() const {
+  constexpr std::chrono::seconds kHeld{3};
+  const auto now = RootFolder::Clock::now();
+  const std::int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+  if (looked_.exchange(second, std::memory_order_relaxed) == second) return true;
+  bool any = false;
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) any = root->let_go_unless_wanted(now - kHeld) || any;
+  return any;
+}
+
+// ---- by the opener ----
+
+bool Roots::by_opener(const Caller& caller) const {
+  if (!opener_) return false;
+  const bool trusted = rights_.is_trusted(caller) && !(opens_for_root_ && caller.uid == 0);
+  return !trusted && opener_->serves();
+}
+
+std::vector<Result<OpenFile>> Roots::open_files(std::span<const std::string> paths_untrusted,
+                                                const Caller& caller) const {
+  std::vector<Result<OpenFile>> files;
+  if (const Result<void> known = rights_.check_known(caller); !known) {
+    for (std::size_t i = 0; i < paths_untrusted.size(); ++i) files.emplace_back(known.error());
+    return files;
+  }
+  const std::vector<std::string_view> paths(paths_untrusted.begin(), paths_untrusted.end());
+  for (OpenerLink::Opened& opened : opener_->ask(paths, OpenerWhat::kFile, caller, *in_force_.now()))
+    files.push_back(as_file(std::move(opened)));
+  return files;
 }
 
 }  // namespace millrace

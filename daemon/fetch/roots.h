@@ -6,13 +6,18 @@
 // that the next one was opened from. What a caller may not read gets the same words whether it exists or not; that a
 // file is missing is said only of a folder that the caller may search.
 //
+// With an opener (opener_link.h) that holds for trusted callers alone, who are root and the daemon's own user. For all
+// others it opens the files, and the kernel decides; none of the daemon's own checks is asked for them then.
+//
 // A root need not be there from the start, nor stay the same folder: see root_folder.h. Thread-safe.
 #pragma once
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +25,10 @@
 
 #include "daemon/fetch/caller_rights.h"
 #include "daemon/fetch/folder_verdicts.h"
+#include "daemon/fetch/opener_roots.h"
+#include "daemon/fetch/path_walk.h"
 #include "daemon/fetch/read_file.h"
+#include "daemon/fetch/refusals.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
@@ -29,12 +37,19 @@
 
 namespace millrace {
 
+// Where the opener listens that systemd starts; and the word for it, where there need not be one (yet).
+inline constexpr std::string_view kUsualOpener = "/run/millrace-opener/opener.sock";
+inline constexpr std::string_view kOpenerOnceThere = "auto";
+
 class Roots {
  public:
   struct Options {
     std::vector<std::string> folders;  // absolute
     UnmappedIds unmapped;
     std::chrono::milliseconds look_every{1000};  // for a root by its name
+    std::string opener;                          // its socket, or kOpenerOnceThere; empty: none
+    bool opens_for_root = false;                 // it does, for clients that are root
+    std::size_t threads = 1;                     // that ask for files, or list
   };
 
   // Holds every root that is there and the folders above it open; the log says which are not. kInvalid: not an absolute
@@ -63,19 +78,24 @@ class Roots {
   // another's twice that in a folder that was reached in the last two seconds, and ten times that in a new one.
   Result<OpenFile> open_file(std::string_view path_untrusted, const Caller& caller) const;
 
+  // As open_file() of each, in a message to the opener for every few. REQUIRES: by_opener(caller).
+  std::vector<Result<OpenFile>> open_files(std::span<const std::string> paths_untrusted, const Caller& caller) const;
+  // Whether an opener opens this caller's files.
+  bool by_opener(const Caller& caller) const;
+
   // A folder that the caller may list and search, for reading its entries. Trailing slashes do not matter. Errors as
   // above.
   Result<UniqueFd> open_folder(std::string_view path_untrusted, const Caller& caller) const;
 
-  // What a path leads to: an O_PATH descriptor and its fstat. Needs no right to the thing itself.
-  struct Found {
-    UniqueFd fd;
-    struct stat status {};
-  };
-  Result<Found> find(std::string_view path_untrusted, const Caller& caller) const;
+  // The type of what a path leads to, links followed: S_IFMT bits. Needs no right to the thing itself.
+  Result<mode_t> type_of(std::string_view path_untrusted, const Caller& caller) const;
+
+  // Lets go of roots that nobody has wanted for some seconds, for whoever wants to unmount them. Looks at most once a
+  // second. Whether any is held still.
+  bool let_go_of_unwanted() const;
 
  private:
-  friend class PathWalk;
+  class CallerWalk;
 
   struct Place {
     std::shared_ptr<const RootFolder::Opened> root;
@@ -83,6 +103,7 @@ class Roots {
   };
 
   Roots(UnmappedIds unmapped, std::chrono::milliseconds look_every) : rights_(unmapped), look_every_(look_every) {}
+  Result<Found> find(std::string_view path_untrusted, const Caller& caller) const;
   // In the outermost root that is there. kDenied: beneath none; kNotFound: beneath one that is not there.
   Result<Place> place_of(std::string_view path) const;
   Result<OpenFile> open_trusted(std::string_view path, const Caller& caller) const;
@@ -94,17 +115,9 @@ class Roots {
   const std::chrono::milliseconds look_every_;
   InForce<RootFolders> in_force_{std::make_shared<const RootList>()};
   mutable FolderVerdicts verdicts_;
+  std::unique_ptr<OpenerRoots> opener_;  // null: none
+  bool opens_for_root_ = false;
+  mutable std::atomic<std::int64_t> looked_{0};  // by let_go_of_unwanted(), milliseconds. Publishes nothing but itself
 };
-
-// The one answer to whoever asks for what is not his to know of.
-Error not_readable();
-
-// The answer when the kernel refuses the daemon something that nothing forbids the caller.
-Error refused_to_daemon(const Caller& caller);
-
-// What lies beneath such a root. Which roots there are, everybody may know.
-Error root_not_there(const std::string& root);
-
-Error no_such_file();
 
 }  // namespace millrace

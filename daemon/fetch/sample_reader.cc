@@ -20,6 +20,14 @@ std::optional<FileIdentity> part_of(std::optional<FileIdentity> file, const std:
   return file;
 }
 
+// The file that the source lies in; nullopt: it lies in none, or the dataset has no such sample.
+std::optional<std::string> file_of(const SampleSource& source) {
+  if (const auto* const path = std::get_if<PathSource>(&source)) return path->path;
+  const auto* const sample = std::get_if<DatasetSource>(&source);
+  if (sample == nullptr || raw(sample->sample) >= sample->dataset->samples()) return std::nullopt;
+  return sample->dataset->locate(sample->sample).file;
+}
+
 }  // namespace
 
 struct SampleReader::ReadSource {
@@ -29,6 +37,7 @@ struct SampleReader::ReadSource {
   const Caller& caller;
   const InputRing* ring;
   const ReadWish& wish;
+  std::optional<OpenedAhead>& ahead;
 
   Result<EncodedImage> operator()(const PathSource& source) const {
     return from_file({.file = source.path, .range = {}});
@@ -52,8 +61,8 @@ struct SampleReader::ReadSource {
   }
 
   Result<EncodedImage> from_file(const Dataset::Location& location) const {
-    const std::int64_t begun = nanoseconds_since_1970();
-    Result<OpenFile> file = roots.open_file(location.file, caller);
+    const std::int64_t begun = ahead ? ahead->begun : nanoseconds_since_1970();
+    Result<OpenFile> file = ahead ? std::move(ahead->file) : roots.open_file(location.file, caller);
     if (!file) return roots.with_roots(std::move(file).error());
     if (std::optional<EncodedImage> kept = find_kept(*file, location.range, begun)) return *std::move(kept);
     MILLRACE_TRY(EncodedBytes bytes, contents(*file, location.range));
@@ -86,14 +95,34 @@ struct SampleReader::ReadSource {
   bool keeps_pictures() const { return options.kept != nullptr && wish.keep.most >= CacheUse::kPacked; }
 };
 
+std::vector<std::optional<OpenedAhead>> SampleReader::open_ahead(std::span<const SampleSource* const> sources,
+                                                                 const Caller& caller) const {
+  if (!roots_.by_opener(caller)) return {};
+  std::vector<std::string> files;
+  std::vector<std::size_t> whose;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    std::optional<std::string> file = file_of(*sources[i]);
+    if (!file) continue;
+    files.push_back(*std::move(file));
+    whose.push_back(i);
+  }
+  std::vector<std::optional<OpenedAhead>> ahead(sources.size());
+  const std::int64_t begun = nanoseconds_since_1970();
+  std::vector<Result<OpenFile>> opened = roots_.open_files(files, caller);
+  for (std::size_t i = 0; i < opened.size(); ++i) ahead[whose[i]].emplace(OpenedAhead{begun, std::move(opened[i])});
+  return ahead;
+}
+
 Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller& caller, const InputRing* ring,
-                                        const ReadWish& asked, Bytes& bytes_read) const {
+                                        const ReadWish& asked, Bytes& bytes_read,
+                                        std::optional<OpenedAhead> ahead) const {
   try {
     ReadWish wish = asked;
     const SampleLimits limits = options_.limits.now();
     wish.keep.member = member_of(source);
     if (!roots_.rights().is_known(caller)) wish.keep.most = CacheUse::kOff;  // else it would be kept for all such users
-    MILLRACE_TRY(EncodedImage image, std::visit(ReadSource{roots_, options_, limits, caller, ring, wish}, source));
+    MILLRACE_TRY(EncodedImage image,
+                 std::visit(ReadSource{roots_, options_, limits, caller, ring, wish, ahead}, source));
     bytes_read += Bytes{image.bytes.size()};
     // What is kept has to say the orientation, also where this request ignores it.
     const bool keeps = options_.kept != nullptr && wish.keep.most >= CacheUse::kPacked;

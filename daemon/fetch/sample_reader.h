@@ -2,6 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "daemon/fetch/roots.h"
 #include "daemon/formats/probe.h"
@@ -23,6 +26,12 @@ struct ReadWish {
   bool from_file = false;  // whatever is kept of it
 };
 
+// A sample's file that was opened before its turn, together with others.
+struct OpenedAhead {
+  std::int64_t begun = 0;  // nanoseconds since 1970, before it was opened
+  Result<OpenFile> file;
+};
+
 class SampleReader {
  public:
   struct Options {
@@ -35,12 +44,17 @@ class SampleReader {
   // `roots` outlives it.
   SampleReader(const Roots& roots, const Options& options) : roots_(roots), options_(options) {}
 
+  // The files of those sources that have one, where an opener opens the caller's: one message is cheaper than many. As
+  // many as sources, or none at all.
+  std::vector<std::optional<OpenedAhead>> open_ahead(std::span<const SampleSource* const> sources,
+                                                     const Caller& caller) const;
+
   // A file is opened with the caller's rights whatever is kept of it. `ring`: null if the session has none. Errors are
   // the sample's, with the reason and no name: kDenied, kNotFound, kInvalid, kPrecondition, kExhausted, kInternal; but
   // for kUnavailable, which is the daemon's own want (host_want.h). `bytes_read`: what was read is added, for an image or
   // in vain.
   Result<EncodedImage> read(const SampleSource& source, const Caller& caller, const InputRing* ring,
-                            const ReadWish& wish, Bytes& bytes_read) const;
+                            const ReadWish& wish, Bytes& bytes_read, std::optional<OpenedAhead> ahead = {}) const;
 
  private:
   struct ReadSource;

@@ -1,6 +1,9 @@
 #include "daemon/process/options.h"
 
+#include <unistd.h>
+
 #include "daemon/backend/cpu/cpu_backend.h"
+#include "daemon/fetch/roots.h"
 #include "daemon/settings/fair_weights.h"
 
 namespace millrace {
@@ -22,16 +25,22 @@ Budgets budgets_of(const Settings& settings) {
 
 DescriptorNeeds descriptor_needs(const Settings& settings) {
   const Result<std::uint64_t> decoders = most_decoders(settings.groups.of<CpuSettings>());
+  // One that may come later is counted on where it has come already.
+  const bool opener = !settings.opener.empty() && (settings.opener != kOpenerOnceThere ||
+                                                   ::access(std::string(kUsualOpener).c_str(), R_OK | W_OK) == 0);
   return {.sessions = settings.limits.session,
           .fetch_threads = fetch_threads(settings),
           .roots = settings.roots.size(),
-          .decoders = decoders ? *decoders : 0};  // what is wrong with the lanes is said when they are made
+          .decoders = decoders ? *decoders : 0,  // what is wrong with the lanes is said when they are made
+          .opener = opener ? WithOpener::kYes : WithOpener::kNo};
 }
 
 Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,
                                  EncodedPool& pool, ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
+          .opener = settings.opener,
+          .opens_for_root = settings.as_root,
           .threads = fetch_threads(settings),
           .limits = limits.sample,
           .pool = &pool,

@@ -21,16 +21,24 @@ constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed,
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)
 constexpr std::uint64_t kPerRoot = 4;          // with the folders above it
 constexpr std::uint64_t kPerDecoder = 2;       // its channel and the memory in common
+constexpr std::uint64_t kOpenedAhead = 16;     // by an opener, for each fetch thread
 
 std::uint64_t for_files(const DescriptorNeeds& needs) {
-  return kFilesAndLists + kPerFetchThread * needs.fetch_threads;
+  const std::uint64_t ahead = needs.opener == WithOpener::kYes ? kOpenedAhead : 0;
+  return kFilesAndLists + (kPerFetchThread + ahead) * needs.fetch_threads;
+}
+
+// Connections to it: of fetch threads and of the one that lists, for each root, and to introduce clients.
+std::uint64_t for_opener(const DescriptorNeeds& needs) {
+  if (needs.opener == WithOpener::kNo) return 0;
+  return (needs.roots + 1) * (std::uint64_t{needs.fetch_threads} + 1);
 }
 
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
   const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total;
-  return kOwn + kPerRoot * needs.roots + kPerDecoder * needs.decoders + for_files(needs) + handoff +
+  return kOwn + kPerRoot * needs.roots + kPerDecoder * needs.decoders + for_files(needs) + handoff + for_opener(needs) +
          kPerSession * needs.sessions.sessions +
          std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
 }

@@ -10,11 +10,14 @@
 
 namespace millrace {
 
+enum class WithOpener : bool { kNo, kYes };  // files are opened by one: fetch/opener_link.h
+
 struct DescriptorNeeds {
   SessionLimits sessions;
   std::uint32_t fetch_threads = 4;
   std::size_t roots = 0;
   std::uint64_t decoders = 0;  // processes that decode
+  WithOpener opener = WithOpener::kNo;
 };
 
 // All together, for the most clients that the limits allow.

@@ -50,6 +50,17 @@ Result<ReplyPair> make_reply_pair() {
   return pair;
 }
 
+// The guest's and its caller's: files may be opened for it a moment after it has gone. Who parts from it last must not
+// sleep.
+std::shared_ptr<const HandoffConnection> shared_connection(UniqueFd socket) {
+  auto connection = std::make_unique<HandoffConnection>();
+  connection->fd = std::move(socket);
+  return {connection.release(), [](HandoffConnection* ended) {
+            close_connection(std::move(ended->fd));
+            delete ended;
+          }};
+}
+
 // In a time that says nothing of where the two differ.
 bool same(const Ticket& a, const Ticket& b) {
   unsigned difference = 0;
@@ -102,12 +113,13 @@ void HandoffServer::State::turned_away(int socket, const Error& why) {
 
 void HandoffServer::State::came_in(UniqueFd socket, Caller caller, Charge place) {
   const ClientId client{next_client++};
+  const int descriptor = socket.get();
+  caller.connection = shared_connection(std::move(socket));
   auto guest = std::make_unique<Guest>(control, std::make_shared<const Caller>(std::move(caller)), std::move(place));
   boost::system::error_code failed;
-  guest->socket.assign(socket.get(), failed);
+  guest->socket.assign(descriptor, failed);
   // The kernel has no room to watch it; closing says that as well as anything.
-  if (failed) return hang_up(std::move(socket));
-  static_cast<void>(socket.release());  // the guest's from here on
+  if (failed) return end_connection(descriptor);
   limit_patience(client, *guest, options.hello_within, "no Hello came in time");
   guests.emplace(client, std::move(guest));
   counters.add(MetricId::handoff_connections);
@@ -211,7 +223,7 @@ std::optional<HandoffServer::Departure> HandoffServer::State::end(ClientId clien
   const auto entry = guests.extract(client);
   if (entry.empty()) return std::nullopt;
   Guest& guest = *entry.mapped();
-  hang_up(UniqueFd(guest.socket.release()));
+  end_connection(guest.socket.release());  // the caller's alone from here on
   counters.subtract(MetricId::handoff_connections);
   if (guest.phase == Phase::kAccepted) return std::nullopt;
   return guest.said_goodbye ? Departure::kGoodbye : Departure::kGone;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "daemon/serve/sleep_breaker.h"
@@ -96,17 +97,21 @@ void close_connection(UniqueFd connection) {
 }
 
 void hang_up(UniqueFd connection) {
+  end_connection(connection.get());
+  close_connection(std::move(connection));
+}
+
+void end_connection(int connection) {
   std::optional<ShortSleeps> guard;
   int to_read = kMostUnread;
   if (!kernel_refuses_descriptors()) {
     guard.emplace();
     to_read = kMostUnreadWithDescriptors;
   }
-  ::shutdown(connection.get(), SHUT_RDWR);  // nothing more can arrive
+  ::shutdown(connection, SHUT_RDWR);  // nothing more can arrive
   std::array<std::byte, 4096> unread{};
-  while (to_read-- > 0 && ::recv(connection.get(), unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
+  while (to_read-- > 0 && ::recv(connection, unread.data(), unread.size(), MSG_DONTWAIT) > 0) {
   }
-  connection.reset();
 }
 
 }  // namespace millrace

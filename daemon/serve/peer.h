@@ -25,6 +25,9 @@ bool brought_descriptors(int connection);
 // read and dropped, since otherwise the kernel would answer it with a reset. Descriptors among it hold nobody up.
 void hang_up(UniqueFd connection);
 
+// The same for one that is closed later, by whoever else has it.
+void end_connection(int connection);
+
 // Closes one end of it, with whatever lies unread in it.
 void close_connection(UniqueFd connection);
 

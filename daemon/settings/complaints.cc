@@ -51,6 +51,15 @@ std::string socket_path(const std::string& path) {
   return {};
 }
 
+std::string opener_path(const std::string& path) {
+  if (path.empty() || path == "auto") return {};
+  if (path.front() != '/') return "must be \"auto\", \"\" or an absolute path, is " + printable(path);
+  if (path.find('\0') != std::string::npos) return "must not hold a zero byte";
+  if (path.size() > kLongestUnixPath)
+    return "must have at most " + std::to_string(kLongestUnixPath) + " bytes, has " + std::to_string(path.size());
+  return {};
+}
+
 }  // namespace
 
 std::string out_of_bounds(std::uint64_t number, std::uint64_t least, std::uint64_t most) {
@@ -77,6 +86,7 @@ std::vector<Complaint> own_complaints(const Settings& settings) {
     complain("access.admins", admins.error().message);
   if (const auto weights = parse_fair_weights(settings.fair_weights); !weights)
     complain("fair.weights", weights.error().message);
+  complain("files.opener", opener_path(settings.opener));
   return complaints;
 }
 

@@ -56,6 +56,8 @@ const Key kKeys[] = {
     {"cache.settled_seconds", number(AT(settled), 2, 86'400), "A file that has been unchanged for so long, as its ctime says, is not read again if what is kept stands in for it. Programs that change files through shared mappings need the half minute that the kernel takes to write those pages back (vm.dirty_expire_centisecs), and some more on a busy disk."},
 
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send.", Counts::kLive},
+    {"files.opener", place(AT(opener)), "Socket of the opener, a small process that opens files as the client who asks for them, so that the kernel decides and the daemon's own user needs no right to them. \"auto\": /run/millrace-opener/opener.sock once it is there. \"\": none; then the daemon opens files itself, where both its user and the client may read them."},
+    {"files.as_root", place(AT(as_root)), "Whether the opener opens files for clients that are root, as user 0 without root's privileges. false: they get what the daemon's own user may read."},
 
     {"access.admins", place(AT(admins)), "Users and groups, by name or number, who may order this daemon about: drain it, have it read its settings again, close others' sessions (`millrace admin`), drop and verify what is kept (`millrace cache`). A group has an @ before it: [\"alice\", \"@ops\", \"1004\"]. Root and the daemon's own user always may. Names are looked up at the start, and whenever this file is read again.", Counts::kLive},
 
@@ -95,7 +97,7 @@ SettingsPart own_settings() {
 
 }  // namespace
 
-KeyTable::KeyTable(std::span<const SettingsPart> parts) {
+KeyTable::KeyTable(std::span<const SettingsPart> parts, UnknownKeys unknown) : unknown_(unknown) {
   const SettingsPart own = own_settings();
   groups_.assign(own.groups.begin(), own.groups.end());
   const auto take = [this](const SettingsPart& part) {

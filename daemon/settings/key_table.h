@@ -12,19 +12,26 @@
 
 namespace millrace {
 
+// What a key is that the table lacks: a mistake, or some other part's, for a program that reads a file which it shares
+// with the daemon.
+enum class UnknownKeys : bool { kMistakes, kOfOthers };
+
 class KeyTable {
  public:
   // REQUIRES: no two keys of the same name, and a group for each key's table.
-  explicit KeyTable(std::span<const SettingsPart> parts);
+  explicit KeyTable(std::span<const SettingsPart> parts, UnknownKeys unknown = UnknownKeys::kMistakes);
 
   std::span<const Key> keys() const { return keys_; }
   std::span<const KeyGroup> groups() const { return groups_; }
   std::span<const GoneKey> gone() const { return gone_; }
 
+  bool has_others() const { return unknown_ == UnknownKeys::kOfOthers; }
+
   // Whatever is wrong with settings, whoever made them.
   std::vector<Complaint> complaints_about(const Settings& settings) const;
 
  private:
+  UnknownKeys unknown_;
   std::vector<Key> keys_;
   std::vector<KeyGroup> groups_;
   std::vector<GoneKey> gone_;

@@ -51,6 +51,8 @@ struct Settings {
 
   // [files]
   std::vector<std::string> roots;  // absolute
+  std::string opener = "auto";     // its socket; "auto": the usual one, once it is there; "": none
+  bool as_root = false;            // whether it opens for root
 
   // [access]
   std::vector<std::string> admins;  // see Admins

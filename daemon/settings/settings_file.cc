@@ -213,6 +213,7 @@ class Reading {
   }
 
   void complain_of_unknown(Line line, std::string_view name, bool table) {
+    if (table_.has_others()) return;
     std::vector<std::string_view> known;
     if (table) {
       for (const KeyGroup& group : table_.groups()) known.push_back(group.table);

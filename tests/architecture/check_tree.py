@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
-    "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe"},
+    "daemon/fetch": {"daemon/model", "daemon/formats", "daemon/observe", "proto/shm"},
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
@@ -56,6 +56,7 @@ MAY_INCLUDE = {
         "daemon/admit", "daemon/model", "daemon/formats", "daemon/observe", "daemon/memory", "daemon/slots", "daemon/plan", "daemon/fetch", "daemon/place",
         "daemon/backend", "proto/shm",
     },
+    "daemon/opener": {"daemon/fetch", "daemon/model", "daemon/observe", "daemon/serve", "daemon/settings", "proto/shm"},
     "daemon/process": {"*"},
     "daemon/main.cc": {"*"},
     "tests": {"*"},

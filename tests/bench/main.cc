@@ -12,6 +12,7 @@
 #include "tests/bench/figures.h"
 #include "tests/bench/host_load.h"
 #include "tests/bench/isolation.h"
+#include "tests/bench/opener.h"
 #include "tests/bench/packed.h"
 #include "tests/bench/transports.h"
 
@@ -37,6 +38,7 @@ constexpr Group kGroups[] = {
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
+    {"open.caller", run_opener, Needs::kNothing},
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "
      "cache.share.4.later",
      run_cache},

@@ -48,6 +48,9 @@ def main() -> None:
     groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache", "idle", "isolation"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
+    if os.geteuid() == 0:
+        wanted |= {"open.caller"}
+        groups.append("open.caller")
     if len(os.sched_getaffinity(0)) > 1:
         wanted |= TWO_CORES
     if shutil.disk_usage("/dev/shm").free < SEGMENT:

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -29,7 +30,7 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
     text += "state_dir = \"\"\n";  // as if it were the first start
   text += "\n[lanes]\ncpu = " + std::to_string(spec.lanes) + "\n" + spec.lane_settings;
   if (!spec.cpu.empty()) text += "\n[cpu]\n" + spec.cpu;
-  text += "\n[files]\nroots = " + quoted_list(spec.roots) + "\n";
+  text += "\n[files]\nroots = " + quoted_list(spec.roots) + "\n" + spec.files;
   if (!spec.memory.empty()) text += "\n[memory]\n" + spec.memory;
   if (!spec.cache.empty()) text += "\n[cache]\n" + spec.cache;
   if (!spec.limits.empty()) text += "\n[limits]\n" + spec.limits;
@@ -50,6 +51,12 @@ void keep(std::vector<std::string>& names, std::string name) {
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
 }
 
+bool wants_opener(const DaemonSpec& spec) {
+  if (spec.opener != OpenerBeside::kAsTheRunSays) return spec.opener == OpenerBeside::kYes;
+  const bool possible = is_root() && spec.descriptors == 0 && spec.user_namespace.empty() && spec.files.empty();
+  return possible && std::getenv("MILLRACE_TEST_OPENER") != nullptr;
+}
+
 }  // namespace
 
 Daemon::Daemon(DaemonSpec spec)
@@ -58,13 +65,52 @@ Daemon::Daemon(DaemonSpec spec)
       settings_(folder_ / "millrace.toml"),
       program_(spec_.program.empty() ? bin_folder() + "/millraced" : spec_.program),
       client_program_(tests_folder() + "/millrace_system_client") {
+  if (wants_opener(spec_)) {
+    opener_socket_ = folder_ / "opener/opener.sock";
+    spec_.files += "opener = \"" + opener_socket_ + "\"\n";
+    if (spec_.opener == OpenerBeside::kAsTheRunSays) spec_.files += "as_root = true\n";
+  }
   write_file(settings_, settings_text(spec_, socket_));
   if (spec_.user) {
     program_ = copy_for_all_users(program_, folder_.path());
     if (chown(folder_.path().c_str(), *spec_.user, *spec_.user) != 0)
       throw std::runtime_error("cannot give the folder away");
   }
+  if (!opener_socket_.empty()) {
+    std::filesystem::create_directory(folder_ / "opener");
+    copy_for_all_users(bin_folder() + "/millrace-opener", folder_ / "opener");
+    const bool given =
+        chmod(folder_.path().c_str(), 0755) == 0 && chown((folder_ / "opener").c_str(), kOpenerUser, kOpenerUser) == 0;
+    if (!given) throw std::runtime_error("cannot give the opener its folder");
+    start_opener();
+  }
   start();
+}
+
+void Daemon::start_opener() {
+  const std::string user = std::to_string(kOpenerUser);
+  std::vector<std::string> argv{"setpriv",
+                                "--reuid=" + user,
+                                "--regid=" + user,
+                                "--clear-groups",
+                                "--inh-caps=-all,+setuid,+setgid",
+                                "--ambient-caps=-all,+setuid,+setgid",
+                                "--bounding-set=-all,+setuid,+setgid",
+                                "--no-new-privs",
+                                folder_ / "opener/millrace-opener",
+                                "--config",
+                                settings_,
+                                "--socket",
+                                opener_socket_,
+                                "--daemon-user",
+                                std::to_string(spec_.user.value_or(geteuid()))};
+  if (!spec_.opener_namespace.empty()) {
+    argv[0] = "/usr/bin/setpriv";
+    argv.insert(argv.begin(), {tests_folder() + "/millrace_in_user_namespace", spec_.opener_namespace});
+  }
+  opener_.emplace(Process::spawn({.argv = argv}));
+  if (!opener_->wait_for("opening files of"))
+    throw std::runtime_error("the opener does not serve; it says:\n" + opener_->errors());
 }
 
 void Daemon::start() {
@@ -146,6 +192,13 @@ std::vector<std::string> names_in_dev_shm() {
 
 bool is_root() {
   return geteuid() == 0;
+}
+
+bool can_have(const std::string& user_namespace) {
+  if (!is_root()) return false;
+  const Process probe =
+      Process::spawn({.argv = {tests_folder() + "/millrace_in_user_namespace", user_namespace, "/bin/true"}});
+  return probe.wait() == 0;
 }
 
 bool can_have_own_shm() {

@@ -25,6 +25,11 @@
 
 namespace millrace {
 
+// An opener beside the daemon: a real process of kOpenerUser (needs root). kAsTheRunSays: where $MILLRACE_TEST_OPENER is
+// set, and nothing is in the way; then it opens for root as well, so that the same tests try it.
+enum class OpenerBeside : std::uint8_t { kAsTheRunSays, kNo, kYes };
+inline constexpr uid_t kOpenerUser = 64'009;
+
 struct DaemonSpec {
   std::vector<std::string> roots;
   std::uint32_t lanes = 2;
@@ -33,6 +38,7 @@ struct DaemonSpec {
   std::string memory;         // further lines of the settings' [memory] table
   std::string cache;          // the lines of the [cache] table
   std::string limits;         // the lines of the [limits] table
+  std::string files;          // further lines of the [files] table
   std::string fake;           // options of the fake backend, which is then there, by pin only
   std::string daemon;         // further lines of the [daemon] table
   std::string log_level = "debug";
@@ -41,7 +47,9 @@ struct DaemonSpec {
   bool for_all_users = false;  // any user may connect
   std::string user_namespace;  // not empty: in one that maps these ids alone, see in_user_namespace.cc (needs root)
   std::vector<std::pair<std::string, std::string>> env;  // beside the tests' own
-  std::string program;            // instead of millraced: see host_faults.h
+  std::string program;                                   // instead of millraced: see host_faults.h
+  OpenerBeside opener = OpenerBeside::kAsTheRunSays;
+  std::string opener_namespace;   // not empty: the opener is in a user namespace, see user_namespace
   Bytes file_bytes{};             // no file of its, shared memory among them, gets longer; 0: as this process's
   std::uint32_t descriptors = 0;  // soft and hard limit of its descriptors; 0: as this process has them
 };
@@ -56,6 +64,12 @@ class Daemon {
   const std::string& socket() const { return socket_; }
   const std::string& settings() const { return settings_; }
   Client connect() const;
+
+  // REQUIRES: it was started with one. A killed one can be started again.
+  const Process& opener() const { return *opener_; }
+  const std::string& opener_socket() const { return opener_socket_; }
+  void start_opener();
+  const std::string& client_program() const { return client_program_; }
 
   void kill(int signal) const { process_->kill(signal); }
   // Its exit status, or 128 + the signal that ended it; nullopt: it still runs.
@@ -86,6 +100,8 @@ class Daemon {
   std::string settings_;
   std::string program_;
   std::string client_program_;
+  std::string opener_socket_;  // empty: none
+  std::optional<Process> opener_;
   std::optional<Process> process_;
 };
 
@@ -97,6 +113,8 @@ double metric_of(const Statistics& statistics, const std::string& name);
 std::vector<std::string> names_in_dev_shm();
 
 bool is_root();
+// Whether this machine lets a process have a user namespace that maps these ids.
+bool can_have(const std::string& user_namespace);
 // Whether this machine lets a process have a /dev/shm of its own.
 bool can_have_own_shm();
 

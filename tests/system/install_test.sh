@@ -22,6 +22,7 @@ cmake --install "$build" --component daemon --prefix "$folder/alone" > "$folder/
 grep -q "^\[lanes\]" "$folder/settings" || { cat "$folder/settings" >&2; fail "--check-config prints no settings"; }
 grep -q "^ExecStart=.*/millraced --config .*/millrace.toml" "$folder/alone/lib/systemd/system/millraced.service" ||
   fail "the unit does not start millraced with its settings"
+[ -x "$folder/alone/libexec/millrace/millrace-opener" ] || fail "the opener is not installed with the daemon"
 [ ! -e "$folder/alone/include" ] || fail "the daemon's component brings headers"
 
 # It serves with those settings, its decoders in processes of the program that was installed for it, and the command line's component asks it.

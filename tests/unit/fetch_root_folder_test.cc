@@ -131,8 +131,8 @@ TEST_CASE("a folder above a root that takes another's place is asked for its per
   fs::rename(tree / "before/inner", tree / "above/inner");
   chmod((tree / "above").c_str(), 0700);
 
-  REQUIRE(roots->find(tree / "above/inner", stranger()).error().message == kDenied);
-  REQUIRE(roots->find(tree / "above/inner", myself()));
+  REQUIRE(roots->type_of(tree / "above/inner", stranger()).error().message == kDenied);
+  REQUIRE(roots->type_of(tree / "above/inner", myself()));
 }
 
 TEST_CASE("what lies beneath two roots is served as long as one of them is there", "[fetch]") {
@@ -141,6 +141,45 @@ TEST_CASE("what lies beneath two roots is served as long as one of them is there
 
   REQUIRE(text_or_error(*roots, tree / "a/b/file", myself()) == "inside");
   REQUIRE(text_or_error(*roots, tree / "missing/file", myself()) == "no such file or folder");
+}
+
+TEST_CASE("a root that nobody wants is let go of, and looked for again by whoever wants it", "[fetch]") {
+  const Tree tree;
+  RootFolder root(tree.root, std::chrono::hours(1));
+  const auto descriptors = [&] {
+    int found = 0;
+    std::error_code gone;
+    for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+      found += fs::read_symlink(entry, gone).string().starts_with(tree.temp.path()) ? 1 : 0;
+    return found;
+  };
+
+  const bool held = root.let_go_unless_wanted(RootFolder::Clock::now() - std::chrono::seconds(60));
+  const int while_held = descriptors();
+  const bool held_later = root.let_go_unless_wanted(RootFolder::Clock::now() + std::chrono::seconds(1));
+  const int after = descriptors();
+
+  REQUIRE(held);
+  REQUIRE(while_held > 0);
+  REQUIRE_FALSE(held_later);
+  REQUIRE(after == 0);
+  REQUIRE_FALSE(root.missing());
+  REQUIRE(root.opened() != nullptr);
+  REQUIRE(descriptors() == while_held);
+}
+
+TEST_CASE("what an opener says of a root counts", "[fetch]") {
+  const Tree tree;
+  RootFolder root(tree.temp / "later", std::chrono::hours(1), RootFolder::FirstLook::kWhenWanted);
+  const bool at_first = root.missing();
+
+  root.heard(false);
+  const bool heard_missing = root.missing();
+  root.heard(true);
+
+  REQUIRE_FALSE(at_first);
+  REQUIRE(heard_missing);
+  REQUIRE_FALSE(root.missing());
 }
 
 }  // namespace

@@ -172,7 +172,7 @@ TEST_CASE("in a namespace that does not map every id, its stand-in owns nothing 
   REQUIRE(text_or_error(*partial, tree / "a/missing", unmapped) == there);
   REQUIRE(text_or_error(*partial, "/etc/passwd", unmapped) == there);
   REQUIRE(partial->open_folder(tree.root, unmapped).error().message == there);
-  REQUIRE(partial->find(tree / "a", unmapped).error().message == there);
+  REQUIRE(partial->type_of(tree / "a", unmapped).error().message == there);
 }
 
 TEST_CASE("the caller's own rights decide, in the same words for what is there and what is not", "[fetch]") {

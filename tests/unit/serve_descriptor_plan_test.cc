@@ -18,6 +18,14 @@ TEST_CASE("every session, connection and fetch thread that the limits allow is c
   CHECK(descriptors_needed({.sessions = {.connections = 200}, .fetch_threads = 5}) == base + 16);
 }
 
+TEST_CASE("an opener's connections, and the files that it opens ahead, are counted", "[serve]") {
+  const DescriptorNeeds without{.fetch_threads = 4, .roots = 3};
+  DescriptorNeeds with = without;
+  with.opener = WithOpener::kYes;
+
+  CHECK(descriptors_needed(with) == descriptors_needed(without) + 4 * 16 + (3 + 1) * (4 + 1));
+}
+
 TEST_CASE("too few descriptors are an error with the figures and what to do", "[serve]") {
   const Result<int> highest = highest_for_connections({}, 16);
 

@@ -1,0 +1,66 @@
+// One of the daemon's connections: a request, its reply, the next one. Thread-bound(its thread), but for end().
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "daemon/fetch/opener_message.h"
+#include "daemon/fetch/root_name.h"
+#include "daemon/observe/bounded_log.h"
+#include "daemon/opener/callers.h"
+#include "daemon/opener/guise.h"
+#include "daemon/opener/introduction.h"
+#include "daemon/opener/kerberos_mounts.h"
+#include "proto/base/mutex.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+// The log's line about introductions that no client's connection was. Thread-safe.
+class Suspicion {
+ public:
+  void say(std::string_view what) MILLRACE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    line_.warn(what);
+  }
+
+ private:
+  Mutex mutex_;
+  SeldomLine line_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+class OpenerConnection {
+ public:
+  struct Shared {  // all of it outlives the connection
+    const IntroductionRules& rules;
+    const std::vector<RootName>& roots;
+    Callers& callers;
+    KerberosMounts& kerberos;
+    Suspicion& suspicion;
+  };
+
+  OpenerConnection(const Shared& shared, ConnectionNumber number, UniqueFd socket);
+
+  // Until the daemon goes.
+  void serve();
+  // Has serve() return once it waits for nothing but the daemon. Thread-safe.
+  void end() const;
+
+ private:
+  struct Reply {
+    OpenerReplyMessage message;
+    std::vector<UniqueFd> descriptors;
+  };
+
+  Reply answer(ByteView request_untrusted, std::vector<UniqueFd> descriptors);
+  Reply introduce(OpenerNumber number, std::vector<UniqueFd> descriptors);
+  Reply open(const OpenFilesRequest& request);
+  bool send(Reply reply) const;
+
+  const Shared shared_;
+  const ConnectionNumber number_;
+  const UniqueFd socket_;
+  Guise guise_;
+};
+
+}  // namespace millrace
