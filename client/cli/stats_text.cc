@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, std::size_t> kHeadingOf[] = {
     {"millrace_slots", 1},
     {"millrace_encoded_in_flight", 1},
     {"millrace_decoding", 1},
+    {"millrace_requests_bytes", 1},
     {"millrace_batch", 2},
     {"millrace_requests", 2},
     {"millrace_samples", 3},

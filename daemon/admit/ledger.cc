@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 namespace millrace {
 namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;  // cells publish nothing but themselves
+
+constexpr std::size_t kUsersTold = 4;  // in a refusal
 
 bool add_within(std::atomic<std::uint64_t>& cell, std::uint64_t amount, std::uint64_t bound) {
   std::uint64_t used = cell.load(kRelaxed);
@@ -16,13 +19,26 @@ bool add_within(std::atomic<std::uint64_t>& cell, std::uint64_t amount, std::uin
   return true;
 }
 
+// Whether `of_user`, which `in_all` has in it, is more than a part of `total`.
+bool over_part(std::uint64_t of_user, std::uint64_t in_all, std::uint64_t total) {
+  const std::uint64_t free = total > in_all ? total - in_all : 0;
+  return of_user / kTimesFree > free || (of_user / kTimesFree == free && of_user % kTimesFree > 0);
+}
+
+// So much more may a user of `of_user` have before he has more than his part.
+std::uint64_t room_in_part(std::uint64_t of_user, std::uint64_t in_all, std::uint64_t total) {
+  const std::uint64_t free = total > in_all ? total - in_all : 0;
+  const std::uint64_t part = free / (kTimesFree + 1) * kTimesFree;
+  return part - std::min(part, of_user / (kTimesFree + 1));
+}
+
 std::string whose(Bound over, Owner owner) {
   if (over == Bound::kUser) return " of user " + std::to_string(raw(owner.user));
   return over == Bound::kSession ? " of this session" : "";
 }
 
 std::string_view who(Bound over) {
-  if (over == Bound::kUser) return "a user";
+  if (over == Bound::kUser || over == Bound::kPart) return "a user";
   return over == Bound::kSession ? "a session" : "all together";
 }
 
@@ -66,15 +82,28 @@ std::optional<Bound> Account::add(Resource resource, std::uint64_t amount) {
     (*users_)[resource].fetch_sub(amount, kRelaxed);
     return Bound::kSession;
   }
+  if (bounds.parts == Parts::kOfFree && is_over_part(resource)) {
+    take_off(resource, amount);
+    return Bound::kPart;
+  }
   ledger_.show_more(resource, amount);
   return std::nullopt;
 }
 
-void Account::subtract(Resource resource, std::uint64_t amount) {
+void Account::take_off(Resource resource, std::uint64_t amount) {
   own_[resource].fetch_sub(amount, kRelaxed);
   (*users_)[resource].fetch_sub(amount, kRelaxed);
   ledger_.all_[resource].fetch_sub(amount, kRelaxed);
+}
+
+void Account::subtract(Resource resource, std::uint64_t amount) {
+  take_off(resource, amount);
   ledger_.show_less(resource, amount);
+}
+
+bool Account::is_over_part(Resource resource) const {
+  const Bounds& bounds = ledger_.bounds(resource);
+  return bounds.parts == Parts::kOfFree && over_part(users_->of(resource), ledger_.in_use(resource), bounds.total);
 }
 
 std::uint64_t Account::in_use(Resource resource, Bound of) const {
@@ -163,13 +192,38 @@ void Ledger::forget_unused() {
   forget_at_ = 64 + 2 * accounts_.size();
 }
 
+// " (user 1001: 63 MB, user 1000: 2 MB)", who has most first.
+std::string Ledger::users_of(Resource resource) const {
+  std::vector<std::pair<std::uint64_t, UserId>> users;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [user, known] : users_) {
+      const std::shared_ptr<InUse> in_use = known.lock();
+      if (in_use && in_use->of(resource) > 0) users.emplace_back(in_use->of(resource), user);
+    }
+  }
+  if (users.empty()) return {};
+  std::sort(users.rbegin(), users.rend());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(users.size(), kUsersTold); ++i)
+    text += (text.empty() ? " (user " : ", user ") + std::to_string(raw(users[i].second)) + ": " +
+            to_text(Bytes{users[i].first});
+  if (users.size() > kUsersTold) text += ", and " + std::to_string(users.size() - kUsersTold) + " more";
+  return text + ")";
+}
+
 Error Ledger::explain(Resource resource, Bound over, const Account& account, std::uint64_t amount) const {
   const ResourceRow& row = row_of(resource);
-  const std::uint64_t bound = bounds(resource).of(over);
+  const Bound of = over == Bound::kPart ? Bound::kTotal : over;
+  const std::uint64_t bound = bounds(resource).of(of);
   std::string text = row.where.empty() ? "" : std::string(row.where) + ": ";
   if (row.unit == Unit::kBytes) {
     text += std::string(row.noun) + whose(over, account.owner()) + ": " + to_text(Bytes{amount}) + " asked for, " +
-            to_text(Bytes{account.in_use(resource, over)}) + " of " + to_text(Bytes{bound}) + " in use";
+            to_text(Bytes{account.in_use(resource, of)}) + " of " + to_text(Bytes{bound}) + " in use";
+    if (of == Bound::kTotal) text += users_of(resource);
+    if (over == Bound::kPart)
+      text += ", and the rest is kept for others but for " +
+              to_text(Bytes{room_in_part(account.in_use(resource, Bound::kUser), in_use(resource), bound)});
   } else if (amount > bound && amount > 1) {
     text += std::string(row.noun) + ": " + std::to_string(amount) + " asked for, " + std::string(who(over)) +
             " may have " + std::to_string(bound);

@@ -5,6 +5,7 @@
 //     └─ charge(resource, amount) ─▶ Charge  or the refusal that explain() words; try_charge() where full is a state
 //
 //   what is in use <= bounds, in all, of each user, of each session        but for what is take()n without asking
+//   of a user <= kTimesFree x what is free                                 where Bounds::parts says so
 //
 // A charge and its return are three atomic operations each: no lock, no memory. Only account() has a lock.
 // Thread-safe; a Charge is Thread-bound(its owner), who may be another thread than the one that made it.
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -93,6 +95,8 @@ class Account : public std::enable_shared_from_this<Account> {
   friend class Charge;
   std::optional<Bound> add(Resource resource,
                            std::uint64_t amount);  // the bound that it is over; then nothing is added
+  bool is_over_part(Resource resource) const;      // its user is. Never without Bounds::parts
+  void take_off(Resource resource, std::uint64_t amount);
   void subtract(Resource resource, std::uint64_t amount);
 
   Ledger& ledger_;
@@ -132,7 +136,8 @@ class Ledger {
   // Nothing more of it is given out.
   bool is_full(Resource resource) const { return in_use(resource) >= bounds(resource).total; }
 
-  // Why `amount` more is refused: which bound, whose, what is in use, what the client can do and which setting raises it.
+  // Why `amount` more is refused: which bound, whose, what is in use and by whom, what the client can do and which setting
+  // raises it.
   Error explain(Resource resource, Bound over, const Account& account, std::uint64_t amount) const;
 
  private:
@@ -140,6 +145,7 @@ class Ledger {
   void show_more(Resource resource, std::uint64_t amount);
   void show_less(Resource resource, std::uint64_t amount);
   void forget_unused() MILLRACE_REQUIRES(mutex_);
+  std::string users_of(Resource resource) const MILLRACE_EXCLUDES(mutex_);
 
   // As Bounds. Writer: set_bounds(). Readers: whoever charges; each cell stands for itself.
   struct BoundsInForce {

@@ -11,7 +11,8 @@ constexpr ResourceRow kTable[] = {
      .unit = Unit::kBytes,
      .noun = "the daemon's shared memory",
      .instead = "use fewer or smaller slots, close sessions",
-     .setting = "memory.segments"},
+     .setting = "memory.segments",
+     .user_setting = "memory.user_percent"},
     {.id = Resource::kSessions,
      .noun = "sessions",
      .state = "are open",
@@ -59,6 +60,18 @@ constexpr ResourceRow kTable[] = {
      .instead = "save images smaller",
      .setting = "memory.decoding",
      .gauge = MetricId::decoding_in_use},
+    {.id = Resource::kRequests,
+     .unit = Unit::kBytes,
+     .noun = "memory for requests",
+     .instead = "wait until batches and epochs have ended, close datasets, send smaller requests",
+     .setting = "memory.requests",
+     .user_setting = "memory.user_percent",
+     .gauge = MetricId::requests_in_use},
+    {.id = Resource::kEpochs,
+     .noun = "epochs",
+     .state = "are running or being prepared",
+     .instead = "wait for one to end, or stop one",
+     .session_setting = "limits.epochs"},
 };
 
 constexpr bool in_order() {
@@ -75,9 +88,17 @@ const ResourceRow& row_of(Resource resource) {
   return kTable[static_cast<std::size_t>(resource)];
 }
 
+std::span<const ResourceRow> resource_table() {
+  return kTable;
+}
+
 Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
+  const auto of_user = [&](Bytes all) {
+    return memory.user_percent >= 100 ? kUnbounded : all.count / 100 * memory.user_percent;
+  };
   Budgets budgets;
-  budgets[Resource::kSegments].total = memory.segments.count;
+  budgets[Resource::kSegments] = {
+      .total = memory.segments.count, .user = of_user(memory.segments), .parts = memory.parts};
   budgets[Resource::kSessions] = {.total = limits.sessions, .user = limits.sessions_per_user};
   budgets[Resource::kSlots].session = limits.slots;
   budgets[Resource::kHandoffConnections] = {.total = std::uint64_t{limits.sessions} + kComing,
@@ -88,6 +109,9 @@ Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
   budgets[Resource::kDatasets].session = limits.datasets;
   budgets[Resource::kEncoded].total = memory.encoded.count;
   budgets[Resource::kDecoding].total = memory.decoding.count;
+  budgets[Resource::kRequests] = {
+      .total = memory.requests.count, .user = of_user(memory.requests), .parts = memory.parts};
+  budgets[Resource::kEpochs].session = limits.epochs;
   return budgets;
 }
 

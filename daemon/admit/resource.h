@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "daemon/model/limits.h"
@@ -27,11 +28,14 @@ enum class Resource : std::uint8_t {
   kDatasets,
   kEncoded,   // bytes of files read and not decoded yet
   kDecoding,  // bytes that large pictures take while they are decoded
+  kRequests,  // bytes that clients' requests take while they are kept
+  kEpochs,
 };
-inline constexpr std::size_t kResources = 9;
+inline constexpr std::size_t kResources = 11;
 
 enum class Unit : std::uint8_t { kCount, kBytes };
-enum class Bound : std::uint8_t { kTotal, kUser, kSession };
+// kPart: what one user may have while others may come, see Bounds::parts.
+enum class Bound : std::uint8_t { kTotal, kUser, kSession, kPart };
 
 struct ResourceRow {
   Resource id;
@@ -44,21 +48,32 @@ struct ResourceRow {
   std::optional<MetricId> gauge = std::nullopt;             // that shows what is in use
 };
 
-// The setting that raises it; empty: none does.
+// The setting that raises it; empty: none does. A part grows with the whole.
 constexpr std::string_view setting_of(const ResourceRow& row, Bound bound) {
-  return bound == Bound::kTotal ? row.setting : bound == Bound::kUser ? row.user_setting : row.session_setting;
+  if (bound == Bound::kUser) return row.user_setting;
+  return bound == Bound::kSession ? row.session_setting : row.setting;
 }
 
 const ResourceRow& row_of(Resource resource);
+std::span<const ResourceRow> resource_table();
 
 inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
+
+// Whether something of it is kept for users who have none yet.
+enum class Parts : std::uint8_t { kNo, kOfFree };
+
+// With Parts::kOfFree a user may hold so many times what is free: alone 7/8, of two each 7/15 (Choudhury and Hahne,
+// Dynamic queue length thresholds, 1998). What is free is for whoever comes next.
+inline constexpr std::uint64_t kTimesFree = 7;
 
 // How much there may be in use at once.
 struct Bounds {
   std::uint64_t total = kUnbounded;
   std::uint64_t user = kUnbounded;
   std::uint64_t session = kUnbounded;
+  Parts parts = Parts::kNo;
 
+  // REQUIRES: not of a part, which changes with what is in use.
   std::uint64_t of(Bound bound) const {
     return bound == Bound::kTotal ? total : bound == Bound::kUser ? user : session;
   }
@@ -77,6 +92,9 @@ struct MemoryBudgets {
   Bytes segments{kUnbounded};
   Bytes encoded{kUnbounded};
   Bytes decoding{kUnbounded};
+  Bytes requests{kUnbounded};
+  std::uint32_t user_percent = 100;  // of segments and of requests, the most that one user may hold
+  Parts parts = Parts::kNo;          // of segments and requests
 };
 Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory = {});
 

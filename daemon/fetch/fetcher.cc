@@ -183,8 +183,13 @@ class FileFetcher : public Fetcher {
       std::optional<ListTask> task =
           running.empty() ? next_of(lists_) : lists_.pop_until(std::chrono::steady_clock::time_point{});
       if (!task) break;
-      Listing::Request request{std::move(task->path_untrusted), std::move(task->choice), std::move(task->caller),
-                               std::move(task->stop),           task->max_files,         std::move(task->progress)};
+      Listing::Request request{std::move(task->path_untrusted),
+                               std::move(task->choice),
+                               std::move(task->caller),
+                               std::move(task->stop),
+                               task->max_files,
+                               std::move(task->progress),
+                               std::move(task->room)};
       running.push_back(RunningList{Listing(*roots_, std::move(request)), std::move(task->done)});
     }
     return !running.empty();

@@ -16,7 +16,8 @@ namespace millrace {
 namespace {
 
 constexpr std::size_t kDeepest = 128;  // folders: each is an open descriptor
-constexpr std::uint64_t kProgressStep = 10'000;
+constexpr std::uint64_t kProgressStep = 10'000, kRoomStep = 1'000;
+constexpr std::size_t kNameOnHeap = 48;  // of an entry, at the most for ordinary names
 
 bool stopped(const std::shared_ptr<const StopFlag>& stop) {
   return stop && stop->stopped();
@@ -222,11 +223,24 @@ Result<std::optional<Listing::Entry>> Listing::classify_link(const std::string& 
                    "\" leads where you may not read, or out of the daemon's roots; move it out of the dataset"};
 }
 
-Result<void> Listing::check_room() const {
-  if (files_ + folders_ <= request_.max_files) return {};
+Result<void> Listing::check_room() {
+  const std::uint64_t found = files_ + folders_;
+  if (request_.room && found >= measured_at_ + kRoomStep) {
+    measured_at_ = found;
+    MILLRACE_TRY_VOID(request_.room(memory()));
+  }
+  if (found <= request_.max_files) return {};
   return Error{Code::kExhausted,
                "more than " + std::to_string(request_.max_files) +
                    " files and folders: open a smaller folder, or raise limits.dataset_files in the daemon's settings"};
+}
+
+Bytes Listing::memory() const {
+  std::uint64_t bytes =
+      paths_.capacity() + entries_.capacity() * sizeof(Dataset::Entry) + runs_.capacity() * sizeof(Run);
+  bytes += classes_.size() * (sizeof(std::string) + kNameOnHeap);
+  for (const Frame& frame : frames_) bytes += frame.entries.capacity() * (sizeof(Entry) + kNameOnHeap);
+  return {bytes};
 }
 
 std::optional<Listing::Entry> Listing::chosen(const std::string& name, bool link) {

@@ -37,6 +37,7 @@ class Listing {
     std::shared_ptr<const StopFlag> stop;
     std::uint64_t max_files = 0;                  // files and folders
     std::function<void(std::uint64_t)> progress;  // files so far; every 10,000
+    std::function<Result<void>(Bytes)> room;      // what it takes by now, every 1,000 files; an error ends it
   };
   using Outcome = Result<std::shared_ptr<const Dataset>>;
 
@@ -49,7 +50,7 @@ class Listing {
 
   // Lists one more folder, or as much of it as kStep lets, and puts a class that ends there in order; an outcome once there is none left or something
   // is wrong: kDenied naming the folder, relative to the top, kNotFound (no samples; says what was skipped), kExhausted
-  // (more than max_files), kUnavailable (the daemon lacks descriptors or memory), kCancelled. What is wrong with the
+  // (more than max_files, or no room), kUnavailable (the daemon lacks descriptors or memory), kCancelled. What is wrong with the
   // folder begins with its path. REQUIRES: no outcome yet.
   std::optional<Outcome> step();
 
@@ -93,7 +94,8 @@ class Listing {
   Result<std::optional<Entry>> classify(const Frame& frame, const char* name, unsigned char type);
   std::optional<Entry> chosen(const std::string& name, bool link);
   Result<std::optional<Entry>> classify_link(const std::string& name);
-  Result<void> check_room() const;
+  Result<void> check_room();
+  Bytes memory() const;
   void count_file();
   void add_file(const Frame& frame, const Entry& entry, std::int32_t label);
   void settle();
@@ -111,6 +113,7 @@ class Listing {
   bool begun_ = false;
   std::uint32_t done_ = 0;  // in this step, of kStep
   std::uint64_t files_ = 0, folders_ = 0;
+  std::uint64_t measured_at_ = 0;  // files and folders, when room() was last asked
   std::string paths_;
   std::vector<Dataset::Entry> entries_;
   std::vector<Run> runs_;  // of the class that is being listed, as they were found

@@ -40,6 +40,7 @@ class Dataset {
     std::uint64_t path_offset;  // into paths
     std::uint32_t path_bytes;
     std::int32_t label;  // position in classes, or -1
+    friend bool operator==(const Entry&, const Entry&) = default;
   };
 
   // REQUIRES: entries in the order of samples. `root`: absolute, without a trailing slash. `fingerprint`: of the paths
@@ -59,6 +60,12 @@ class Dataset {
 
   std::uint64_t samples() const { return entries_.size(); }
   const std::string& root() const { return root_; }
+  Bytes memory() const {  // that it takes
+    std::uint64_t bytes = sizeof *this + root_.capacity() + paths_.capacity() + entries_.capacity() * sizeof(Entry) +
+                          ranges_.capacity() * sizeof(Range);
+    for (const std::string& name : classes_) bytes += sizeof name + name.capacity();
+    return {bytes};
+  }
   const std::vector<std::string>& classes() const { return classes_; }
   std::uint64_t fingerprint() const { return fingerprint_; }
   DatasetNumber number() const { return number_; }
@@ -75,6 +82,8 @@ class Dataset {
     return {std::move(file), ranges_.empty() ? std::nullopt : std::optional(ranges_[raw(id)])};
   }
   std::int64_t label(SampleId id) const { return entries_[raw(id)].label; }
+
+  friend bool operator==(const Dataset&, const Dataset&) = default;
 
  private:
   std::string root_;

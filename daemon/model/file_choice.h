@@ -22,6 +22,8 @@ struct FileChoice {
 struct Skipped {
   std::uint64_t files = 0;           // in all
   std::vector<SkippedFiles> groups;  // the largest ones first; a few of them
+
+  friend bool operator==(const Skipped&, const Skipped&) = default;
 };
 
 }  // namespace millrace

@@ -22,6 +22,7 @@ struct ListTask {
   std::shared_ptr<const StopFlag> stop;  // shared with whoever asks; stopped: it ends as kCancelled
   std::uint64_t max_files = 0;
   std::function<void(std::uint64_t)> progress;  // files so far; may be empty
+  std::function<Result<void>(Bytes)> room;      // what it takes by now; an error ends it. May be empty
   std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
 };
 
@@ -29,7 +30,7 @@ class FolderLister {
  public:
   virtual ~FolderLister() = default;
 
-  // `progress` and then `done`, exactly once, are called on a thread of the lister's, and must not block. false: too
+  // `progress`, `room`, and then `done`, exactly once, are called on a thread of the lister's, and must not block. false: too
   // many are queued (a state; try again when one is done); `task` is then left as it was.
   [[nodiscard]] virtual bool try_list(ListTask&& task) = 0;
 };

@@ -34,6 +34,7 @@ struct SessionLimits {
   std::uint32_t slots = 256;               // in one session
   std::uint32_t queued_batches = 64;       // submitted and waiting for a slot, in one session
   std::uint32_t datasets = 16;             // open in one session
+  std::uint32_t epochs = 16;               // running in one session
   std::uint64_t dataset_files = 50'000'000;
   Bytes ring = 1_GiB;  // input ring of one session
 

@@ -39,6 +39,7 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(encoded_bytes, kCounter, "bytes", "millrace_encoded_bytes_total", "Encoded bytes read")                                     \
   row(encoded_in_flight, kGauge, "bytes", "millrace_encoded_in_flight_bytes", "Encoded bytes held now")                           \
   row(decoding_in_use, kGauge, "bytes", "millrace_decoding_bytes", "Charged to memory.decoding for large pictures being decoded") \
+  row(requests_in_use, kGauge, "bytes", "millrace_requests_bytes", "Charged to memory.requests for what clients ask for")          \
   row(tensor_bytes, kCounter, "bytes", "millrace_tensor_bytes_total", "Tensor bytes handed over")                                 \
   row(fetch_time, kCounter, "seconds", "millrace_fetch_seconds_total", "Time spent reading encoded bytes")                        \
   row(fetch_waits, kCounter, "", "millrace_fetch_waits_total", "Pauses in reading because the daemon lacked descriptors or memory") \

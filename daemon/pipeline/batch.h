@@ -106,7 +106,7 @@ class Batch {
   const BatchRequest& request() const { return request_; }
   const OpenSession& session() const { return *session_; }
   ReadingPace& pace() const { return session_->pace; }
-  millrace::Owner owner() const { return {session_->parts.caller->user(), session_->id}; }
+  millrace::Owner owner() const { return session_->owner(); }
   EpochRun* epoch() const { return epoch_.get(); }  // null: the client's own
   const TensorLayout& layout() const { return *layout_; }
   const std::shared_ptr<StopFlag>& stop() const { return stop_; }  // shared with fetch threads and lanes
@@ -194,6 +194,7 @@ class Batch {
   std::optional<boost::asio::steady_timer> deadline;  // waiting's
   const std::chrono::steady_clock::time_point admitted = std::chrono::steady_clock::now();
   Charge queued;  // waiting's, as long as it has no slot
+  Charge room;    // for what is kept of its request, as long as it is there. Empty: the epoch's is for it
 
  private:
   friend class InFlight;

@@ -5,9 +5,10 @@
 
 namespace millrace {
 
-EpochRun::EpochRun(EpochRequest request, EpochOrder order)
+EpochRun::EpochRun(EpochRequest request, EpochOrder order, EpochCharges charges)
     : request_(std::move(request)),
       order_(std::move(order)),
+      charges_(std::move(charges)),
       next_(std::min(request_.first_batch, order_.batches())),
       delivered_(next_) {
   const std::uint64_t left = order_.batches() - next_;
@@ -29,7 +30,9 @@ std::optional<BatchRequest> EpochRun::next() {
                      .fidelity = request_.fidelity,
                      .priority = request_.priority,
                      .backend = request_.backend};
-  for (const SampleId sample : order_.batch(next_)) {
+  const std::vector<SampleId> samples = order_.batch(next_);
+  batch.samples.reserve(samples.size());
+  for (const SampleId sample : samples) {
     batch.samples.push_back(SampleRequest{
         .id = sample, .label = request_.dataset->label(sample), .source = DatasetSource{request_.dataset, sample}});
   }

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <variant>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/epoch.h"
@@ -16,9 +18,16 @@
 
 namespace millrace {
 
+// What an epoch is charged with until the last of its batches has ended.
+struct EpochCharges {
+  Charge epoch;
+  Charge batches;
+  std::shared_ptr<const Charge> order;  // shared: see OrderCharges; null: it is not shuffled
+};
+
 class EpochRun {
  public:
-  EpochRun(EpochRequest request, EpochOrder order);
+  EpochRun(EpochRequest request, EpochOrder order, EpochCharges charges = {});
 
   const EpochRequest& request() const { return request_; }
   EpochStreamId id() const { return request_.id; }
@@ -48,6 +57,7 @@ class EpochRun {
 
   EpochRequest request_;
   EpochOrder order_;
+  const EpochCharges charges_;
   std::uint64_t next_ = 0;       // batch to begin
   std::uint64_t end_ = 0;        // one past the last
   std::uint64_t delivered_ = 0;  // all before it are handed over

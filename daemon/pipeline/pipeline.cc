@@ -16,6 +16,9 @@
 namespace millrace {
 namespace {
 
+// Of each sample of a shuffled epoch: in its order, and in the positions of its own order and of the one foreseen.
+constexpr std::uint64_t kOrderBytes = sizeof(std::uint32_t), kPositionsKept = 2;
+
 std::vector<std::string> names_of(const std::vector<NamedBackend>& backends) {
   std::vector<std::string> names;
   for (const NamedBackend& named : backends) names.push_back(named.name);
@@ -43,7 +46,7 @@ class Pipeline::Stages final : private Waiting::Next,
         names(names_of(backends)),
         shares(options.weights),
         slow(options.slow),
-        planner(control, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
+        planner(control, shares, options.uses ? EpochPlanner::Positions::kWanted : EpochPlanner::Positions::kNo),
         settling(control, names, counters, *this),
         making(control, std::move(backends), ledger, shares, slow, counters, *this),
         reading(control, fetcher, ledger, shares, slow, counters,
@@ -54,7 +57,8 @@ class Pipeline::Stages final : private Waiting::Next,
                 *this),
         batches{
             .owner = settling, .counters = counters, .backends = names.size(), .max_side = options.limits.sample.side},
-        around_sessions{control, options.limits, making.placer(), batches, *this, options.uses} {}
+        orders(kOrderBytes * (options.uses ? 1 + kPositionsKept : 1)),
+        around_sessions{control, options.limits, making.placer(), batches, *this, orders, options.uses} {}
 
   SessionRun* find(SessionId id) {
     const auto found = sessions.find(id);
@@ -76,6 +80,7 @@ class Pipeline::Stages final : private Waiting::Next,
   Making making;
   Reading reading;
   Batch::Surroundings batches;
+  OrderCharges orders;
   const Waiting::Surroundings around_sessions;
   std::unordered_map<SessionId, SessionRun> sessions;
   std::optional<Error> draining;  // set: why nothing new is taken
@@ -130,7 +135,7 @@ void Pipeline::Stages::epoch_planned(SessionId id, EpochRequest request, EpochPl
   const std::optional<EpochOrderSpec> next =
       run->waiting.planned(std::move(request), std::move(planned.order), std::move(planned.positions));
   if (next) {
-    planner.foresee(*next, [this, id, stream](std::shared_ptr<const EpochPositions> positions) {
+    planner.foresee(run->session->owner(), *next, [this, id, stream](std::shared_ptr<const EpochPositions> positions) {
       if (SessionRun* session = find(id)) session->waiting.foreseen(stream, std::move(positions));
     });
   }
@@ -163,7 +168,7 @@ void Pipeline::open_session(SessionId id, SessionParts parts) {
   stages_->sessions.emplace(id, Stages::SessionRun{session, Waiting(session, stages_->around_sessions), {}});
 }
 
-Result<void> Pipeline::submit(SessionId id, BatchRequest request) {
+Result<void> Pipeline::submit(SessionId id, BatchRequest request, Charge room) {
   Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return Error{Code::kPrecondition, "the session is closed"};
   if (stages_->draining) return *stages_->draining;
@@ -171,7 +176,7 @@ Result<void> Pipeline::submit(SessionId id, BatchRequest request) {
   if (std::any_of(run->active.begin(), run->active.end(), same) || run->waiting.find(request.id) != nullptr)
     return Error{Code::kInvalid,
                  "batch_id: " + std::to_string(raw(request.id)) + " is under way already; give every batch its own"};
-  MILLRACE_TRY_VOID(run->waiting.submit(std::move(request)));
+  MILLRACE_TRY_VOID(run->waiting.submit(std::move(request), std::move(room)));
   stages_->begin_waiting(id);
   return {};
 }
@@ -205,7 +210,8 @@ void Pipeline::start_epoch(SessionId id, EpochRequest request) {
   if (!run->waiting.plan(request)) return;
   const EpochOrderSpec spec = request.order;
   stages_->planner.plan(
-      spec, [stages = stages_.get(), id, request = std::move(request)](EpochPlanner::Planned planned) mutable {
+      run->session->owner(), spec,
+      [stages = stages_.get(), id, request = std::move(request)](EpochPlanner::Planned planned) mutable {
         stages->epoch_planned(id, std::move(request), std::move(planned));
       });
 }
@@ -227,6 +233,7 @@ void Pipeline::close_session(SessionId id) {
   if (found == stages_->sessions.end()) return;
   const Stages::SessionRun run = std::move(found->second);
   stages_->sessions.erase(found);
+  stages_->planner.forget(run.session->owner());
   run.session->close();  // from here on nothing reaches its sink or its slots
   const Error closed{Code::kCancelled, "the session was closed"};
   for (const BatchPtr& batch : run.waiting.batches()) stages_->settling.fail(batch, closed);

@@ -20,6 +20,7 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/dataset_use.h"
@@ -34,7 +35,6 @@
 namespace millrace {
 
 class Fetcher;
-class Ledger;
 
 class Pipeline {
  public:
@@ -60,7 +60,8 @@ class Pipeline {
 
   // Queues a batch; it begins when a slot is free. kInvalid naming the field, kExhausted (too many waiting), kNotFound
   // (pinned backend), kPrecondition (draining): then nothing is queued and nothing comes through the sink.
-  Result<void> submit(SessionId session, BatchRequest request);
+  // `room`: what is kept of the request is charged with it; kept until the batch has ended.
+  Result<void> submit(SessionId session, BatchRequest request, Charge room = {});
   // Slot bytes without which submit() refuses such a batch; 0 for a recipe that it refuses anyway.
   Bytes slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32_t samples) const;
   void cancel(SessionId session, BatchId batch);  // unknown: nothing happens

@@ -8,6 +8,7 @@
 #include "daemon/memory/arena.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/caller.h"
+#include "daemon/model/owner.h"
 #include "daemon/observe/counters.h"
 #include "daemon/pipeline/reading_pace.h"
 #include "daemon/slots/slot_pool.h"
@@ -42,6 +43,8 @@ struct OpenSession {
   LabelValue user{};  // whose batches are completed
   ReadingPace pace;
   bool open = true;  // false: nothing reaches its sink or its slots any more
+
+  Owner owner() const { return {parts.caller->user(), id}; }
 
   void close() {
     open = false;

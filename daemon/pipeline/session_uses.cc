@@ -22,7 +22,7 @@ std::optional<EpochOrderSpec> expected_after(const EpochBegun& epoch, const Epoc
 }  // namespace
 
 std::optional<EpochOrderSpec> SessionUses::begin(EpochStreamId stream, const Dataset& dataset, EpochBegun epoch,
-                                                 double now) {
+                                                 double now, std::shared_ptr<const Charge> charge) {
   if (uses_ == nullptr || dataset.number() == DatasetNumber::kNone) return std::nullopt;
   const auto same = [&](const Row& row) {
     return !row.running && row.dataset == dataset.number() && row.fingerprint == dataset.fingerprint();
@@ -34,13 +34,14 @@ std::optional<EpochOrderSpec> SessionUses::begin(EpochStreamId stream, const Dat
   } else {
     const auto idle = std::find_if(rows_.begin(), rows_.end(), [](const Row& other) { return !other.running; });
     if (rows_.size() >= kMost && idle != rows_.end()) rows_.erase(idle);
-    rows_.push_back(Row{dataset.number(), dataset.fingerprint(), uses_->begin(dataset), {}, {}});
+    rows_.push_back(Row{dataset.number(), dataset.fingerprint(), nullptr, uses_->begin(dataset), {}, {}});
   }
   Row& mine = rows_.back();
   const std::optional<EpochOrderSpec> next = expected_after(epoch, again ? &mine.order : nullptr);
   mine.running = stream;
   mine.order = epoch.order;
   mine.use->epoch_begun(std::move(epoch), now);
+  mine.charge = std::move(charge);  // the last one's positions are let go by then
   return next;
 }
 

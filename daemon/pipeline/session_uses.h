@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/model/dataset_use.h"
 #include "daemon/model/epoch.h"
 
@@ -16,9 +17,10 @@ class SessionUses {
   // `uses`, which may be null, outlives it.
   explicit SessionUses(DatasetUses* uses) : uses_(uses) {}
 
-  // An epoch began. What is expected after it: the same with the next number, or, if the session counts in other steps,
+  // An epoch began; `charge`, which may be null, is for its positions, and kept as long as these. What is expected after it: the same with the next number, or, if the session counts in other steps,
   // the one after as many; nullopt: nobody wants to know, or nobody can.
-  std::optional<EpochOrderSpec> begin(EpochStreamId stream, const Dataset& dataset, EpochBegun epoch, double now);
+  std::optional<EpochOrderSpec> begin(EpochStreamId stream, const Dataset& dataset, EpochBegun epoch, double now,
+                                      std::shared_ptr<const Charge> charge = nullptr);
   void foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next);
   void reached(EpochStreamId stream, std::uint64_t samples);
   void ended(EpochStreamId stream, double now);
@@ -29,6 +31,7 @@ class SessionUses {
   struct Row {
     DatasetNumber dataset = DatasetNumber::kNone;
     std::uint64_t fingerprint = 0;
+    std::shared_ptr<const Charge> charge;  // shared: see OrderCharges
     std::unique_ptr<DatasetUse> use;
     std::optional<EpochStreamId> running;
     EpochOrderSpec order;  // of the epoch that runs, or ran last

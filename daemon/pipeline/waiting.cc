@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/pipeline/deadline.h"
+#include "daemon/pipeline/request_room.h"
 
 namespace millrace {
 namespace {
@@ -25,12 +26,13 @@ double seconds_now() {
 
 }  // namespace
 
-Result<void> Waiting::submit(BatchRequest request) {
+Result<void> Waiting::submit(BatchRequest request, Charge room) {
   MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
   MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
   MILLRACE_TRY(Charge queued, session_->parts.account->charge(Resource::kQueuedBatches, 1));
   MILLRACE_TRY(const BatchPtr batch, new_batch(std::move(request), nullptr));
   batch->queued = std::move(queued);
+  batch->room = std::move(room);
   batches_.push_back(batch);
   watch_deadline(batch);
   return {};
@@ -89,42 +91,57 @@ BatchPtr Waiting::next() {
 }
 
 bool Waiting::plan(const EpochRequest& request) {
-  const auto check = [&]() -> Result<void> {
-    const auto same = [&](const auto& epoch) { return epoch->id() == request.id; };
-    if (planning_.contains(request.id) || std::any_of(epochs_.begin(), epochs_.end(), same))
-      return Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"};
-    MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
-    MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
-                 TensorLayout::create(request.recipe, around_.limits.sample.side));
-    MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
-    return check_fits(*layout, request.order.batch_size, session_->parts.arena->slot_bytes());
-  };
-  if (const Result<void> checked = check(); !checked) {
-    session_->parts.sink->epoch_failed(request.id, checked.error());
+  Result<EpochCharges> charges = charge(request);
+  if (!charges) {
+    session_->parts.sink->epoch_failed(request.id, charges.error());
     return false;
   }
-  planning_.emplace(request.id, Planned::kWanted);
+  planning_.emplace(request.id, Planning{*std::move(charges)});
   return true;
+}
+
+Result<void> Waiting::check(const EpochRequest& request) const {
+  const auto same = [&](const auto& epoch) { return epoch->id() == request.id; };
+  if (planning_.contains(request.id) || std::any_of(epochs_.begin(), epochs_.end(), same))
+    return Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"};
+  MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
+  MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
+               TensorLayout::create(request.recipe, around_.limits.sample.side));
+  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
+  return check_fits(*layout, request.order.batch_size, session_->parts.arena->slot_bytes());
+}
+
+Result<EpochCharges> Waiting::charge(const EpochRequest& request) {
+  MILLRACE_TRY_VOID(check(request));
+  Account& account = *session_->parts.account;
+  EpochCharges charges;
+  MILLRACE_TRY(charges.epoch, account.charge(Resource::kEpochs, 1));
+  MILLRACE_TRY(charges.batches,
+               account.charge(Resource::kRequests, room_for(request.order, session_->parts.slots->slots())));
+  MILLRACE_TRY(charges.order, around_.orders.charge(account, request.order));
+  return charges;
 }
 
 std::optional<EpochOrderSpec> Waiting::planned(EpochRequest request, Result<EpochOrder> order,
                                                std::shared_ptr<const EpochPositions> positions) {
-  const auto planned = planning_.extract(request.id);
+  auto planned = planning_.extract(request.id);
   BatchSink& sink = *session_->parts.sink;
   if (!order) {
     sink.epoch_failed(request.id, order.error());
     return std::nullopt;
   }
-  const auto epoch = std::make_shared<EpochRun>(std::move(request), *std::move(order));
+  const std::shared_ptr<const Charge> kept = planned.mapped().charges.order;
+  const auto epoch =
+      std::make_shared<EpochRun>(std::move(request), *std::move(order), std::move(planned.mapped().charges));
   epochs_.push_back(epoch);
   epoch->announce(sink);
-  if (planned.mapped() == Planned::kStopped) epoch->stop();
+  if (planned.mapped().state == Planned::kStopped) epoch->stop();
   EpochBegun begun{.order = epoch->request().order,
                    .samples = epoch->samples(),
                    .reached = epoch->samples_begun(),
                    .positions = std::move(positions),
                    .next = nullptr};
-  return uses_.begin(epoch->id(), *epoch->request().dataset, std::move(begun), seconds_now());
+  return uses_.begin(epoch->id(), *epoch->request().dataset, std::move(begun), seconds_now(), kept);
 }
 
 void Waiting::foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next) {
@@ -132,7 +149,8 @@ void Waiting::foreseen(EpochStreamId stream, std::shared_ptr<const EpochPosition
 }
 
 void Waiting::stop(EpochStreamId stream) {
-  if (const auto planned = planning_.find(stream); planned != planning_.end()) planned->second = Planned::kStopped;
+  if (const auto planned = planning_.find(stream); planned != planning_.end())
+    planned->second.state = Planned::kStopped;
   for (const auto& epoch : epochs_) {
     if (epoch->id() == stream) epoch->stop();
   }

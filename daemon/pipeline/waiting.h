@@ -20,6 +20,7 @@
 #include "daemon/model/limits.h"
 #include "daemon/pipeline/batch.h"
 #include "daemon/pipeline/epoch_run.h"
+#include "daemon/pipeline/order_charges.h"
 #include "daemon/pipeline/session_uses.h"
 #include "daemon/place/placer.h"
 #include "proto/base/result.h"
@@ -40,15 +41,16 @@ class Waiting {
     const Placer& placer;
     const Batch::Surroundings& batches;
     Next& next;
+    OrderCharges& orders;
     DatasetUses* uses = nullptr;  // told of epochs; may be null
   };
 
   Waiting(std::shared_ptr<OpenSession> session, const Surroundings& around)
       : session_(std::move(session)), around_(around), uses_(around.uses) {}
 
-  // The batch waits; its deadline counts until it has ended, with or without a slot. kInvalid naming the field,
+  // The batch waits, and `room`, what its request is charged with, is kept as long as it is; its deadline counts until it has ended, with or without a slot. kInvalid naming the field,
   // kExhausted (too many wait, or too large for a slot), kNotFound (pinned backend): then nothing waits.
-  Result<void> submit(BatchRequest request);
+  Result<void> submit(BatchRequest request, Charge room);
   BatchPtr find(BatchId submitted) const;  // that waits; null: none
   const std::deque<BatchPtr>& batches() const { return batches_; }
   void remove(const BatchPtr& batch);
@@ -68,15 +70,21 @@ class Waiting {
 
  private:
   enum class Planned : std::uint8_t { kWanted, kStopped };
+  struct Planning {
+    EpochCharges charges;
+    Planned state = Planned::kWanted;
+  };
 
   Result<BatchPtr> new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch);
+  Result<void> check(const EpochRequest& request) const;
+  Result<EpochCharges> charge(const EpochRequest& request);
   void watch_deadline(const BatchPtr& batch);
 
   const std::shared_ptr<OpenSession> session_;  // shared with its batches
   const Surroundings around_;
   std::deque<BatchPtr> batches_;                   // submitted, without a slot
   std::vector<std::shared_ptr<EpochRun>> epochs_;  // taking turns; shared with their batches
-  std::map<EpochStreamId, Planned> planning_;      // being shuffled
+  std::map<EpochStreamId, Planning> planning_;     // being shuffled
   SessionUses uses_;
 };
 

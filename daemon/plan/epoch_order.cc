@@ -45,7 +45,7 @@ std::uint64_t samples_of_rank(const EpochOrderSpec& spec) {
 }
 
 // Fisher and Yates, from the end: position i gets one of the first i + 1.
-std::vector<std::uint32_t> shuffled(const EpochOrderSpec& spec) {
+std::vector<std::uint32_t> shuffled_by(const EpochOrderSpec& spec) {
   std::vector<std::uint32_t> order(spec.samples);
   std::iota(order.begin(), order.end(), 0U);
   RandomStream random(RandomKey{spec.seed, spec.epoch, SampleId{0}}, RandomStream::Use::kShuffle);
@@ -55,7 +55,13 @@ std::vector<std::uint32_t> shuffled(const EpochOrderSpec& spec) {
 
 }  // namespace
 
-Result<EpochOrder> EpochOrder::create(const EpochOrderSpec& spec) {
+EpochOrderSpec whole_of(const EpochOrderSpec& spec) {
+  EpochOrderSpec whole{.samples = spec.samples, .seed = spec.seed, .epoch = spec.epoch, .shuffle = spec.shuffle};
+  if (spec.shuffle == Shuffle::kNo) whole.seed = whole.epoch = 0;
+  return whole;
+}
+
+Result<EpochOrder> EpochOrder::create(const EpochOrderSpec& spec, std::shared_ptr<const Shuffled> known) {
   MILLRACE_TRY_VOID(check(spec));
   EpochOrder order(spec);
   order.samples_ = samples_of_rank(spec);
@@ -71,7 +77,8 @@ Result<EpochOrder> EpochOrder::create(const EpochOrderSpec& spec) {
             " samples and drop_last leaves out what does not fill a batch: make it smaller, or keep the last batch");
   }
   try {
-    if (spec.shuffle == Shuffle::kYes) order.order_ = shuffled(spec);
+    if (spec.shuffle == Shuffle::kYes)
+      order.order_ = known ? std::move(known) : std::make_shared<const Shuffled>(shuffled_by(spec));
   } catch (const std::bad_alloc&) {
     return Error{Code::kExhausted, "no memory to shuffle " + std::to_string(spec.samples) + " samples"};
   }
@@ -87,8 +94,10 @@ std::uint64_t EpochOrder::batches() const {
 }
 
 EpochPositions EpochOrder::positions() const {
-  std::vector<std::uint32_t> positions(order_.size());
-  for (std::size_t i = 0; i < order_.size(); ++i) positions[order_[i]] = static_cast<std::uint32_t>(i);
+  if (!order_) return {};
+  const Shuffled& order = *order_;
+  std::vector<std::uint32_t> positions(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) positions[order[i]] = static_cast<std::uint32_t>(i);
   return EpochPositions(std::move(positions));
 }
 
@@ -100,7 +109,7 @@ std::vector<SampleId> EpochOrder::batch(std::uint64_t index) const {
   for (std::uint64_t i = first; i < first + count; ++i) {
     const std::uint64_t position =
         (i * spec_.world_size + spec_.rank) % spec_.samples;  // beyond the end: padded from the start
-    batch.push_back(SampleId{order_.empty() ? position : order_[position]});
+    batch.push_back(SampleId{order_ ? (*order_)[position] : position});
   }
   return batch;
 }

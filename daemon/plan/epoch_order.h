@@ -1,9 +1,10 @@
 // Which samples make which batch of an epoch: shuffled (Fisher-Yates over RandomStream), sharded by rank (rank, rank +
 // world, ...), cut into batches. Exact and stable: a function of EpochOrderSpec alone. Immutable after create(); 4
-// bytes a sample of the whole dataset where it is shuffled.
+// bytes a sample of the whole dataset where it is shuffled, which copies and other ranks' orders share.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "daemon/model/dataset_use.h"
@@ -13,10 +14,19 @@
 
 namespace millrace {
 
+// The same for the whole dataset: of two that are equal, one shuffle serves both, for neither rank nor batches matter.
+EpochOrderSpec whole_of(const EpochOrderSpec& spec);
+
 class EpochOrder {
  public:
-  // kInvalid naming the field: batch_size 0, rank not below world_size, no samples for this rank.
-  static Result<EpochOrder> create(const EpochOrderSpec& spec);
+  using Shuffled = std::vector<std::uint32_t>;  // the sample at each position
+
+  // kInvalid naming the field: batch_size 0, rank not below world_size, no samples for this rank. kExhausted: no memory.
+  // `known`: the shuffle of an order with the same whole_of(); null: it is worked out.
+  static Result<EpochOrder> create(const EpochOrderSpec& spec, std::shared_ptr<const Shuffled> known = nullptr);
+
+  // Null: not shuffled. Shared by orders with the same whole_of().
+  const std::shared_ptr<const Shuffled>& shuffled() const { return order_; }
 
   std::uint64_t samples() const;  // of this rank: with padding, without those that are dropped
   std::uint64_t batches() const;
@@ -29,7 +39,7 @@ class EpochOrder {
   explicit EpochOrder(const EpochOrderSpec& spec) : spec_(spec) {}
 
   EpochOrderSpec spec_;
-  std::vector<std::uint32_t> order_;  // of the whole dataset; empty: not shuffled
+  std::shared_ptr<const Shuffled> order_;  // see shuffled()
   std::uint64_t samples_ = 0;
 };
 

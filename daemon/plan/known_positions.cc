@@ -5,16 +5,6 @@
 #include <utility>
 
 namespace millrace {
-namespace {
-
-// Of the whole dataset, so neither rank nor batches matter.
-EpochOrderSpec whole(const EpochOrderSpec& spec) {
-  EpochOrderSpec whole{.samples = spec.samples, .seed = spec.seed, .epoch = spec.epoch, .shuffle = spec.shuffle};
-  if (spec.shuffle == Shuffle::kNo) whole.seed = whole.epoch = 0;
-  return whole;
-}
-
-}  // namespace
 
 std::shared_ptr<const EpochPositions> KnownPositions::of(const EpochOrderSpec& spec, const EpochOrder& order) {
   try {
@@ -28,7 +18,7 @@ std::shared_ptr<const EpochPositions> KnownPositions::of(const EpochOrderSpec& s
 std::shared_ptr<const EpochPositions> KnownPositions::of(const EpochOrderSpec& spec) {
   try {
     if (auto known = find(spec)) return known;
-    const Result<EpochOrder> order = EpochOrder::create(whole(spec));
+    const Result<EpochOrder> order = EpochOrder::create(whole_of(spec));
     return order ? keep(spec, order->positions()) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -38,13 +28,13 @@ std::shared_ptr<const EpochPositions> KnownPositions::of(const EpochOrderSpec& s
 std::shared_ptr<const EpochPositions> KnownPositions::find(const EpochOrderSpec& spec) {
   std::erase_if(known_, [](const Known& known) { return known.positions.expired(); });
   const auto found =
-      std::find_if(known_.begin(), known_.end(), [&](const Known& known) { return known.spec == whole(spec); });
+      std::find_if(known_.begin(), known_.end(), [&](const Known& known) { return known.spec == whole_of(spec); });
   return found == known_.end() ? nullptr : found->positions.lock();
 }
 
 std::shared_ptr<const EpochPositions> KnownPositions::keep(const EpochOrderSpec& spec, EpochPositions positions) {
   auto kept = std::make_shared<const EpochPositions>(std::move(positions));
-  known_.push_back({whole(spec), kept});
+  known_.push_back({whole_of(spec), kept});
   return kept;
 }
 

@@ -9,6 +9,8 @@
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/fetch/root_folder.h"
+#include "daemon/process/budget_text.h"
+#include "daemon/process/options.h"
 #include "daemon/process/parts.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"
@@ -28,7 +30,10 @@ void add_options(CLI::App& app, CommandLine& line) {
   });
   app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")
       ->check(CLI::ExistingFile);
-  app.add_flag("--check-config", line.check_config, "Check the settings, print what they amount to, and end");
+  app.add_flag("--check-config", line.check_config,
+               "Check the settings, print what they amount to and how much clients may have, and end");
+  app.add_flag("--memory-drop-in", line.memory_drop_in,
+               "Print a systemd drop-in that limits the service's memory to what the settings add up to, and end");
   app.add_option("--socket", line.socket,
                  "Unix socket to listen on, instead of daemon.socket; the hand-off socket lies beside it");
   app.add_option("--root", line.roots,
@@ -48,7 +53,13 @@ void add_options(CLI::App& app, CommandLine& line) {
 }
 
 void print_settings(const Settings& settings) {
-  std::printf("%s", to_toml(settings, every_key(), TomlStyle::kMarked).c_str());
+  std::printf("%s\n%s", to_toml(settings, every_key(), TomlStyle::kMarked).c_str(),
+              budget_table(budgets_of(settings)).c_str());
+  if (const Bytes most = most_memory(settings), there = memory_of_host(); most > there)
+    std::fprintf(stderr,
+                 "millraced: the budgets for memory add up to %s with what the daemon takes itself, and this host or "
+                 "control group has %s: lower memory.segments, memory.decoding, memory.requests or cache.memory\n",
+                 to_text(most).c_str(), to_text(there).c_str());
   for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
   for (const std::string& root : settings.roots) {
     const Result<void> there = RootFolder::look_for(root);
@@ -93,6 +104,10 @@ Result<void> look_for_roots(const CommandLine& line) {
 }
 
 std::optional<int> only_check(const CommandLine& line, const Settings& settings) {
+  if (line.memory_drop_in) {
+    std::printf("%s", memory_drop_in(settings).c_str());
+    return 0;
+  }
   if (!line.check_config) return std::nullopt;
   print_settings(settings);
   return 0;

@@ -16,6 +16,7 @@ namespace millrace {
 struct CommandLine {
   std::string config;
   bool check_config = false;
+  bool memory_drop_in = false;
   std::string socket;
   std::vector<std::string> roots;
   std::optional<std::uint32_t> lanes;
@@ -34,8 +35,8 @@ Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmappe
 // once.
 Result<void> look_for_roots(const CommandLine& line);
 
-// With --check-config: checks (the settings go to stdout, what should be looked at to stderr), and the exit status.
-// nullopt: without it.
+// With --check-config: checks (the settings and the budgets go to stdout, what should be looked at to stderr), and the
+// exit status. With --memory-drop-in: that goes to stdout. nullopt: with neither.
 std::optional<int> only_check(const CommandLine& line, const Settings& settings);
 
 // The settings file as other processes can find it; empty: none.

@@ -6,6 +6,8 @@
 #include "daemon/fetch/roots.h"
 #include "daemon/settings/fair_weights.h"
 
+#include "daemon/serve/socket_path.h"
+
 namespace millrace {
 
 namespace {
@@ -18,9 +20,13 @@ std::uint32_t fetch_threads(const Settings& settings) {
 }  // namespace
 
 Budgets budgets_of(const Settings& settings) {
-  return budgets_of(
-      settings.limits.session,
-      {.segments = settings.segment_budget, .encoded = settings.encoded_in_flight, .decoding = settings.decoding});
+  return budgets_of(settings.limits.session,
+                    {.segments = settings.segment_budget,
+                     .encoded = settings.encoded_in_flight,
+                     .decoding = settings.decoding,
+                     .requests = settings.requests,
+                     .user_percent = settings.user_percent,
+                     .parts = others_can_reach(settings.socket) ? Parts::kOfFree : Parts::kNo});
 }
 
 DescriptorNeeds descriptor_needs(const Settings& settings) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -136,32 +137,71 @@ class DevicesService final : public v1::Devices::CallbackService {
   const Pipeline& pipeline_;
 };
 
+// However many ask, the control thread adds the figures up 100 times a second at most: those who come too soon wait, and
+// get what is true then.
 class StatisticsService final : public v1::Statistics::CallbackService {
  public:
   StatisticsService(const GrpcServer::Parts& parts, const GrpcServer::Options& options)
-      : parts_(parts), options_(options) {}
+      : parts_(parts), options_(options), later_(parts.control) {}
 
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* call, const v1::GetStatisticsRequest* request_untrusted,
                                 v1::GetStatisticsReply* reply) override {
-    return answer(*call, *request_untrusted, parts_.control, [this, reply] {
-      reply->set_daemon_version(options_.version);
-      reply->set_settings_file(printable(options_.settings_file));
-      for (const std::string& root : options_.roots) reply->add_roots(root);
-      if (options_.missing_roots)
-        for (const std::string& root : options_.missing_roots()) reply->add_missing_roots(root);
-      reply->set_indexes_not_kept(printable(options_.indexes_not_kept));
-      reply->set_pid(::getpid());
-      reply->set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
-      describe(parts_.counters, *reply);
-      parts_.sessions.describe(*reply->mutable_sessions());
-      return grpc::Status::OK;
-    });
+    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+    if (has_unknown_fields(*request_untrusted)) {
+      reactor->Finish(to_status(unknown_field(*request_untrusted)));
+      return reactor;
+    }
+    boost::asio::post(parts_.control, [this, reactor, reply] { ask({reactor, reply}); });
+    return reactor;
   }
 
  private:
+  static constexpr std::chrono::milliseconds kBetween{10};
+
+  struct Asked {
+    grpc::ServerUnaryReactor* call;
+    v1::GetStatisticsReply* reply;
+  };
+
+  void ask(Asked asked) {
+    asked_.push_back(asked);
+    if (asked_.size() > 1) return;
+    later_.expires_at(last_ + kBetween);
+    if (later_.expiry() <= Clock::now()) return answer_all();
+    later_.async_wait([this](boost::system::error_code cancelled) {
+      if (!cancelled) answer_all();
+    });
+  }
+
+  void answer_all() {
+    last_ = Clock::now();
+    v1::GetStatisticsReply figures;
+    add_up(figures);
+    for (const Asked& asked : std::exchange(asked_, {})) {
+      *asked.reply = figures;
+      asked.call->Finish(grpc::Status::OK);
+    }
+  }
+
+  void add_up(v1::GetStatisticsReply& reply) const {
+    reply.set_daemon_version(options_.version);
+    reply.set_settings_file(printable(options_.settings_file));
+    for (const std::string& root : options_.roots) reply.add_roots(root);
+    if (options_.missing_roots)
+      for (const std::string& root : options_.missing_roots()) reply.add_missing_roots(root);
+    reply.set_indexes_not_kept(printable(options_.indexes_not_kept));
+    reply.set_pid(::getpid());
+    reply.set_uptime_seconds(std::chrono::duration<double>(Clock::now() - since_).count());
+    describe(parts_.counters, reply);
+    parts_.sessions.describe(*reply.mutable_sessions());
+  }
+
   const GrpcServer::Parts parts_;
   const GrpcServer::Options& options_;
   const Clock::time_point since_ = Clock::now();
+  boost::asio::steady_timer later_;
+  Clock::time_point last_{};
+  std::vector<Asked> asked_;  // since the last answer
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/pipeline/request_room.h"
 #include "daemon/serve/messages.h"
 #include "daemon/serve/parse_message.h"
 #include "proto/rpc/own_words.h"
@@ -17,6 +18,7 @@
 namespace millrace {
 namespace {
 
+constexpr std::size_t kKeptMessage = 64 << 10;              // bytes of a message whose memory is kept for the next one
 constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of a stream that ends while Attached is written
 
 std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
@@ -81,18 +83,36 @@ void GrpcStream::read() {
 
 void GrpcStream::OnReadDone(bool ok) {
   if (!ok) return boost::asio::post(around_.control, [this] { read_ended(); });
+  const std::size_t length = incoming_.Length();
   const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
   if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
   ClientRequest request =
       parse_message(message_untrusted_, around_.limits.now(), *datasets_, std::chrono::steady_clock::now());
-  message_untrusted_.Clear();
-  boost::asio::post(around_.control, [this, request = std::move(request)]() mutable { handle(std::move(request)); });
+  if (length <= kKeptMessage) {
+    message_untrusted_.Clear();
+  } else {
+    message_untrusted_ = v1::ClientMessage();
+  }
+  Charge room = charge(request);
+  boost::asio::post(around_.control, [this, request = std::move(request), room = std::move(room)]() mutable {
+    handle(std::move(request), std::move(room));
+  });
 }
 
-void GrpcStream::handle(ClientRequest request) {
+// For what is kept of it. A request that there is no room for becomes its refusal.
+Charge GrpcStream::charge(ClientRequest& request) const {
+  const auto* batch = std::get_if<BatchRequest>(&request);
+  if (!account_ || batch == nullptr) return {};
+  Result<Charge> room = account_->charge(Resource::kRequests, room_for(*batch));
+  if (room) return *std::move(room);
+  request = RefusedRequest{batch->id, room.error()};
+  return {};
+}
+
+void GrpcStream::handle(ClientRequest request, Charge room) {
   if (status_) return;
   if (session_) {
-    around_.sessions.handle(*session_, std::move(request));
+    around_.sessions.handle(*session_, std::move(request), std::move(room));
   } else {
     attach(request);
   }
@@ -108,6 +128,7 @@ void GrpcStream::attach(const ClientRequest& request) {
   session_ = attached->id;
   around_.unattached.leave(*this);
   datasets_ = std::move(attached->datasets);
+  account_ = std::move(attached->account);
   patience_.cancel();
   write_attached();
 }

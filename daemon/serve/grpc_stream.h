@@ -64,7 +64,8 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
  private:
   void begin();
   void wait_for_attach();
-  void handle(ClientRequest request);
+  Charge charge(ClientRequest& request) const;
+  void handle(ClientRequest request, Charge room);
   void attach(const ClientRequest& request);
   void read();
   void read_ended();
@@ -79,8 +80,9 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   grpc::CallbackServerContext& call_;
   const std::optional<Ticket> ticket_untrusted_;  // of the call's metadata; Attach is what counts
   grpc::ByteBuffer incoming_;                     // gRPC's while a read is under way
-  v1::ClientMessage message_untrusted_;           // of it; kept for its memory
+  v1::ClientMessage message_untrusted_;           // of it; kept for its memory, unless that is much
   std::shared_ptr<const DatasetTable> datasets_;  // the session's; changes only while no read is under way
+  std::shared_ptr<Account> account_;              // likewise. Shared: see Ledger::account(); null: none yet
   std::optional<SessionId> session_;
   boost::asio::steady_timer patience_;  // for Attach, later for writing Attached
 

@@ -10,10 +10,20 @@
 namespace millrace {
 namespace {
 
+// What waits uncounted, and of what is more how much is charged at a time; the most that an empty buffer keeps.
+constexpr std::uint64_t kStep = 64 << 10;
+
 Error unread(Bytes bytes) {
   return Error{Code::kExhausted, "the client leaves " + to_text(bytes) +
                                      " of messages unread: read the reply socket all the while, in a thread of its own "
                                      "if need be"};
+}
+
+Error no_room(const Error& refusal) {
+  return Error{refusal.code,
+               "the client leaves messages unread, and there is no room to keep more for it: read the reply socket all "
+               "the while; " +
+                   refusal.message};
 }
 
 Error closed() {
@@ -31,8 +41,9 @@ void append(std::string& out, const v1::ServerMessage& message) {
 
 }  // namespace
 
-Result<std::shared_ptr<ReplySocket>> ReplySocket::create(boost::asio::io_context& control, UniqueFd socket) {
-  std::shared_ptr<ReplySocket> made(new ReplySocket(control));
+Result<std::shared_ptr<ReplySocket>> ReplySocket::create(boost::asio::io_context& control, UniqueFd socket,
+                                                         std::shared_ptr<Account> account) {
+  std::shared_ptr<ReplySocket> made(new ReplySocket(control, std::move(account)));
   boost::system::error_code failed;
   made->socket_.assign(socket.get(), failed);
   if (failed) return errno_error("watching a reply socket", failed.value());
@@ -44,10 +55,26 @@ void ReplySocket::send(v1::ServerMessage message) {
   if (finishing_ || !socket_.is_open()) return;
   append(unwritten_, message);
   if (waiting_) {
-    if (Bytes{unsent()} > kMaxUnread) give_up(unread(Bytes{unsent()}));
+    if (Bytes{unsent()} > kMaxUnread) return give_up(unread(Bytes{unsent()}));
+    if (const Result<void> charged = charge(); !charged) give_up(no_room(charged.error()));
     return;
   }
   write_some();
+}
+
+Result<void> ReplySocket::charge() {
+  const std::uint64_t wanted = unwritten_.capacity() / kStep * kStep;
+  if (!account_ || wanted <= room_.amount()) return {};
+  MILLRACE_TRY(Charge more, account_->charge(Resource::kRequests, wanted - room_.amount()));
+  room_.absorb(std::move(more));
+  return {};
+}
+
+void ReplySocket::let_go() {
+  unwritten_.clear();
+  written_ = 0;
+  room_.refund();
+  if (unwritten_.capacity() > kStep) unwritten_.shrink_to_fit();
 }
 
 // To a client that has something to read already it would say nothing.
@@ -69,8 +96,7 @@ void ReplySocket::write_some() {
       return give_up(closed());
     }
   }
-  unwritten_.clear();
-  written_ = 0;
+  let_go();
   if (finishing_) close();
 }
 
@@ -104,8 +130,7 @@ void ReplySocket::finish() {
 void ReplySocket::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
-  unwritten_.clear();
-  written_ = 0;
+  let_go();
 }
 
 }  // namespace millrace

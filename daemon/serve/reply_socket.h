@@ -2,7 +2,7 @@
 // client got with its segment (proto/shm/handoff_wire.h has the bytes). One send() into the client's buffer is all that
 // lies between a sealed slot and the client's poll(); daemon/doc/adr/0006 has why.
 //
-// What the client's buffer has no room for waits here, up to kMaxUnread.
+// What the client's buffer has no room for waits here, up to kMaxUnread; beyond a little it is charged to its session.
 //
 // Thread-bound(control). Held by a shared_ptr, because a handler that waits for room holds it weakly.
 #pragma once
@@ -12,7 +12,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "daemon/admit/ledger.h"
 #include "daemon/publish/message_port.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -25,8 +27,9 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   static constexpr Bytes kMaxUnread = 8_MiB;
 
   // `socket`: a connected SOCK_STREAM socket that is only written to. kExhausted, kInternal: the kernel cannot watch
-  // it.
-  static Result<std::shared_ptr<ReplySocket>> create(boost::asio::io_context& control, UniqueFd socket);
+  // it. `account`: whose client it is; null: what waits is not counted.
+  static Result<std::shared_ptr<ReplySocket>> create(boost::asio::io_context& control, UniqueFd socket,
+                                                     std::shared_ptr<Account> account = nullptr);
 
   void send(v1::ServerMessage message) override;
   void send_heads_up() override;
@@ -41,7 +44,10 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   void finish();
 
  private:
-  explicit ReplySocket(boost::asio::io_context& control) : control_(control), socket_(control) {}
+  ReplySocket(boost::asio::io_context& control, std::shared_ptr<Account> account)
+      : control_(control), socket_(control), account_(std::move(account)) {}
+  Result<void> charge();
+  void let_go();
   void write_some();
   void wait_for_room();
   void give_up(const Error& why);
@@ -49,7 +55,9 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
 
   boost::asio::io_context& control_;
   boost::asio::posix::stream_descriptor socket_;
-  std::string unwritten_;  // from written_ on
+  const std::shared_ptr<Account> account_;  // shared: see Ledger::account()
+  Charge room_;                             // for what waits
+  std::string unwritten_;                   // from written_ on
   std::size_t written_ = 0;
   bool waiting_ = false;
   bool finishing_ = false;

@@ -1,5 +1,6 @@
 #include "daemon/serve/session.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "daemon/serve/messages.h"
@@ -37,7 +38,7 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       limits_(limits),
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
-      listings_(control, services.lister, parts_.caller, limits.session.dataset_files),
+      listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account, limits.session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
   pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
                                                  .arena = parts_.arena,
@@ -106,20 +107,25 @@ void Session::stream_ends() {
   if (replies_) replies_->finish();
 }
 
-void Session::handle(ClientRequest request) {
-  std::visit([this](auto&& wanted) { act(std::move(wanted)); }, std::move(request));
+void Session::handle(ClientRequest request, Charge room) {
+  if (auto* batch = std::get_if<BatchRequest>(&request)) return act(std::move(*batch), std::move(room));
+  std::visit(
+      [this](auto&& wanted) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(wanted)>, BatchRequest>) act(std::move(wanted));
+      },
+      std::move(request));
 }
 
 void Session::act(AttachRequest) {
   refuse({}, Error{Code::kInvalid, "attach: this stream is attached already"});
 }
 
-void Session::act(BatchRequest request) {
+void Session::act(BatchRequest request, Charge room) {
   const BatchId id = request.id;
   const std::shared_ptr<const Recipe> recipe = request.recipe;
   const auto samples = static_cast<std::uint32_t>(request.samples.size());
   request.ring = ring_;
-  const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request));
+  const Result<void> admitted = pipeline_.submit(parts_.id, std::move(request), std::move(room));
   if (admitted) return;
   const Bytes needed = pipeline_.slot_bytes_for(recipe, samples);
   refuse(id, admitted.error(), needed > parts_.arena->slot_bytes() ? needed : Bytes{});
@@ -209,7 +215,7 @@ std::string Session::opening_account() const {
   return line.text();
 }
 
-std::string Session::account() const {
+std::string Session::summary() const {
   using std::chrono::duration_cast, std::chrono::microseconds;
   const PublishedCounts& counts = publisher_.counts();
   KeyValues line = identity();

@@ -72,6 +72,7 @@ class Session {
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes
     std::shared_ptr<Account> account;    // shared: see Ledger::account()
     SessionCharges charges;
+    std::shared_ptr<SharedListings> listings;  // shared: see SessionListings
     LinesByUser& log;
   };
 
@@ -103,21 +104,22 @@ class Session {
   // For the log, as programs read it (observe/key_values.h): who it is, and what it asked for; who it was, what it
   // worked on, and what it has had. serve/README.md has the names.
   std::string opening_account() const;
-  std::string account() const;
+  std::string summary() const;
 
-  // The answer goes to the reply socket.
-  void handle(ClientRequest request);
+  // The answer goes to the reply socket. `room`: what is kept of the request is charged with it.
+  void handle(ClientRequest request, Charge room);
 
   // Its input ring: the client's descriptor. kPrecondition: it has one already. Otherwise RingMaker's errors.
   Result<UniqueFd> make_ring(Bytes size_untrusted);
 
   // Shared with the stream, which parses on gRPC's threads.
   std::shared_ptr<const DatasetTable> datasets() const { return datasets_; }
+  const std::shared_ptr<Account>& account() const { return parts_.account; }
   void describe(v1::SessionStatistics& statistics) const;
 
  private:
   void act(AttachRequest request);
-  void act(BatchRequest request);
+  void act(BatchRequest request, Charge room);
   void act(CancelRequest request);
   void act(ReleaseRequest request);
   void act(OpenDatasetRequest request);

@@ -36,7 +36,7 @@ SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
   for (const auto& [id, session] : sessions_)
     log_.say(LogLevel::kInfo, session->caller().uid,
-             "session " + std::to_string(raw(id)) + " ended with the daemon: " + session->account());
+             "session " + std::to_string(raw(id)) + " ended with the daemon: " + session->summary());
 }
 
 void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSession>)> done) {
@@ -108,6 +108,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
                        .unwanted = std::move(opening.unwanted),
                        .account = std::move(opening.admitted.account),
                        .charges = std::move(opening.admitted.charges),
+                       .listings = listings_,
                        .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), control_, services_, counters_, limits_)).first;
@@ -132,7 +133,8 @@ void SessionTable::log_refused(const Caller& caller, const std::string& name_unt
 Result<void> SessionTable::hand_over(Session& session) {
   const HandedOver memory = session.arena().hand_over();
   MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), memory.descriptor, memory.bytes));
-  MILLRACE_TRY(std::shared_ptr<ReplySocket> socket, ReplySocket::create(control_, std::move(replies)));
+  MILLRACE_TRY(std::shared_ptr<ReplySocket> socket,
+               ReplySocket::create(control_, std::move(replies), session.account()));
   session.reply_by(std::move(socket));
   return {};
 }
@@ -154,11 +156,11 @@ Result<AttachedSession> SessionTable::attach(const Ticket& ticket_untrusted, Str
   Session* session = find(connection->id);
   if (session == nullptr) return Error{Code::kPrecondition, "this ticket has no session yet: call Sessions.Open first"};
   MILLRACE_TRY_VOID(session->attach(stream));
-  return AttachedSession{session->id(), session->datasets()};
+  return AttachedSession{session->id(), session->datasets(), session->account()};
 }
 
-void SessionTable::handle(SessionId id, ClientRequest request) {
-  if (Session* session = find(id)) session->handle(std::move(request));
+void SessionTable::handle(SessionId id, ClientRequest request, Charge room) {
+  if (Session* session = find(id)) session->handle(std::move(request), std::move(room));
 }
 
 void SessionTable::detach(SessionId id, StreamEnd end) {
@@ -181,7 +183,7 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
   log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session->caller().uid,
            "session " + std::to_string(raw(session->id())) +
-               (closed ? " closed: " : " reclaimed, for its client died or was cut off: ") + session->account());
+               (closed ? " closed: " : " reclaimed, for its client died or was cut off: ") + session->summary());
 }
 
 // Out of the table; its memory is shut to its client, who hears `why`. nullptr: this client has none.
@@ -204,7 +206,7 @@ Result<SessionTable::Closed> SessionTable::close(SessionId id, const Error& why)
   const std::unique_ptr<Session> session = take(client, why);
   handoff_->dismiss(client);
   log_.say(LogLevel::kWarning, session->caller().uid,
-           "session " + std::to_string(raw(id)) + " closed by an administrator: " + session->account());
+           "session " + std::to_string(raw(id)) + " closed by an administrator: " + session->summary());
   return closed;
 }
 

@@ -42,6 +42,7 @@ struct OpenedSession {
 struct AttachedSession {
   SessionId id{};
   std::shared_ptr<const DatasetTable> datasets;  // shared with the stream, which parses on gRPC's threads
+  std::shared_ptr<Account> account;              // shared: the stream charges what it parses to it
 };
 
 class SessionTable final : public HandoffServer::Events {
@@ -67,9 +68,10 @@ class SessionTable final : public HandoffServer::Events {
   // kDenied: no such ticket. kPrecondition: no session yet, or it had its stream. kUnavailable: no reply socket.
   // `stream` is used until detach() or disconnected().
   Result<AttachedSession> attach(const Ticket& ticket_untrusted, StreamPort& stream);
-  void handle(SessionId id, ClientRequest request);  // nothing happens once the session is gone
-  void detach(SessionId id, StreamEnd end);          // likewise
-  void stream_ends(SessionId id);                    // likewise: its stream has its status
+  // `room`: what is kept of the request is charged with it. Nothing happens once the session is gone.
+  void handle(SessionId id, ClientRequest request, Charge room = {});
+  void detach(SessionId id, StreamEnd end);  // likewise
+  void stream_ends(SessionId id);            // likewise: its stream has its status
 
   // An administrator ends the session: its client is told `why`, and all that it has goes. kNotFound: there is none.
   struct Closed {
@@ -127,7 +129,8 @@ class SessionTable final : public HandoffServer::Events {
   Limits limits_;  // its sessions look at it
   HandoffServer* handoff_ = nullptr;
   LinesByUser log_;
-  std::map<ClientId, Opening> opening_;  // their memory is being made
+  const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
+  std::map<ClientId, Opening> opening_;                                                  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;
   std::uint64_t next_id_ = 1;

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "proto/base/unique_fd.h"
 
@@ -50,6 +51,19 @@ Result<void> claim_socket_path(const std::string& path) {
   }
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return errno_error("removing the stale socket " + path, errno);
   return {};
+}
+
+// Where a folder has an ACL, the bits of its group are the ACL's mask: then somebody else may be let in by it.
+bool others_can_reach(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path folder = std::filesystem::weakly_canonical(path, failed).parent_path();
+  for (; !folder.empty(); folder = folder.parent_path()) {
+    struct stat status {};
+    const bool known = ::stat(folder.c_str(), &status) == 0;
+    if (known && status.st_uid == ::geteuid() && (status.st_mode & (S_IXGRP | S_IXOTH)) == 0) return false;
+    if (folder == folder.root_path()) break;
+  }
+  return true;
 }
 
 }  // namespace millrace

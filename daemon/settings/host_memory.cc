@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "daemon/settings/settings.h"
 
@@ -38,35 +41,75 @@ Bytes limit_in(const std::string& file) {
   return kNoLimit;
 }
 
-// Shared memory is charged to the control group, whose limits hold on every level up to the root. Version 2, then
-// version 1.
+// The least limit on the way from `group` up to the root of its hierarchy. In a container the path is the host's and may
+// not be there; the root is then the container's own group.
+Bytes least_limit(const std::string& hierarchy, std::string group, std::string_view file) {
+  Bytes least = kNoLimit;
+  while (true) {
+    least = std::min(least, limit_in(hierarchy + (group == "/" ? "" : group) + "/" + std::string(file)));
+    if (group.size() <= 1) return least;
+    group.resize(std::max<std::size_t>(1, group.rfind('/')));
+  }
+}
+
+bool names_memory(const std::string& controllers) {
+  std::istringstream stream(controllers);
+  for (std::string one; std::getline(stream, one, ',');) {
+    if (one == "memory") return true;
+  }
+  return false;
+}
+
+// Shared memory is charged to the control group, whose limits hold on every level up to the root. A line of the file is
+// "0::/group" of version 2 and "9:memory:/group" of version 1.
 Bytes control_group() {
   const std::string root = "/sys/fs/cgroup";
-  Bytes least = std::min(limit_in(root + "/memory.max"), limit_in(root + "/memory/memory.limit_in_bytes"));
+  Bytes least = kNoLimit;
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::/")) continue;
-    for (std::string group = line.substr(3); group.size() > 1; group.resize(std::max<std::size_t>(1, group.rfind('/'))))
-      least = std::min(least, limit_in(root + group + "/memory.max"));
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string group = line.substr(second + 1);
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers.empty()) least = std::min(least, least_limit(root, group, "memory.max"));
+    if (names_memory(controllers))
+      least = std::min(least, least_limit(root + "/memory", group, "memory.limit_in_bytes"));
   }
   return least;
 }
 
+// What the budgets are parts of.
+Bytes for_clients() {
+  const Bytes all = std::min(memory_of_host(), Bytes{kNoLimit.count / 1024});
+  return all - std::min(own_memory(std::max(1U, std::thread::hardware_concurrency()), Settings{}.encoded_in_flight),
+                        Bytes{all.count / 4});
+}
+
 }  // namespace
 
+Bytes memory_of_host() {
+  return std::min(main_memory(), control_group());
+}
+
+Bytes own_memory(std::uint32_t lanes, Bytes encoded) {
+  return kDaemonKeeps + kLaneTakes * lanes + encoded * kTimesEncoded;
+}
+
 Bytes automatic_segment_budget() {
-  const Bytes least = std::min({shared_memory(), main_memory(), control_group()});
+  const Bytes least = std::min(shared_memory(), for_clients());
   return std::max(kLeast, Bytes{least.count / 2});
 }
 
 Bytes automatic_decoding_budget() {
-  const Bytes least = std::min({main_memory(), control_group(), Bytes{kNoLimit.count / 1024}});
-  return std::max(256_MiB, Bytes{least.count / 4});
+  return std::max(256_MiB, Bytes{for_clients().count / 4});
 }
 
 Bytes automatic_cache_memory() {
-  const Bytes least = std::min({main_memory(), control_group(), 64_GiB * 8});
-  return Bytes{least.count / 8};
+  return std::min(64_GiB, Bytes{for_clients().count / 8});
+}
+
+Bytes automatic_request_budget() {
+  return std::max(16_MiB, Bytes{for_clients().count / 16});
 }
 
 Bytes automatic_cache_disk(const std::string& state_dir) {

@@ -149,6 +149,7 @@ Settings default_settings() {
   Settings settings;
   settings.segment_budget = automatic_segment_budget();
   settings.decoding = automatic_decoding_budget();
+  settings.requests = automatic_request_budget();
   settings.cache_memory = automatic_cache_memory();
   settings.state_dir = automatic_state_dir();
   return settings;

@@ -41,7 +41,9 @@ struct Settings {
   // [memory]
   Bytes segment_budget = 1_GiB;  // all sessions' shared memory together
   Bytes encoded_in_flight = 64_MiB;
-  Bytes decoding = 1_GiB;  // all lanes together, beyond what each keeps
+  Bytes decoding = 1_GiB;            // all lanes together, beyond what each keeps
+  Bytes requests = 256_MiB;          // what clients ask for, while it is kept
+  std::uint32_t user_percent = 100;  // of segments and of requests, for one user
 
   // [cache]
   Bytes cache_memory = 256_MiB;        // of all that is kept of images; 0: nothing is
@@ -69,8 +71,8 @@ struct Settings {
   std::vector<std::string> remarks;
 };
 
-// The members' defaults, but for four that depend on this host: segment_budget, decoding, cache_memory and state_dir have
-// what automatic_segment_budget() and the like return.
+// The members' defaults, but for five that depend on this host: segment_budget, decoding, requests, cache_memory and state_dir
+// have what automatic_segment_budget() and the like return.
 Settings default_settings();
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
@@ -92,15 +94,23 @@ std::string to_toml(const Settings& settings, const KeyTable& table, TomlStyle s
 std::optional<Bytes> parse_size(std::string_view text);
 std::string size_text(Bytes size);  // read back exactly: "4 GiB", "4097"
 
-// What memory.segments = "auto" means on this host: half of the least of /dev/shm, main memory and the control group's
-// limit.
+// What "auto" means is a part of the memory that clients can have: main memory or the least limit of the control groups
+// that the daemon is in, less what it takes itself (own_memory()). The parts add up to less than the whole.
+//
+// memory.segments: half of it, or of /dev/shm, if that is less. memory.decoding: a quarter, and at least 256 MiB.
+// cache.memory: an eighth, at most 64 GiB. memory.requests: a sixteenth, at least 16 MiB.
 Bytes automatic_segment_budget();
-
-// What memory.decoding = "auto" means: a quarter of main memory or of the control group's limit, and at least 256 MiB.
 Bytes automatic_decoding_budget();
-
-// What cache.memory = "auto" means: an eighth of main memory or of the control group's limit, at most 64 GiB.
 Bytes automatic_cache_memory();
+Bytes automatic_request_budget();
+
+// What the daemon takes beside the budgets that are parts: its code, threads, buffers of gRPC; what each of `lanes`
+// keeps; and `encoded`, the budget of encoded bytes, thrice, for reading may exceed it by nearly twice as much.
+inline constexpr Bytes kDaemonKeeps = 160_MiB, kLaneTakes = 40_MiB;
+inline constexpr std::uint64_t kTimesEncoded = 3;
+Bytes own_memory(std::uint32_t lanes, Bytes encoded);
+// Main memory, or the least limit of a control group that this process is in.
+Bytes memory_of_host();
 
 // What cache.disk = "auto" means: a tenth of what is free on the folder's file system, at most 256 GiB; 0 where there is
 // no such folder.

@@ -20,6 +20,8 @@ struct SkippedFiles {
   std::string extension;  // lower case without the dot; empty: none, or a long one
   std::uint64_t files = 0;
   std::vector<std::string> examples;  // at most 3 relative paths, byte for byte, the first ones in byte order
+
+  friend bool operator==(const SkippedFiles&, const SkippedFiles&) = default;
 };
 
 // "10 .txt (a/README.txt, ...), 2 .bmp (a/1.bmp, ...; not decoded: convert them), and 3 more kinds (7 files), 1 more".

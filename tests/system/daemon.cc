@@ -76,6 +76,9 @@ Daemon::Daemon(DaemonSpec spec)
     if (chown(folder_.path().c_str(), *spec_.user, *spec_.user) != 0)
       throw std::runtime_error("cannot give the folder away");
   }
+  // Before it starts, which is when it looks who can reach its socket.
+  if (spec_.for_all_users && chmod(folder_.path().c_str(), 0755) != 0)
+    throw std::runtime_error("cannot open the folder to other users");
   if (!opener_socket_.empty()) {
     std::filesystem::create_directory(folder_ / "opener");
     copy_for_all_users(bin_folder() + "/millrace-opener", folder_ / "opener");

@@ -1,5 +1,5 @@
 #include <catch2/catch.hpp>
-
+#include <deque>
 #include <thread>
 #include <vector>
 
@@ -182,6 +182,72 @@ TEST_CASE("a refusal says whose budget it is, what to do, and which setting rais
   CHECK(refusal(Resource::kSegments, kOne, (12_MiB).count) ==
         "the daemon's shared memory: " + to_text(12_MiB) + " asked for, 0 B of " + to_text(10_MiB) +
             " in use: use fewer or smaller slots, close sessions, or raise memory.segments in the daemon's settings");
+}
+
+TEST_CASE("where parts are kept for others, one user alone may have seven eighths, and a second one of the rest",
+          "[admit]") {
+  Ledger ledger(budgets(Resource::kRequests, {.total = 80, .parts = Parts::kOfFree}));
+  const auto one = ledger.account(kOne), ones_other = ledger.account(kOnesOther), two = ledger.account(kTwo);
+
+  const std::optional<Charge> most = one->try_charge(Resource::kRequests, 70);
+  CHECK_FALSE(ones_other->try_charge(Resource::kRequests, 1));
+  CHECK(two->try_charge(Resource::kRequests, 8));
+  CHECK_FALSE(two->try_charge(Resource::kRequests, 9));
+  REQUIRE(most);
+  CHECK(ledger.in_use(Resource::kRequests) == 70);
+}
+
+TEST_CASE("two users who want all end up with as much, whoever began", "[admit]") {
+  Ledger ledger(budgets(Resource::kRequests, {.total = 15'000, .parts = Parts::kOfFree}));
+  const auto one = ledger.account(kOne), two = ledger.account(kTwo);
+  std::deque<Charge> of_one, of_two;
+  const auto want = [](Account& account, std::deque<Charge>& held) {
+    while (std::optional<Charge> more = account.try_charge(Resource::kRequests, 1)) held.push_back(*std::move(more));
+  };
+
+  want(*one, of_one);
+  for (int round = 0; round < 100'000; ++round) {  // each gives back what he has had longest, and asks again
+    (round % 2 == 0 ? of_one : of_two).empty() ? void() : (round % 2 == 0 ? of_one : of_two).pop_front();
+    want(*two, of_two);
+    want(*one, of_one);
+  }
+
+  CHECK(one->in_use(Resource::kRequests) == Approx(7'000).margin(100));
+  CHECK(two->in_use(Resource::kRequests) == Approx(7'000).margin(100));
+}
+
+TEST_CASE("without parts one user may have all", "[admit]") {
+  Ledger ledger(budgets_of({}, {.segments = 10_MiB}));
+
+  const Result<Charge> all = ledger.charge(Resource::kSegments, kOne, (10_MiB).count);
+
+  REQUIRE(all);
+}
+
+TEST_CASE("a setting bounds what one user may have of memory", "[admit]") {
+  Ledger ledger(budgets_of({}, {.segments = 100_MiB, .requests = 10_MiB, .user_percent = 30}));
+
+  const Result<Charge> fits = ledger.charge(Resource::kSegments, kOne, (29_MiB).count);
+  const Result<Charge> over = ledger.charge(Resource::kSegments, kOnesOther, (2_MiB).count);
+
+  REQUIRE(fits);
+  REQUIRE_FALSE(over);
+  CHECK_THAT(over.error().message, Catch::Contains("of user 1000: ") && Catch::Contains("raise memory.user_percent"));
+}
+
+TEST_CASE("a refusal of bytes says who has how much of them, who has most first", "[admit]") {
+  Ledger ledger(budgets_of({}, {.requests = 8'000'000_B, .parts = Parts::kOfFree}));
+  const Result<Charge> small = ledger.charge(Resource::kRequests, kTwo, 1'000'000);
+  const Result<Charge> large = ledger.charge(Resource::kRequests, kOne, 3'000'000);
+
+  const Result<Charge> refused = ledger.charge(Resource::kRequests, kOne, 4'000'000);
+
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Code::kExhausted);
+  CHECK(refused.error().message ==
+        "memory for requests: 4.0 MB asked for, 4.0 MB of 8.0 MB in use (user 1000: 3.0 MB, user 2000: 1.0 MB), and "
+        "the rest is kept for others but for 3.1 MB: wait until batches and epochs have ended, close datasets, send "
+        "smaller requests, or raise memory.requests in the daemon's settings");
 }
 
 TEST_CASE("the room for hand-off connections follows the limits on sessions", "[admit]") {

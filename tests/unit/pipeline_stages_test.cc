@@ -102,7 +102,7 @@ TEST_CASE("what a backend takes for a large picture beside decoding it is charge
   with = {};
   rig.large.set_aside({InFlight(batch), 0, Rig::task(0, kSide), 5_MiB});
 
-  REQUIRE(rig.large.next() != nullptr);
+  REQUIRE(rig.next() != nullptr);
   REQUIRE(rig.large.charge_next()->amount() == one + (5_MiB).count);
 }
 

@@ -29,7 +29,13 @@ struct Rig {
 
   boost::asio::io_context control;
   KeepingLister lister;
-  SessionListings listings{control, lister, std::make_shared<const Caller>(), 10};
+  Ledger ledger{Budgets{}};
+  SessionListings listings{control,
+                           lister,
+                           std::make_shared<SharedListings>(),
+                           std::make_shared<const Caller>(),
+                           ledger.account({UserId{1000}, SessionId{1}}),
+                           10};
   std::uint64_t seen = 0;
   bool done = false;
 };

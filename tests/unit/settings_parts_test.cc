@@ -6,6 +6,7 @@
 #include "daemon/backend/backend_table.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/settings.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -53,6 +54,14 @@ TEST_CASE("a part's settings are read, bounded and printed as the daemon's own a
   REQUIRE(to_toml(*settings, table).find("[part]\ndevices = 3\n") != std::string::npos);
   REQUIRE(too_many.error().message == "m.toml:1: part.devices: must be at most 4, is 5");
   REQUIRE(of_another.error().message.find("lanes.cpu: no such setting") != std::string::npos);
+}
+
+TEST_CASE("budgets that are left to the daemon add up to less than the host or the control group has", "[settings]") {
+  const Settings settings = default_settings();
+  const Bytes parts = settings.segment_budget + settings.decoding + settings.cache_memory + settings.requests;
+
+  if (memory_of_host() < 2_GiB) return skip_loudly("automatic budgets (needs 2 GiB of memory)");
+  CHECK(parts + kDaemonKeeps + settings.encoded_in_flight * kTimesEncoded < memory_of_host());
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+// What the daemon may take of this host, in words: the table of budgets, and a limit for the service manager that goes
+// with it. Functions, thread-safe.
+#pragma once
+
+#include <string>
+
+#include "daemon/admit/resource.h"
+#include "daemon/settings/settings.h"
+
+namespace millrace {
+
+// One line each resource, as TOML's comments: how much in all, of a user, of a session, and which settings say it.
+std::string budget_table(const Budgets& budgets);
+
+// What all of it adds up to with what the daemon takes itself, shared memory included.
+Bytes most_memory(const Settings& settings);
+
+// A systemd drop-in with that as its limit, each part explained.
+std::string memory_drop_in(const Settings& settings);
+
+}  // namespace millrace
