@@ -102,7 +102,7 @@ void Account::subtract(Resource resource, std::uint64_t amount) {
 }
 
 bool Account::is_over_part(Resource resource) const {
-  const Bounds& bounds = ledger_.bounds(resource);
+  const Bounds bounds = ledger_.bounds(resource);
   return bounds.parts == Parts::kOfFree && over_part(users_->of(resource), ledger_.in_use(resource), bounds.total);
 }
 
@@ -148,12 +148,14 @@ void Ledger::set_bounds(const Budgets& budgets) {
     bounds_[i].total.store(bounds.total, kRelaxed);
     bounds_[i].user.store(bounds.user, kRelaxed);
     bounds_[i].session.store(bounds.session, kRelaxed);
+    bounds_[i].parts.store(bounds.parts, kRelaxed);
   }
 }
 
 Bounds Ledger::bounds(Resource resource) const {
   const BoundsInForce& bounds = bounds_[static_cast<std::size_t>(resource)];
-  return {bounds.total.load(kRelaxed), bounds.user.load(kRelaxed), bounds.session.load(kRelaxed)};
+  return {bounds.total.load(kRelaxed), bounds.user.load(kRelaxed), bounds.session.load(kRelaxed),
+          bounds.parts.load(kRelaxed)};
 }
 
 void Ledger::show_more(Resource resource, std::uint64_t amount) {

@@ -150,6 +150,7 @@ class Ledger {
   // As Bounds. Writer: set_bounds(). Readers: whoever charges; each cell stands for itself.
   struct BoundsInForce {
     std::atomic<std::uint64_t> total, user, session;
+    std::atomic<Parts> parts{Parts::kNo};
   };
 
   std::array<BoundsInForce, kResources> bounds_{};

@@ -123,7 +123,8 @@ TEST_CASE("the backend says how it decodes, why, and where its lanes are", "[bac
   REQUIRE(info.properties[0] == std::pair<std::string, std::string>("decoding", "scalar"));
   REQUIRE(info.properties[1] == std::pair<std::string, std::string>(
                                     "decodes as", "any processor: this one has no row of its own for scalar"));
-  REQUIRE(info.properties[2] == std::pair<std::string, std::string>("placement", "not pinned"));
+  REQUIRE(info.properties[2].first == "isolation");
+  REQUIRE(info.properties[3] == std::pair<std::string, std::string>("placement", "not pinned"));
 }
 
 TEST_CASE("lanes decode as the table says of the processor and the best target that it has", "[backend]") {
