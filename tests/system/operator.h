@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/system/command.h"
@@ -29,6 +30,11 @@ inline void edit(const Daemon& daemon, const std::string& part, const std::strin
   const std::size_t at = text.find(part);
   if (at == std::string::npos) throw std::runtime_error("the settings have no " + part);
   write_file(daemon.settings(), text.replace(at, part.size(), instead));
+}
+
+// Whether the daemon's log has this, now or soon: what it writes is read by a thread of the test's.
+inline bool logs(const Daemon& daemon, const std::string& text) {
+  return eventually([&] { return daemon.errors().find(text) != std::string::npos; });
 }
 
 }  // namespace millrace
