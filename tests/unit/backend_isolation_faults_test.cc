@@ -27,7 +27,7 @@ std::jthread killer(int count, int signal) {
 
 // One that takes a while, so that it can be killed over it.
 const LibraryFile& long_work() {
-  static const LibraryFile file = kSanitized ? png_file(800, 800) : png_file(2000, 2000);
+  static const LibraryFile file = png_file(2000, 2000);
   return file;
 }
 

@@ -69,6 +69,7 @@ TEST_CASE("a sandboxed process that tries anything else is killed", "[sandbox]")
                                     "send to an address"};
   for (const char* const attempt : kForbidden) {
     INFO(attempt);
+    if (kSanitized && std::string(attempt) == "close") continue;  // a sanitizer does, after looking at memory by a pipe
     REQUIRE(outcome_of(attempt) == 128 + SIGSYS);
   }
 }
