@@ -190,8 +190,8 @@ CachedMaker::Packed CachedMaker::pack(const EncodedImage& image, const CacheKey&
   kernels::jpeg::IndexBytes index_bytes;
   if (index) index_bytes = {reinterpret_cast<const std::uint8_t*>(index->bytes->view().data()), index->bytes->size()};
   const Result<std::vector<std::uint8_t>> packed =
-      pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_, begun + limits_.now().time,
-                workspace_.libraries(), image.user);
+      pack_jpeg(image.bytes.view(), image.info, index_bytes, key.owner(), *decoder, encoder_,
+                begun + limits_.now().time, workspace_.libraries(), image.user);
   Packed made;
   if (packed) {
     made.by_index = index.has_value();
