@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <string>
+
+#include "daemon/fetch/host_want.h"
 #include "proto/base/printable.h"
 
 namespace millrace {
@@ -40,6 +44,24 @@ Error a_file_not_a_folder() {
 
 Error held_by_a_lease() {
   return Error{Code::kPrecondition, "another process holds a lease on the file; try again later"};
+}
+
+Error open_error(int error_number, Error refused) {
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR:
+      return no_such_file();
+    case EACCES:
+    case EPERM:
+      return refused;
+    case EWOULDBLOCK:
+      return held_by_a_lease();
+    case ENXIO:
+    case ENODEV:
+      return not_a_regular_file();
+    default:
+      return io_error("opening the file", error_number);
+  }
 }
 
 }  // namespace millrace

@@ -24,4 +24,7 @@ Error a_folder_not_a_file();
 Error a_file_not_a_folder();
 Error held_by_a_lease();
 
+// Of an open() that said so; `refused`: what EACCES and EPERM mean to whoever opens.
+Error open_error(int error_number, Error refused);
+
 }  // namespace millrace

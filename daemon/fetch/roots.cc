@@ -28,24 +28,6 @@ std::string relative_name(std::string_view rest) {
   return rest.empty() ? "." : std::string(rest);
 }
 
-Error open_error(int error_number, const Caller& caller) {
-  switch (error_number) {
-    case ENOENT:
-    case ENOTDIR:
-      return no_such_file();
-    case EACCES:
-    case EPERM:
-      return refused_to_daemon(caller);
-    case EWOULDBLOCK:
-      return held_by_a_lease();
-    case ENXIO:
-    case ENODEV:
-      return not_a_regular_file();
-    default:
-      return io_error("opening the file", error_number);
-  }
-}
-
 Result<void> check_regular(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return {};
   return S_ISDIR(status.st_mode) ? a_folder_not_a_file() : not_a_regular_file();
@@ -187,7 +169,7 @@ Result<OpenFile> Roots::open_trusted(std::string_view path, const Caller& caller
   UniqueFd fd = open_beneath(place.root->fd.get(), relative_name(place.rest), kToRead);
   if (!fd) {
     const bool needs_walk = errno == EXDEV || errno == ELOOP || errno == ENOSYS || errno == EPERM;
-    return needs_walk ? open_walking(path, caller) : open_error(errno, caller);
+    return needs_walk ? open_walking(path, caller) : open_error(errno, refused_to_daemon(caller));
   }
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return io_error("opening the file", errno);
@@ -217,7 +199,7 @@ Result<OpenFile> Roots::open_walking(std::string_view path, const Caller& caller
   if (!rights_.may_read(caller, found.fd.get(), found.status)) return not_readable();
   MILLRACE_TRY_VOID(check_regular(found.status));
   UniqueFd fd = reopen(found.fd.get(), kToRead);
-  if (!fd) return open_error(errno, caller);
+  if (!fd) return open_error(errno, refused_to_daemon(caller));
   return OpenFile{std::move(fd), size_of(found.status), identity_of(found.status)};
 }
 
@@ -265,7 +247,7 @@ Result<UniqueFd> Roots::open_folder(std::string_view path_untrusted, const Calle
   if (!rights_.may_list(caller, found.fd.get(), found.status)) return not_readable();
   if (!S_ISDIR(found.status.st_mode)) return a_file_not_a_folder();
   UniqueFd fd = reopen(found.fd.get(), kToList);
-  if (!fd) return open_error(errno, caller);
+  if (!fd) return open_error(errno, refused_to_daemon(caller));
   return fd;
 }
 

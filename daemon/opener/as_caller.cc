@@ -24,24 +24,6 @@ int flags_of(OpenerWhat what) {
   return what == OpenerWhat::kFolder ? kToList : kToRead;
 }
 
-Error open_error(int error_number) {
-  switch (error_number) {
-    case ENOENT:
-    case ENOTDIR:
-      return no_such_file();
-    case EACCES:
-    case EPERM:
-      return not_readable();
-    case EWOULDBLOCK:
-      return held_by_a_lease();
-    case ENXIO:
-    case ENODEV:
-      return not_a_regular_file();
-    default:
-      return io_error("opening the file", error_number);
-  }
-}
-
 // What openat2() does not do, or cannot do here, or does not say clearly.
 bool needs_walk(int error_number, OpenerWhat what) {
   return error_number == EXDEV || error_number == ELOOP || error_number == ENOSYS || error_number == EPERM ||
@@ -110,7 +92,7 @@ Result<UniqueFd> AsCaller::open_it(std::string_view path, OpenerWhat what) {
   MILLRACE_TRY(const Place place, place_of(path));
   const std::string relative = place.rest.empty() ? "." : std::string(place.rest);
   UniqueFd fd = open_beneath(place.root->fd.get(), relative, flags_of(what));
-  if (!fd) return needs_walk(errno, what) ? open_walking(path, what) : open_error(errno);
+  if (!fd) return needs_walk(errno, what) ? open_walking(path, what) : open_error(errno, not_readable());
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return io_error("opening the file", errno);
   MILLRACE_TRY_VOID(check(fd.get(), status, what, place.root->device));
@@ -125,7 +107,7 @@ Result<UniqueFd> AsCaller::open_walking(std::string_view path, OpenerWhat what) 
   Found found = *std::move(walked);
   if (what == OpenerWhat::kFolder && !S_ISDIR(found.status.st_mode)) return a_file_not_a_folder();
   UniqueFd fd = what == OpenerWhat::kType ? std::move(found.fd) : reopen(found.fd.get(), flags_of(what));
-  if (!fd) return open_error(errno);
+  if (!fd) return open_error(errno, not_readable());
   MILLRACE_TRY_VOID(check(fd.get(), found.status, what, 0));
   return fd;
 }
@@ -169,7 +151,7 @@ AsCaller::Root& AsCaller::root_at(std::size_t index) {
   struct statx status {};
   if (!root.fd) {
     root.missing = errno == ENOENT || errno == ENOTDIR;
-    root.error = errno == ELOOP ? link_in_name(names_[index].configured()) : open_error(errno);
+    root.error = errno == ELOOP ? link_in_name(names_[index].configured()) : open_error(errno, not_readable());
   } else if (::statx(root.fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) != 0) {
     root.error = io_error("looking at the root", errno);
   } else {

@@ -1,11 +1,11 @@
 // The daemon itself lacks descriptors while it reads.
 #include <catch2/catch.hpp>
 
+#include "proto/base/sanitized.h"
 #include "tests/integration/pipeline_fixture.h"
 #include "tests/integration/pipeline_work.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/eventually.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
 

@@ -8,11 +8,11 @@
 #include <list>
 
 #include "millrace/client.h"
+#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/lingering_socket.h"
-#include "tests/support/sanitized.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/passed_sockets.h"

@@ -13,10 +13,10 @@
 #include <map>
 #include <thread>
 
+#include "proto/base/sanitized.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
 #include "tests/system/command.h"

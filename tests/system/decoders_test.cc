@@ -5,10 +5,10 @@
 #include <csignal>
 #include <thread>
 
+#include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"

@@ -13,10 +13,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
 #include "tests/support/lingering_socket.h"
-#include "tests/support/sanitized.h"
 #include "tests/system/need.h"
 #include "tests/system/raw_mill.h"
 #include "tests/system/raw_session.h"

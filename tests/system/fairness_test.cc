@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "proto/base/sanitized.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 

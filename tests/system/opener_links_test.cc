@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "tests/support/sanitized.h"
+#include "proto/base/sanitized.h"
 #include "tests/system/opener_files.h"
 
 namespace millrace {

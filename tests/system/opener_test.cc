@@ -11,9 +11,9 @@
 
 #include "daemon/fetch/opener_link.h"
 #include "proto/base/handoff_path.h"
+#include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
-#include "tests/support/sanitized.h"
 #include "tests/system/opener_files.h"
 
 namespace millrace {

@@ -25,10 +25,10 @@
 #include <vector>
 
 #include "proto/base/handoff_path.h"
+#include "proto/base/sanitized.h"
 #include "proto/base/unique_fd.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/temp_folder.h"
 #include "tests/system/daemon.h"
 #include "tests/system/host_faults.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/sanitized.h"
+#include "proto/base/sanitized.h"
 
 namespace millrace {
 

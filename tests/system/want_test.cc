@@ -4,10 +4,10 @@
 #include <fstream>
 
 #include "millrace/client.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"

@@ -13,8 +13,8 @@
 #include "daemon/plan/draw_geometry.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/level_difference.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/test_data.h"
 #include "tests/support/test_images.h"
 

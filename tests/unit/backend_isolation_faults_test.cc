@@ -5,10 +5,10 @@
 #include <future>
 #include <thread>
 
+#include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/process.h"
-#include "tests/support/sanitized.h"
 #include "tests/unit/isolation_rig.h"
 
 namespace millrace {

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "daemon/backend/cpu/cpu_backend.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/unit/isolation_rig.h"
 

@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/limited_memory.h"
 #include "tests/support/png_file.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 

@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "proto/base/sanitized.h"
 #include "tests/support/process.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 
 namespace millrace {

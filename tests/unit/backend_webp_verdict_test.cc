@@ -9,8 +9,8 @@
 
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_frame.h"
+#include "proto/base/sanitized.h"
 #include "tests/support/limited_memory.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 

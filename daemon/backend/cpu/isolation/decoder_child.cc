@@ -19,6 +19,7 @@
 #include "daemon/backend/cpu/isolation/sandbox.h"
 #include "daemon/model/encoded_image.h"
 #include "proto/base/printable.h"
+#include "proto/base/sanitized.h"
 
 namespace millrace {
 namespace {
@@ -107,7 +108,7 @@ DecoderChild::~DecoderChild() {
 }
 
 Result<void> DecoderChild::allow(Bytes data) {
-  if (kSanitizedSandbox || data == allowed_) return {};
+  if (kSanitized || data == allowed_) return {};
   const rlimit limit{data.count, RLIM_INFINITY};
   if (prlimit(pid_, RLIMIT_DATA, &limit, nullptr) != 0)
     return Error{Code::kInternal, errno_error("setting how much memory a decoder may take", errno).message};

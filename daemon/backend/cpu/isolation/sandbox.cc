@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/base/sanitized.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
@@ -56,7 +57,7 @@ std::vector<Rule> rules(int channel) {
       {SCMP_SYS(gettid)},
       {SCMP_SYS(tgkill), {is(0, self)}},
   };
-  if (!kSanitizedSandbox) {
+  if (!kSanitized) {
     all.push_back({SCMP_SYS(mmap), {has_no_bits_but(2, PROT_READ | PROT_WRITE), is(3, kPrivateMemory)}});
     return all;
   }
@@ -104,7 +105,7 @@ Result<void> limit(__rlimit_resource what, rlim_t soft, rlim_t hard) {
 }
 
 Result<void> set_limits(const SandboxLimits& limits) {
-  if (!kSanitizedSandbox) {
+  if (!kSanitized) {
     MILLRACE_TRY_VOID(limit(RLIMIT_DATA, limits.data_bytes, RLIM_INFINITY));
     MILLRACE_TRY_VOID(limit(RLIMIT_STACK, kStack, kStack));
   }
@@ -113,14 +114,13 @@ Result<void> set_limits(const SandboxLimits& limits) {
   MILLRACE_TRY_VOID(limit(RLIMIT_CORE, 0, 0));
   MILLRACE_TRY_VOID(limit(RLIMIT_NPROC, 0, 0));
   MILLRACE_TRY_VOID(limit(RLIMIT_MEMLOCK, 0, 0));
-  return kSanitizedSandbox ? Result<void>() : limit(RLIMIT_NOFILE, 0, 0);
+  return kSanitized ? Result<void>() : limit(RLIMIT_NOFILE, 0, 0);
 }
 
 // A kernel that cannot (before 5.9) leaves nobody in.
 Result<void> close_others(int channel) {
   const auto own = static_cast<unsigned>(channel);
-  constexpr unsigned kKept =
-      kSanitizedSandbox ? STDERR_FILENO : STDERR_FILENO + 1;  // a sanitizer says there what it found
+  constexpr unsigned kKept = kSanitized ? STDERR_FILENO : STDERR_FILENO + 1;  // a sanitizer says there what it found
   if (close_range(0, kKept - 1, 0) != 0) return cannot("closing descriptors", errno);
   if (own > STDERR_FILENO + 1 && close_range(STDERR_FILENO + 1, own - 1, 0) != 0)
     return cannot("closing descriptors", errno);

@@ -4,8 +4,9 @@
 // clock, and end. Any other system call kills it: it opens nothing, connects to nobody, starts nothing, signals nobody
 // else, maps nothing that can be executed. The kernel kills it when the thread that started it ends.
 //
-// Builds with a sanitizer leave out what their run-time libraries need: mappings of other kinds (none that can be
-// executed), signals' actions, writing to stderr, and the limits on memory and stack.
+// Builds with a sanitizer (proto/base/sanitized.h) leave out what their run-time libraries need: mappings of other kinds
+// (none that can be executed), signals' actions, writing, pipes and closing, and the limits on memory, stack and
+// descriptors.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +14,6 @@
 #include "proto/base/result.h"
 
 namespace millrace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitizedSandbox = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitizedSandbox = true;
-#else
-inline constexpr bool kSanitizedSandbox = false;
-#endif
-#else
-inline constexpr bool kSanitizedSandbox = false;
-#endif
 
 struct SandboxLimits {
   std::uint64_t data_bytes = 0;   // private memory; whoever started the process may raise it

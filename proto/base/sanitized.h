@@ -1,5 +1,5 @@
-// Whether a sanitizer watches this build: decoding takes ten times as long, and where no descriptor is left the
-// sanitizer itself fails.
+// Whether a sanitizer watches this build. Everything takes ten times as long then, and the sanitizer's run-time library
+// needs memory, descriptors and system calls of its own.
 #pragma once
 
 namespace millrace {
