@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "daemon/fetch/input_ring.h"
-#include "daemon/fetch/listing.h"
+#include "daemon/fetch/listing_threads.h"
 #include "daemon/fetch/sample_reader.h"
 #include "daemon/fetch/spare_descriptors.h"
 #include "proto/base/bounded_queue.h"
@@ -18,10 +17,8 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kListQueue = 256;
 constexpr std::size_t kMostOpenedAhead = 16;               // descriptors that a thread holds for them
 constexpr std::chrono::milliseconds kBetweenLooks{1'000};  // at roots that nobody wants
-constexpr std::size_t kListingsInTurns = 8;                // each holds a descriptor for every folder that it is in
 
 Error cancelled() {
   return Error{Code::kCancelled, "cancelled before it was read"};
@@ -32,14 +29,13 @@ Fetched not_begun(const FetchItem& item) {
       .index = item.index, .image = Error{Code::kExhausted, "no room in this task"}, .end = FetchEnd::kNotBegun};
 }
 
+std::chrono::microseconds microseconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+}
+
 bool host_lacks(const Fetched& fetched) {
   return !fetched.image && fetched.image.error().code == Code::kUnavailable;
 }
-
-struct RunningList {
-  Listing listing;
-  std::function<void(Listing::Outcome)> done;
-};
 
 class FileFetcher : public Fetcher {
  public:
@@ -49,23 +45,21 @@ class FileFetcher : public Fetcher {
                 {.limits = options.limits, .pool = options.pool, .kept = options.kept, .settled = options.settled}),
         counters_(counters),
         tasks_(options.queue),
-        lists_(kListQueue) {
+        lists_(*roots_) {
     const std::uint32_t threads = std::max(options.threads, 1U);
     const std::size_t spare = SpareDescriptors::share(threads);
     for (std::uint32_t i = 0; i < threads; ++i)
       start("mr-fetch-" + std::to_string(i), [this, held = SpareDescriptors(spare)]() mutable { fetch_tasks(held); });
-    start("mr-list", [this] { list_folders(); });
   }
 
   ~FileFetcher() override {
     stopping_.store(true, std::memory_order_relaxed);
     tasks_.close();
-    lists_.close();
     for (std::thread& thread : threads_) thread.join();
   }
 
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
-  bool try_list(ListTask&& task) override { return lists_.try_push(std::move(task)); }
+  bool try_list(ListTask&& task) override { return lists_.try_list(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return roots_->missing(); }
   Result<RootFolders> open_roots(const std::vector<std::string>& folders) const override {
     return roots_->open_folders(folders);
@@ -83,30 +77,31 @@ class FileFetcher : public Fetcher {
     return stopping_.load(std::memory_order_relaxed) || (stop && stop->stopped());
   }
 
-  // Of a queue; while it is empty, roots that nobody has wanted for a while are let go of.
-  template <class Task>
-  std::optional<Task> next_of(BoundedQueue<Task>& queue) {
+  // While there is none, roots that nobody has wanted for a while are let go of.
+  std::optional<FetchTask> next_task() {
     while (roots_->let_go_of_unwanted()) {
-      std::optional<Task> task = queue.pop_until(std::chrono::steady_clock::now() + kBetweenLooks);
+      std::optional<FetchTask> task = tasks_.pop_until(std::chrono::steady_clock::now() + kBetweenLooks);
       if (task || stopping_.load(std::memory_order_relaxed)) return task;
     }
-    return queue.pop();
+    return tasks_.pop();
   }
 
   void fetch_tasks(SpareDescriptors& spare) {
-    while (std::optional<FetchTask> task = next_of(tasks_)) {
+    while (std::optional<FetchTask> task = next_task()) {
       spare.fill();
       std::vector<Fetched> fetched = fetch(*task, spare);
       task->done(std::move(fetched));
     }
   }
 
+  // Opening ahead is charged, but is no part of kFetchTurn: what is open is read.
   std::vector<Fetched> fetch(const FetchTask& task, SpareDescriptors& spare) {
     std::vector<Fetched> fetched;
     fetched.reserve(task.items.size());
     Bytes read{0};  // good or bad
     std::chrono::microseconds took{0};
-    std::vector<std::optional<OpenedAhead>> ahead = open_ahead(task);
+    std::chrono::microseconds each_opened{0};
+    std::vector<std::optional<OpenedAhead>> ahead = open_ahead(task, each_opened);
     ahead.resize(task.items.size());
     for (std::size_t i = 0; i < task.items.size(); ++i) {
       const FetchItem& item = task.items[i];
@@ -118,16 +113,22 @@ class FileFetcher : public Fetcher {
         fetched.push_back(fetch_one(item, std::exchange(ahead[i], {}), task, spare, read));
         took += fetched.back().time;
       }
+      fetched.back().time += each_opened;
     }
     return fetched;
   }
 
-  // A task of more items, which no portion is, opens them one by one, so that few descriptors are held.
-  std::vector<std::optional<OpenedAhead>> open_ahead(const FetchTask& task) {
+  // A task of more items, which no portion is, opens them one by one, so that few descriptors are held. `each`: what it
+  // took, by items.
+  std::vector<std::optional<OpenedAhead>> open_ahead(const FetchTask& task, std::chrono::microseconds& each) {
     if (task.items.size() < 2 || task.items.size() > kMostOpenedAhead || stopped(task.stop)) return {};
     std::vector<const SampleSource*> sources;
     for (const FetchItem& item : task.items) sources.push_back(item.source);
-    return reader_.open_ahead(sources, *task.caller);
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<std::optional<OpenedAhead>> ahead = reader_.open_ahead(sources, *task.caller);
+    each = microseconds_since(begin) / task.items.size();
+    counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>((each * task.items.size()).count()));
+    return ahead;
   }
 
   // Adds to `bytes_read`.
@@ -149,7 +150,7 @@ class FileFetcher : public Fetcher {
     if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
     const bool not_found = !fetched.image && fetched.image.error().code == Code::kNotFound;
     fetched.root_missing = not_found && roots_->beneath_missing(file_path(*item.source));
-    fetched.time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    fetched.time = microseconds_since(begin);
     counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());
     if (fetched.image && task.keep == FetchedBytes::kHeaderOnly && fetched.image->bytes.size() > 0) {
@@ -159,47 +160,11 @@ class FileFetcher : public Fetcher {
     return fetched;
   }
 
-  // In turns, a step each, so that a small dataset does not wait for a large one.
-  void list_folders() {
-    std::deque<RunningList> running;
-    while (take_lists(running)) {
-      RunningList next = std::move(running.front());
-      running.pop_front();
-      std::optional<Listing::Outcome> outcome =
-          stopping_.load(std::memory_order_relaxed)
-              ? Listing::Outcome(Error{Code::kCancelled, "the daemon is stopping"})
-              : next.listing.step();
-      if (outcome) {
-        next.done(*std::move(outcome));
-      } else {
-        running.push_back(std::move(next));
-      }
-    }
-  }
-
-  // false once there is none and will be none.
-  bool take_lists(std::deque<RunningList>& running) {
-    while (running.size() < kListingsInTurns) {
-      std::optional<ListTask> task =
-          running.empty() ? next_of(lists_) : lists_.pop_until(std::chrono::steady_clock::time_point{});
-      if (!task) break;
-      Listing::Request request{std::move(task->path_untrusted),
-                               std::move(task->choice),
-                               std::move(task->caller),
-                               std::move(task->stop),
-                               task->max_files,
-                               std::move(task->progress),
-                               std::move(task->room)};
-      running.push_back(RunningList{Listing(*roots_, std::move(request)), std::move(task->done)});
-    }
-    return !running.empty();
-  }
-
   const std::unique_ptr<Roots> roots_;
   const SampleReader reader_;
   Counters& counters_;
   BoundedQueue<FetchTask> tasks_;
-  BoundedQueue<ListTask> lists_;
+  ListingThreads lists_;
   // Writer: the destructor. Reader: the threads, between samples and folders. Publishes nothing but itself.
   std::atomic<bool> stopping_{false};
   std::vector<std::thread> threads_;
@@ -212,11 +177,13 @@ Result<NewInputRing> Fetcher::make_ring(Bytes size_untrusted, Bytes limit) {
 }
 
 Result<std::unique_ptr<Fetcher>> Fetcher::create(Options options, Counters& counters) {
+  const std::size_t readers = std::max(options.threads, 1U);
   MILLRACE_TRY(std::unique_ptr<Roots> roots, Roots::open({.folders = options.roots,
                                                           .unmapped = options.unmapped,
                                                           .opener = options.opener,
                                                           .opens_for_root = options.opens_for_root,
-                                                          .threads = std::max(options.threads, 1U) + 1}));
+                                                          .threads = readers + ListingThreads::kForRoot,
+                                                          .all_threads = readers + ListingThreads::kMost + 1}));
   return std::unique_ptr<Fetcher>(std::make_unique<FileFetcher>(std::move(roots), options, counters));
 }
 

@@ -46,7 +46,7 @@ Error refusal_of(const OpenerReplyMessage& reply) {
 OpenerLink::OpenerLink(Options options)
     : options_(std::move(options)),
       found_(!options_.once_there),
-      introductions_(options_.socket, options_.connections, options_.patience) {}
+      introductions_(options_.socket, options_.introductions, options_.patience) {}
 
 OpenerLink::~OpenerLink() = default;
 

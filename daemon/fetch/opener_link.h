@@ -30,9 +30,10 @@ namespace millrace {
 class OpenerLink {
  public:
   struct Options {
-    std::string socket;           // of the opener
-    bool once_there = false;      // there need not be one: none is missed until there has been one
-    std::size_t connections = 1;  // at most, for each root, and as many for introductions
+    std::string socket;             // of the opener
+    bool once_there = false;        // there need not be one: none is missed until there has been one
+    std::size_t connections = 1;    // at most, for each root
+    std::size_t introductions = 1;  // connections for those, at most
     std::chrono::milliseconds patience{2'000};
   };
 

@@ -82,7 +82,8 @@ Result<std::unique_ptr<Roots>> Roots::open(const Options& options) {
     roots->opener_ = std::make_unique<OpenerRoots>(
         OpenerLink::Options{.socket = once_there ? std::string(kUsualOpener) : options.opener,
                             .once_there = once_there,
-                            .connections = options.threads});
+                            .connections = options.threads,
+                            .introductions = options.all_threads});
   }
   MILLRACE_TRY(RootFolders folders, roots->open_folders(options.folders));
   roots->use(std::move(folders));
@@ -110,6 +111,14 @@ std::vector<std::string> Roots::missing() const {
     if (root->missing()) missing.push_back(root->configured());
   }
   return missing;
+}
+
+std::optional<std::string> Roots::root_of(std::string_view path_untrusted) const {
+  const RootFolders roots = in_force_.now();
+  for (const auto& root : *roots) {
+    if (root->name_in(path_untrusted)) return root->configured();
+  }
+  return std::nullopt;
 }
 
 bool Roots::beneath_missing(std::string_view path_untrusted) const {

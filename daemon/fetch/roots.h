@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,7 +50,8 @@ class Roots {
     std::chrono::milliseconds look_every{1000};  // for a root by its name
     std::string opener;                          // its socket, or kOpenerOnceThere; empty: none
     bool opens_for_root = false;                 // it does, for clients that are root
-    std::size_t threads = 1;                     // that ask for files, or list
+    std::size_t threads = 1;                     // that may ask for what lies beneath one root
+    std::size_t all_threads = 1;                 // that may ask for anything
   };
 
   // Holds every root that is there and the folders above it open; the log says which are not. kInvalid: not an absolute
@@ -63,6 +65,9 @@ class Roots {
 
   // Those that were not there when they were last looked for, as configured.
   std::vector<std::string> missing() const;
+
+  // As configured, the first beneath which it lies by its name; nullopt: none. Asks no file system.
+  std::optional<std::string> root_of(std::string_view path_untrusted) const;
 
   // Whether it lies beneath roots that were not there when they were last looked for, and beneath no other.
   bool beneath_missing(std::string_view path_untrusted) const;

@@ -7,6 +7,20 @@
 
 namespace millrace {
 
+namespace {
+
+// false: there are not that many.
+bool open_until(std::size_t count, std::vector<UniqueFd>& held) {
+  while (held.size() < count) {
+    UniqueFd spare(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!spare) return false;
+    held.push_back(std::move(spare));
+  }
+  return true;
+}
+
+}  // namespace
+
 std::size_t SpareDescriptors::share(std::size_t threads) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kEnough;
@@ -14,17 +28,14 @@ std::size_t SpareDescriptors::share(std::size_t threads) {
 }
 
 void SpareDescriptors::fill() {
-  while (held_.size() < count_) {
-    UniqueFd spare(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (!spare) return;
-    held_.push_back(std::move(spare));
-  }
+  open_until(count_, held_);
 }
 
 bool SpareDescriptors::give_up() {
-  const bool had_some = !held_.empty();
+  std::vector<UniqueFd> others;
+  if (held_.empty() || open_until(kEnough, others)) return false;
   held_.clear();
-  return had_some;
+  return true;
 }
 
 }  // namespace millrace

@@ -21,7 +21,8 @@ class SpareDescriptors {
 
   // Takes those that are missing, as far as there are any.
   void fill();
-  // Closes them, for others to open. false: there were none.
+  // Closes them, for others to open. false: there were none, or as many can be had beside them, so that it was not
+  // descriptors that somebody lacked.
   bool give_up();
 
  private:

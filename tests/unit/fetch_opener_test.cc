@@ -8,8 +8,10 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <thread>
 
+#include "daemon/fetch/fetcher.h"
 #include "daemon/fetch/opener_link.h"
 #include "daemon/opener/kerberos_mounts.h"
 #include "proto/base/mutex.h"
@@ -150,6 +152,35 @@ Caller introduced_caller() {
   return {.uid = 54'321, .gid = 54'321, .connection = std::move(connection)};
 }
 
+// Its threads call back to `answer`.
+std::vector<Fetched> fetched_by(Fetcher& fetcher, const std::vector<SampleSource>& sources) {
+  std::promise<std::vector<Fetched>> answer;
+  FetchTask task{.caller = std::make_shared<const Caller>(introduced_caller()),
+                 .done = [&](std::vector<Fetched> items) { answer.set_value(std::move(items)); }};
+  for (const SampleSource& source : sources) task.items.push_back(FetchItem{.source = &source});
+  REQUIRE(fetcher.try_fetch(std::move(task)));
+  return answer.get_future().get();
+}
+
+TEST_CASE("waiting for an opener counts as reading, and it is asked once", "[opener]") {
+  const TempFolder folder;
+  ScriptedOpener opener(folder / "s", [](const OpenerRequestMessage& request) {
+    return !std::holds_alternative<OpenFilesRequest>(request);
+  });
+  Counters counters;
+  const auto fetcher = *Fetcher::create({.roots = {"/hung"}, .opener = folder / "s", .threads = 1}, counters);
+
+  const std::vector<Fetched> items = fetched_by(*fetcher, {PathSource{"/hung/a"}, PathSource{"/hung/b"}});
+  const int held = opener.held;
+  opener.go_on = true;
+
+  for (const Fetched& item : items) {
+    REQUIRE(item.end == FetchEnd::kHostLacks);
+    REQUIRE(item.time >= 900ms);  // half of the link's patience
+  }
+  REQUIRE(held == 1);
+}
+
 TEST_CASE("a root that does not answer holds no more threads than its connections, and later none; others are served",
           "[opener]") {
   const TempFolder folder;
@@ -157,7 +188,7 @@ TEST_CASE("a root that does not answer holds no more threads than its connection
     const auto* const open = std::get_if<OpenFilesRequest>(&request);
     return open == nullptr || !open->names[0].starts_with("/hung");
   });
-  OpenerLink link({.socket = folder / "s", .connections = 3, .patience = 300ms});
+  OpenerLink link({.socket = folder / "s", .connections = 3, .introductions = 9, .patience = 300ms});
   const Caller caller = introduced_caller();
   const auto ask = [&](const std::string& root, std::string_view name) {
     const OpenAnswer answer = link.open(root, {&name, 1}, OpenerWhat::kType, caller).front().answer;
