@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -14,10 +15,12 @@
 #include <cerrno>
 #include <chrono>
 #include <map>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "daemon/observe/log.h"
 #include "daemon/serve/peer.h"
 #include "daemon/serve/unix_listener.h"
 
@@ -27,6 +30,9 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr int kEndsAtOnce = 64;
+constexpr std::chrono::seconds kCutsCount{60};
+constexpr std::ptrdiff_t kMostCuts = 3;
+constexpr std::string_view kBeganCalls = "began thousands of calls within seconds";
 constexpr std::chrono::milliseconds kBetweenLooks{10};  // at descriptors that gRPC has still to close
 
 void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
@@ -68,7 +74,8 @@ struct GrpcConnections::State final : UnixListener::Events {
   void take_ends();
   void forget(std::uint64_t id);
   void wait_for_grpc();
-  void expel(uid_t user);
+  void expel(uid_t user, std::string_view deed);
+  void cut_off(int socket, uid_t user);
 
   struct Open {
     UniqueFd watched;  // a duplicate
@@ -85,6 +92,11 @@ struct GrpcConnections::State final : UnixListener::Events {
   std::unique_ptr<UnixListener> listener;
   std::map<std::uint64_t, Open> open;
   std::vector<Open> ending;  // their other ends are gone, and gRPC's descriptors are still there
+  struct Cut {
+    uid_t user;
+    std::chrono::steady_clock::time_point at;
+  };
+  std::vector<Cut> cuts;  // of the last minute
   asio::steady_timer next_look;
   std::uint64_t next_id = 1;
   std::thread thread;
@@ -167,10 +179,22 @@ void GrpcConnections::State::wait_for_grpc() {
   });
 }
 
-void GrpcConnections::State::expel(uid_t user) {
-  listener->ban(user);
+void GrpcConnections::State::expel(uid_t user, std::string_view deed) {
+  listener->ban(user, deed);
   for (const auto& [id, connection] : open) {
     if (connection.user == user) ::shutdown(connection.watched.get(), SHUT_RDWR);
+  }
+}
+
+void GrpcConnections::State::cut_off(int socket, uid_t user) {
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(cuts, [now](const Cut& cut) { return now - cut.at > kCutsCount; });
+  cuts.push_back({user, now});
+  if (std::ranges::count(cuts, user, &Cut::user) >= kMostCuts) return expel(user, kBeganCalls);
+  log_warning("gRPC: user " + std::to_string(user) + " " + std::string(kBeganCalls) +
+              "; a connection of his is cut off");
+  for (const auto& [id, connection] : open) {
+    if (connection.given == socket && connection.user == user) ::shutdown(connection.watched.get(), SHUT_RDWR);
   }
 }
 
@@ -185,9 +209,13 @@ GrpcConnections::GrpcConnections(std::unique_ptr<State> state) : state_(std::mov
 GrpcConnections::~GrpcConnections() = default;
 
 void GrpcConnections::expel_user_of(int socket) {
-  const Result<Caller> caller = caller_of(socket);
-  if (!caller) return;  // the descriptor is something else by now
-  asio::post(state_->io, [state = state_.get(), user = caller->uid] { state->expel(user); });
+  const std::optional<uid_t> user = user_of(socket);
+  if (!user) return;  // the descriptor is something else by now
+  asio::post(state_->io, [state = state_.get(), user = *user] { state->expel(user, UnixListener::kSentDescriptor); });
+}
+
+void GrpcConnections::cut_off(int socket, uid_t user) {
+  asio::post(state_->io, [state = state_.get(), socket, user] { state->cut_off(socket, user); });
 }
 
 void GrpcConnections::leave_waiting() {

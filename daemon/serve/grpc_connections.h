@@ -43,6 +43,10 @@ class GrpcConnections {
   // this user are cut off, and new ones turned away for a minute. REQUIRES: gRPC still holds `socket`.
   void expel_user_of(int socket);
 
+  // `user` has begun too many calls, the last of them on `socket`, which gRPC has: this connection is cut off. The third
+  // time within a minute all of the user's are, and new ones turned away for a minute. Not after stop().
+  void cut_off(int socket, uid_t user);
+
   // UnixListener::leave_waiting(), on the thread here. Not after stop().
   void leave_waiting();
 

@@ -1,7 +1,10 @@
 #include "daemon/serve/grpc_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+#include <grpcpp/support/server_interceptor.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +19,7 @@
 #include "daemon/model/stopping.h"
 #include "daemon/serve/admin_service.h"
 #include "daemon/serve/cache_service.h"
+#include "daemon/serve/call_meter.h"
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/grpc_stream.h"
 #include "daemon/serve/messages.h"
@@ -26,6 +30,7 @@
 #include "millrace/v1/device.grpc.pb.h"
 #include "millrace/v1/session.grpc.pb.h"
 #include "millrace/v1/statistics.grpc.pb.h"
+#include "proto/base/mutex.h"
 #include "proto/base/printable.h"
 #include "proto/rpc/known.h"
 #include "proto/rpc/slots_later_metadata.h"
@@ -233,12 +238,11 @@ class GrpcServer::Impl {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     configure(builder);
-    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
     server_ = builder.BuildAndStart();
     if (!server_) return Error{Code::kInternal, "gRPC does not start"};
     MILLRACE_TRY(connections_,
                  GrpcConnections::create(parts_.ledger, connection_options(options_), [this](int fd) { serve(fd); }));
+    cut_off_by(connections_.get());
     MILLRACE_TRY_VOID(break_sleeps([this](int socket) { connections_->expel_user_of(socket); }));
     set_serving(true);
     return {};
@@ -268,6 +272,7 @@ class GrpcServer::Impl {
     for (GrpcStream* stream : std::vector(around_.open.begin(), around_.open.end())) stream->finish(stopping());
     // gRPC's Shutdown waits for calls that the control thread must answer, so it waits elsewhere.
     breaker_.reset();
+    cut_off_by(nullptr);
     connections_->stop();
     static_cast<void>(break_sleeps([](int) {}));
     stopper_ = std::jthread([this, deadline, done = std::move(done)]() mutable {
@@ -284,7 +289,11 @@ class GrpcServer::Impl {
     builder.RegisterService(&statistics_);
     builder.RegisterService(&cache_);
     if (admin_) builder.RegisterService(&*admin_);
+    builder.RegisterCallbackGenericService(&unknown_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageMost.count));
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> looks_on;
+    looks_on.push_back(tell_of_calls([this](int socket) { count_call(socket); }));
+    builder.experimental().SetInterceptorCreators(std::move(looks_on));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnection);
     // Only reflection is served by gRPC's synchronous threads: one is enough.
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
@@ -298,10 +307,20 @@ class GrpcServer::Impl {
     return {};
   }
 
-  void serve(int fd) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.fd = fd;
-    acceptor_->HandleNewConnection(&connection);
+  // Calls then have it as their peer, by which call_meter.h tells whose they are.
+  void serve(int fd) { grpc::AddInsecureChannelFromFd(server_.get(), fd); }
+
+  // On gRPC's threads.
+  void count_call(int socket) {
+    const std::optional<uid_t> user = user_of(socket);
+    if (!user || calls_.begun(*user)) return;
+    MutexLock lock(cutting_mutex_);
+    if (cutting_ != nullptr) cutting_->cut_off(socket, *user);
+  }
+
+  void cut_off_by(GrpcConnections* connections) MILLRACE_EXCLUDES(cutting_mutex_) {
+    MutexLock lock(cutting_mutex_);
+    cutting_ = connections;
   }
 
   void set_serving(bool serving) {
@@ -321,7 +340,10 @@ class GrpcServer::Impl {
   StatisticsService statistics_;
   CacheService cache_;
   std::optional<AdminService> admin_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  grpc::CallbackGenericService unknown_;  // UNIMPLEMENTED, as gRPC's own would say, but its calls are counted
+  CallMeter calls_;
+  Mutex cutting_mutex_;
+  GrpcConnections* cutting_ MILLRACE_GUARDED_BY(cutting_mutex_) = nullptr;  // null: before and after it listens
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<GrpcConnections> connections_;
   std::unique_ptr<SleepBreaker> breaker_;  // none where the kernel refuses descriptors

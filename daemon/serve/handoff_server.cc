@@ -160,7 +160,7 @@ void HandoffServer::State::handle(ClientId client, const Datagram& datagram) {
 // An error ends the connection.
 Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const Datagram& datagram) {
   if (datagram.with_descriptors) {
-    listener->ban(guest.caller->uid);
+    listener->ban(guest.caller->uid, UnixListener::kSentDescriptor);
     return Error{Code::kInvalid, "hand-off: a message with a descriptor; the daemon takes none from its clients"};
   }
   MILLRACE_TRY(const HandoffMessage message, parse_handoff(datagram.bytes));

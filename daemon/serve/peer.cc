@@ -54,15 +54,24 @@ Unread look_through(int connection) {
   return Unread::kDescriptors;
 }
 
+bool ask_credentials(int connection, ucred& credentials) {
+  socklen_t length = sizeof credentials;
+  return ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0;
+}
+
 }  // namespace
 
 Result<Caller> caller_of(int connection) {
   ucred credentials{};
-  socklen_t length = sizeof credentials;
-  if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0)
-    return errno_error("asking the kernel who a client is", errno);
+  if (!ask_credentials(connection, credentials)) return errno_error("asking the kernel who a client is", errno);
   MILLRACE_TRY(std::vector<gid_t> groups, groups_of(connection));
   return Caller{.uid = credentials.uid, .gid = credentials.gid, .groups = std::move(groups), .pid = credentials.pid};
+}
+
+std::optional<uid_t> user_of(int connection) {
+  ucred credentials{};
+  if (!ask_credentials(connection, credentials)) return std::nullopt;
+  return credentials.uid;
 }
 
 bool refuse_descriptors(int socket) {

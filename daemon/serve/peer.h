@@ -2,6 +2,10 @@
 // them waits. Functions, thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
+
 #include "daemon/model/caller.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -10,6 +14,9 @@ namespace millrace {
 
 // Uid, gid, supplementary groups and pid at the time of connect().
 Result<Caller> caller_of(int connection);
+
+// Only the first of these; nullopt: it is no connection.
+std::optional<uid_t> user_of(int connection);
 
 // From Linux 6.16 on: whoever sends a descriptor to `socket` gets EPERM; connections to a listening socket inherit it.
 // Closing another process's descriptor can take as long as that process likes (a TCP socket with SO_LINGER, say), and

@@ -93,7 +93,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   void let_in_or_turn_away(UniqueFd socket);
   void turn_away(UniqueFd socket, Error why);
   void drop(UniqueFd socket, std::optional<uid_t> user);
-  void ban(uid_t user);
+  void ban(uid_t user, std::string_view deed);
   void look_after_turned_away();
   void tell(TurnedAway& client);
   void let_go_of_first();
@@ -104,9 +104,13 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   Events& events;
   asio::posix::stream_descriptor listener;
   asio::steady_timer pause;
-  std::map<uid_t, Clock::time_point> banned;  // until when
-  std::deque<TurnedAway> turned_away;         // the last ones
-  asio::steady_timer next_look;               // at them
+  struct Ban {
+    Clock::time_point until{};
+    std::string_view deed;
+  };
+  std::map<uid_t, Ban> banned;
+  std::deque<TurnedAway> turned_away;  // the last ones
+  asio::steady_timer next_look;        // at them
   int listener_descriptor = -1;
   SeldomLineByUser no_room;
   SeldomLine no_descriptors;
@@ -196,7 +200,7 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
 
 // What it brought is closed with it, which must not take long.
 void UnixListener::State::drop(UniqueFd socket, std::optional<uid_t> user) {
-  if (user) ban(*user);
+  if (user) ban(*user, kSentDescriptor);
   const ShortSleeps guard;
   socket.reset();
 }
@@ -239,9 +243,9 @@ void UnixListener::State::let_go_of_first() {
 
 Result<void> UnixListener::State::check_ban(const Caller& caller) const {
   const auto ban = banned.find(caller.uid);
-  if (ban == banned.end() || Clock::now() >= ban->second) return {};
-  return Error{Code::kDenied, options.name + ": user " + std::to_string(caller.uid) +
-                                  " sent a descriptor, which the daemon takes from nobody: connect again in a minute"};
+  if (ban == banned.end() || Clock::now() >= ban->second.until) return {};
+  return Error{Code::kDenied, options.name + ": user " + std::to_string(caller.uid) + " " +
+                                  std::string(ban->second.deed) + ": connect again in a minute"};
 }
 
 Result<std::unique_ptr<UnixListener>> UnixListener::create(asio::io_context& control, Ledger& ledger, Options options,
@@ -272,17 +276,17 @@ void UnixListener::leave_waiting() {
   state_->pause.cancel(ignored);
 }
 
-void UnixListener::ban(uid_t user) {
-  state_->ban(user);
+void UnixListener::ban(uid_t user, std::string_view deed) {
+  state_->ban(user, deed);
 }
 
-void UnixListener::State::ban(uid_t user) {
+void UnixListener::State::ban(uid_t user, std::string_view deed) {
   const Clock::time_point now = Clock::now();
-  Clock::time_point& until = banned[user];
-  if (until <= now)
-    log_warning(options.name + ": user " + std::to_string(user) +
-                " sent a descriptor, which the daemon takes from nobody, and is not let in for a minute");
-  until = now + kBan;
+  Ban& ban = banned[user];
+  if (ban.until <= now)
+    log_warning(options.name + ": user " + std::to_string(user) + " " + std::string(deed) +
+                ", and is not let in for a minute");
+  ban = {now + kBan, deed};
 }
 
 }  // namespace millrace

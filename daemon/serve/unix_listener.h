@@ -17,6 +17,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
@@ -63,8 +64,10 @@ class UnixListener {
   // one of its own they are, for nobody would come for them.
   void leave_waiting();
 
-  // Connections of `user`, who sent a descriptor, are turned away for a minute.
-  void ban(uid_t user);
+  // Connections of `user` are turned away for a minute. `deed`: what he did, for him and the log; a constant.
+  void ban(uid_t user, std::string_view deed);
+
+  static constexpr std::string_view kSentDescriptor = "sent a descriptor, which the daemon takes from nobody";
 
  private:
   struct State;

@@ -30,6 +30,11 @@ constexpr Act kActs[] = {
      "PATH... [batch=16] [side=64] [lanczos=0] [packed=0] [slot_mib=0] [slots=2] [sessions=1] [priority=normal]: "
      "batches of these files without end; says `done N` after each"},
     {"list_again", act_list_again, "FOLDER: opens it as a dataset without end; says `done N` after each"},
+    {"cancel_calls", act_cancel_calls,
+     "[method=METHOD]: begins gRPC calls and cancels them, until it is turned away; says `cut off`, `begun N`, `turned "
+     "away`"},
+    {"ask_statistics", act_ask_statistics,
+     ": asks for statistics without end, eight times at once; says `done` after each"},
     {"read", act_read, "PATH...: one batch of these files; prints what became of each"},
     {"list", act_list, "FOLDER: opens it as a dataset; prints the number of samples, or the error"},
     {"reopen", act_reopen, ": tries to get write access to its segment; prints what each attempt gave"},

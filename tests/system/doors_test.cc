@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -16,8 +17,12 @@
 #include "proto/base/sanitized.h"
 #include "proto/base/socket_message.h"
 #include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
 #include "tests/support/lingering_socket.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
 #include "tests/system/need.h"
+#include "tests/system/operator.h"
 #include "tests/system/raw_mill.h"
 #include "tests/system/raw_session.h"
 
@@ -25,7 +30,7 @@ namespace millrace {
 namespace {
 
 constexpr int kPassRights = 83;  // SO_PASSRIGHTS
-constexpr uid_t kStranger = 65'532;
+constexpr uid_t kStranger = 65'532, kOther = 65'531;
 
 bool kernel_refuses_descriptors() {
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -193,6 +198,33 @@ TEST_CASE("a daemon with too few descriptors for its settings says so and does n
   CHECK_THROWS_WITH(Daemon({.descriptors = 16}),
                     Catch::Contains("the daemon may have 16 descriptors") && Catch::Contains("LimitNOFILE="));
   CHECK_NOTHROW(Daemon({.limits = "sessions = 4\nconnections = 10\n", .descriptors = 260}).connect());
+}
+
+TEST_CASE(
+    "calls that are cancelled as soon as they have begun end with their connections, and then their user stays out",
+    "[system]") {
+  if (!is_root()) return skip_loudly("calls that another user cancels (needs root, to be several users)");
+  const TempFolder folder;
+  ::chmod(folder.path().c_str(), 0755);
+  write_file(folder / "a.jpg", make_jpeg({.pixels = make_pixels(80, 60, 3, 1)}));
+  const Daemon daemon({.roots = {folder.path()}, .for_all_users = true});
+  const Process steady = daemon.client("work", {folder / "a.jpg"}, kOther);
+  REQUIRE(steady.wait_for("done 1\n"));
+  const std::string method = GENERATE("/millrace.v1.Sessions/Stream", "/millrace.v1.Statistics/Get",
+                                      "/grpc.health.v1.Health/Check", "/no.such.Service/Method");
+  CAPTURE(method);
+
+  const Process flood = daemon.client("cancel_calls", {"method=" + method}, kStranger);
+
+  REQUIRE(flood.wait_for("turned away", std::chrono::minutes(2)));
+  const std::string told = flood.output();
+  CAPTURE(told);
+  REQUIRE(told.find("cut off") != std::string::npos);
+  REQUIRE(logs(daemon, "began thousands of calls within seconds; a connection of his is cut off"));
+  REQUIRE(logs(daemon, "began thousands of calls within seconds, and is not let in for a minute"));
+  const std::string before = steady.output();
+  REQUIRE(eventually([&] { return steady.output().size() > before.size() + 100; }));
+  REQUIRE(steady.running());
 }
 
 }  // namespace

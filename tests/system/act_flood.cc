@@ -1,0 +1,49 @@
+// Clients that keep the daemon busy with what costs them nothing.
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "millrace/client.h"
+#include "tests/support/cancelled_calls.h"
+#include "tests/system/acts.h"
+#include "tests/system/need.h"
+
+namespace millrace {
+
+// Until it is told to come back later.
+int act_cancel_calls(const std::string& socket, Arguments arguments) {
+  const std::string method = option(arguments, "method", "/millrace.v1.Statistics/Get");
+  std::uint64_t begun = 0;
+  say("begins");
+  while (true) {
+    CancelledCalls calls(socket, method);
+    while (calls.some_more()) {
+    }
+    begun += calls.begun();
+    if (calls.heard().find("in a minute") != std::string::npos) break;
+    say("cut off");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  say("begun " + std::to_string(begun));
+  say("turned away");
+  return 0;
+}
+
+int act_ask_statistics(const std::string& socket, Arguments) {
+  constexpr int kAtOnce = 8;
+  Client client = need(Client::connect(socket));
+  std::vector<std::thread> asking;
+  for (int i = 0; i < kAtOnce; ++i) {
+    asking.emplace_back([&client] {
+      while (true) {
+        static_cast<void>(client.statistics());
+        say("done");
+      }
+    });
+  }
+  for (std::thread& one : asking) one.join();
+  return 0;
+}
+
+}  // namespace millrace
