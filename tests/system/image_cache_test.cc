@@ -292,11 +292,14 @@ TEST_CASE("a client that is killed while its images are packed takes nothing wit
   const Rig rig;
   const Daemon daemon(rig.spec());
   for (int i = 0; i < 5; ++i) {
+    const double made = daemon.metric("millrace_samples_total");
     const Process run =
         Process::spawn({.argv = {bin_folder() + "/millrace", "run", "--socket", daemon.socket(), "--dataset",
-                                 rig.folder.path(), "--epochs", "1000", "--size", "64", "--cache-at-once"},
+                                 rig.folder.path(), "--epochs", "1000000", "--size", "64", "--cache-at-once"},
                         .env = {{"NO_COLOR", "1"}}});
-    REQUIRE(eventually([&] { return daemon.metric("millrace_samples_in_flight") > 0; }));
+    const bool begun = eventually([&] { return daemon.metric("millrace_samples_total") > made; });
+    CAPTURE(i, run.output(), run.errors());
+    REQUIRE(begun);
     run.kill(SIGKILL);
     run.wait(std::chrono::seconds(60));
   }
