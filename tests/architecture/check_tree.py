@@ -109,7 +109,7 @@ NAME_SPELLED = re.compile(r"\b(?:[A-Z]\w*[a-z]\w*|k[A-Z]\w*)\b|(?<![\w.>:~])[a-z
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"\(.*?\)"|"(?:\\.|[^"\\\n])*"', re.S)
 
 # Documents whose tables name tests, each by its sentence in italics, and where these are: a promise of which nobody knows the test is none.
-NAMES_TESTS = {"daemon/doc/faults.md"}
+NAMES_TESTS = {"daemon/doc/faults.md", "daemon/doc/security_model.md"}
 TEST_NAMED = re.compile(r"(?<![*\w])\*([^\s*][^*\n]*)\*(?![*\w])")
 TEST_DEFINED = re.compile(r'TEST_CASE\(\s*((?:"(?:\\.|[^"\\\n])*"\s*)+)')
 
