@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostLinks = 40;            // as the kernel
 constexpr std::size_t kDeepest = 128;     // folders beneath a root: each is an open descriptor
-constexpr std::size_t kMostSteps = 4096;  // components waiting, those of links included
+constexpr std::size_t kMostSteps = 4096;  // components, those of links included, gone through or waiting
 
 Result<std::string> target_of(int link) {
   std::array<char, PATH_MAX> target;
@@ -39,6 +39,8 @@ Result<Found> PathWalk::walk(std::string_view path_untrusted) {
   while (!to_do_.empty()) {
     const std::string component = std::exchange(to_do_.back(), {});
     to_do_.pop_back();
+    if (++steps_ + to_do_.size() > kMostSteps)
+      return Error{Code::kInvalid, "the symbolic links make a path that is too long"};
     MILLRACE_TRY(std::optional<Found> found, step(component));
     if (!found) continue;
     if (!to_do_.empty()) return no_such_file();  // a file where a folder should be
@@ -101,7 +103,6 @@ Result<void> PathWalk::follow(const Found& link) {
   MILLRACE_TRY(const std::string target, target_of(link.fd.get()));
   if (target.starts_with('/')) return start(target);
   put_off(target);
-  if (to_do_.size() > kMostSteps) return Error{Code::kInvalid, "the symbolic links make a path that is too long"};
   return {};
 }
 

@@ -63,6 +63,7 @@ class PathWalk {
   WalkRules::Start start_;
   std::vector<Found> folders_;      // from beneath the root down to where the walk is
   std::vector<std::string> to_do_;  // components, the next one last
+  std::size_t steps_ = 0;
   int links_ = 0;
 };
 

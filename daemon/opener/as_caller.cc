@@ -117,8 +117,12 @@ Result<void> AsCaller::check(int fd, const struct stat& status, OpenerWhat what,
   if (what == OpenerWhat::kFile && !S_ISREG(status.st_mode))
     return S_ISDIR(status.st_mode) ? a_folder_not_a_file() : not_a_regular_file();
   if (what == OpenerWhat::kFolder && !may_search_as_now(fd)) return not_readable();
-  if (status.st_dev != root && kerberos_.has(status.st_dev)) return with_kerberos();
-  return {};
+  return status.st_dev == root ? Result<void>() : check_kerberos(status.st_dev);
+}
+
+Result<void> AsCaller::check_kerberos(dev_t device) {
+  MILLRACE_TRY(const bool has_it, kerberos_.has(device));
+  return has_it ? Result<void>(with_kerberos()) : Result<void>();
 }
 
 // In the outermost root that is there, as the daemon has it.
@@ -156,7 +160,7 @@ AsCaller::Root& AsCaller::root_at(std::size_t index) {
     root.error = io_error("looking at the root", errno);
   } else {
     root.device = makedev(status.stx_dev_major, status.stx_dev_minor);
-    if (kerberos_.has(root.device)) root.error = with_kerberos();
+    if (const Result<void> well = check_kerberos(root.device); !well) root.error = well.error();
   }
   return root;
 }

@@ -50,6 +50,7 @@ class AsCaller {
   Root& root_at(std::size_t index);
   Result<UniqueFd> open_it(std::string_view path, OpenerWhat what);
   Result<UniqueFd> open_walking(std::string_view path, OpenerWhat what);
+  Result<void> check_kerberos(dev_t device);
   Result<void> check(int fd, const struct stat& status, OpenerWhat what, dev_t root);
 
   const std::vector<RootName>& names_;

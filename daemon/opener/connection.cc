@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "daemon/opener/as_caller.h"
@@ -15,6 +16,16 @@ using shm::OpenerReplyKind;
 
 OpenerReplyMessage refusal(OpenerNumber number, Error why) {
   return {.number = number, .kind = OpenerReplyKind::kRefused, .answers = {{.error = std::move(why)}}};
+}
+
+// Half of the daemon's patience: names that take long must not make the answer to all of them late, for then the whole
+// root passes for hung.
+constexpr std::chrono::milliseconds kLongestAtOnce{1'000};
+
+AsCaller::Opened asked_again() {
+  return {.answer = {.error = Error{Code::kUnavailable,
+                                    "files beneath that root take long to open: this one is asked for again"}},
+          .fd = {}};
 }
 
 }  // namespace
@@ -68,8 +79,10 @@ OpenerConnection::Reply OpenerConnection::open(const OpenFilesRequest& request) 
   if (const Result<void> worn = guise_.put_on(caller); !worn) return {refusal(request.number, worn.error()), {}};
   reply.message.kind = OpenerReplyKind::kOpened;
   AsCaller opener(shared_.roots, shared_.kerberos);
+  const auto begin = std::chrono::steady_clock::now();
   for (const std::string_view name : request.names) {
-    AsCaller::Opened opened = opener.open(name, request.what);
+    const bool late = std::chrono::steady_clock::now() - begin > kLongestAtOnce;
+    AsCaller::Opened opened = late ? asked_again() : opener.open(name, request.what);
     if (opened.answer.descriptor) reply.descriptors.push_back(std::move(opened.fd));
     reply.message.answers.push_back(std::move(opened.answer));
   }

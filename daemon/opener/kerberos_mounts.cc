@@ -40,18 +40,25 @@ std::vector<dev_t> kerberos_devices(std::string_view mountinfo) {
   return devices;
 }
 
-bool KerberosMounts::has(dev_t device) {
+Result<bool> KerberosMounts::has(dev_t device) {
   if (major(device) != 0) return false;
-  MutexLock lock(mutex_);
-  const auto now = Clock::now();
-  if (now - looked_ > kRemembered) seen_.clear();
-  const auto seen = seen_.find(device);
-  if (seen != seen_.end()) return seen->second;
+  if (const std::optional<bool> known = remembered(device)) return *known;
   std::ifstream file("/proc/self/mountinfo");
   const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad() || text.empty())  // there is a root at least
+    return Error{Code::kUnavailable, "the opener cannot read which file systems are mounted"};
   const std::vector<dev_t> devices = kerberos_devices(text);
-  if (seen_.empty()) looked_ = now;
-  return seen_[device] = std::find(devices.begin(), devices.end(), device) != devices.end();
+  const bool found = std::find(devices.begin(), devices.end(), device) != devices.end();
+  MutexLock lock(mutex_);
+  if (seen_.empty()) looked_ = Clock::now();
+  return seen_[device] = found;
+}
+
+std::optional<bool> KerberosMounts::remembered(dev_t device) {
+  MutexLock lock(mutex_);
+  if (Clock::now() - looked_ > kRemembered) seen_.clear();
+  const auto seen = seen_.find(device);
+  return seen == seen_.end() ? std::nullopt : std::optional(seen->second);
 }
 
 }  // namespace millrace

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "proto/base/mutex.h"
+#include "proto/base/result.h"
 
 namespace millrace {
 
@@ -19,11 +21,13 @@ std::vector<dev_t> kerberos_devices(std::string_view mountinfo);
 class KerberosMounts {
  public:
   // Whether the file system with this device number is one. Looks into /proc/self/mountinfo for a device that it has
-  // not seen for some seconds; never for those that lie on a disk.
-  bool has(dev_t device) MILLRACE_EXCLUDES(mutex_);
+  // not seen for some seconds; never for those that lie on a disk. kUnavailable: that cannot be read.
+  Result<bool> has(dev_t device) MILLRACE_EXCLUDES(mutex_);
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  std::optional<bool> remembered(dev_t device) MILLRACE_EXCLUDES(mutex_);
 
   Mutex mutex_;
   std::map<dev_t, bool> seen_ MILLRACE_GUARDED_BY(mutex_);

@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cerrno>
 #include <map>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -26,6 +28,8 @@ namespace {
 
 // What an epoll event is about; every other number is a caller's (callers.h).
 constexpr std::uint64_t kListener = 1, kSignal = 2, kConnectionEnded = 3;
+
+constexpr int kPause = 100;  // ms, between attempts to accept where there is no room for it
 
 // Half of the descriptors are for clients, the others for connections, and what these have open.
 std::size_t most_callers() {
@@ -55,6 +59,8 @@ struct OpenerServer::State {
 
   Result<void> watch(int fd, std::uint64_t about) const;
   void accept_one();
+  void pause_unless_passing(int error_number);
+  void accept_again();
   void let_in(UniqueFd socket);
   void join_ended();
 
@@ -68,7 +74,8 @@ struct OpenerServer::State {
   Suspicion suspicion;
   std::map<std::uint64_t, Running> running;
   std::uint64_t next = 1;
-  SeldomLine strangers, too_many;
+  SeldomLine strangers, too_many, no_room;
+  bool paused = false;  // accepting, for a moment
 };
 
 Result<void> OpenerServer::State::watch(int fd, std::uint64_t about) const {
@@ -81,13 +88,25 @@ Result<void> OpenerServer::State::watch(int fd, std::uint64_t about) const {
 
 void OpenerServer::State::accept_one() {
   UniqueFd socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) return;
+  if (!socket) return pause_unless_passing(errno);
   const Result<Caller> daemon = caller_of(socket.get());
   const bool welcome = daemon && (!options.daemon || daemon->uid == *options.daemon);
   if (!welcome) return strangers.warn("a user who is not the daemon's connected, and was turned away");
   if (running.size() >= options.connections)
     return too_many.warn("the daemon has " + std::to_string(running.size()) + " connections, and gets no more");
   let_in(std::move(socket));
+}
+
+// For want of descriptors or memory the listener would be ready at once again.
+void OpenerServer::State::pause_unless_passing(int error_number) {
+  if (error_number != EMFILE && error_number != ENFILE && error_number != ENOMEM && error_number != ENOBUFS) return;
+  no_room.warn(errno_error("the daemon's connections have to wait: accepting one", error_number).message);
+  static_cast<void>(::epoll_ctl(events.get(), EPOLL_CTL_DEL, listener.get(), nullptr));
+  paused = true;
+}
+
+void OpenerServer::State::accept_again() {
+  if (std::exchange(paused, false) && !watch(listener.get(), kListener)) paused = true;
 }
 
 void OpenerServer::State::let_in(UniqueFd socket) {
@@ -97,12 +116,18 @@ void OpenerServer::State::let_in(UniqueFd socket) {
       OpenerConnection::Shared{
           .rules = options.rules, .roots = roots, .callers = callers, .kerberos = kerberos, .suspicion = suspicion},
       ConnectionNumber{number}, std::move(socket));
-  one.thread = std::thread([this, &one] {
-    one.connection->serve();
-    one.done.store(true, std::memory_order_release);
-    const std::uint64_t once = 1;
-    static_cast<void>(::write(ended.get(), &once, sizeof once));
-  });
+  try {
+    one.thread = std::thread([this, &one] {
+      one.connection->serve();
+      one.done.store(true, std::memory_order_release);
+      const std::uint64_t once = 1;
+      static_cast<void>(::write(ended.get(), &once, sizeof once));
+    });
+  } catch (const std::system_error& failed) {
+    no_room.warn(std::string("a connection of the daemon's is closed: no thread for it: ") + failed.what());
+    running.erase(number);
+    return;
+  }
   pthread_setname_np(one.thread.native_handle(), ("mr-open-" + std::to_string(number % 1'000'000)).c_str());
 }
 
@@ -147,7 +172,9 @@ OpenerServer::~OpenerServer() {
 void OpenerServer::run() {
   std::array<epoll_event, 64> found{};
   while (true) {
-    const int count = ::epoll_wait(state_->events.get(), found.data(), static_cast<int>(found.size()), -1);
+    const int patience = state_->paused ? kPause : -1;
+    const int count = ::epoll_wait(state_->events.get(), found.data(), static_cast<int>(found.size()), patience);
+    state_->accept_again();
     for (int i = 0; i < count; ++i) {
       const std::uint64_t about = found[static_cast<std::size_t>(i)].data.u64;
       if (about == kSignal) return;

@@ -372,5 +372,18 @@ TEST_CASE("a file over the limit is refused, however large it was when it was op
   REQUIRE(read_file(opened("/proc/self/status", Bytes{0}), Bytes{100}).error().code == Code::kInvalid);
 }
 
+TEST_CASE("links that go back and forth for ever are followed for some thousand steps", "[fetch]") {
+  const Tree tree;
+  const auto roots = open_roots({tree.root});
+  std::string way;
+  for (int i = 0; i < 300; ++i) way += "/a/..";
+  for (int i = 0; i < 30; ++i)
+    fs::create_symlink(tree.root + way + "/to" + std::to_string(i + 1), tree / ("to" + std::to_string(i)));
+  fs::create_symlink(tree / "a/b/file", tree / "to30");
+
+  REQUIRE(code_of(*roots, tree / "to0", myself()) == Code::kInvalid);
+  REQUIRE(text_or_error(*roots, tree / "to26", myself()) == "inside");
+}
+
 }  // namespace
 }  // namespace millrace
