@@ -51,8 +51,10 @@ void Supervisor::stuck(const std::string& status) const {
   tell_without_waiting("", status);
 }
 
-void Supervisor::stopping(const std::string& status) const {
-  tell_without_waiting("STOPPING=1", status);
+void Supervisor::stopping(const std::string& status, std::optional<std::chrono::seconds> within) const {
+  if (!within) return tell_without_waiting("STOPPING=1", status);
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(*within).count();
+  tell_without_waiting(("STOPPING=1\nEXTEND_TIMEOUT_USEC=" + std::to_string(micros)).c_str(), status);
 }
 
 void Supervisor::reloading() const {

@@ -26,7 +26,8 @@ class Supervisor {
   void alive(const std::string& status) const;
   // The line alone: no sign of life.
   void stuck(const std::string& status) const;
-  void stopping(const std::string& status) const;
+  // `within`: how long that may take, whatever the unit's TimeoutStopSec= says; nullopt: as long as the unit says.
+  void stopping(const std::string& status, std::optional<std::chrono::seconds> within = {}) const;
   // Its settings are read again, and have been. For Type=notify-reload the former says when, too.
   void reloading() const;
   void reloaded() const;

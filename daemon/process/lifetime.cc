@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 
 // A client that does not read keeps its connection for so long once everything is answered.
 constexpr std::chrono::milliseconds kFlush{500};
+constexpr std::chrono::seconds kAfterDraining{15};         // until the process has ended
 constexpr std::chrono::milliseconds kLongReading{30'000};  // without anything read: worth a word
 
 void Lifetime::run(const Parts& parts) {
@@ -94,7 +95,8 @@ void Lifetime::end() {
 void Lifetime::drain() {
   log_info("stopping: finishing what is under way");
   draining_ = true;
-  supervisor_.stopping("finishing what is under way");
+  supervisor_.stopping("finishing what is under way",
+                       std::chrono::ceil<std::chrono::seconds>(settings_.drain) + kAfterDraining);
   parts_->grpc.refuse(stopping());
   parts_->sessions.refuse_opening(stopping());
   parts_->grpc.leave_waiting();

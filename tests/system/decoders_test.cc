@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
@@ -114,6 +116,18 @@ TEST_CASE("a daemon does not start without the decoders that its settings want",
   } catch (const std::runtime_error& error) {
     REQUIRE_THAT(error.what(), Catch::Contains("cpu.isolation") && Catch::Contains("/nonexistent/millrace-decoder"));
   }
+}
+
+TEST_CASE("a daemon keeps its own decoder when an upgrade puts another in its place", "[system]") {
+  const TempFolder folder;
+  const std::string program = folder / "millrace-decoder";
+  std::filesystem::copy_file(bin_folder() + "/millrace-decoder", program);
+  Mill mill("isolation = \"process\"\ndecoder = \"" + program + "\"\n");
+  write_file(folder / "another", std::string("no program"));
+  std::filesystem::rename(folder / "another", program);
+  for (const pid_t decoder : mill.decoders()) ::kill(decoder, SIGKILL);
+
+  REQUIRE(mill.make().errors.empty());
 }
 
 }  // namespace millrace

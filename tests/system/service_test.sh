@@ -166,6 +166,20 @@ client_in_a_loop() {
   done
 }
 
+decoders() { pgrep -P "$(main_pid)" -f millrace-decoder; }
+
+decoders_shut_in() {
+  step "cpu.isolation = \"process\": within the service's own sandbox"
+  cp "$settings" "$work/before.toml"
+  sed -i 's|^#isolation = "none"|isolation = "process"|' "$settings"
+  grep -q '^isolation = ' "$settings" || fail "the settings have no cpu.isolation to change"
+  systemctl restart millraced || fail "it does not start with cpu.isolation = \"process\""
+  epoch alice /srv/open --epochs 2 >"$work/out" 2>&1 || { cat "$work/out"; fail "no pictures from a decoder's process"; }
+  decoders >/dev/null || fail "no decoder's process was started"
+  cp "$work/before.toml" "$settings"
+  systemctl restart millraced
+}
+
 restart_under_load() {
   step "restart under load: clients wait, none is refused"
   rm -f "$work"/enough "$work"/loop.*
@@ -293,6 +307,7 @@ install
 exposure
 people_and_files
 use
+decoders_shut_in
 restart_under_load
 crash
 roots_come_and_go

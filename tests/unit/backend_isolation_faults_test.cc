@@ -145,8 +145,7 @@ TEST_CASE("a decoder process ends when the thread that started it is gone, whoev
 }
 
 TEST_CASE("an answer that makes no sense is the sample's error and leads nowhere", "[isolation]") {
-  DecoderProgram liar = decoder_under_test();
-  liar.path = tests_folder() + "/millrace_lying_decoder";
+  const DecoderProgram liar = decoder_program_at(tests_folder() + "/millrace_lying_decoder");
   DecoderChildren children(liar);
   PixelBuffer buffer;
   const LibraryFile file = png_file(100, 100);
@@ -164,8 +163,7 @@ TEST_CASE("an answer that makes no sense is the sample's error and leads nowhere
 }
 
 TEST_CASE("a packed form that a decoder process makes up leads nowhere", "[isolation]") {
-  DecoderProgram liar = decoder_under_test();
-  liar.path = tests_folder() + "/millrace_lying_decoder";
+  const DecoderProgram liar = decoder_program_at(tests_folder() + "/millrace_lying_decoder");
   DecoderChildren children(liar);
   kernels::packed::Encoder encoder;
   const LibraryFile file = png_file(100, 100);
@@ -176,8 +174,7 @@ TEST_CASE("a packed form that a decoder process makes up leads nowhere", "[isola
 }
 
 TEST_CASE("pixels that a decoder process never wrote are nobody's", "[isolation]") {
-  DecoderProgram liar = decoder_under_test();
-  liar.path = tests_folder() + "/millrace_lying_decoder";
+  const DecoderProgram liar = decoder_program_at(tests_folder() + "/millrace_lying_decoder");
   DecoderChildren children(liar);
   PixelBuffer buffer;
   const LibraryFile file = png_file(100, 100);

@@ -1,8 +1,13 @@
 // Decoder processes at work: the pixels of the lane's own decoding, one user a process, no more memory than a lane may
 // keep.
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <random>
+#include <thread>
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "proto/base/sanitized.h"
@@ -156,10 +161,34 @@ TEST_CASE("a decoder process that a large picture has let take more memory may n
 
   REQUIRE(lane.decode(large));
   REQUIRE(limit_of(the_process()) > DecoderChild::kData.count);
+  const pid_t used = the_process();
   lane.children.trim();
+  REQUIRE(the_process() == used);  // once it has let go of the memory
 
   REQUIRE(lane.decode(small, of_small));
   REQUIRE(limit_of(the_process()) == DecoderChild::kData.count);
+}
+
+TEST_CASE("what a decoder process holds is known although it is hidden from this user", "[isolation]") {
+  if (geteuid() != 0) return skip_loudly("processes that are hidden (needs root, to mount /proc anew)");
+  if (kSanitized) return skip_loudly("a decoder's limit on memory: not there under sanitizers");
+  static_cast<void>(decoder_under_test());  // found before
+  bool mounted = false, same = false;
+  // A thread, for it has another /proc and another user from then on.
+  std::thread([&] {
+    mounted =
+        ::unshare(CLONE_NEWNS | CLONE_FS) == 0 && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        ::mount("proc", "/proc", "proc", 0, "hidepid=2") == 0 && ::syscall(SYS_setresuid, 65'534, 65'534, 65'534) == 0;
+    if (!mounted) return;
+    LaneOnTheBench lane;
+    const bool well = lane.decode(library_file("jpeg progressive", 2600, 2000)).has_value();
+    lane.children.trim();
+    const bool well_again = lane.decode(png_file(40, 30)).has_value();
+    same = well && well_again && lane.counters.stored(MetricId::decoder_starts) == 1;
+  }).join();
+  if (!mounted) return skip_loudly("processes that are hidden (/proc may not be mounted here)");
+
+  REQUIRE(same);
 }
 
 TEST_CASE("a decoder process gets no more memory than was charged for its picture", "[isolation]") {

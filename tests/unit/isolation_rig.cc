@@ -39,12 +39,14 @@ constexpr Kind kKinds[] = {
 }  // namespace
 
 const DecoderProgram& decoder_under_test() {
-  static const DecoderProgram program = [] {
-    Result<DecoderProgram> found = decoder_program(bin_folder() + "/millrace-decoder", SampleLimits{});
-    if (!found) FAIL(found.error().message);
-    return *std::move(found);
-  }();
+  static const DecoderProgram program = decoder_program_at(bin_folder() + "/millrace-decoder");
   return program;
+}
+
+DecoderProgram decoder_program_at(const std::string& path) {
+  Result<DecoderProgram> found = decoder_program(path, SampleLimits{});
+  if (!found) FAIL(found.error().message);
+  return *std::move(found);
 }
 
 LibraryFile png_file(std::uint32_t width, std::uint32_t height, std::uint32_t seed) {

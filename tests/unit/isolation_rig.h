@@ -13,6 +13,8 @@ namespace millrace {
 using File = std::vector<std::byte>;
 
 const DecoderProgram& decoder_under_test();
+// Another program in its place. Fails the test if it does not start.
+DecoderProgram decoder_program_at(const std::string& path);
 
 struct LibraryFile {
   std::string name;

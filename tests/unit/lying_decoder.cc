@@ -15,9 +15,10 @@ int main() {
   const auto send = [](const void* data, std::size_t bytes) {
     return ::send(kDecoderChannel, data, bytes, MSG_NOSIGNAL) >= 0;
   };
+  DecoderRequest request;
+  static_cast<void>(::recv(kDecoderChannel, &request, sizeof request, 0));  // that it may begin
   const DecoderReply ready;
   if (!send(&ready, sizeof ready)) return 1;
-  DecoderRequest request;
   while (::recv(kDecoderChannel, &request, sizeof request, 0) == static_cast<ssize_t>(sizeof request)) {
     const std::uint64_t honest = request.room_at + PixelBuffer::kSlack;
     DecoderReply reply{.at = honest, .bytes = 100, .stride = std::int64_t{3} * request.box_width, .channels = 3};

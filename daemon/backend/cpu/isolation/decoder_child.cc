@@ -10,8 +10,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -39,20 +40,22 @@ Result<Channel> make_channel() {
     return Error{Code::kExhausted, errno_error("making a channel to a decoder", errno).message};
   Channel channel{UniqueFd(ends[0]), UniqueFd(ends[1])};
   // Above those that the process gets, so that handing one over overwrites no other.
-  channel.theirs.reset(fcntl(channel.theirs.get(), F_DUPFD_CLOEXEC, kDecoderMemory + 1));
+  channel.theirs.reset(fcntl(channel.theirs.get(), F_DUPFD_CLOEXEC, kDecoderProgram + 1));
   if (!channel.theirs) return Error{Code::kExhausted, errno_error("making a channel to a decoder", errno).message};
   return channel;
 }
 
 // No environment, no signal that this process ignores or blocks, no descriptor but the two and stderr, for its linker.
 Result<pid_t> spawn(const DecoderProgram& program, int channel, int memory) {
+  static const std::string kProgram = "/proc/self/fd/" + std::to_string(kDecoderProgram);
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, channel, kDecoderChannel);
   posix_spawn_file_actions_adddup2(&actions, memory, kDecoderMemory);
-  posix_spawn_file_actions_addclosefrom_np(&actions, kDecoderMemory + 1);
+  posix_spawn_file_actions_adddup2(&actions, program.file->get(), kDecoderProgram);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kDecoderProgram + 1);
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
@@ -64,7 +67,7 @@ Result<pid_t> spawn(const DecoderProgram& program, int channel, int memory) {
   char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
   char* const environment[] = {nullptr};
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.path.c_str(), &actions, &attributes, arguments, environment);
+  const int error = posix_spawn(&pid, kProgram.c_str(), &actions, &attributes, arguments, environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return Error{Code::kInternal, errno_error("starting " + program.path, error).message};
@@ -84,8 +87,23 @@ Result<std::unique_ptr<DecoderChild>> DecoderChild::start(const DecoderProgram& 
   MILLRACE_TRY(const pid_t pid, spawn(program, channel.theirs.get(), room.fd()));
   channel.theirs.reset();
   std::unique_ptr<DecoderChild> child(new DecoderChild(std::move(channel.ours), std::move(room), pid));
+  MILLRACE_TRY_VOID(child->let_begin());
   MILLRACE_TRY_VOID(child->wait_until_ready());
   return child;
+}
+
+DecoderChild::DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid)
+    : channel_(std::move(channel)),
+      room_(std::move(room)),
+      pid_(pid),
+      statm_(open(("/proc/" + std::to_string(pid) + "/statm").c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+// It waits for this before it shuts itself in. One that has ended already is found out by waiting for it.
+Result<void> DecoderChild::let_begin() {
+  if (!statm_) return Error{Code::kExhausted, errno_error("looking at a decoder's memory", errno).message};
+  const DecoderRequest go;
+  static_cast<void>(send(channel_.get(), &go, sizeof go, MSG_NOSIGNAL));
+  return {};
 }
 
 Result<void> DecoderChild::wait_until_ready() {
@@ -116,10 +134,12 @@ Result<void> DecoderChild::allow(Bytes data) {
   return {};
 }
 
-// By /proc/PID/statm, of which the sixth number is data and stack in pages.
+// The sixth number of statm is data and stack in pages.
 bool DecoderChild::is_small_again() {
   if (allowed_ == kData) return true;
-  std::ifstream statm("/proc/" + std::to_string(pid_) + "/statm");
+  std::array<char, 256> text{};
+  if (pread(statm_.get(), text.data(), text.size() - 1, 0) <= 0) return false;
+  std::istringstream statm(text.data());
   std::uint64_t pages = 0;
   for (int i = 0; i < 6; ++i) statm >> pages;
   if (!statm || pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) > kData.count) return false;

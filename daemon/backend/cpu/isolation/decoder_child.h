@@ -19,13 +19,16 @@
 #include "daemon/backend/cpu/isolation/shared_room.h"
 #include "daemon/model/in_force.h"
 #include "daemon/model/limits.h"
+#include "proto/base/unique_fd.h"
 
 namespace millrace {
 
 // What all processes of a backend begin as.
 struct DecoderProgram {
   std::string path;
-  std::uint64_t reach = 0;         // bytes of common memory, at the most
+  std::shared_ptr<const UniqueFd>
+      file;                 // of it as it was when the daemon started: an upgrade may replace it. Shared by all lanes
+  std::uint64_t reach = 0;  // bytes of common memory, at the most
   std::uint32_t cpu_seconds = 0;   // of processor time before the kernel ends it
   InForce<SampleLimits> limits{};  // of which the two were made
 };
@@ -62,14 +65,14 @@ class DecoderChild {
   bool is_fresh() const { return asked_ == 0; }
   // The time that answers took, in all.
   std::chrono::nanoseconds worked() const { return worked_; }
-  // After an image: false if it holds more than kData, or nobody can say. Else it may take no more than that again.
+  // After an image: false if it holds more than kData. Else it may take no more than that again.
   bool is_small_again();
   void shrink(Bytes most) { room_.shrink(most.count); }
   pid_t pid() const { return pid_; }
 
  private:
-  DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid)
-      : channel_(std::move(channel)), room_(std::move(room)), pid_(pid) {}
+  DecoderChild(UniqueFd channel, SharedRoom room, pid_t pid);
+  Result<void> let_begin();
   Result<void> wait_until_ready();
   Result<void> put(DecoderRequest& request, ByteView file_untrusted, Bytes room, Bytes data);
   Result<void> allow(Bytes data);
@@ -79,6 +82,9 @@ class DecoderChild {
   UniqueFd channel_;
   SharedRoom room_;
   pid_t pid_;  // 0: reaped
+  // Its /proc/PID/statm, opened before it shuts itself in: from then on it is hidden from this user where the unit says
+  // ProtectProc=invisible.
+  UniqueFd statm_;
   Bytes allowed_ = kData;
   std::uint64_t asked_ = 0;
   std::chrono::nanoseconds worked_{0};

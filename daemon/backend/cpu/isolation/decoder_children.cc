@@ -1,6 +1,9 @@
 #include "daemon/backend/cpu/isolation/decoder_children.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 
 #include "proto/base/printable.h"
@@ -93,6 +96,16 @@ void set_bounds(DecoderProgram& program) {
   program.cpu_seconds = static_cast<std::uint32_t>(seconds) + kSpareSeconds;
 }
 
+// Above the descriptors that a process of it gets.
+Result<std::shared_ptr<const UniqueFd>> opened_program(const std::string& path) {
+  const UniqueFd low(open(path.c_str(), O_PATH | O_CLOEXEC));
+  UniqueFd file(low ? fcntl(low.get(), F_DUPFD_CLOEXEC, kDecoderProgram + 1) : -1);
+  if (!file)
+    return Error{Code::kInvalid, "cpu.isolation = \"process\": " + errno_error("opening " + path, errno).message +
+                                     "; see cpu.decoder, or set cpu.isolation = \"none\""};
+  return std::make_shared<const UniqueFd>(std::move(file));
+}
+
 }  // namespace
 
 Result<DecoderProgram> decoder_program(const std::string& path, const InForce<SampleLimits>& limits) {
@@ -104,6 +117,7 @@ Result<DecoderProgram> decoder_program(const std::string& path, const InForce<Sa
     if (!fs::exists(program.path, error)) program.path = folder / "../libexec/millrace/millrace-decoder";
   }
   set_bounds(program);
+  MILLRACE_TRY(program.file, opened_program(program.path));
   const Result<std::unique_ptr<DecoderChild>> tried = DecoderChild::start(program);
   if (!tried)
     return Error{Code::kInvalid, "cpu.isolation = \"process\": " + tried.error().message +

@@ -4,6 +4,7 @@
 // It believes the lane, and nothing of the file. One thread.
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
@@ -99,6 +101,9 @@ std::uint8_t* map(std::uint64_t reach) {
 [[noreturn]] void run(std::uint64_t reach, const SandboxLimits& limits) {
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   ::mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+  ::prctl(PR_SET_NAME, "millrace-decoder");  // it was started by a descriptor, whose number would be its name
+  std::set_terminate(std::abort);            // without words, for which there is no call in the sandbox
+  if (DecoderRequest go; !receive(go)) ::_exit(0);
   DecoderReply ready;
   std::uint8_t* const memory = map(reach);
   if (memory == nullptr) {

@@ -2,7 +2,9 @@
 // messages; and the memory that both have mapped, in which the image lies.
 //
 //   lane                                          process
-//   socket pair, memfd, exec ───────────────────▶ sandbox
+//   socket pair, memfd, exec ───────────────────▶
+//   opens its statm, which later nobody can
+//   DecoderRequest, empty ──────────────────────▶ sandbox
 //                             ◀── DecoderReply ── ready, or why not
 //   the file into the memory
 //   DecoderRequest ─────────────────────────────▶ decodes, rows into the memory
@@ -21,8 +23,8 @@
 
 namespace millrace {
 
-inline constexpr int kDecoderChannel = 3, kDecoderMemory = 4;  // its descriptors when it begins
-inline constexpr std::uint32_t kWireVersion = 1;
+inline constexpr int kDecoderChannel = 3, kDecoderMemory = 4, kDecoderProgram = 5;  // its descriptors when it begins
+inline constexpr std::uint32_t kWireVersion = 2;
 
 enum class DecoderWork : std::uint8_t { kDecode, kPack };
 

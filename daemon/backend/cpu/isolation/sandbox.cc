@@ -78,7 +78,8 @@ Error cannot(const char* what, int error) {
 // Loaded last: nothing that stands before it could be done behind it.
 Result<Filter> make_filter(int channel) {
   Filter filter(seccomp_init(SCMP_ACT_KILL_PROCESS), seccomp_release);
-  if (!filter) return cannot("making a filter of system calls (seccomp)", ENOSYS);
+  if (!filter)
+    return cannot("making a filter of system calls (the unit's SystemCallFilter= has to allow seccomp)", EPERM);
   seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   // Kernels before 5.16 slow down whoever has a filter, to guard parts of one process against each other. Here are none.
   seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1);
