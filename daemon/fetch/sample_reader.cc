@@ -1,5 +1,8 @@
 #include "daemon/fetch/sample_reader.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <cstring>
 #include <new>
 #include <string>
@@ -7,9 +10,12 @@
 
 #include "daemon/fetch/identity.h"
 #include "daemon/fetch/read_file.h"
+#include "daemon/formats/probe.h"
 
 namespace millrace {
 namespace {
+
+constexpr Bytes kLarge = 1_MiB;
 
 // Of a part of the file. nullopt: of nothing, which `part_size` 0 does not say.
 std::optional<FileIdentity> part_of(std::optional<FileIdentity> file, const std::optional<Dataset::Range>& range) {
@@ -75,8 +81,20 @@ struct SampleReader::ReadSource {
   }
 
   Result<EncodedBytes> contents(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
+    MILLRACE_TRY_VOID(check_large(file, range));
     if (range) return read_range(file.fd.get(), *range, limits.encoded, options.pool);
     return read_file(file, limits.encoded, options.pool);
+  }
+
+  // A large file that is no picture is not read as a whole to find that out.
+  Result<void> check_large(const OpenFile& file, const std::optional<Dataset::Range>& range) const {
+    const Bytes size = range ? range->length : file.size;
+    if (size < kLarge || size > limits.encoded) return {};
+    std::array<std::byte, kBeginning> beginning{};
+    const auto offset = static_cast<off_t>(range ? range->offset : 0);
+    const ssize_t got = ::pread(file.fd.get(), beginning.data(), beginning.size(), offset);
+    if (got < static_cast<ssize_t>(beginning.size())) return {};  // whoever reads it all says why
+    return check_format(beginning);
   }
 
   // The file is open, so the caller may read it; what is kept was made of the contents that it has.

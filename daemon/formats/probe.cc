@@ -24,6 +24,10 @@ Error unknown_format(ByteView bytes) {
   return Error{Code::kInvalid, std::move(text)};
 }
 
+auto format_of_bytes(const ByteReader& bytes) {
+  return std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return f.recognises(bytes); });
+}
+
 std::uint8_t orientation_of(const ImageHeader& header) {
   const std::uint32_t found = header.exif ? *header.exif : header.xmp.value_or(1);
   return found >= 1 && found <= 8 ? static_cast<std::uint8_t>(found) : std::uint8_t{1};
@@ -44,11 +48,15 @@ Result<void> check_size(Size size, const SampleLimits& limits) {
   return {};
 }
 
+Result<void> check_format(ByteView beginning_untrusted) {
+  const auto format = format_of_bytes(ByteReader(beginning_untrusted));
+  return format == kFormats.end() ? Result<void>(unknown_format(beginning_untrusted)) : Result<void>();
+}
+
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use) {
   if (bytes_untrusted.empty()) return Error{Code::kInvalid, "an empty file"};
   const ByteReader bytes(bytes_untrusted);
-  const auto format =
-      std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return f.recognises(bytes); });
+  const auto format = format_of_bytes(bytes);
   if (format == kFormats.end()) return unknown_format(bytes_untrusted);
   MILLRACE_TRY(const ImageHeader header,
                format->read_header(bytes, use == UseOrientation::kYes ? Metadata::kRead : Metadata::kSkip));

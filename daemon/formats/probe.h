@@ -4,6 +4,8 @@
 // functions, thread-safe.
 #pragma once
 
+#include <cstddef>
+
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/limits.h"
 #include "proto/base/bytes.h"
@@ -19,6 +21,11 @@ enum class UseOrientation { kNo, kYes };
 // tiff:Orientation; 1 when there is none that can be read, when it is not 1 ... 8, and for kNo. Costs a walk over the
 // segments.
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use);
+
+// What of probe_image()'s verdict depends on the first kBeginning bytes, where there are so many. kInvalid: of no format
+// that we know.
+inline constexpr std::size_t kBeginning = 64;
+Result<void> check_format(ByteView beginning_untrusted);
 
 // What of probe_image()'s verdict depends on the limits, of what an earlier one said. kInvalid.
 Result<void> check_size(Size size, const SampleLimits& limits);

@@ -118,7 +118,7 @@ TEST_CASE("files that are large and no pictures keep nobody else's from being re
   std::vector<std::string> sparse;
   for (std::uint32_t i = 0; i < 16; ++i) {
     sparse.push_back(mill.folder / ("sparse" + std::to_string(i) + ".jpg"));
-    write_file(sparse.back(), std::string("no picture"));
+    write_file(sparse.back(), std::string("\xff\xd8\xff and no picture"));  // found out once all of it was read
     fs::resize_file(sparse.back(), std::uintmax_t{kSanitized ? 16 : 64} << 20);
   }
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);

@@ -8,6 +8,8 @@
 
 #include "daemon/fetch/fetcher.h"
 #include "daemon/fetch/host_want.h"
+#include "daemon/fetch/roots.h"
+#include "daemon/fetch/sample_reader.h"
 #include "tests/support/descriptor_limit.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
@@ -109,6 +111,24 @@ TEST_CASE("a listing without descriptors is unavailable, and takes no link to a 
     if (!listed) REQUIRE(outcome.error().code == Code::kUnavailable);
     if (listed) REQUIRE((*outcome)->samples() == 5);
   }
+}
+
+TEST_CASE("a large file that is no picture is told by its beginning, in the words for a small one", "[fetch]") {
+  Fixture fixture;
+  write_file(fixture.folder / "small", std::string(100, 'x'));
+  write_file(fixture.folder / "large", std::string(3U << 20U, 'x'));
+  const auto roots = *Roots::open({.folders = {fixture.folder.path()}});
+  const SampleReader reader(*roots, {.limits = SampleLimits{}, .settled = kSettled});
+  Bytes of_small{0}, of_large{0};
+
+  const auto small = reader.read(PathSource{fixture.folder / "small"}, *fixture.caller, nullptr,
+                                 ReadWish{.keep = KeptWish{.most = CacheUse::kOff}}, of_small);
+  const auto large = reader.read(PathSource{fixture.folder / "large"}, *fixture.caller, nullptr,
+                                 ReadWish{.keep = KeptWish{.most = CacheUse::kOff}}, of_large);
+
+  REQUIRE_THAT(large.error().message, Catch::Contains("not an image that this daemon knows"));
+  REQUIRE(large.error().message == small.error().message);
+  REQUIRE(of_large == 0_MiB);
 }
 
 TEST_CASE("memory for an ordinary file is the daemon's matter, for a giant the file's", "[fetch]") {
