@@ -25,7 +25,7 @@ class CallMeter {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static constexpr std::uint32_t kBurst = 4'000, kPerSecond = 1'000;
+  static constexpr std::uint32_t kBurst = 1'000, kPerSecond = 500;
 
   // Of a call that has just begun. false: its user has begun too many. He then has as many as a second brings once more,
   // so that what ends his calls comes before the next false.

@@ -241,6 +241,7 @@ void Session::describe(v1::SessionStatistics& statistics) const {
   statistics.set_batches(counts.batches);
   statistics.set_samples(counts.samples);
   statistics.set_bad_samples(counts.bad_samples);
+  statistics.set_lane_seconds(std::chrono::duration<double>(work_->lanes).count());
 }
 
 }  // namespace millrace
