@@ -181,7 +181,8 @@ Json status_json(const v1::AdminStatusReply& reply) {
     json.begin_object().member("id", session.session_id()).member("name", session.name());
     json.member("uid", std::uint64_t{session.uid()}).member("pid", static_cast<std::uint64_t>(session.pid()));
     json.member("segment_bytes", session.segment_bytes()).member("batches", session.batches());
-    json.member("samples", session.samples()).member("bad_samples", session.bad_samples()).end_object();
+    json.member("samples", session.samples()).member("bad_samples", session.bad_samples());
+    json.member("lane_seconds", session.lane_seconds()).end_object();
   }
   json.end_array().end_object();
   return json;

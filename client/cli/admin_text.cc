@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 
 #include "client/cli/progress.h"
@@ -66,7 +67,8 @@ std::string sessions_of(const v1::AdminStatusReply& reply, std::uint32_t uid) {
     text += "  session " + std::to_string(session.session_id()) + ", pid " + std::to_string(session.pid());
     if (!session.name().empty()) text += ", \"" + printable(session.name()) + '"';
     text += ": " + to_text(Bytes{session.segment_bytes()}) + ", " + grouped(session.batches()) + " batches, " +
-            grouped(session.samples()) + " images, " + grouped(session.bad_samples()) + " bad\n";
+            grouped(session.samples()) + " images, " + grouped(session.bad_samples()) + " bad, " +
+            std::to_string(std::lround(session.lane_seconds())) + " s of lanes\n";
   }
   return text;
 }

@@ -81,6 +81,7 @@ void print_json(const Statistics& statistics) {
     json.member("batches", session.batches)
         .member("samples", session.samples)
         .member("bad_samples", session.bad_samples)
+        .member("lane_seconds", session.lanes.count())
         .end_object();
   }
   std::printf("%s\n", json.end_array().end_object().text().c_str());

@@ -124,14 +124,14 @@ std::string figures_text(const Look& look, const std::optional<Look>& before, Fi
 
 std::string sessions_text(const std::vector<SessionStatistics>& sessions) {
   if (sessions.empty()) return "";
-  std::string text = formatted("\n%6s  %-18s %6s %8s  %-9s %10s %9s %11s %6s\n", "ID", "SESSION", "UID", "PID", "FREE",
-                               "MEMORY", "BATCHES", "IMAGES", "BAD");
+  std::string text = formatted("\n%6s  %-18s %6s %8s  %-9s %10s %9s %11s %6s %9s\n", "ID", "SESSION", "UID", "PID",
+                               "FREE", "MEMORY", "BATCHES", "IMAGES", "BAD", "LANES");
   for (const SessionStatistics& session : sessions) {
     const std::string free = std::to_string(session.slots_free) + " of " + std::to_string(session.slots);
-    text += formatted("%6llu  %-18.18s %6u %8d  %-9s %10s %9s %11s %6s\n", static_cast<unsigned long long>(session.id),
-                      printable(session.name).c_str(), session.uid, session.pid, free.c_str(),
-                      to_text(session.segment).c_str(), grouped(session.batches).c_str(),
-                      grouped(session.samples).c_str(), grouped(session.bad_samples).c_str());
+    text += formatted("%6llu  %-18.18s %6u %8d  %-9s %10s %9s %11s %6s %7.1f s\n",
+                      static_cast<unsigned long long>(session.id), printable(session.name).c_str(), session.uid,
+                      session.pid, free.c_str(), to_text(session.segment).c_str(), grouped(session.batches).c_str(),
+                      grouped(session.samples).c_str(), grouped(session.bad_samples).c_str(), session.lanes.count());
   }
   for (const SessionStatistics& session : sessions) {
     if (session.slots_not_ready > 0)

@@ -79,7 +79,8 @@ SessionStatistics to_session(const v1::SessionStatistics& session) {
           .segment = Bytes{session.segment_bytes()},
           .batches = session.batches(),
           .samples = session.samples(),
-          .bad_samples = session.bad_samples()};
+          .bad_samples = session.bad_samples(),
+          .lanes = std::chrono::duration<double>(session.lane_seconds())};
 }
 
 Device to_device(const v1::Device& device) {

@@ -61,6 +61,7 @@ void run_memory(const BenchOptions& options, const Report& report);
 void run_opening(const BenchOptions& options, const Report& report);
 void run_tail(const BenchOptions& options, const Report& report);
 void run_host_load(const BenchOptions& options, const Report& report);
+void run_neighbours(const BenchOptions& options, const Report& report);
 void run_cache(const BenchOptions& options, const Report& report);
 
 }  // namespace millrace::bench

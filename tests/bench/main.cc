@@ -37,6 +37,9 @@ constexpr Group kGroups[] = {
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
+    {"fair.error fair.victim.priority fair.victim.sessions fair.victim.giants fair.victim.sparse fair.victim.padded fair.victim.missing "
+     "fair.victim.links fair.victim.statistics fair.victim.cancelled latency.busy",
+     run_neighbours},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
     {"open.caller", run_opener, Needs::kNothing},
     {"cache.epoch.1 cache.epoch.2 cache.epoch.3 cache.epoch.4 cache.disk cache.disk.read cache.share.4.first "

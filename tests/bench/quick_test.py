@@ -28,6 +28,7 @@ DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
 HOST = {"idle.cpu", "reclaim.p50", "reclaim.p99"}
 ISOLATION = {f"isolation.{what}{kind}" for what in ("cost", "cpu") for kind in ("", ".png", ".webp", ".progressive")}
 AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2"}
+NEIGHBOURS = {"fair.error", "latency.busy", "fair.victim.sessions", "fair.victim.cancelled"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
 
@@ -49,8 +50,8 @@ def main() -> None:
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if os.geteuid() == 0:
-        wanted |= {"open.caller"}
-        groups.append("open.caller")
+        wanted |= {"open.caller"} | NEIGHBOURS
+        groups += ["open.caller", "fair.", "latency.busy"]
     if len(os.sched_getaffinity(0)) > 1:
         wanted |= TWO_CORES
     if shutil.disk_usage("/dev/shm").free < SEGMENT:

@@ -47,6 +47,7 @@ struct SessionStatistics {
   std::uint64_t batches = 0;  // completed
   std::uint64_t samples = 0;  // completed
   std::uint64_t bad_samples = 0;
+  std::chrono::duration<double> lanes{};  // lane time that decoding and transforming its samples took
 };
 
 struct Statistics {

@@ -64,6 +64,8 @@ class SessionStatistics:
     batches: int
     samples: int
     bad_samples: int
+    lane_seconds: float
+    """Lane time that decoding and transforming its samples took."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,7 @@ class Client:
                 batches=s.batches,
                 samples=s.samples,
                 bad_samples=s.bad_samples,
+                lane_seconds=s.lane_seconds,
             )
             for s in reply.sessions
         )
