@@ -117,10 +117,9 @@ void Reading::feed() {
 // Whose turn it is; nullopt: nobody's for now. Over the budget only headers are read, so that packed batches that hold
 // some of it get their sizes and go on.
 std::optional<BatchPtr> Reading::take_next() {
-  const bool full = ledger_.is_full(Resource::kEncoded);
   const auto may = [&](const BatchPtr& batch) {
     const bool is_read = batch->running() && !pausing(*batch);  // a pause ends by itself
-    return !is_read || ((!full || !batch->has_places()) && !has_to_wait(*batch));
+    return !is_read || ((!batch->has_places() || !overfills(*batch)) && !has_to_wait(*batch));
   };
   while (std::optional<BatchPtr> next = batches_.take(may)) {
     (*next)->reading.queued = false;
@@ -132,10 +131,22 @@ std::optional<BatchPtr> Reading::take_next() {
   return std::nullopt;
 }
 
-const CostRatio& Reading::ratio_of(UserId user) const {
-  static const CostRatio kUnknown;
-  const auto found = ratios_.find(user);
-  return found == ratios_.end() ? kUnknown : found->second;
+const UserReads& Reading::reads_of(UserId user) const {
+  static const UserReads kUnknown;
+  const auto found = reads_.find(user);
+  return found == reads_.end() ? kUnknown : found->second;
+}
+
+// Whether there is no room for more bytes. Beside other users' sessions half of it is one user's; and who has less than
+// an eighth of it there gets that beyond it, for a single file of another's may be larger than all of it.
+bool Reading::overfills(const Batch& batch) const {
+  const UserId user = batch.owner().user;
+  const bool full = ledger_.is_full(Resource::kEncoded);
+  if (!shares_.has_others(user)) return full;
+  const std::uint64_t room = ledger_.bounds(Resource::kEncoded).total;
+  const auto his = [&](const TaskOut& out) { return out.batch.batch()->owner().user == user; };
+  const std::uint64_t held = batch.session().parts.account->in_use(Resource::kEncoded, Bound::kUser);
+  return reads_of(user).might_overfill(Bytes{full ? room / 4 : room}, held, tasks_.count_if(his));
 }
 
 // No more tasks are out of those who read slowly than may be, nor of one user's beside others.
@@ -153,7 +164,7 @@ bool Reading::give(const BatchPtr& batch) {
   FetchTask task = task_of(batch);
   MILLRACE_CHECK(!task.items.empty());
   const std::uint64_t expected = task.items.size() * kReadingNs;
-  const std::uint64_t charged = ratio_of(batch->owner().user).scaled(expected);
+  const std::uint64_t charged = reads_of(batch->owner().user).cost.scaled(expected);
   const std::uint32_t number = tasks_.add({InFlight(batch), expected, charged, batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
@@ -178,7 +189,7 @@ FetchTask Reading::task_of(const BatchPtr& batch) {
                  .ring = batch->request().ring,
                  .stop = batch->stop(),
                  .room = Bytes{budget.count / kFetchTasks},
-                 .keep = ledger_.is_full(Resource::kEncoded) ? FetchedBytes::kHeaderOnly : FetchedBytes::kKept};
+                 .keep = overfills(*batch) ? FetchedBytes::kHeaderOnly : FetchedBytes::kKept};
   for (const std::uint32_t index : batch->take_unread(portion_of(*batch))) {
     const SampleRequest& sample = batch->request().samples[index];
     task.items.push_back(FetchItem{.index = index,
@@ -215,19 +226,24 @@ void Reading::fetched(std::uint32_t number, std::vector<Fetched> items) {
 void Reading::charge_what_it_took(const TaskOut& out, const std::vector<Fetched>& items) {
   std::chrono::nanoseconds took{0};
   std::uint64_t begun = 0;
+  Bytes brought{0};
   for (const Fetched& item : items) {
     took += item.time;
+    if (item.image) brought += Bytes{item.image->bytes.size()};
     begun += item.end == FetchEnd::kNotBegun ? 0 : 1;
   }
   Batch& batch = *out.batch.batch();
   batch.pace().note(std::chrono::duration_cast<std::chrono::microseconds>(took));
   const auto actual = static_cast<std::uint64_t>(took.count());
   batches_.correct(batch.owner(), batch.request().priority, out.charged, actual);
-  if (shares_.is_here(batch.owner().user)) ratios_[batch.owner().user].learn(begun * kReadingNs, actual);
+  if (!shares_.is_here(batch.owner().user)) return;
+  UserReads& reads = reads_[batch.owner().user];
+  reads.cost.learn(begun * kReadingNs, actual);
+  reads.brought(brought);
 }
 
 void Reading::left(UserId user) {
-  ratios_.erase(user);
+  reads_.erase(user);
 }
 
 void Reading::take_all(const BatchPtr& batch, std::vector<Fetched> items) {

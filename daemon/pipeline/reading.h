@@ -26,8 +26,8 @@
 #include "daemon/pipeline/fair_queue.h"
 #include "daemon/pipeline/given_out.h"
 #include "daemon/pipeline/slow_images.h"
+#include "daemon/pipeline/user_reads.h"
 #include "daemon/pipeline/user_shares.h"
-#include "daemon/place/cost_ratio.h"
 
 namespace millrace {
 
@@ -73,8 +73,9 @@ class Reading {
   };
 
   std::optional<BatchPtr> take_next();
-  const CostRatio& ratio_of(UserId user) const;
+  const UserReads& reads_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
+  bool overfills(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);
   KeptWish wish_of(const Batch& batch, const SampleRequest& sample) const;
@@ -98,7 +99,7 @@ class Reading {
   Next& next_;
   FairQueue<BatchPtr> batches_;  // that have unread samples
   GivenOut<TaskOut> tasks_;
-  std::unordered_map<UserId, CostRatio> ratios_;  // of users that have sessions
+  std::unordered_map<UserId, UserReads> reads_;  // of users that have sessions
   SeldomLine pause_line_;
 };
 
