@@ -114,12 +114,11 @@ void Reading::feed() {
   }
 }
 
-// Whose turn it is; nullopt: nobody's for now. Over the budget only headers are read, so that packed batches that hold
-// some of it get their sizes and go on.
+// Whose turn it is; nullopt: nobody's for now.
 std::optional<BatchPtr> Reading::take_next() {
   const auto may = [&](const BatchPtr& batch) {
     const bool is_read = batch->running() && !pausing(*batch);  // a pause ends by itself
-    return !is_read || ((!batch->has_places() || !overfills(*batch)) && !has_to_wait(*batch));
+    return !is_read || (has_room(*batch) && !has_to_wait(*batch));
   };
   while (std::optional<BatchPtr> next = batches_.take(may)) {
     (*next)->reading.queued = false;
@@ -137,6 +136,17 @@ const UserReads& Reading::reads_of(UserId user) const {
   return found == reads_.end() ? kUnknown : found->second;
 }
 
+// Of a packed batch without places headers alone are read where there is no room for more, so that it gets its sizes and
+// what it holds can go on; but not while tasks of its user are out, which may bring less than is feared.
+bool Reading::has_room(const Batch& batch) const {
+  if (!overfills(batch)) return true;
+  return !batch.has_places() && (ledger_.is_full(Resource::kEncoded) || tasks_of(batch.owner().user) == 0);
+}
+
+std::uint32_t Reading::tasks_of(UserId user) const {
+  return tasks_.count_if([&](const TaskOut& out) { return out.batch.batch()->owner().user == user; });
+}
+
 // Whether there is no room for more bytes. Beside other users' sessions half of it is one user's; and who has less than
 // an eighth of it there gets that beyond it, for a single file of another's may be larger than all of it.
 bool Reading::overfills(const Batch& batch) const {
@@ -144,9 +154,8 @@ bool Reading::overfills(const Batch& batch) const {
   const bool full = ledger_.is_full(Resource::kEncoded);
   if (!shares_.has_others(user)) return full;
   const std::uint64_t room = ledger_.bounds(Resource::kEncoded).total;
-  const auto his = [&](const TaskOut& out) { return out.batch.batch()->owner().user == user; };
   const std::uint64_t held = batch.session().parts.account->in_use(Resource::kEncoded, Bound::kUser);
-  return reads_of(user).might_overfill(Bytes{full ? room / 4 : room}, held, tasks_.count_if(his));
+  return reads_of(user).might_overfill(Bytes{full ? room / 4 : room}, held, tasks_of(user));
 }
 
 // No more tasks are out of those who read slowly than may be, nor of one user's beside others.

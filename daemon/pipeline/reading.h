@@ -75,6 +75,8 @@ class Reading {
   std::optional<BatchPtr> take_next();
   const UserReads& reads_of(UserId user) const;
   bool has_to_wait(const Batch& batch) const;
+  bool has_room(const Batch& batch) const;
+  std::uint32_t tasks_of(UserId user) const;
   bool overfills(const Batch& batch) const;
   [[nodiscard]] bool give(const BatchPtr& batch);
   FetchTask task_of(const BatchPtr& batch);

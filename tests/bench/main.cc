@@ -37,7 +37,8 @@ constexpr Group kGroups[] = {
     {"service.ceiling", run_ceiling, Needs::kNothing},
     {"daemon.rss daemon.rss.growth", run_memory},
     {"idle.cpu reclaim.p50 reclaim.p99", run_host_load},
-    {"fair.error fair.victim.priority fair.victim.sessions fair.victim.giants fair.victim.sparse fair.victim.padded fair.victim.missing "
+    {"fair.error fair.victim.priority fair.victim.sessions fair.victim.giants fair.victim.sparse fair.victim.padded "
+     "fair.victim.missing "
      "fair.victim.links fair.victim.statistics fair.victim.cancelled latency.busy",
      run_neighbours},
     {"open.large_ms open.small_beside_ms", run_opening, Needs::kNothing},
