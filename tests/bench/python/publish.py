@@ -32,6 +32,11 @@ AIMS = {
     "cache.share.4.later": ("ratio", "most", 4.2),
     "daemon.rss": ("value", "most", 150),
     "daemon.rss.growth": ("ratio", "most", 1.05),
+    "idle.cpu": ("value", "most", 0.1),
+    "reclaim.p99": ("value", "most", 100),
+    "open.caller": ("value", "most", 5),
+    "isolation.cost": ("ratio", "least", 0.93),
+    "fair.error": ("value", "most", 5),
     "jpeg.entropy": ("ratio", "least", 2.3),
     "jpeg.entropy.indexed": ("ratio", "least", 2.4),
     "jpeg.decode.exact": ("ratio", "least", 1.9),
@@ -53,9 +58,15 @@ AIMS = {
     "processors.ratio": ("value", "least", 0.95),
 }
 
+AIMS |= {
+    f"fair.victim.{attack}": ("ratio", "least", 0.8)
+    for attack in ("priority", "sessions", "giants", "sparse", "padded", "missing", "links", "statistics", "cancelled")
+}
+
 # Which figures stand in which table; by how their names begin.
 TABLES = {
-    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.", "service.", "control.", "fetch.", "daemon.", "cache.")),
+    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.submit_to_view", "service.", "control.", "fetch.", "daemon.", "cache.")),
+    "neighbours": (TOP / "tests/bench/README.md", ("fair.", "latency.busy", "idle.", "reclaim.", "open.caller", "isolation.")),
     "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "in_place.", "processors.", "steady.")),
     "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "infer.", "packed.", "resample.")),
 }
@@ -93,7 +104,8 @@ def table(figures: Iterable[dict[str, Any]]) -> str:
     lines = ["| figure | value | beside | ratio | aim |", "|---|---|---|---|---|"]
     for figure in figures:
         beside = figure.get("baseline")
-        other = f"{beside['name']} {number(beside['value'])}" if beside else figure.get("note", "")
+        compared = f"{beside['name']} {number(beside['value'])}" if beside else ""
+        other = "; ".join(text for text in (compared, figure.get("note", "")) if text)
         ratio = f"{figure['ratio']:.3g} x" if "ratio" in figure else ""
         lines.append(
             f"| `{figure['name']}` | {number(figure['value'])} {figure['unit']}".rstrip() + f" | {other} | {ratio} | {verdict(figure)} |"
