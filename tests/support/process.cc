@@ -285,7 +285,7 @@ std::string bin_folder() {
 
 std::string tests_folder() {
   if (const char* named = std::getenv("MILLRACE_TESTS_DIR")) return named;
-  return std::filesystem::canonical("/proc/self/exe").parent_path().string();
+  return (std::filesystem::canonical("/proc/self/exe").parent_path().parent_path() / "tests").string();
 }
 
 }  // namespace millrace

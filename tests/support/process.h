@@ -62,9 +62,9 @@ class Process {
   std::unique_ptr<State> state_;
 };
 
-// The folder with our programs: $MILLRACE_BIN_DIR, which ctest sets; else `bin` beside the folder of this test.
+// The folder with our programs: $MILLRACE_BIN_DIR, which ctest sets; else `bin` beside the folder of this program.
 std::string bin_folder();
-// The folder with helper programs of tests: $MILLRACE_TESTS_DIR, else this test's own.
+// The folder with helper programs of tests: $MILLRACE_TESTS_DIR, else `tests` beside the folder of this program.
 std::string tests_folder();
 
 }  // namespace millrace

@@ -65,7 +65,10 @@ AIMS |= {
 
 # Which figures stand in which table; by how their names begin.
 TABLES = {
-    "service": (TOP / "tests/bench/README.md", ("handover.", "latency.submit_to_view", "service.", "control.", "fetch.", "daemon.", "cache.")),
+    "service": (
+        TOP / "tests/bench/README.md",
+        ("handover.", "latency.submit_to_view", "service.", "control.", "fetch.", "daemon.", "cache."),
+    ),
     "neighbours": (TOP / "tests/bench/README.md", ("fair.", "latency.busy", "idle.", "reclaim.", "open.caller", "isolation.")),
     "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "in_place.", "processors.", "steady.")),
     "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "infer.", "packed.", "resample.")),
