@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -120,9 +121,22 @@ def test_interrupt_ends_a_program_at_once(client: millrace.Client, folder: Path)
         time.sleep(0.1)
         consumer.send_signal(signal.SIGINT)
         _, errors = consumer.communicate()
-    assert consumer.returncode == -signal.SIGINT
+    assert consumer.returncode == -signal.SIGINT, errors
     assert errors.strip().endswith("KeyboardInterrupt")
     assert "Exception ignored" not in errors
+
+
+def test_interrupt_at_any_call(client: millrace.Client, folder: Path) -> None:
+    """It ends the program with a KeyboardInterrupt: none is lost in a destructor, none finds a lock in the wrong state."""
+    seed = os.environ.get("MILLRACE_TEST_SEED", "5")
+    program = [sys.executable, str(Path(__file__).with_name("interrupted.py")), client.path, str(folder)]
+    for at in random.Random(seed).sample(range(1, 1200), 20):
+        ended = subprocess.run([*program, str(at)], capture_output=True, text=True, timeout=60, check=False)
+        where = f"call {at}, seed {seed}: {ended.stderr}"
+        assert ended.stdout == "interrupted\n", where
+        assert ended.returncode == -signal.SIGINT, where
+        assert ended.stderr.strip().endswith("KeyboardInterrupt"), where
+        assert "Exception ignored" not in ended.stderr, where
 
 
 EXITS = {

@@ -1,6 +1,6 @@
 """What the daemon has sent a session and was not taken yet, and who waits for it.
 
-The wire's reader delivers; whoever waits is woken: threads by a condition, event loops by a callback. Thread-safe. The destructors
+The wire's reader delivers; whoever waits is woken: threads by a bell, event loops by a callback. Thread-safe. The destructors
 of what it holds (leases, room in the ring) take no lock, so they may run while its own is held.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from millrace._bell import Bell
 from millrace._full_slots import FullSlots
 from millrace._layout import RECORD
 from millrace._lease import Held, LeaseEnd, Outgoing
@@ -54,6 +55,17 @@ class _Expected:
     rooms: list[RingRoom]  # free again once the batch has ended
 
 
+class EpochEnd(weakref.ref[Any]):
+    """Goes into ``Outgoing`` when its ``Epoch`` is gone, and becomes a StopEpoch message there, unless the epoch is over.
+
+    A reference with a callback for the same reason as ``LeaseEnd``.
+    """
+
+    __slots__ = ("stream",)
+
+    stream: int
+
+
 @dataclass(eq=False)
 class EpochState:
     """What has arrived of one epoch. Its owner takes from ``batches`` without a lock; the rest is the inbox's."""
@@ -65,9 +77,10 @@ class EpochState:
     failed: Error | None = None
     ended: bool = False
     stopped: bool = False
+    end: EpochEnd | None = None  # has to live as long as the epoch may go on
 
     def stop(self) -> None:
-        """Nobody takes its batches any more. May be called from destructors."""
+        """Nobody takes its batches any more."""
         self.stopped = True
         self.batches.clear()
 
@@ -87,7 +100,8 @@ class Inbox:
         """That the session has, or will have when all are filled."""
         self._withdrawn: str | None = None  # why they are fewer, until that was told
         self._outgoing = outgoing
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._bells: set[Bell] = set()  # of those that wait for a change
         self._watchers: list[Callable[[], None]] = []
         self._attached = False
         self._end: Error | None = None
@@ -107,7 +121,7 @@ class Inbox:
         content: Any = getattr(message, kind) if kind else None
         self._arriving = kind == "completed"
         built = self._build(content) if kind == "completed" else None
-        with self._changed:
+        with self._lock:
             self._arriving = False
             if built is not None:
                 self._file(content.stream_id, content.batch_id, built)
@@ -136,21 +150,23 @@ class Inbox:
 
     def close(self, why: Error) -> None:
         """Nothing comes any more. What is there can still be taken."""
-        with self._changed:
+        with self._lock:
             self._end = self._end or why
             self._under_way.clear()
             self._wake()
 
     def drop(self) -> None:
         """Lets go of all that was not taken, and of the segment. After ``close``."""
-        with self._changed:
+        with self._lock:
             self._done.clear()
             for state in self._epochs.values():
                 state.batches.clear()
             self._segment = None
 
     def _wake(self) -> None:
-        self._changed.notify_all()
+        for bell in self._bells:
+            bell.ring()
+        self._bells.clear()
         for watcher in self._watchers:
             watcher()
 
@@ -211,8 +227,7 @@ class Inbox:
         held: list[LeaseEnd] = []
         while True:
             self.tell()
-            with self._changed:
-                found = self._look_until(take, min(deadline, time.monotonic() + self.pause(grace)))
+            found = self._look_until(take, min(deadline, time.monotonic() + self.pause(grace)))
             if not isinstance(found, Pending):
                 return found
             if time.monotonic() >= deadline:
@@ -220,17 +235,21 @@ class Inbox:
             held = self.relieve(held)
 
     def _look_until(self, take: Callable[[], T | Pending], end: float) -> T | Pending:
+        bell = Bell()
         while True:
-            found = self._look(take)
-            left = end - time.monotonic()
-            if not isinstance(found, Pending) or left <= 0:
-                return found
-            self._changed.wait(min(left, threading.TIMEOUT_MAX))
+            with self._lock:
+                found = self._look(take)
+                left = end - time.monotonic()
+                if not isinstance(found, Pending) or left <= 0:
+                    self._bells.discard(bell)
+                    return found
+                self._bells.add(bell)
+            bell.wait(left)
 
     def tell(self) -> None:
         """Warns, once, if slots were withdrawn. For whoever waits, before it takes anything: the warning may be an error."""
         if self._withdrawn is not None:
-            with self._changed:
+            with self._lock:
                 why, self._withdrawn = self._withdrawn, None
             if why is not None:
                 warn(why, SlotsWithdrawn)
@@ -248,7 +267,7 @@ class Inbox:
 
     def _taken_of_full(self) -> list[LeaseEnd]:
         """If the leases of this process hold every slot: those whose batch was taken, the oldest first; else none."""
-        with self._changed:
+        with self._lock:
             if self._segment is None or self._arriving:
                 return []
             ends = list(self._segment.leases)
@@ -261,7 +280,7 @@ class Inbox:
 
     def look(self, take: Callable[[], T | Pending]) -> T | Pending:
         """As ``wait``, without waiting: ``PENDING`` if there is nothing yet."""
-        with self._changed:
+        with self._lock:
             return self._look(take)
 
     def _look(self, take: Callable[[], T | Pending]) -> T | Pending:
@@ -282,12 +301,12 @@ class Inbox:
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Calls ``watcher`` (which must not block) after every arrival, from the reader's thread."""
-        with self._changed:
+        with self._lock:
             self._watchers.append(watcher)
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
         """Ends ``watch``."""
-        with self._changed:
+        with self._lock:
             self._watchers.remove(watcher)
 
     @property
@@ -303,12 +322,12 @@ class Inbox:
 
     def expect_batch(self, batch: int, recipe: Recipe, rooms: list[RingRoom]) -> None:
         """A batch is about to be asked for."""
-        with self._changed:
+        with self._lock:
             self._under_way[batch] = _Expected(recipe, rooms)
 
     def forget_batch(self, batch: int) -> bool:
         """Nobody takes it any more; its slot goes back once it has come. Whether anybody might have."""
-        with self._changed:
+        with self._lock:
             waited = self._under_way.pop(batch, None) is not None
             return self._done.pop(batch, None) is not None or waited
 
@@ -329,10 +348,24 @@ class Inbox:
     def expect_epoch(self, stream: int, recipe: Recipe, prepare: Callable[[Batch], Any] | None) -> EpochState:
         """An epoch is about to start; ``prepare`` is called with each of its batches in the reader's thread."""
         epoch = EpochState(recipe, prepare)
-        with self._changed:
+        with self._lock:
             self._epochs[stream] = epoch
             self._not_all_taken.add(epoch)
         return epoch
+
+    def stop_without(self, epoch: object, stream: int, state: EpochState) -> None:
+        """Has the stream's epoch stopped once ``epoch`` is collected."""
+        state.end = EpochEnd(epoch, self._outgoing.put)
+        state.end.stream = stream
+
+    def leave_epoch(self, end: EpochEnd) -> bool:
+        """Nobody has that epoch any more. Whether it goes on, so that the daemon has to be told."""
+        with self._lock:
+            state = self._epochs.get(end.stream)
+        if state is None or state.stopped:
+            return False
+        state.stop()
+        return True
 
     def take_epoch_shape(self, epoch: EpochState) -> EpochShape | Error | Pending:
         """How long it is."""
@@ -350,12 +383,12 @@ class Inbox:
 
     def expect_dataset(self, dataset: int) -> None:
         """A dataset is about to be opened."""
-        with self._changed:
+        with self._lock:
             self._datasets[dataset] = _DatasetState()
 
     def forget_dataset(self, dataset: int) -> None:
         """Nobody waits for it any more."""
-        with self._changed:
+        with self._lock:
             self._datasets.pop(dataset, None)
 
     def take_dataset(self, dataset: int, told: int) -> Any:

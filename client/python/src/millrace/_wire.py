@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from millrace import _fork, _schema
+from millrace._bell import Bell
 from millrace._grpc import grpc
-from millrace._inbox import Inbox
+from millrace._inbox import EpochEnd, Inbox
 from millrace._lease import LeaseEnd, Outgoing
 from millrace._replies import Replies
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
@@ -88,7 +89,7 @@ class Wire:
             request_serializer=_serialised,
             response_deserializer=_schema.ServerMessage.FromString,
         )
-        self._begun = threading.Event()
+        self._begun = Bell()
         self._reader = threading.Thread(target=self._read, name="millrace-reader", daemon=True)
         try:
             self._reader.start()  # before gRPC's own: its calls hang when they are collected without their threads
@@ -96,9 +97,9 @@ class Wire:
             raise FailedPrecondition(f"session: {why}; open it earlier, or keep the main thread until it is closed") from why
         self._call: Any = None
         try:
-            self._call = stream(_queued(outgoing), metadata=((_TICKET_METADATA, ticket),))
+            self._call = stream(_queued(outgoing, inbox), metadata=((_TICKET_METADATA, ticket),))
         finally:
-            self._begun.set()
+            self._begun.ring()
 
     def send(self, message: Any) -> None:
         """Queues a ``ClientMessage``."""
@@ -117,7 +118,8 @@ class Wire:
         """Ends the stream and waits until its threads are gone, at most ``timeout`` seconds."""
         self._inbox.close(Cancelled("the session was closed"))
         self._outgoing.put(_Close)
-        self._call.cancel()
+        if (call := self._call) is not None:
+            call.cancel()
         self._replies.hang_up()
         if threading.current_thread() is not self._reader:
             self._reader.join(timeout)
@@ -127,33 +129,41 @@ class Wire:
         self._replies.after_fork_in_child()
 
     def _read(self) -> None:
-        self._begun.wait()
+        self._begun.wait(threading.TIMEOUT_MAX)
         if self._call is None:
             return
-        try:
-            for attached in self._call:  # once; then the stream says why it ends
-                self._inbox.deliver(attached)
-                for message in self._replies:
-                    self._inbox.deliver(message)
-            error: Error = gone(self._path, None)
-        except grpc.RpcError as why:
-            error = call_error(why, self._path, "the daemon ended the session")
-        except Exception as why:  # ours; whoever waits must not wait for ever
-            error = why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")
-            self._call.cancel()
-        finally:
-            self._outgoing.put(_Close)
+        error = self._read_until_its_end(self._call)
+        # The call dies here and now: its destructor takes a lock, which at the interpreter's end a thread may hold that is no more.
+        self._call = None
+        self._outgoing.put(_Close)
         self._inbox.close(error)
         self._replies.close()
         self._channel.close()
 
+    def _read_until_its_end(self, call: Any) -> Error:
+        try:
+            for attached in call:  # once; then the stream says why it ends
+                self._inbox.deliver(attached)
+                for message in self._replies:
+                    self._inbox.deliver(message)
+            return gone(self._path, None)
+        except grpc.RpcError as why:
+            why.__traceback__ = None  # it is the call itself, and in a frame of it
+            return call_error(why, self._path, "the daemon ended the session")
+        except Exception as why:  # ours; whoever waits must not wait for ever
+            call.cancel()
+            return why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")
 
-def _queued(outgoing: Outgoing) -> Iterator[Any]:
+
+def _queued(outgoing: Outgoing, inbox: Inbox) -> Iterator[Any]:
     while True:
         message = outgoing.get()
         if message is _Close:
             return
-        if not isinstance(message, LeaseEnd) or not message.kept:
+        if isinstance(message, EpochEnd):
+            if inbox.leave_epoch(message):
+                yield _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
+        elif not isinstance(message, LeaseEnd) or not message.kept:
             yield message
 
 

@@ -33,6 +33,7 @@ class Epoch:
         """Seconds that ``next`` waits unless told otherwise."""
         self.position = position
         """After the batch that came last: ``Session.epoch(position=...)`` goes on after it. Empty before the first."""
+        session._inbox.stop_without(self, stream, state)
 
     def shape(self, timeout: float | None = None) -> EpochShape:
         """How many batches and samples it has; waits for the daemon's answer.
@@ -106,7 +107,4 @@ class Epoch:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def __del__(self) -> None:
         self.stop()

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from millrace._bell import Bell
 from millrace.errors import DeadlineExceeded
 
 
@@ -18,7 +19,7 @@ class Turns:
         self._most = most
         self._taken = 0
         self._lock = threading.Lock()
-        self._waiting: deque[threading.Condition] = deque()  # a condition a caller: only the first one is woken
+        self._waiting: deque[Bell] = deque()  # a bell a caller: only the first one is woken
 
     @contextmanager
     def one(self, deadline: float) -> Iterator[None]:
@@ -48,20 +49,28 @@ class Turns:
                 self._wake_first()
 
     def _take(self, wanted: int, deadline: float) -> None:
-        with self._lock:
-            mine = threading.Condition(self._lock)
-            self._waiting.append(mine)
-            try:
-                while self._waiting[0] is not mine or self._taken + wanted > self._most:
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise DeadlineExceeded("no turn in time")
-                    mine.wait(min(left, threading.TIMEOUT_MAX))
-                self._taken += wanted
-            finally:
+        mine = Bell()
+        try:
+            with self._lock:
+                self._waiting.append(mine)
+            while not self._take_first(mine, wanted):
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise DeadlineExceeded("no turn in time")
+                mine.wait(left)
+        finally:
+            with self._lock:
                 self._waiting.remove(mine)
                 self._wake_first()
 
+    def _take_first(self, mine: Bell, wanted: int) -> bool:
+        """Takes the places if it is that waiter's turn and they are free."""
+        with self._lock:
+            if self._waiting[0] is not mine or self._taken + wanted > self._most:
+                return False
+            self._taken += wanted
+            return True
+
     def _wake_first(self) -> None:
         if self._waiting:
-            self._waiting[0].notify()
+            self._waiting[0].ring()
