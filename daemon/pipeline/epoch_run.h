@@ -36,6 +36,8 @@ class EpochRun {
   std::uint64_t samples() const { return order_.samples(); }
   std::uint64_t samples_begun() const { return std::min(next_ * request_.order.batch_size, order_.samples()); }
 
+  // There is a next batch, and fewer than `most` are under way or wait to be handed over.
+  bool has_next(std::uint64_t most) const { return !stopped_ && next_ != end_ && next_ - delivered_ < most; }
   // The next batch's request; nullopt when there is none left or the epoch was stopped.
   std::optional<BatchRequest> next();
   // The mark that resumes after batch `batch`.
@@ -65,7 +67,7 @@ class EpochRun {
   BadSampleGuard guard_;
   std::optional<SampleFailure> example_;  // of what the guard has found
   std::optional<Error> interrupted_;
-  // Finished before their turn; at most one a slot.
+  // Finished before their turn: fewer than has_next() was asked for.
   std::map<std::uint64_t, std::variant<CompletedBatch, FailedBatch>> held_;
 };
 

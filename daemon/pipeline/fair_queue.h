@@ -30,6 +30,13 @@
 
 namespace millrace {
 
+// What a charge() has made of a cost, for correct() to go by. Value.
+struct TurnCharge {
+  std::uint64_t cost = 0;                                   // as it was expected
+  std::uint32_t weight = 1;                                 // of its user, at that time
+  std::uint64_t of_user = 0, of_class = 0, of_session = 0;  // so much later they are due
+};
+
 template <class T>
 class FairQueue {
  public:
@@ -74,19 +81,21 @@ class FairQueue {
   }
 
   // What was taken of `owner` costs so much, in any unit that is the same for all items of the queue.
-  void charge(Owner owner, Priority priority, std::uint64_t cost) {
-    users_.charge(owner.user, divided(cost, shares_->weight_of(owner.user)))
-        .charge(priority, divided(cost, parts_of(priority)))
-        .charge(owner.session, cost);
+  TurnCharge charge(Owner owner, Priority priority, std::uint64_t cost) {
+    return charge(owner, priority, cost, shares_->weight_of(owner.user));
   }
 
-  // What was charged as `expected` did cost `actual`.
-  void correct(Owner owner, Priority priority, std::uint64_t expected, std::uint64_t actual) {
-    if (actual > expected) return charge(owner, priority, actual - expected);
-    const std::uint64_t less = expected - actual;
-    Classes* const classes = users_.refund(owner.user, less / shares_->weight_of(owner.user));
-    Sessions* const sessions = classes == nullptr ? nullptr : classes->refund(priority, less / parts_of(priority));
-    if (sessions != nullptr) sessions->refund(owner.session, less);
+  // What was charged so did cost `actual`. The weight is that of the charge: his may be another by now, or none.
+  void correct(Owner owner, Priority priority, const TurnCharge& charged, std::uint64_t actual) {
+    if (actual > charged.cost) {
+      charge(owner, priority, actual - charged.cost, charged.weight);
+      return;
+    }
+    const auto less = [&](std::uint64_t by, std::uint64_t of) { return by - std::min(by, divided(actual, of)); };
+    Classes* const classes = users_.refund(owner.user, less(charged.of_user, charged.weight));
+    if (classes == nullptr) return;
+    Sessions* const sessions = classes->refund(priority, less(charged.of_class, parts_of(priority)));
+    if (sessions != nullptr) sessions->refund(owner.session, less(charged.of_session, 1));
   }
 
   // Whether no other user waits who has had less for his weight.
@@ -123,6 +132,13 @@ class FairQueue {
 
   static std::uint64_t parts_of(Priority priority) { return kParts[static_cast<std::size_t>(priority)]; }
   static std::uint64_t divided(std::uint64_t cost, std::uint64_t by) { return (cost + by - 1) / by; }
+
+  TurnCharge charge(Owner owner, Priority priority, std::uint64_t cost, std::uint32_t weight) {
+    const auto [classes, of_user] = users_.charge(owner.user, divided(cost, weight));
+    const auto [sessions, of_class] = classes.charge(priority, divided(cost, parts_of(priority)));
+    const std::uint64_t of_session = sessions.charge(owner.session, cost).by;
+    return {cost, weight, of_user, of_class, of_session};
+  }
 
   Items& items_of(Owner owner, Priority priority) {
     return users_.enter(owner.user).enter(priority).enter(owner.session);

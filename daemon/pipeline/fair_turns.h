@@ -7,9 +7,11 @@
 //                  └──────enter()──────────────────────────────────┘
 //
 // Start-time fair queueing (Goyal, Vin, Cheng, 1996): a member's `due` is what it has had, the clock is the due of the
-// last one served. Who comes anew begins at the clock: it has no credit for the time that it was not there, and who
-// leaves with a debt still has it when it comes back. What a refund() gives back was charged since then: it never takes
-// a member further back than where it began. Nobody owes more than kMostDebt: one wrong guess starves no one for good.
+// last one served. Who comes anew begins at the clock, or beside whoever waits from before it, since what was charged too
+// much came back to him: it has no credit for the time that it was not there, and who leaves with a debt still has it
+// when it comes back. Nobody owes more than kMostDebt: one wrong guess starves no one for good. So charge() says how much
+// it did charge, and no more than that may be given back by refund(), which never takes a member further back than where
+// it began.
 //
 // Weights are the caller's: a charge is a cost divided by a weight. O(log of the members) a step, but for members that
 // are passed over. Thread-bound(its owner).
@@ -51,7 +53,7 @@ class FairTurns {
   Member& enter(Id id) {
     Account& account = account_of(id);
     if (account.waiting) return account.member;
-    if (account.due < clock_) account.due = account.floor = clock_;
+    if (account.due < beginning()) account.due = account.floor = beginning();
     requeue(id, account, account.due, true);
     return account.member;
   }
@@ -80,15 +82,21 @@ class FairTurns {
     if (found != accounts_.end() && found->second.waiting) requeue(id, found->second, found->second.due, false);
   }
 
+  struct Charged {
+    Member& member;
+    std::uint64_t by;  // less than the cost where it would owe more than kMostDebt
+  };
+
   // `id` was given something that costs so much.
-  Member& charge(Id id, std::uint64_t cost) {
+  Charged charge(Id id, std::uint64_t cost) {
     Account& account = account_of(id);
-    const std::uint64_t most = std::max(account.due, clock_ + kMostDebt);
-    requeue(id, account, std::min(account.due + cost, most), account.waiting);
-    return account.member;
+    const std::uint64_t before = account.due, most = std::max(before, clock_ + kMostDebt);
+    requeue(id, account, cost < most - before ? before + cost : most, account.waiting);
+    return {account.member, account.due - before};
   }
 
   // It cost so much less than it was charged. nullptr: nobody remembers `id`, and there is nothing to give back.
+  // REQUIRES: at most what charge() said.
   Member* refund(Id id, std::uint64_t cost) {
     const auto found = accounts_.find(id);
     if (found == accounts_.end()) return nullptr;
@@ -100,7 +108,7 @@ class FairTurns {
   // Whether nobody who waits is due before `id` is.
   bool is_due(Id id) const {
     const auto found = accounts_.find(id);
-    const std::uint64_t due = found == accounts_.end() ? clock_ : found->second.due;
+    const std::uint64_t due = found == accounts_.end() ? beginning() : found->second.due;
     return waiting_.empty() || due <= waiting_.begin()->due;
   }
 
@@ -139,9 +147,13 @@ class FairTurns {
     Member member;
   };
 
+  // Where who comes anew begins.
+  std::uint64_t beginning() const { return waiting_.empty() ? clock_ : std::min(clock_, waiting_.begin()->due); }
+
   Account& account_of(Id id) {
-    const auto [found, is_new] = accounts_.try_emplace(id, Account{clock_, clock_, {}, false, {}});
-    if (is_new) found->second.entry = owing_.insert(Entry{clock_, Ties::rank(id), order_++, id}).first;
+    const std::uint64_t due = beginning();
+    const auto [found, is_new] = accounts_.try_emplace(id, Account{due, due, {}, false, {}});
+    if (is_new) found->second.entry = owing_.insert(Entry{due, Ties::rank(id), order_++, id}).first;
     return found->second;
   }
 
@@ -161,9 +173,9 @@ class FairTurns {
     }
   }
 
-  // Of those without a wish: they would come back to the clock in any case.
+  // Of those without a wish: they would come back to the beginning in any case.
   void forget_paid() {
-    while (!owing_.empty() && owing_.begin()->due <= clock_) {
+    while (!owing_.empty() && owing_.begin()->due <= beginning()) {
       accounts_.erase(owing_.begin()->id);
       owing_.erase(owing_.begin());
     }

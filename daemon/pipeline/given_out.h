@@ -42,6 +42,12 @@ class GivenOut {
     return piece;
   }
 
+  // What is held for it. REQUIRES: as for take().
+  T& at(std::uint32_t number) {
+    MILLRACE_CHECK(number < pieces_.size() && pieces_[number].has_value());
+    return *pieces_[number];
+  }
+
   // How long ago the last one came back, or the first one went out; 0: none is out.
   std::chrono::milliseconds still_for() const {
     if (size() == 0) return std::chrono::milliseconds{0};

@@ -67,12 +67,12 @@ LargePictures::SetAside LargePictures::take_next() {
   return picture;
 }
 
-void LargePictures::charge_turn(const Batch& batch, std::uint64_t cost) {
-  waiting_.charge(batch.owner(), batch.request().priority, cost);
+TurnCharge LargePictures::charge_turn(const Batch& batch, std::uint64_t cost) {
+  return waiting_.charge(batch.owner(), batch.request().priority, cost);
 }
 
-void LargePictures::correct_turn(const Batch& batch, std::uint64_t expected, std::uint64_t actual) {
-  waiting_.correct(batch.owner(), batch.request().priority, expected, actual);
+void LargePictures::correct_turn(const Batch& batch, const TurnCharge& charged, std::uint64_t actual) {
+  waiting_.correct(batch.owner(), batch.request().priority, charged, actual);
 }
 
 void LargePictures::put_back_next(SetAside picture) {

@@ -51,8 +51,8 @@ class LargePictures {
   SetAside take_next();                  // REQUIRES: next()
   void put_back_next(SetAside picture);  // as before take_next()
   // What was taken of the batch costs so much as expected; and what it did cost.
-  void charge_turn(const Batch& batch, std::uint64_t cost);
-  void correct_turn(const Batch& batch, std::uint64_t expected, std::uint64_t actual);
+  [[nodiscard]] TurnCharge charge_turn(const Batch& batch, std::uint64_t cost);
+  void correct_turn(const Batch& batch, const TurnCharge& charged, std::uint64_t actual);
 
   // Those of `batch`, which nobody wants any more: its slot need not wait for others' memory.
   std::vector<SetAside> drop(const Batch& batch);

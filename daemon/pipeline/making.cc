@@ -114,18 +114,25 @@ void Making::feed(std::size_t index) {
 }
 
 // REQUIRES: the caller has an InFlight of it. Half of what is expected is taken for the least: better late than wrongly
-// given up.
-void Making::shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready) {
+// given up. And what is expected was learnt of what he had made: after one batch is given up the next is begun, if none of
+// his is being made, for else nothing would be learnt any more.
+void Making::shed_if_late(BackendRun& run, const BatchPtr& batch, const ReadySamples& ready) {
   if (is_late(*batch)) return next_.fail(batch, deadline_passed(*batch));
-  const std::uint64_t expected = ratio_of(run, batch->owner().user).scaled(ready.cost());
+  const UserId user = batch->owner().user;
+  const std::uint64_t expected = ratio_of(run, user).scaled(ready.cost());
   const std::chrono::nanoseconds least(expected / run.appetite.at_once / 2);
-  if (is_unbegun(*batch) && is_late(*batch, least)) next_.fail(batch, deadline_out_of_reach(least));
+  if (!is_unbegun(*batch) || !is_late(*batch, least)) return;
+  Learnt& learnt = run.learnt[user];
+  const auto his = [&](const JobOut& out) { return out.batch.batch()->owner().user == user; };
+  if (!learnt.has_come_back && run.jobs.count_if(his) == 0) return;
+  learnt.has_come_back = false;
+  next_.fail(batch, deadline_out_of_reach(least));
 }
 
 const CostRatio& Making::ratio_of(const BackendRun& run, UserId user) const {
   static const CostRatio kUnknown;
-  const auto found = run.ratios.find(user);
-  return found == run.ratios.end() ? kUnknown : found->second;
+  const auto found = run.learnt.find(user);
+  return found == run.learnt.end() ? kUnknown : found->second.ratio;
 }
 
 // Of one lane nobody can be given half: there a long job holds what there is.
@@ -165,9 +172,8 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   batch->make(tasks);
   for (SampleTask& task : tasks) task.out = batch->destination(task.index, run.memories);
   out.expected = expected_cost(tasks);
-  out.charged = ratio_of(run, batch->owner().user).scaled(out.expected);
-  out.is_long = out.charged > kLong;
-  const std::uint64_t charged = out.charged;
+  const std::uint64_t charged = ratio_of(run, batch->owner().user).scaled(out.expected);
+  out.is_long = charged > kLong;
   const std::uint32_t number = run.jobs.add(std::move(out));
   DecodeJob job{.tasks = std::move(tasks),
                 .recipe = batch->request().recipe,
@@ -183,7 +189,9 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
                 }};
   tasks.clear();
   if (run.backend->try_submit(std::move(job))) {
-    run.ready.charge(batch->owner(), batch->request().priority, charged);
+    JobOut& given = run.jobs.at(number);
+    given.turn = run.ready.charge(batch->owner(), batch->request().priority, charged);
+    if (given.had_to_wait) given.large_turn = large_.charge_turn(*batch, charged);
     return true;
   }
   tasks = std::move(job.tasks);
@@ -253,15 +261,18 @@ void Making::charge_what_it_took(BackendRun& run, const JobOut& out, const std::
   for (const SampleOutcome& outcome : outcomes) took += outcome.decode + outcome.transform;
   const auto actual = static_cast<std::uint64_t>(took.count());
   const Batch& batch = *out.batch.batch();
-  run.ready.correct(batch.owner(), batch.request().priority, out.charged, actual);
-  if (out.had_to_wait) large_.correct_turn(batch, out.charged, actual);
+  run.ready.correct(batch.owner(), batch.request().priority, out.turn, actual);
+  if (out.had_to_wait) large_.correct_turn(batch, out.large_turn, actual);
   const auto was_made = [](const SampleOutcome& outcome) { return !outcome.error && !outcome.not_begun; };
-  const bool tells = std::all_of(outcomes.begin(), outcomes.end(), was_made) || actual > out.charged;
-  if (tells && shares_.is_here(batch.owner().user)) run.ratios[batch.owner().user].learn(out.expected, actual);
+  const bool tells = std::all_of(outcomes.begin(), outcomes.end(), was_made) || actual > out.turn.cost;
+  if (!shares_.is_here(batch.owner().user)) return;
+  Learnt& learnt = run.learnt[batch.owner().user];
+  learnt.has_come_back = true;
+  if (tells) learnt.ratio.learn(out.expected, actual);
 }
 
 void Making::left(UserId user) {
-  for (BackendRun& run : backends_) run.ratios.erase(user);
+  for (BackendRun& run : backends_) run.learnt.erase(user);
 }
 
 void Making::note_outcome(Batch& batch, SampleTask task, const SampleOutcome& outcome, std::vector<SampleTask>& again) {
@@ -321,11 +332,7 @@ void Making::feed_set_aside() {
     LargePictures::SetAside picture = large_.take_next();
     std::vector<SampleTask> tasks;
     tasks.push_back(std::move(picture.task));
-    const std::uint64_t cost = ratio_of(run, picture.batch.batch()->owner().user).scaled(expected_cost(tasks));
-    if (submit(picture.backend, out, tasks)) {
-      large_.charge_turn(*picture.batch.batch(), cost);
-      continue;
-    }
+    if (submit(picture.backend, out, tasks)) continue;
     picture.task = std::move(tasks.front());
     out.batch.batch()->set_aside(picture.task.index);
     return large_.put_back_next(std::move(picture));

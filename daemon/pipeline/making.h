@@ -78,8 +78,14 @@ class Making {
     Charge decoding;
     bool had_to_wait = false;    // a picture that had been set aside
     std::uint64_t expected = 0;  // nanoseconds of a lane, as its formats tell
-    std::uint64_t charged = 0;   // as its user's other images make likely
     bool is_long = false;
+    TurnCharge turn{};        // as its user's other images make likely
+    TurnCharge large_turn{};  // the same, where it had to wait
+  };
+  // Of a user's images at one backend.
+  struct Learnt {
+    CostRatio ratio;
+    bool has_come_back = true;  // a job of his, since a batch of his was last given up by what was expected of it
   };
   struct BackendRun {
     std::unique_ptr<Backend> backend;
@@ -89,11 +95,11 @@ class Making {
     LabelValue label{};         // of what it has made
     FairQueue<InFlight> ready;  // batches of which some samples are ready for it
     GivenOut<JobOut> jobs;
-    std::unordered_map<UserId, CostRatio> ratios;  // of users that have sessions
+    std::unordered_map<UserId, Learnt> learnt;  // of users that have sessions
   };
 
   void feed(std::size_t index);
-  void shed_if_late(const BackendRun& run, const BatchPtr& batch, const ReadySamples& ready);
+  void shed_if_late(BackendRun& run, const BatchPtr& batch, const ReadySamples& ready);
   const CostRatio& ratio_of(const BackendRun& run, UserId user) const;
   bool has_lane_for(const BackendRun& run, UserId user, std::uint64_t expected) const;
   std::vector<SampleTask> take_ready(std::size_t index, const BatchPtr& batch, Charge& charge);

@@ -102,7 +102,10 @@ void Pipeline::Stages::begin_waiting(SessionId id) {
   SessionRun* run = find(id);
   while (run != nullptr && run->session->parts.slots->free_slots() > 0) {
     const BatchPtr batch = run->waiting.next();
-    if (!batch) break;
+    if (!batch) {
+      run->waiting.retire();  // one may just have broken off
+      break;
+    }
     if (is_late(*batch)) {
       const InFlight held(batch);  // it ends later, not within this
       settling.fail(batch, deadline_passed(*batch));

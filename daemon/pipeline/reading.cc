@@ -174,14 +174,14 @@ bool Reading::give(const BatchPtr& batch) {
   MILLRACE_CHECK(!task.items.empty());
   const std::uint64_t expected = task.items.size() * kReadingNs;
   const std::uint64_t charged = reads_of(batch->owner().user).cost.scaled(expected);
-  const std::uint32_t number = tasks_.add({InFlight(batch), expected, charged, batch->pace().slow()});
+  const std::uint32_t number = tasks_.add({InFlight(batch), expected, batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
     boost::asio::post(control,
                       [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
   };
   if (fetcher_.try_fetch(std::move(task))) {
-    batches_.charge(batch->owner(), batch->request().priority, charged);
+    tasks_.at(number).turn = batches_.charge(batch->owner(), batch->request().priority, charged);
     return true;
   }
   tasks_.take(number);
@@ -244,7 +244,7 @@ void Reading::charge_what_it_took(const TaskOut& out, const std::vector<Fetched>
   Batch& batch = *out.batch.batch();
   batch.pace().note(std::chrono::duration_cast<std::chrono::microseconds>(took));
   const auto actual = static_cast<std::uint64_t>(took.count());
-  batches_.correct(batch.owner(), batch.request().priority, out.charged, actual);
+  batches_.correct(batch.owner(), batch.request().priority, out.turn, actual);
   if (!shares_.is_here(batch.owner().user)) return;
   UserReads& reads = reads_[batch.owner().user];
   reads.cost.learn(begun * kReadingNs, actual);

@@ -68,8 +68,8 @@ class Reading {
   struct TaskOut {
     InFlight batch;
     std::uint64_t expected = 0;  // nanoseconds of a thread, of any files
-    std::uint64_t charged = 0;   // of this user's
     bool slow = false;           // of a session that reads slowly
+    TurnCharge turn{};           // of this user's files
   };
 
   std::optional<BatchPtr> take_next();

@@ -80,14 +80,22 @@ BatchPtr Waiting::next() {
   }
   for (std::size_t turn = 0; turn < epochs_.size(); ++turn) {
     std::rotate(epochs_.begin(), epochs_.begin() + 1, epochs_.end());
-    std::optional<BatchRequest> request = epochs_.back()->next();
-    if (!request) continue;
-    uses_.reached(epochs_.back()->id(), epochs_.back()->samples_begun());
-    Result<BatchPtr> batch = new_batch(*std::move(request), epochs_.back());
-    MILLRACE_CHECK(batch.has_value());  // plan() checked recipe and size for every batch
-    return *std::move(batch);
+    if (BatchPtr batch = next_of(epochs_.back())) return batch;
   }
   return nullptr;
+}
+
+// Batches that failed have no slot and are kept all the same until those before them have ended: no more than slots.
+BatchPtr Waiting::next_of(const std::shared_ptr<EpochRun>& epoch) {
+  if (!epoch->has_next(session_->parts.slots->slots())) return nullptr;
+  if (Result<void> still = check_size(epoch->request()); !still) {
+    epoch->break_off(std::move(still).error());  // limits.side has been lowered since it began
+    return nullptr;
+  }
+  Result<BatchPtr> batch = new_batch(*epoch->next(), epoch);
+  MILLRACE_CHECK(batch.has_value());  // of the size that was checked
+  uses_.reached(epoch->id(), epoch->samples_begun());
+  return *std::move(batch);
 }
 
 bool Waiting::plan(const EpochRequest& request) {
@@ -105,9 +113,14 @@ Result<void> Waiting::check(const EpochRequest& request) const {
   if (planning_.contains(request.id) || std::any_of(epochs_.begin(), epochs_.end(), same))
     return Error{Code::kInvalid, "stream_id: an epoch of this id is running; give every epoch its own"};
   MILLRACE_TRY_VOID(around_.placer.check_pin(request.backend));
+  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
+  return check_size(request);
+}
+
+// What its batches have to be like, by the limits of now.
+Result<void> Waiting::check_size(const EpochRequest& request) const {
   MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
                TensorLayout::create(request.recipe, around_.limits.sample.side));
-  MILLRACE_TRY_VOID(session_->parts.slots->has_slots());
   return check_fits(*layout, request.order.batch_size, session_->parts.arena->slot_bytes());
 }
 

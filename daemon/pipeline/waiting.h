@@ -65,7 +65,7 @@ class Waiting {
   void interrupt(const Error& why);  // likewise all of them: those that had more say why at their end
   void retire();                     // those that have handed over everything say so, and are gone
 
-  // The batch that a free slot is for; null: none.
+  // The batch that a free slot is for; null: none. An epoch that the limits do not allow any more breaks off: retire().
   BatchPtr next();
 
  private:
@@ -76,7 +76,9 @@ class Waiting {
   };
 
   Result<BatchPtr> new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch);
+  BatchPtr next_of(const std::shared_ptr<EpochRun>& epoch);
   Result<void> check(const EpochRequest& request) const;
+  Result<void> check_size(const EpochRequest& request) const;
   Result<EpochCharges> charge(const EpochRequest& request);
   void watch_deadline(const BatchPtr& batch);
 

@@ -55,6 +55,20 @@ TEST_CASE("an epoch's batches come one after the other, with the dataset's label
   REQUIRE_FALSE(epoch.next());
 }
 
+TEST_CASE("an epoch has no next batch while as many as there may be wait to be handed over", "[pipeline]") {
+  EpochRun epoch = epoch_of(8, 2);
+  Recorder sink;
+  REQUIRE(epoch.has_next(2));
+  epoch.next();
+  epoch.next();
+
+  epoch.ended(sink, BatchId{1}, FailedBatch{.id = BatchId{1}});
+  REQUIRE_FALSE(epoch.has_next(2));
+  epoch.ended(sink, BatchId{0}, FailedBatch{.id = BatchId{0}});
+
+  REQUIRE(epoch.has_next(2));
+}
+
 TEST_CASE("batches that finish out of order are handed over in order", "[pipeline]") {
   EpochRun epoch = epoch_of(6, 2);
   for (int i = 0; i < 3; ++i) epoch.next();

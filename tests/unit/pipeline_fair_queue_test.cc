@@ -219,9 +219,9 @@ TEST_CASE("what a turn did cost counts, not what was expected of it", "[pipeline
   for (int i = 0; i < 1'000; ++i) {
     Busy* const busy = *queue.take();
     ++busy->turns;
-    queue.charge(busy->owner, busy->priority, busy->cost);
+    const TurnCharge charged = queue.charge(busy->owner, busy->priority, busy->cost);
     queue.put_back(busy->owner, busy->priority, busy);
-    queue.correct(busy->owner, busy->priority, busy->cost, 300);
+    queue.correct(busy->owner, busy->priority, charged, 300);
   }
 
   CHECK(overrated.turns == 500);
@@ -234,12 +234,12 @@ TEST_CASE("what comes back to somebody who was away is no credit for that time",
   Busy leaver{kOne, 100};
   push(queue, leaver);
   REQUIRE(*queue.take() == &leaver);
-  queue.charge(leaver.owner, leaver.priority, leaver.cost);
+  const TurnCharge charged = queue.charge(leaver.owner, leaver.priority, leaver.cost);
   push(queue, steady);
   serve(queue, 100);
 
   push(queue, leaver);
-  queue.correct(leaver.owner, leaver.priority, leaver.cost, 0);
+  queue.correct(leaver.owner, leaver.priority, charged, 0);
   serve(queue, 100);
 
   CHECK(leaver.turns <= 10);
@@ -255,6 +255,61 @@ TEST_CASE("nobody owes more than a minute, however much he was given", "[pipelin
   serve(queue, 1 + 70);
 
   CHECK(greedy.turns == 2);
+}
+
+TEST_CASE("a debt that was forgiven is not paid back", "[pipeline]") {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  FairQueue<Busy*> queue(kAlike);
+  Busy trickster{kOne, kSecond}, steady{kTwo, kSecond};
+  for (Busy* busy : {&trickster, &trickster, &steady, &steady}) push(queue, *busy);  // they always want something
+  serve(queue, 2 * 1'000);
+
+  const TurnCharge charged = queue.charge(kOne, Priority::kNormal, 7'000 * kSecond);
+  queue.correct(kOne, Priority::kNormal, charged, 1);
+  const std::uint32_t before = steady.turns;
+  serve(queue, 100);
+
+  CHECK(steady.turns - before >= 49);
+}
+
+TEST_CASE("whoever comes while much comes back to another has his turns at once", "[pipeline]") {
+  constexpr int kOut = 8;
+  constexpr std::uint64_t kExpected = 5'000, kTook = 1;
+  FairQueue<Busy*> queue(kAlike);
+  Busy overrated{kOne, kTook}, newcomer{kTwo, kTook};
+  push(queue, overrated), push(queue, overrated);
+  std::vector<TurnCharge> charged;
+  for (int i = 0; i < kOut; ++i) {
+    REQUIRE(*queue.take() == &overrated);
+    charged.push_back(queue.charge(kOne, Priority::kNormal, kExpected));
+    push(queue, overrated);
+  }
+  for (const TurnCharge& charge : charged) queue.correct(kOne, Priority::kNormal, charge, kTook);
+
+  push(queue, newcomer);
+  serve(queue, 100);
+
+  CHECK(newcomer.turns >= 49);
+}
+
+TEST_CASE("what was charged at a weight is corrected at the same one", "[pipeline]") {
+  constexpr std::uint64_t kCost = 100'000;
+  UserShares shares(FairWeights{.users = {{raw(kOne.user), 100}}});
+  const auto one = caller(kOne.user);
+  shares.joined(one);
+  shares.joined(caller(kTwo.user));
+  FairQueue<Busy*> queue(shares);
+  Busy owing{kOne, kCost}, steady{kTwo, kCost};
+  for (Busy* busy : {&owing, &owing, &steady, &steady}) push(queue, *busy);
+  serve(queue, 101);
+
+  const TurnCharge charged = queue.charge(kOne, Priority::kNormal, kCost);
+  shares.left(one);  // his weight is 1 from here on
+  queue.correct(kOne, Priority::kNormal, charged, 101 * kCost);  // as much as one turn of the other's
+  const std::uint32_t before = owing.turns;
+  serve(queue, 20);
+
+  CHECK(owing.turns - before >= 8);
 }
 
 TEST_CASE("what may not go now lets others go, and has no credit for it", "[pipeline]") {
@@ -324,8 +379,9 @@ TEST_CASE("whoever always waits is never further behind the others than two of t
 
   for (int i = 0; i < 50'000; ++i) {
     Busy* const busy = *queue.take();
-    const std::uint64_t cost = 1 + random() % kDearest;
-    queue.charge(busy->owner, Priority::kNormal, cost);
+    const std::uint64_t cost = 1 + random() % kDearest, expected = 1 + random() % kDearest;
+    const TurnCharge charged = queue.charge(busy->owner, Priority::kNormal, expected);
+    queue.correct(busy->owner, Priority::kNormal, charged, cost);
     had[busy->owner.user] += cost;
     queue.put_back(busy->owner, Priority::kNormal, busy);
   }
