@@ -91,7 +91,7 @@ bool ListingThread::begin_some(std::deque<UnderWay>& under_way) {
   while (std::optional<ListTask> task = next_to_begin(under_way)) {
     const UserId id = task->caller->user();
     auto user = std::ranges::find(under_way, id, &UnderWay::user);
-    if (user == under_way.end()) user = under_way.insert(under_way.begin(), UnderWay{.user = id, .lists = {}});
+    if (user == under_way.end()) user = under_way.insert(under_way.end(), UnderWay{.user = id, .lists = {}});
     user->lists.push_back(begun(roots_, *std::move(task)));
   }
   return !under_way.empty();

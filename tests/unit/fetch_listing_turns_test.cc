@@ -2,14 +2,17 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "daemon/fetch/fetcher.h"
+#include "daemon/fetch/listing.h"
 #include "daemon/fetch/listing_thread.h"
 #include "proto/base/mutex.h"
 #include "tests/support/image_folder.h"
@@ -18,7 +21,7 @@
 namespace millrace {
 namespace {
 
-constexpr uid_t kAlice = 0, kBob = 54'001;  // whoever has no right to a folder is answered, too
+constexpr uid_t kRoot = 0, kAlice = kRoot, kBob = 54'001;  // whoever has no right to a folder is answered, too
 
 // Listings of folders with one file, whose ends are noted; one of them can be held in its last call.
 class Rig {
@@ -37,6 +40,21 @@ class Rig {
                                .caller = std::make_shared<const Caller>(Caller{.uid = user, .gid = user}),
                                .max_files = 1'000,
                                .done = [this, user](const auto&) { ended(user); }});
+  }
+  void list(const std::string& path, uid_t user, const std::function<void()>& then) {
+    fetcher_->try_list({.path_untrusted = path,
+                        .caller = std::make_shared<const Caller>(Caller{.uid = user, .gid = user}),
+                        .max_files = 1'000'000,
+                        .done = [this, user, then](const auto&) {
+                          then();
+                          ended(user);
+                        }});
+  }
+  std::string add_folder(const std::string& name, std::uint32_t files) {
+    std::filesystem::create_directory(folder_ / name);
+    for (std::uint32_t i = 0; i < files; ++i)
+      write_file(folder_ / (name + "/" + std::to_string(i) + ".jpg"), std::string("x"));
+    return folder_ / name;
   }
   // Returns once the thread that lists there is held.
   void hold(std::size_t root) {
@@ -88,6 +106,25 @@ TEST_CASE("who lists one folder does not wait for all that another has asked for
   const std::vector<uid_t> ends = rig.ends(41);
 
   REQUIRE(std::find(ends.begin(), ends.end(), kBob) - ends.begin() <= 1);
+}
+
+TEST_CASE("who asks for one folder after the other, each soon done, does not hold up another's large one", "[fetch]") {
+  constexpr std::size_t kSmall = 500;
+  constexpr int kSteps = 4;
+  Rig rig({"a"});
+  const std::string large = rig.add_folder("a/large", kSteps * Listing::kStep);
+  std::atomic<std::size_t> asked{0};
+  std::function<void()> ask = [&] {                               // while the one before is at its last step
+    if (asked.fetch_add(1) < kSmall) rig.list(large, kBob, ask);  // refused, at once
+  };
+  rig.hold(0);
+  ask();
+  rig.list(large, kRoot, [] {});
+
+  rig.go_on();
+  const std::vector<uid_t> ends = rig.ends(kSmall + 1);
+
+  REQUIRE(std::find(ends.begin(), ends.end(), kRoot) - ends.begin() <= 4 * kSteps);
 }
 
 TEST_CASE("one user's listings that wait keep no room from another's", "[fetch]") {
