@@ -1,7 +1,5 @@
 #include "daemon/process/operation.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <sstream>
@@ -11,6 +9,7 @@
 #include "daemon/observe/log.h"
 #include "daemon/process/parts.h"
 #include "proto/base/printable.h"
+#include "proto/base/start_thread.h"
 
 namespace millrace {
 namespace {
@@ -89,15 +88,22 @@ void Operation::read_next() {
 
 // On a thread of its own: names of users may be asked of a directory service, roots may lie on a server.
 void Operation::read(Then then, std::function<void(WasRead)> done) {
-  reader_ = std::thread([this, then, in_force = in_force_, done = std::move(done)]() mutable {
+  Result<std::thread> reader = start_thread("mr-settings", [this, then, in_force = in_force_, done] {
     auto was = std::make_shared<WasRead>(read_file(then, in_force));  // shared: the event loop copies what it calls
-    boost::asio::post(control_, [this, was = std::move(was), done = std::move(done)] {
+    boost::asio::post(control_, [this, was = std::move(was), done] {
       reader_.join();
       done(std::move(*was));
       read_next();
     });
   });
-  ::pthread_setname_np(reader_.native_handle(), "mr-settings");
+  if (reader) {
+    reader_ = *std::move(reader);
+    return;
+  }
+  boost::asio::post(control_, [this, why = reader.error(), done = std::move(done)] {
+    done(WasRead{.settings = why, .prepared = std::optional<PreparedSettings>()});
+    read_next();
+  });
 }
 
 Operation::WasRead Operation::read_file(Then then, const Settings& in_force) const {
@@ -154,7 +160,11 @@ void Operation::drained() {
   log_always(left == 0 ? "drained: no batch is under way"
                        : "draining has taken daemon.drain_seconds, and " + std::to_string(left) +
                              " batches are still under way");
-  if (stops_) boost::asio::post(control_, [this] { lifetime_.end(); });
+  if (stops_) {
+    boost::asio::post(control_, [this] {
+      if (drain_until_ && stops_) lifetime_.end();  // unless it was resumed meanwhile
+    });
+  }
 }
 
 bool Operation::resume(const std::string& who) {

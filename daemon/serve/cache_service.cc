@@ -1,7 +1,5 @@
 #include "daemon/serve/cache_service.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -10,6 +8,7 @@
 
 #include "daemon/observe/log.h"
 #include "daemon/serve/admitted_admin.h"
+#include "proto/base/start_thread.h"
 #include "proto/rpc/known.h"
 #include "proto/rpc/status_map.h"
 
@@ -34,17 +33,23 @@ grpc::Status CacheService::admit(const std::string& ticket_untrusted, const char
   return grpc::Status::OK;
 }
 
-void CacheService::carry_out(std::function<void()> work, std::function<void()> done) {
-  const auto thread = under_way_.emplace(under_way_.end());
-  *thread = std::thread([this, thread, work = std::move(work), done = std::move(done)]() mutable {
-    work();
-    boost::asio::post(around_.control, [this, thread, done = std::move(done)] {
-      thread->join();
-      under_way_.erase(thread);
-      done();
-    });
-  });
-  pthread_setname_np(thread->native_handle(), "mr-cache");
+Result<void> CacheService::carry_out(std::function<void()> work, std::function<void()> done) {
+  const auto place = under_way_.emplace(under_way_.end());
+  Result<std::thread> thread =
+      start_thread("mr-cache", [this, place, work = std::move(work), done = std::move(done)]() mutable {
+        work();
+        boost::asio::post(around_.control, [this, place, done = std::move(done)] {
+          place->join();
+          under_way_.erase(place);
+          done();
+        });
+      });
+  if (!thread) {
+    under_way_.erase(place);
+    return std::move(thread).error();
+  }
+  *place = *std::move(thread);
+  return {};
 }
 
 grpc::ServerUnaryReactor* CacheService::Drop(grpc::CallbackServerContext* call,
@@ -62,16 +67,17 @@ grpc::ServerUnaryReactor* CacheService::Drop(grpc::CallbackServerContext* call,
   boost::asio::post(around_.control, [this, call, reactor, reply, tiers, ticket = request_untrusted->ticket()] {
     if (const grpc::Status refused = admit(ticket, "dropped", *call); !refused.ok()) return reactor->Finish(refused);
     const auto dropped = std::make_shared<Result<CacheDropped>>(CacheDropped{});  // shared by both threads, in turn
-    carry_out([this, tiers, dropped] { *dropped = cache_->drop(tiers); },
-              [reactor, reply, dropped] {
-                if (!*dropped) return reactor->Finish(to_status(dropped->error()));
-                reply->set_memory_entries((*dropped)->memory.entries);
-                reply->set_memory_bytes((*dropped)->memory.bytes);
-                reply->set_disk_entries((*dropped)->disk.entries);
-                reply->set_disk_bytes((*dropped)->disk.bytes);
-                reply->set_disk_entries_left((*dropped)->left_on_disk);
-                reactor->Finish(grpc::Status::OK);
-              });
+    const Result<void> begun = carry_out([this, tiers, dropped] { *dropped = cache_->drop(tiers); },
+                                         [reactor, reply, dropped] {
+                                           if (!*dropped) return reactor->Finish(to_status(dropped->error()));
+                                           reply->set_memory_entries((*dropped)->memory.entries);
+                                           reply->set_memory_bytes((*dropped)->memory.bytes);
+                                           reply->set_disk_entries((*dropped)->disk.entries);
+                                           reply->set_disk_bytes((*dropped)->disk.bytes);
+                                           reply->set_disk_entries_left((*dropped)->left_on_disk);
+                                           reactor->Finish(grpc::Status::OK);
+                                         });
+    if (!begun) reactor->Finish(to_status(begun.error()));
   });
   return reactor;
 }
@@ -103,7 +109,9 @@ class CacheService::Verification final : public grpc::ServerWriteReactor<v1::Ver
   void begin(const std::string& ticket_untrusted, grpc::CallbackServerContext& call) {
     if (const grpc::Status refused = service_.admit(ticket_untrusted, "verified", call); !refused.ok())
       return Finish(refused);
-    service_.carry_out([this] { verified_ = service_.cache_->verify(teller()); }, [this] { ended(); });
+    const Result<void> begun =
+        service_.carry_out([this] { verified_ = service_.cache_->verify(teller()); }, [this] { ended(); });
+    if (!begun) Finish(to_status(begun.error()));
   }
 
   // What the thread that reads calls with each entry.

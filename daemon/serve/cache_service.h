@@ -34,7 +34,8 @@ class CacheService final : public v1::Cache::CallbackService {
   // `order`: for the log.
   grpc::Status admit(const std::string& ticket_untrusted, const char* order, grpc::CallbackServerContext& call) const;
   // `work` on a thread of its own, and when that has ended, `done`.
-  void carry_out(std::function<void()> work, std::function<void()> done);
+  // kUnavailable: there is no thread for it, and neither is called.
+  [[nodiscard]] Result<void> carry_out(std::function<void()> work, std::function<void()> done);
 
   StreamSurroundings& around_;
   CacheOrders* const cache_;
