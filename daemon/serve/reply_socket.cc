@@ -54,12 +54,10 @@ Result<std::shared_ptr<ReplySocket>> ReplySocket::create(boost::asio::io_context
 void ReplySocket::send(v1::ServerMessage message) {
   if (finishing_ || !socket_.is_open()) return;
   append(unwritten_, message);
-  if (waiting_) {
-    if (Bytes{unsent()} > kMaxUnread) return give_up(unread(Bytes{unsent()}));
-    if (const Result<void> charged = charge(); !charged) give_up(no_room(charged.error()));
-    return;
-  }
-  write_some();
+  if (!waiting_) write_some();
+  if (!waiting_) return;  // all of it was taken, or nothing ever will be
+  if (Bytes{unsent()} > kMaxUnread) return give_up(unread(Bytes{unsent()}));
+  if (const Result<void> charged = charge(); !charged) give_up(no_room(charged.error()));
 }
 
 Result<void> ReplySocket::charge() {

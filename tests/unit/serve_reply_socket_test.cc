@@ -18,11 +18,11 @@ namespace {
 
 // The control thread is the test's own: poll() is one turn of it.
 struct Pair {
-  Pair() {
+  explicit Pair(std::shared_ptr<Account> account = nullptr) {
     int ends[2] = {-1, -1};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     client.reset(ends[1]);
-    auto made = ReplySocket::create(control, UniqueFd(ends[0]));
+    auto made = ReplySocket::create(control, UniqueFd(ends[0]), std::move(account));
     REQUIRE(made);
     socket = *std::move(made);
   }
@@ -98,6 +98,21 @@ TEST_CASE("a client that leaves too much unread is reported once, and cut off", 
   char bytes[65'536];
   while (::recv(pair.client.get(), bytes, sizeof bytes, 0) > 0) continue;
   CHECK(::recv(pair.client.get(), bytes, sizeof bytes, 0) == 0);
+}
+
+TEST_CASE("what is left of the first message that a client does not read is charged to it", "[serve]") {
+  Budgets budgets;
+  budgets[Resource::kRequests].total = 64 << 20;
+  Ledger ledger(budgets);
+  Pair pair(ledger.account({UserId{1}, SessionId{1}}));
+
+  pair.socket->send(numbered(1, 4'000'000));
+  const std::uint64_t held = ledger.in_use(Resource::kRequests);
+  pair.client.reset();
+  pair.turn();
+
+  CHECK(held >= 3'000'000);
+  CHECK(ledger.in_use(Resource::kRequests) == 0);
 }
 
 TEST_CASE("the end comes behind what was sent, and nothing after it", "[serve]") {
