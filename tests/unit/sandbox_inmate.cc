@@ -89,6 +89,8 @@ const Attempt kAttempts[] = {
     {"trace", [] { return done(syscall(SYS_ptrace, PTRACE_TRACEME, 0, nullptr, nullptr)); }},
     {"read another's memory", [] { return done(syscall(SYS_process_vm_readv, 1, nullptr, 0, nullptr, 0, 0)); }},
     {"executable memory", [] { return mapped(PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS); }},
+    {"memory that is only read", [] { return mapped(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS); }},
+    {"one more mapping", [] { return done(syscall(SYS_mremap, page, 0, 4096, MREMAP_MAYMOVE)); }},
     {"make executable", [] { return done(syscall(SYS_mprotect, page, 4096, PROT_READ | PROT_EXEC)); }},
     {"shared memory", [] { return done(syscall(SYS_memfd_create, "x", 0U)); }},
     {"raise a limit",

@@ -27,6 +27,7 @@ using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
 struct Rule {
   int call;
   std::vector<scmp_arg_cmp> arguments{};
+  std::uint32_t action = SCMP_ACT_ALLOW;
 };
 
 scmp_arg_cmp is(unsigned argument, std::uint64_t value) {
@@ -45,7 +46,8 @@ std::vector<Rule> rules(int channel) {
       {SCMP_SYS(sendto), {is(0, socket), is(4, 0)}},  // to the other end, and to no address
       {SCMP_SYS(brk)},
       {SCMP_SYS(munmap)},
-      {SCMP_SYS(mremap)},
+      // Of nothing it makes one more mapping of the common memory, over and over. realloc() can do without.
+      {SCMP_SYS(mremap), {}, SCMP_ACT_ERRNO(ENOSYS)},
       {SCMP_SYS(madvise), {is(2, MADV_DONTNEED)}},
       {SCMP_SYS(clock_gettime)},  // where the vDSO has no clock
       {SCMP_SYS(exit)},
@@ -58,7 +60,8 @@ std::vector<Rule> rules(int channel) {
       {SCMP_SYS(tgkill), {is(0, self)}},
   };
   if (!kSanitized) {
-    all.push_back({SCMP_SYS(mmap), {has_no_bits_but(2, PROT_READ | PROT_WRITE), is(3, kPrivateMemory)}});
+    // What cannot be written RLIMIT_DATA does not count, nor the tables that the kernel needs for it.
+    all.push_back({SCMP_SYS(mmap), {is(2, PROT_READ | PROT_WRITE), is(3, kPrivateMemory)}});
     return all;
   }
   all.push_back({SCMP_SYS(mmap), {has_no_bits_but(2, PROT_READ | PROT_WRITE)}});
@@ -84,7 +87,7 @@ Result<Filter> make_filter(int channel) {
   // Kernels before 5.16 slow down whoever has a filter, to guard parts of one process against each other. Here are none.
   seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_SSB, 1);
   for (const Rule& rule : rules(channel)) {
-    const int added = seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, rule.call,
+    const int added = seccomp_rule_add_array(filter.get(), rule.action, rule.call,
                                              static_cast<unsigned>(rule.arguments.size()), rule.arguments.data());
     if (added != 0) return cannot("making a filter of system calls (seccomp)", -added);
   }
