@@ -91,8 +91,8 @@ class Epoch:
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
         if not self._state.stopped:
+            self._session._stop_epoch(self._stream)  # first: Ctrl-C in between must not leave the daemon at it
             self._state.stop()
-            self._session._stop_epoch(self._stream)
 
     def __iter__(self) -> Epoch:
         return self
