@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-#include <numeric>
 
 #include "daemon/model/stopping.h"
 #include "tests/integration/holding_backend.h"
@@ -193,111 +192,6 @@ TEST_CASE("a cancelled batch fails at once and its slot comes back when the devi
   REQUIRE(eventually([&] { return fixture.free_slots() == 3; }));
 }
 
-TEST_CASE("a batch that misses its deadline fails with what was done", "[pipeline][integration]") {
-  TempFolder folder;
-  write_images(folder.path(), 8);
-  PipelineFixture fixture({.roots = {folder.path()}, .fake = "delay_us=300000"});
-  BatchRequest request = request_of(folder.path(), 8, square(16));
-  request.backend = "fake";
-  request.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
-
-  REQUIRE(fixture.submit(std::move(request)).has_value());
-
-  REQUIRE(fixture.sink().wait_failed().error.code == Code::kDeadline);
-}
-
-TEST_CASE("a batch whose deadline has passed before it could begin is shed, and those behind it go on",
-          "[pipeline][integration]") {
-  TempFolder folder;
-  write_images(folder.path(), 4);
-  PipelineFixture fixture({.roots = {folder.path()}});
-  const auto submit = [&](std::uint64_t id, bool late) {
-    BatchRequest request = request_of(folder.path(), 4, square(16));
-    request.id = BatchId{id};
-    if (late) request.deadline = std::chrono::steady_clock::now() - std::chrono::milliseconds(1);
-    REQUIRE(fixture.submit(std::move(request)).has_value());
-  };
-
-  for (std::uint64_t id = 1; id <= 20; ++id) submit(id, true);
-  submit(21, false);
-
-  for (std::uint64_t id = 1; id <= 20; ++id) CHECK(fixture.sink().wait_failed().error.code == Code::kDeadline);
-  CHECK(raw(fixture.sink().wait_completed().id) == 21);
-  CHECK(fixture.counters().stored(MetricId::batches_shed) == 20);
-  CHECK(fixture.counters().stored(MetricId::samples_completed) == 4);
-}
-
-TEST_CASE("a batch that no lane has begun is shed once its images would take longer than is left",
-          "[pipeline][integration]") {
-  constexpr std::uint32_t kImages = 40;
-  auto held = std::make_unique<HoldingBackend>(1, 1);
-  HoldingBackend& backend = *held;
-  PipelineFixture fixture({.backend = std::move(held)});
-  const std::vector<std::byte> png = make_png_header(8'000, 4'000);
-  Recipe recipe;
-  recipe.resize = ExactSize{{8, 8}};
-  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
-  for (std::uint32_t i = 0; i < kImages; ++i)
-    request.samples.push_back(
-        {.id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}}});
-  BatchRequest first = request;
-  first.samples.resize(1);
-  REQUIRE(fixture.submit(std::move(first)).has_value());
-  REQUIRE(eventually([&] { return backend.jobs() == 1; }));
-
-  request.id = BatchId{2};
-  request.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  REQUIRE(fixture.submit(std::move(request)).has_value());
-  fixture.wait_until_nothing_is_read();
-  backend.finish_all();
-
-  const FailedBatch failed = fixture.sink().wait_failed();
-  CHECK(raw(failed.id) == 2);
-  CHECK(failed.error.code == Code::kDeadline);
-  CHECK_THAT(failed.error.message, Catch::Contains("cannot be met any more"));
-  CHECK(fixture.counters().stored(MetricId::batches_shed) == 1);
-  CHECK(backend.given().size() == 1);
-}
-
-TEST_CASE("after a batch was shed for what is expected of it the next is begun, so that more is learnt",
-          "[pipeline][integration]") {
-  constexpr std::uint32_t kImages = 40;
-  auto held = std::make_unique<HoldingBackend>(8, 1);
-  HoldingBackend& backend = *held;
-  PipelineFixture fixture({.backend = std::move(held)});
-  const std::vector<std::byte> png = make_png_header(8'000, 4'000);  // which this backend says takes half a minute
-  Recipe recipe;
-  recipe.resize = ExactSize{{8, 8}};
-  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
-  for (std::uint32_t i = 0; i < kImages; ++i)
-    request.samples.push_back(
-        {.id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}}});
-  const auto let_go_until = [&](auto over) {
-    while (!over()) {
-      backend.finish_all();
-      fixture.on_control([] {});  // after what that posted
-    }
-  };
-  REQUIRE(fixture.submit(request).has_value());
-  let_go_until([&] { return backend.given().size() == kImages && backend.jobs() == 0; });
-  REQUIRE(fixture.release(*fixture.sink().wait_completed().tensor).has_value());
-
-  request.deadline = std::chrono::steady_clock::now() + std::chrono::seconds(40);
-  request.id = BatchId{2};
-  REQUIRE(fixture.submit(request).has_value());
-  CHECK_THAT(fixture.sink().wait_failed().error.message, Catch::Contains("cannot be met any more"));
-  request.id = BatchId{3};
-  REQUIRE(fixture.submit(request).has_value());
-  fixture.wait_until_nothing_is_read();
-  REQUIRE(eventually([&] { return backend.jobs() > 0; }));
-  request.id = BatchId{4};  // beside one that is being made
-  REQUIRE(fixture.submit(request).has_value());
-
-  CHECK(raw(fixture.sink().wait_failed().id) == 4);
-  let_go_until([&] { return backend.given().size() == 2 * kImages && backend.jobs() == 0; });
-  CHECK(raw(fixture.sink().wait_completed().id) == 3);
-}
-
 TEST_CASE("samples of a device that is lost are made by another backend", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 12);
@@ -386,94 +280,6 @@ TEST_CASE("a device that is back gets samples again", "[pipeline][integration]")
   REQUIRE(fixture.sink().wait_completed().failures.empty());
 }
 
-TEST_CASE("an epoch pushes every sample once, in batches in order, and resumes where it was",
-          "[pipeline][integration]") {
-  TempFolder folder;
-  write_images(folder.path(), 23);
-  PipelineFixture fixture({.roots = {folder.path()}});
-  const auto dataset = *fixture.list(folder.path());
-
-  std::vector<std::uint64_t> ids;
-  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch_of(dataset, 4)); });
-  for (std::uint64_t i = 0; i < 6; ++i) {
-    const CompletedBatch batch = fixture.sink().wait_completed();
-    REQUIRE(raw(batch.id) == i);
-    REQUIRE(batch.epoch->next_batch == i + 1);
-    for (std::uint32_t s = 0; s < batch.tensor->samples; ++s) ids.push_back(fixture.record(*batch.tensor, s).id);
-    REQUIRE(fixture.release(*batch.tensor).has_value());
-  }
-  REQUIRE(fixture.sink().wait_ended() == EpochStreamId{3});
-
-  EpochRequest rest = epoch_of(dataset, 4);
-  rest.first_batch = 4;
-  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, rest); });
-  const CompletedBatch resumed = fixture.sink().wait_completed();
-  REQUIRE(fixture.record(*resumed.tensor, 0).id == ids[16]);
-  std::sort(ids.begin(), ids.end());
-  for (std::uint64_t i = 0; i < 23; ++i) REQUIRE(ids[i] == i);
-}
-
-TEST_CASE("an epoch pushes no more batches than there are free slots", "[pipeline][integration]") {
-  TempFolder folder;
-  write_images(folder.path(), 20);
-  PipelineFixture fixture({.roots = {folder.path()}, .slots = 2});
-  const auto dataset = *fixture.list(folder.path());
-
-  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch_of(dataset, 2)); });
-  const CompletedBatch first = fixture.sink().wait_completed();
-  fixture.sink().wait_completed();
-
-  REQUIRE(fixture.free_slots() == 0);
-  REQUIRE(fixture.sink().quiet());
-  REQUIRE(fixture.release(*first.tensor).has_value());
-  REQUIRE(raw(fixture.sink().wait_completed().id) == 2);
-}
-
-TEST_CASE("an epoch whose first batch takes long runs no further ahead than its slots, though the others fail",
-          "[pipeline][integration]") {
-  constexpr std::uint32_t kImages = 40, kSlots = 3;
-  TempFolder folder;
-  std::vector<std::uint32_t> bad(kImages - 1);
-  std::iota(bad.begin(), bad.end(), 1);
-  write_images(folder.path(), kImages, bad);
-  auto held = std::make_unique<HoldingBackend>(1);
-  HoldingBackend& backend = *held;
-  PipelineFixture fixture({.roots = {folder.path()}, .slots = kSlots, .backend = std::move(held)});
-  EpochRequest epoch = epoch_of(*fixture.list(folder.path()), 1);
-  epoch.order.shuffle = Shuffle::kNo;
-  epoch.on_error = OnError::kFail;
-
-  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch); });
-  REQUIRE(eventually([&] { return backend.jobs() == 1; }));
-  REQUIRE(eventually([&] { return fixture.counters().stored(MetricId::batches_failed) == kSlots - 1; }));
-  fixture.wait_until_nothing_is_read();
-  CHECK(fixture.counters().stored(MetricId::batches_failed) == kSlots - 1);
-  backend.finish_all();
-
-  CHECK(raw(fixture.sink().wait_completed().id) == 0);
-  for (std::uint64_t i = 1; i < kImages; ++i) CHECK(raw(fixture.sink().wait_failed().id) == i);
-  CHECK(fixture.sink().wait_ended() == epoch.id);
-}
-
-TEST_CASE("an epoch of tensors that a lowered limit does not allow any more breaks off and says so",
-          "[pipeline][integration]") {
-  TempFolder folder;
-  write_images(folder.path(), 20);
-  PipelineFixture fixture({.roots = {folder.path()}, .slots = 2});
-  const EpochRequest epoch = epoch_of(*fixture.list(folder.path()), 2);
-  fixture.on_control([&] { fixture.pipeline().start_epoch(PipelineFixture::kSession, epoch); });
-  const CompletedBatch first = fixture.sink().wait_completed();
-  fixture.sink().wait_completed();
-
-  Limits lower;
-  lower.sample.side = 10;
-  fixture.on_control([&] { fixture.pipeline().apply({.limits = lower}); });
-  REQUIRE(fixture.release(*first.tensor).has_value());
-
-  CHECK_THAT(fixture.sink().wait_epoch_error().message, Catch::Contains("limits.side"));
-  CHECK(fixture.sink().quiet());
-}
-
 TEST_CASE("a session closed under way lets go of its memory when the last lane is done", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 20);
@@ -507,4 +313,5 @@ TEST_CASE("draining finishes what has begun and refuses what is new", "[pipeline
 }
 
 }  // namespace
+
 }  // namespace millrace

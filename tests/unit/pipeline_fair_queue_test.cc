@@ -304,7 +304,7 @@ TEST_CASE("what was charged at a weight is corrected at the same one", "[pipelin
   serve(queue, 101);
 
   const TurnCharge charged = queue.charge(kOne, Priority::kNormal, kCost);
-  shares.left(one);  // his weight is 1 from here on
+  shares.left(one);                                              // his weight is 1 from here on
   queue.correct(kOne, Priority::kNormal, charged, 101 * kCost);  // as much as one turn of the other's
   const std::uint32_t before = owing.turns;
   serve(queue, 20);
