@@ -47,8 +47,9 @@ class Daemon {
     MILLRACE_TRY(const Admins admins, Admins::find(settings_.admins, own_ids(unmapped)));
     prepare_state_dir(settings_);
     cache_ = make_cache(settings_, counters_, uses_);
-    MILLRACE_TRY(fetcher_,
-                 Fetcher::create(fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get()), counters_));
+    Fetcher::Options files = fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get());
+    files.opener = opener_in_use(settings_);
+    MILLRACE_TRY(fetcher_, Fetcher::create(std::move(files), counters_));
     MILLRACE_TRY(auto backends, make_backends(settings_, limits_.sample, cache_.get(), counters_));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,

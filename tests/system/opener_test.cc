@@ -360,6 +360,22 @@ TEST_CASE("the opener says how it is started when it is started in another way",
   REQUIRE_THAT(started.errors, Catch::Contains(is_root() ? "must not run as root" : "needs the capabilities"));
 }
 
+TEST_CASE("an opener that may not read the settings says that its own user must be able to, and how", "[system]") {
+  if (skipped_without_openers()) return;
+  const OpenFolder folder;
+  const std::string settings = folder / "millrace.toml", user = std::to_string(kOpenerUser);
+  write_file(settings, std::string("[files]\nroots = [\"/data\"]\n"));
+  give_to(settings, 0, 0, 0640);
+  const std::string program = copy_for_all_users(bin_folder() + "/millrace-opener", folder.path());
+
+  const Process opener = Process::spawn(
+      {.argv = {"setpriv", "--reuid=" + user, "--regid=" + user, "--clear-groups", program, "--config", settings}});
+
+  REQUIRE(opener.wait() == 2);
+  REQUIRE_THAT(opener.errors(), Catch::Contains(settings) && Catch::Contains("uid " + user) &&
+                                    Catch::Contains("chmod o+r") && Catch::Contains("setfacl"));
+}
+
 TEST_CASE("the opener takes its socket from the service manager", "[system]") {
   if (skipped_without_openers()) return;
   const OpenFolder data;
