@@ -74,7 +74,7 @@ const Key kKeys[] = {
     {"limits.inline_message", number(AT(limits.batch.inline_message), 0, kInlineMost.count), "Encoded bytes within one request; larger ones go through files or the input ring.", Counts::kLive},
     {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time.", Counts::kLive},
     {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user.", Counts::kLive},
-    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 128 more.", Counts::kLive},
+    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 120 more. Eight more are kept for those who may order the daemon about (access.admins).", Counts::kLive},
     {"limits.connections_per_user", number(AT(limits.session.connections_per_user), 0, 1'000'000), "The same, for each user. 0: twice limits.sessions_per_user, and 64 more.", Counts::kLive},
     {"limits.slots", number(AT(limits.session.slots), 1, 65'536), "Slots of one session: finished batches that it may hold.", Counts::kLive},
     {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot.", Counts::kLive},
