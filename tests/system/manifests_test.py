@@ -67,6 +67,15 @@ def taken_too_much(pod: dict[str, Any]) -> Iterator[str]:
             yield f"{volume['name']} is a folder of devices of the node"
 
 
+def killed_for_draining(pod: dict[str, Any]) -> Iterator[str]:
+    """Health turns to "not serving" while an administrator drains a daemon: that is not to be ready, and no reason to die."""
+    for container in pod["containers"]:
+        for probe, alive in (("startupProbe", True), ("livenessProbe", True), ("readinessProbe", False)):
+            command = container.get(probe, {}).get("exec", {}).get("command", [])
+            if command and ("--alive" in command) != alive:
+                yield f"{container['name']}: {probe} is {' '.join(command)}"
+
+
 def refused_settings(one: dict[str, Any], daemon: str) -> str:
     if one["kind"] != "ConfigMap":
         return ""
@@ -88,7 +97,7 @@ def main() -> int:
         misspelled["metadata"]["nmae"] = "x"
         if not complaint(misspelled, OLDEST):
             wrong.append(f"{name}: a misspelled field passes, so nothing was checked")
-        wrong += [f"{name}: {what}" for pod in pods(one) for what in taken_too_much(pod)]
+        wrong += [f"{name}: {what}" for pod in pods(one) for what in (*taken_too_much(pod), *killed_for_draining(pod))]
         if said := refused_settings(one, sys.argv[1]):
             wrong.append(f"{name}: {said}")
     if {"DaemonSet", "ConfigMap", "Pod"} - {one["kind"] for _, one in seen}:
