@@ -1,5 +1,6 @@
 // millrace ping: is the daemon there, which one, how long does a round trip take.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -16,6 +17,7 @@ namespace {
 struct Options {
   ConnectionOptions connection;
   std::uint32_t count = 10;
+  bool alive = false;  // there is enough: it may drain, or stop
   bool json = false;
 };
 
@@ -23,8 +25,18 @@ double microseconds(std::chrono::nanoseconds time) {
   return static_cast<double>(time.count()) / 1e3;
 }
 
+Result<std::chrono::nanoseconds> round_trip(const Options& options, Client& client) {
+  if (!options.alive) return client.ping();
+  const auto began = std::chrono::steady_clock::now();
+  const auto answered = client.statistics();  // of a daemon that takes nothing new as well
+  if (!answered) return answered.error();
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - began);
+}
+
+enum class Serving : bool { kNo, kYes };
+
 void print(const Options& options, const Client& client, const Statistics& statistics,
-           const std::vector<std::chrono::nanoseconds>& sorted) {
+           const std::vector<std::chrono::nanoseconds>& sorted, Serving serving) {
   const double least = microseconds(sorted.front());
   const double median = microseconds(sorted[sorted.size() / 2]);
   const double most = microseconds(sorted.back());
@@ -32,6 +44,7 @@ void print(const Options& options, const Client& client, const Statistics& stati
     Json json;
     json.begin_object().member("version", statistics.daemon_version).member("library_version", library_version());
     json.member("pid", static_cast<std::uint64_t>(statistics.pid)).member("socket", client.socket());
+    json.member("serving", serving == Serving::kYes);
     json.member("round_trips", std::uint64_t{sorted.size()})
         .member("min_us", least)
         .member("median_us", median)
@@ -39,8 +52,9 @@ void print(const Options& options, const Client& client, const Statistics& stati
     std::printf("%s\n", json.end_object().text().c_str());
     return;
   }
-  std::printf("millraced %s (pid %d) is serving at unix:%s\n", printable(statistics.daemon_version).c_str(),
-              statistics.pid, printable(client.socket()).c_str());
+  std::printf("millraced %s (pid %d) is %s at unix:%s\n", printable(statistics.daemon_version).c_str(), statistics.pid,
+              serving == Serving::kYes ? "serving" : "there, stopping or draining: it takes nothing new,",
+              printable(client.socket()).c_str());
   std::printf("%zu round trips: min %.0f us, median %.0f us, max %.0f us\n", sorted.size(), least, median, most);
 }
 
@@ -48,11 +62,12 @@ int ping(const Options& options) {
   auto connection = open_connection(options.connection);
   if (!connection) return report(connection.error());
   Client& client = connection->client;
-  if (auto warm = client.ping(); !warm) return report(warm.error());  // the first one pays for what is made once
+  if (auto warm = round_trip(options, client); !warm)
+    return report(warm.error());  // the first one pays for what is made once
   std::vector<std::chrono::nanoseconds> times;
   watch_for_interrupt();
   while (times.size() < options.count && !interrupted()) {
-    const auto time = client.ping();
+    const auto time = round_trip(options, client);
     if (!time) return report(time.error());
     times.push_back(*time);
   }
@@ -60,7 +75,8 @@ int ping(const Options& options) {
   std::sort(times.begin(), times.end());
   const auto statistics = client.statistics();
   if (!statistics) return report(statistics.error());
-  print(options, client, *statistics, times);
+  const Serving serving = options.alive && !client.ping() ? Serving::kNo : Serving::kYes;
+  print(options, client, *statistics, times, serving);
   return interrupted() ? kInterrupted : kFine;
 }
 
@@ -72,10 +88,14 @@ void add_ping(CLI::App& app, Chosen& chosen) {
   command->add_option("-c,--count", options->count, "round trips")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
+  command->add_flag("--alive", options->alive,
+                    "Is it there at all? A daemon that drains or stops is; without this option it is not, for it takes "
+                    "nothing new");
   command->add_flag("--json", options->json, "print one JSON object");
   add_connection_options(*command, options->connection);
   command->footer(
-      "Examples:\n  millrace ping\n  millrace ping -c 1000 --json\n  millrace ping --socket /tmp/m.sock || echo not "
+      "Examples:\n  millrace ping\n  millrace ping -c 1000 --json\n  millrace ping --alive -c 1\n  millrace ping "
+      "--socket /tmp/m.sock || echo not "
       "there");
   command->callback([options, &chosen] { chosen = [options] { return ping(*options); }; });
 }

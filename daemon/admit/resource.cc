@@ -4,7 +4,7 @@ namespace millrace {
 namespace {
 
 // Clients that are just coming, or going: connections beside those of sessions.
-constexpr std::uint32_t kComing = 32, kComingPerUser = 8;
+constexpr std::uint32_t kComing = 24, kComingPerUser = 8;
 
 constexpr ResourceRow kTable[] = {
     {.id = Resource::kSegments,

@@ -74,7 +74,7 @@ class Fetcher : public FolderLister, public RingMaker {
   struct Options {
     std::vector<std::string> roots;  // absolute folders, there or not yet; only what lies beneath is readable
     UnmappedIds unmapped;            // of this process
-    std::string opener;              // its socket, or kOpenerOnceThere; empty: none (roots.h)
+    std::string opener;              // its socket, or kOpenerOnceThere; empty: none (usual_opener.h)
     bool opens_for_root = false;     // it does, for clients that are root
     std::uint32_t threads = 2;
     std::uint32_t queue = 256;  // tasks

@@ -39,8 +39,8 @@ Result<Found> PathWalk::walk(std::string_view path_untrusted) {
   while (!to_do_.empty()) {
     const std::string component = std::exchange(to_do_.back(), {});
     to_do_.pop_back();
-    if (++steps_ + to_do_.size() > kMostSteps)
-      return Error{Code::kInvalid, "the symbolic links make a path that is too long"};
+    ++steps_;
+    MILLRACE_TRY_VOID(check_length());
     MILLRACE_TRY(std::optional<Found> found, step(component));
     if (!found) continue;
     if (!to_do_.empty()) return no_such_file();  // a file where a folder should be
@@ -53,6 +53,14 @@ Result<void> PathWalk::start(std::string_view path_untrusted) {
   MILLRACE_TRY(start_, rules_.start(path_untrusted));
   folders_.clear();
   put_off(start_.rest);
+  return {};
+}
+
+Result<void> PathWalk::check_length() const {
+  if (steps_ + to_do_.size() > kMostSteps)
+    return Error{Code::kInvalid, "the symbolic links make a path that is too long"};
+  if (steps_ > kStepsGranted && Clock::now() - begun_ > longest_)
+    return Error{Code::kInvalid, "the symbolic links make a path that takes too long to follow: name where they lead"};
   return {};
 }
 

@@ -33,14 +33,11 @@
 #include "daemon/fetch/root_folder.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
+#include "daemon/model/usual_opener.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
-
-// Where the opener listens that systemd starts; and the word for it, where there need not be one (yet).
-inline constexpr std::string_view kUsualOpener = "/run/millrace-opener/opener.sock";
-inline constexpr std::string_view kOpenerOnceThere = "auto";
 
 class Roots {
  public:

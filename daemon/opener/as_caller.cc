@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "daemon/fetch/host_want.h"
@@ -15,6 +16,9 @@
 
 namespace millrace {
 namespace {
+
+// What one name may take of a message's second: with the names before it, it is not late (connection.cc).
+constexpr std::chrono::milliseconds kLongestWalk{500};
 
 constexpr int kToRead = O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
 constexpr int kToList = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
@@ -101,7 +105,7 @@ Result<UniqueFd> AsCaller::open_it(std::string_view path, OpenerWhat what) {
 
 Result<UniqueFd> AsCaller::open_walking(std::string_view path, OpenerWhat what) {
   const Rules rules(*this);
-  Result<Found> walked = PathWalk(rules).walk(path);
+  Result<Found> walked = PathWalk(rules, kLongestWalk).walk(path);
   root_missing_ = false;  // of a link's, if any
   if (!walked) return std::move(walked).error();
   Found found = *std::move(walked);

@@ -28,7 +28,8 @@ class AsCaller {
     OpenAnswer answer;
     UniqueFd fd;  // if answer.descriptor
   };
-  // FIFOs, devices and leased files never make it wait; a file server that does not answer does. What is not readable
+  // FIFOs, devices and leased files never make it wait; a file server that does not answer does. Links that lead a long
+  // way round are followed for half a second, then they are an error of the name's. What is not readable
   // has the same words whether it exists or not.
   Opened open(std::string_view name_untrusted, OpenerWhat what);
 

@@ -19,7 +19,7 @@ OpenerReplyMessage refusal(OpenerNumber number, Error why) {
 }
 
 // Half of the daemon's patience: names that take long must not make the answer to all of them late, for then the whole
-// root passes for hung.
+// root passes for hung. The last one begun may take half a second more (as_caller.cc).
 constexpr std::chrono::milliseconds kLongestAtOnce{1'000};
 
 AsCaller::Opened asked_again() {
@@ -61,12 +61,8 @@ OpenerConnection::Reply OpenerConnection::introduce(OpenerNumber number, std::ve
     return {refusal(number, Error{Code::kUnavailable, "introduction: one descriptor must come along, not " +
                                                           std::to_string(descriptors.size())}),
             {}};
-  Result<Caller> client = client_of(descriptors[0].get(), shared_.rules);
-  if (!client) {
-    // The daemon passes nothing but clients' connections: somebody should look at one that does.
-    if (client.error().code == Code::kInvalid) shared_.suspicion.say(client.error().message);
-    return {refusal(number, std::move(client).error()), {}};
-  }
+  Result<Caller> client = client_of(descriptors[0].get(), shared_.rules, shared_.suspicion);
+  if (!client) return {refusal(number, std::move(client).error()), {}};
   const Result<OpenerCaller> known = shared_.callers.add(number_, *std::move(client), std::move(descriptors[0]));
   if (!known) return {refusal(number, known.error()), {}};
   return {{.number = number, .kind = OpenerReplyKind::kIntroduced, .caller = *known, .answers = {}}, {}};

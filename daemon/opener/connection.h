@@ -1,33 +1,17 @@
 // One of the daemon's connections: a request, its reply, the next one. Thread-bound(its thread), but for end().
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "daemon/fetch/opener_message.h"
 #include "daemon/fetch/root_name.h"
-#include "daemon/observe/bounded_log.h"
 #include "daemon/opener/callers.h"
 #include "daemon/opener/guise.h"
 #include "daemon/opener/introduction.h"
 #include "daemon/opener/kerberos_mounts.h"
-#include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
-
-// The log's line about introductions that no client's connection was. Thread-safe.
-class Suspicion {
- public:
-  void say(std::string_view what) MILLRACE_EXCLUDES(mutex_) {
-    MutexLock lock(mutex_);
-    line_.warn(what);
-  }
-
- private:
-  Mutex mutex_;
-  SeldomLine line_ MILLRACE_GUARDED_BY(mutex_);
-};
 
 class OpenerConnection {
  public:

@@ -16,8 +16,15 @@
 namespace millrace {
 namespace {
 
-Error forged(const std::string& why) {
-  return Error{Code::kInvalid, "introduction: " + why + ": not a client's connection to the hand-off socket"};
+struct Suspect {
+  Forgery kind{};
+  std::string why;
+};
+
+Error forged(const Suspect& suspect, Suspicion& suspicion) {
+  Error error{Code::kInvalid, "introduction: " + suspect.why + ": not a client's connection to the hand-off socket"};
+  suspicion.say(suspect.kind, error.message);
+  return error;
 }
 
 std::optional<int> option_of(int socket, int option) {
@@ -46,17 +53,18 @@ bool has_ended(int socket) {
   return ::poll(&look, 1, 0) != 0;  // POLLHUP and POLLERR without being asked for
 }
 
-Result<void> check_connection(int socket, const std::string& handoff) {
-  if (option_of(socket, SO_DOMAIN) != AF_UNIX) return forged("no Unix socket");
-  if (option_of(socket, SO_TYPE) != SOCK_SEQPACKET) return forged("not of SOCK_SEQPACKET");
+// nullopt: a client's.
+std::optional<Suspect> suspect(int socket, const std::string& handoff) {
+  if (option_of(socket, SO_DOMAIN) != AF_UNIX) return Suspect{Forgery::kNoUnixSocket, "no Unix socket"};
+  if (option_of(socket, SO_TYPE) != SOCK_SEQPACKET) return Suspect{Forgery::kOtherType, "not of SOCK_SEQPACKET"};
   const std::optional<std::string> own = name_of(socket, ::getsockname), other = name_of(socket, ::getpeername);
-  if (!other) return forged("not connected");
-  if (!other->empty()) return forged("its other end has the name " + printable(*other) + ", so nobody accepted it");
+  if (!other) return Suspect{Forgery::kNotConnected, "not connected"};
+  if (!other->empty())
+    return Suspect{Forgery::kNamed, "its other end has the name " + printable(*other) + ", so nobody accepted it"};
   if (own != handoff)
-    return forged("it came in at \"" + printable(own.value_or("")) + "\", where the settings' hand-off socket is " +
-                  printable(handoff));
-  if (has_ended(socket)) return Error{Code::kInvalid, "introduction: the client has gone"};
-  return {};
+    return Suspect{Forgery::kElsewhere, "it came in at \"" + printable(own.value_or("")) +
+                                            "\", where the settings' hand-off socket is " + printable(handoff)};
+  return std::nullopt;
 }
 
 Result<void> check_client(const Caller& client, const IntroductionRules& rules) {
@@ -80,8 +88,9 @@ Result<void> check_client(const Caller& client, const IntroductionRules& rules) 
 
 }  // namespace
 
-Result<Caller> client_of(int connection, const IntroductionRules& rules) {
-  MILLRACE_TRY_VOID(check_connection(connection, rules.handoff));
+Result<Caller> client_of(int connection, const IntroductionRules& rules, Suspicion& suspicion) {
+  if (const std::optional<Suspect> found = suspect(connection, rules.handoff)) return forged(*found, suspicion);
+  if (has_ended(connection)) return Error{Code::kDenied, "introduction: the client has gone"};
   MILLRACE_TRY(Caller client, caller_of(connection));
   MILLRACE_TRY_VOID(check_client(client, rules));
   return client;

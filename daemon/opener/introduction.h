@@ -8,15 +8,22 @@
 //   one of Millrace;
 // - whose other end is still open.
 //
-// System calls that wait for nothing. Thread-safe: a plain function.
+// The daemon passes nothing but clients' connections: somebody should look at one that does. System calls that wait for
+// nothing. Thread-safe.
 #pragma once
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "daemon/fetch/unmapped_ids.h"
 #include "daemon/model/caller.h"
+#include "daemon/observe/bounded_log.h"
+#include "proto/base/mutex.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -29,8 +36,26 @@ struct IntroductionRules {
   UnmappedIds unmapped;
 };
 
-// kInvalid: no such connection, and what is wrong with it; kDenied: a client for whom nothing is opened: root, one that
-// this user namespace does not map, or in a group that it does not map.
-Result<Caller> client_of(int connection, const IntroductionRules& rules);
+// What a connection is that no client of Millrace has. kNamed a client can bring about, too, by binding a name before it
+// connects.
+enum class Forgery : std::uint8_t { kNoUnixSocket, kOtherType, kNotConnected, kNamed, kElsewhere };
+inline constexpr std::size_t kForgeries = 5;
+
+// The log's lines about those: each kind has its own, so that none hides another. Thread-safe.
+class Suspicion {
+ public:
+  void say(Forgery kind, std::string_view what) MILLRACE_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    lines_[static_cast<std::size_t>(kind)].warn(what);
+  }
+
+ private:
+  Mutex mutex_;
+  std::array<SeldomLine, kForgeries> lines_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+// kInvalid: no such connection, and what is wrong with it, which `suspicion` says, too; kDenied: a client for whom nothing
+// is opened: one that has gone, root, one that this user namespace does not map, or in a group that it does not map.
+Result<Caller> client_of(int connection, const IntroductionRules& rules, Suspicion& suspicion);
 
 }  // namespace millrace

@@ -36,8 +36,7 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--config", line.config,
                  "The daemon's settings file. Of it count files.roots, files.as_root, daemon.socket and "
                  "daemon.log_level; read once, at the start")
-      ->required()
-      ->check(CLI::ExistingFile);
+      ->required();
   auto* const socket = app.add_option("--socket", line.socket,
                                       "Unix socket to listen on, when run by hand; else the one that systemd passes");
   auto* const user = app.add_option("--daemon-user", line.daemon_user,
@@ -74,6 +73,17 @@ int fail(const Error& error, int status) {
   return status;
 }
 
+// A file that its own user may not read is the likeliest thing to be wrong, for the daemon starts with it.
+Error not_loaded(Error error) {
+  if (error.code != Code::kDenied) return error;
+  const std::string user = std::to_string(::geteuid());
+  error.message +=
+      ": the opener runs as a user of its own, uid " + user +
+      ", who must be able to read the settings, as the daemon's user is: chmod o+r that file, or setfacl -m u:" + user +
+      ":r on it; the folders above need o+x likewise";
+  return error;
+}
+
 Result<OpenerServer::Options> server_options(const CommandLine& line, const Settings& settings) {
   OpenerServer::Options options{.roots = settings.roots,
                                 .rules = {.handoff = handoff_path(settings.socket),
@@ -108,7 +118,7 @@ int main(int argc, char** argv) {
   const CommandLine line = read_command_line(argc, argv);
   if (line.exit_status) return *line.exit_status;
   const Result<Settings> settings = load_settings(line.config, KeyTable({}, UnknownKeys::kOfOthers));
-  if (!settings) return fail(settings.error(), kUsage);
+  if (!settings) return fail(not_loaded(settings.error()), kUsage);
   start_log(settings->log_level);
   Result<OpenerServer::Options> options = server_options(line, *settings);
   if (!options) return fail(options.error(), kUsage);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "daemon/serve/grpc_connections.h"
-#include "daemon/serve/handoff_server.h"
+#include "daemon/serve/unix_listener.h"
 
 namespace millrace {
 namespace {
@@ -37,10 +37,11 @@ std::uint64_t for_opener(const DescriptorNeeds& needs) {
 }  // namespace
 
 std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
-  const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total;
+  constexpr std::uint64_t kKept = UnixListener::kKept;
+  const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total + kKept;
   return kOwn + kPerRoot * needs.roots + kPerDecoder * needs.decoders + for_files(needs) + handoff + for_opener(needs) +
          kPerSession * needs.sessions.sessions +
-         std::uint64_t{kDescriptorsPerGrpcConnection} * needs.sessions.grpc_connections();
+         std::uint64_t{kDescriptorsPerGrpcConnection} * (needs.sessions.grpc_connections() + kKept);
 }
 
 Result<int> highest_for_connections(const DescriptorNeeds& needs, std::uint64_t limit) {

@@ -115,6 +115,7 @@ Result<void> GrpcConnections::State::begin(Ledger& ledger, const Options& option
                                                .name = "gRPC",
                                                .connections = Resource::kGrpcConnections,
                                                .highest_descriptor = options.highest_descriptor,
+                                               .admins = options.admins,
                                                .passed = options.passed},
                                               *this));
   wait_for_ends();

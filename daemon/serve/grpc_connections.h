@@ -12,11 +12,13 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/in_force.h"
 #include "daemon/serve/passed_listeners.h"
+#include "daemon/settings/admins.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -28,6 +30,7 @@ class GrpcConnections {
   struct Options {
     std::string path;
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener
+    std::optional<InForce<Admins>> admins;                              // the same
     PassedListeners* passed = nullptr;                                  // the same
   };
 

@@ -45,7 +45,10 @@ using Clock = std::chrono::steady_clock;
 constexpr int kStreamsPerConnection = 128;
 
 GrpcConnections::Options connection_options(const GrpcServer::Options& options) {
-  return {.path = options.socket, .highest_descriptor = options.highest_descriptor, .passed = options.passed};
+  return {.path = options.socket,
+          .highest_descriptor = options.highest_descriptor,
+          .admins = options.admins,
+          .passed = options.passed};
 }
 
 // A unary call answered on the control thread by `work`, which returns its status, unless the request is of a later
@@ -222,7 +225,7 @@ class GrpcServer::Impl {
                 .attach_within = options_.attach_within,
                 .open = {},
                 .unattached = {},
-                .admins = options_.admins,
+                .admins = options_.admins.now(),
                 .refusal = {}},
         sessions_(around_, options_.version),
         devices_(parts.control, parts.pipeline),
@@ -263,6 +266,7 @@ class GrpcServer::Impl {
 
   void apply(Live live) {
     options_.roots = std::move(live.roots);
+    options_.admins.put(live.admins);
     around_.admins = std::move(live.admins);
   }
 

@@ -34,7 +34,7 @@ class GrpcServer {
     std::vector<std::string> roots;                           // the same
     std::function<std::vector<std::string>()> missing_roots;  // of these, those not there; empty: all are
     std::string indexes_not_kept;                             // for clients: ImageCache::hindrance()
-    Admins admins;
+    InForce<Admins> admins;                                   // changed by apply()
     InForce<Limits> limits;
     std::chrono::milliseconds attach_within{10'000};                    // a stream without Attach ends
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // see UnixListener

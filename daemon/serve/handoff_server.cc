@@ -241,6 +241,7 @@ Result<std::unique_ptr<HandoffServer>> HandoffServer::create(asio::io_context& c
                                   .type = SocketType::kSeqPacket,
                                   .name = "hand-off",
                                   .connections = Resource::kHandoffConnections,
+                                  .admins = options.admins,
                                   .passed = options.passed};
   auto state = std::make_shared<State>(control, std::move(options), counters, events);
   MILLRACE_TRY(state->listener, UnixListener::create(control, ledger, std::move(listening), *state));

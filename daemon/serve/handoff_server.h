@@ -23,9 +23,11 @@
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/caller.h"
+#include "daemon/model/in_force.h"
 #include "daemon/observe/counters.h"
 #include "daemon/serve/handoff_message.h"
 #include "daemon/serve/passed_listeners.h"
+#include "daemon/settings/admins.h"
 #include "proto/base/bytes.h"
 #include "proto/base/ids.h"
 #include "proto/base/result.h"
@@ -51,7 +53,8 @@ class HandoffServer {
     std::string path;  // of the socket: handoff_path() of gRPC's
     std::chrono::milliseconds hello_within{5'000};
     std::chrono::milliseconds session_within{10'000};  // from Welcome to opening()
-    PassedListeners* passed = nullptr;                 // see UnixListener
+    std::optional<InForce<Admins>> admins;             // see UnixListener
+    PassedListeners* passed = nullptr;                 // the same
   };
 
   // Listens; errors: UnixListener's. `ledger`, `counters` and `events` outlive the server.

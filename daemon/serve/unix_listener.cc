@@ -91,6 +91,7 @@ struct UnixListener::State : std::enable_shared_from_this<State> {
   bool has_room() const;
   bool accept_one();
   void let_in_or_turn_away(UniqueFd socket);
+  Result<Charge> place_for(const Caller& caller);
   void turn_away(UniqueFd socket, Error why);
   void drop(UniqueFd socket, std::optional<uid_t> user);
   void ban(uid_t user, std::string_view deed);
@@ -193,9 +194,18 @@ void UnixListener::State::let_in_or_turn_away(UniqueFd socket) {
     turn_away(std::move(socket), why);
   };
   if (const Result<void> welcome = check_ban(*caller); !welcome) return refuse(welcome.error());
-  Result<Charge> place = ledger.charge(options.connections, Owner{.user = caller->user()}, 1);
+  Result<Charge> place = place_for(*caller);
   if (!place) return refuse(place.error());
   events.came_in(std::move(socket), *std::move(caller), *std::move(place));
+}
+
+Result<Charge> UnixListener::State::place_for(const Caller& caller) {
+  const std::shared_ptr<Account> account = ledger.account(Owner{.user = caller.user()});
+  Result<Charge> place = account->charge(options.connections, 1);
+  if (place || !options.admins) return place;
+  const std::uint64_t all = ledger.bounds(options.connections).total, in_use = ledger.in_use(options.connections);
+  if (in_use < all || in_use - all >= kKept || !options.admins->now().include(caller)) return place;
+  return account->take(options.connections, 1);
 }
 
 // What it brought is closed with it, which must not take long.

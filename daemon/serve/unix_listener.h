@@ -1,5 +1,7 @@
 // A listening Unix socket of the daemon, and who may come in by it: so many connections at once in all, and so many of
-// each user. Both sockets, gRPC's and the hand-off's, are one.
+// each user. When users together have all of them, a few more are for administrators, who may have to see to that, and
+// for the daemon's own user, as whom a supervisor looks whether it is alive. Both sockets, gRPC's and the hand-off's, are
+// one.
 //
 //   connect() ─▶ accepted ─▶ who is it? ─▶ room? ──▶ Events::came_in()          counts as long as its Charge
 //                                            └─ no ─▶ a little later Events::turned_away(), then nothing more is said;
@@ -16,6 +18,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +26,7 @@
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
 #include "daemon/serve/passed_listeners.h"
+#include "daemon/settings/admins.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -41,6 +45,7 @@ class UnixListener {
   };
 
   static constexpr std::size_t kMostTurnedAway = 64;  // that are still heard; none once descriptors are short
+  static constexpr std::uint32_t kKept = 8;           // connections beyond the limit on all, for administrators
 
   struct Options {
     std::string path;
@@ -48,6 +53,7 @@ class UnixListener {
     std::string name;                                                   // begins what it says: "hand-off"
     Resource connections = Resource::kGrpcConnections;                  // what each of them is charged to
     InForce<int> highest_descriptor = std::numeric_limits<int>::max();  // above it connections wait
+    std::optional<InForce<Admins>> admins;                              // for whom kKept are kept; none: nobody
     PassedListeners* passed = nullptr;  // has the socket, unless it has none at all; for create() alone
   };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "daemon/model/usual_opener.h"
 #include "daemon/settings/admins.h"
 #include "daemon/settings/fair_weights.h"
 #include "daemon/settings/key_table.h"
@@ -52,7 +53,7 @@ std::string socket_path(const std::string& path) {
 }
 
 std::string opener_path(const std::string& path) {
-  if (path.empty() || path == "auto") return {};
+  if (path.empty() || path == kOpenerOnceThere) return {};
   if (path.front() != '/') return "must be \"auto\", \"\" or an absolute path, is " + printable(path);
   if (path.find('\0') != std::string::npos) return "must not hold a zero byte";
   if (path.size() > kLongestUnixPath)

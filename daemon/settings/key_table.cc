@@ -58,7 +58,7 @@ const Key kKeys[] = {
     {"cache.settled_seconds", number(AT(settled), 2, 86'400), "A file that has been unchanged for so long, as its ctime says, is not read again if what is kept stands in for it. Programs that change files through shared mappings need the half minute that the kernel takes to write those pages back (vm.dirty_expire_centisecs), and some more on a busy disk."},
 
     {"files.roots", place(AT(roots)), "Folders beneath which clients may read, as far as they could read there themselves, for example [\"/data/images\"]. One that is not there yet, as one that is mounted later, is served once it is. Empty: no files, only bytes that clients send.", Counts::kLive},
-    {"files.opener", place(AT(opener)), "Socket of the opener, a small process that opens files as the client who asks for them, so that the kernel decides and the daemon's own user needs no right to them. \"auto\": /run/millrace-opener/opener.sock once it is there. \"\": none; then the daemon opens files itself, where both its user and the client may read them."},
+    {"files.opener", place(AT(opener)), "Socket of the opener, a small process that opens files as the client who asks for them, so that the kernel decides and the daemon's own user needs no right to them. \"auto\": /run/millrace-opener/opener.sock once it is there, if daemon.socket is the usual one: an opener serves one daemon. \"\": none; then the daemon opens files itself, where both its user and the client may read them."},
     {"files.as_root", place(AT(as_root)), "Whether the opener opens files for clients that are root, as user 0 without root's privileges. false: they get what the daemon's own user may read."},
 
     {"access.admins", place(AT(admins)), "Users and groups, by name or number, who may order this daemon about: drain it, have it read its settings again, close others' sessions (`millrace admin`), drop and verify what is kept (`millrace cache`). A group has an @ before it: [\"alice\", \"@ops\", \"1004\"]. Root and the daemon's own user always may. Names are looked up at the start, and whenever this file is read again.", Counts::kLive},
@@ -74,7 +74,7 @@ const Key kKeys[] = {
     {"limits.inline_message", number(AT(limits.batch.inline_message), 0, kInlineMost.count), "Encoded bytes within one request; larger ones go through files or the input ring.", Counts::kLive},
     {"limits.sessions", number(AT(limits.session.sessions), 1, 65'536), "Sessions open at the same time.", Counts::kLive},
     {"limits.sessions_per_user", number(AT(limits.session.sessions_per_user), 1, 65'536), "The same, for each user.", Counts::kLive},
-    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 128 more.", Counts::kLive},
+    {"limits.connections", number(AT(limits.session.connections), 0, 1'000'000), "Connections to the gRPC socket at the same time. 0: twice limits.sessions, and 120 more. Eight more are kept for those who may order the daemon about (access.admins).", Counts::kLive},
     {"limits.connections_per_user", number(AT(limits.session.connections_per_user), 0, 1'000'000), "The same, for each user. 0: twice limits.sessions_per_user, and 64 more.", Counts::kLive},
     {"limits.slots", number(AT(limits.session.slots), 1, 65'536), "Slots of one session: finished batches that it may hold.", Counts::kLive},
     {"limits.queued_batches", number(AT(limits.session.queued_batches), 1, 1'000'000), "Batches of one session that wait for a slot.", Counts::kLive},

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "daemon/model/usual_opener.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"
@@ -122,7 +123,9 @@ constexpr std::string_view kExampleHead =
     "`millraced --config FILE --check-config` says what is wrong with a file, line by line, or prints what it amounts "
     "to. What is marked \"Live.\" can change while the daemon runs, by `millrace admin reload` or SIGHUP; all else "
     "counts "
-    "from the next start on.";
+    "from the next start on. Everybody should be able to read the file (mode 0644): the opener reads its roots here, "
+    "as "
+    "a user of its own.";
 
 struct ValueCopy {
   const Settings& from;
@@ -153,6 +156,11 @@ Settings default_settings() {
   settings.cache_memory = automatic_cache_memory();
   settings.state_dir = automatic_state_dir();
   return settings;
+}
+
+std::string opener_in_use(const Settings& settings) {
+  const bool elsewhere = settings.opener == kOpenerOnceThere && settings.socket != Settings{}.socket;
+  return elsewhere ? "" : settings.opener;
 }
 
 Result<void> check_settings(const Settings& settings, const KeyTable& table) {

@@ -53,7 +53,7 @@ struct Settings {
 
   // [files]
   std::vector<std::string> roots;  // absolute
-  std::string opener = "auto";     // its socket; "auto": the usual one, once it is there; "": none
+  std::string opener = "auto";     // its socket; "auto", "": see opener_in_use()
   bool as_root = false;            // whether it opens for root
 
   // [access]
@@ -67,13 +67,19 @@ struct Settings {
 
   SettingGroups groups;  // of the backends: each row's own
 
-  // Warnings for the log, one for each line of the file that has no effect. Not a setting.
+  // Warnings for the log: one for each line of the file that has no effect, and one if an opener may not read the file.
+  // Not a setting.
   std::vector<std::string> remarks;
 };
 
 // The members' defaults, but for five that depend on this host: segment_budget, decoding, requests, cache_memory and state_dir
 // have what automatic_segment_budget() and the like return.
 Settings default_settings();
+
+// The opener that a daemon with these settings may ask: its socket; kOpenerOnceThere: the usual one, once it is there;
+// empty: none. "auto" is none where daemon.socket is not the usual one: the host's opener knows clients by that socket,
+// and would take another daemon's for forged.
+std::string opener_in_use(const Settings& settings);
 
 // Everything that is wrong at once, a line each: "millrace.toml:12: limits.pixels: must be at least 1, is -3".
 // Errors: kInvalid, or that of reading the file.

@@ -1,13 +1,16 @@
 // Settings from TOML. Everything that toml++ knows stays in here.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "daemon/model/usual_opener.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
 #include "proto/base/printable.h"
@@ -245,9 +248,16 @@ class Reading {
   std::multimap<Line, std::string> complaints_, remarks_;  // in the file's order
 };
 
-Result<std::string> read_file(const std::string& path) {
+struct SettingsText {
+  std::string text;
+  mode_t mode = 0;
+};
+
+Result<SettingsText> read_file(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return errno_error("opening the settings " + path, errno);
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return errno_error("looking at the settings " + path, errno);
   std::string text(kLargestFile + 1, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
@@ -260,14 +270,26 @@ Result<std::string> read_file(const std::string& path) {
   if (size > kLargestFile)
     return Error{Code::kInvalid, path + ": longer than " + size_text({kLargestFile}) + ": not a settings file"};
   text.resize(size);
-  return text;
+  return SettingsText{std::move(text), status.st_mode};
+}
+
+// What an opener has that may not read them: nothing to start with, and files wait for it.
+std::optional<std::string> hidden_from_opener(const Settings& settings, const std::string& path, mode_t mode) {
+  const std::string opener = opener_in_use(settings);
+  if (opener.empty() || (mode & S_IROTH) != 0) return std::nullopt;
+  if (opener == kOpenerOnceThere && ::access(std::string(kUsualOpener).c_str(), F_OK) != 0) return std::nullopt;
+  return path + ": not everybody may read it, and the opener, a user of its own, has to: chmod o+r " + path +
+         ", or give that user an ACL; without it clients' files wait for an opener that does not start";
 }
 
 }  // namespace
 
 Result<Settings> load_settings(const std::string& path, const KeyTable& table) {
-  MILLRACE_TRY(const std::string text, read_file(path));
-  return parse_settings(text, path, table);
+  MILLRACE_TRY(const SettingsText file, read_file(path));
+  MILLRACE_TRY(Settings settings, parse_settings(file.text, path, table));
+  if (std::optional<std::string> remark = hidden_from_opener(settings, printable(path), file.mode))
+    settings.remarks.push_back(*std::move(remark));
+  return settings;
 }
 
 Result<Settings> parse_settings(std::string_view toml_untrusted, std::string_view name, const KeyTable& table) {

@@ -194,6 +194,7 @@ TEST_CASE("no daemon there: status 3, and how to start one", "[system]") {
   const std::string nowhere = folder / "none.sock";
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"millrace", "ping", "--socket", nowhere},
+        {"millrace", "ping", "--alive", "--socket", nowhere},
         {"millrace", "stats", "--socket", nowhere},
         {"millrace", "devices", "--socket", nowhere},
         {"millrace", "run", "--socket", nowhere, "--dataset", folder.path()},

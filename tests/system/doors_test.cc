@@ -89,11 +89,11 @@ bool send_lingering_descriptors(const std::string& grpc, std::vector<std::unique
 class Stranger {
  public:
   template <class Act>
-  explicit Stranger(Act act) {
+  explicit Stranger(Act act, uid_t user = kStranger) {
     REQUIRE(::pipe2(pipe_.data(), O_CLOEXEC) == 0);
     child_ = ::fork();
     if (child_ == 0) {
-      if (::setuid(kStranger) != 0) ::_exit(1);
+      if (::setuid(user) != 0) ::_exit(1);
       const char said = act();
       static_cast<void>(::write(pipe_[1], &said, 1) + 1);
       while (true) ::pause();
@@ -173,6 +173,31 @@ TEST_CASE("one user's flood of connections leaves room for the others", "[system
   CHECK(eventually([&] {
     return daemon.errors().find("gRPC: 20 connections of user " + std::to_string(kStranger)) != std::string::npos;
   }));
+}
+
+TEST_CASE("users who together take every connection of both sockets keep no administrator out", "[system]") {
+  if (!is_root()) return skip_loudly("floods by two other users: only root can become them");
+  const Daemon daemon({.limits = "sessions = 8\nsessions_per_user = 8\nconnections = 20\nconnections_per_user = 10\n",
+                       .for_all_users = true});
+  const auto flood = [&] {
+    for (int i = 0; i < 40; ++i) {
+      static_cast<void>(connect_to(daemon.socket(), SOCK_STREAM).release());
+      static_cast<void>(connect_to(daemon.socket() + ".handoff", SOCK_SEQPACKET).release());
+    }
+    return 'x';
+  };
+  const Stranger one(flood), other(flood, kOther);
+  REQUIRE(one.said() == 'x');
+  REQUIRE(other.said() == 'x');
+
+  const Ran pinged = run({"millrace", "ping", "--count", "1", "--socket", daemon.socket()});
+  const Ran asked = admin(daemon, {"status"});
+
+  CAPTURE(pinged.errors, asked.errors);
+  CHECK(pinged.status == 0);
+  CHECK(asked.status == 0);
+  CHECK(logs(daemon, "gRPC: 20 connections are open"));
+  CHECK(logs(daemon, "hand-off: 32 connections are open"));
 }
 
 TEST_CASE("a client for whose connection there is no room is told so in the daemon's words", "[system]") {

@@ -78,6 +78,8 @@ TEST_CASE("a drained daemon refuses sessions and batches and is not healthy, unt
   const Result<Session> another = rig.daemon.connect().open_session({.slots = 1, .slot_bytes = 1_MiB});
   const Batch refused = made(session, rig.batch());
   const Ran ping = run({"millrace", "ping", "--socket", rig.daemon.socket()});
+  const Ran alive = run({"millrace", "ping", "--alive", "--socket", rig.daemon.socket()});
+  const Ran told = run({"millrace", "ping", "--alive", "--json", "--socket", rig.daemon.socket()});
   const Ran status = admin(rig.daemon, {"status"});
 
   REQUIRE(another.error().code == Code::kUnavailable);
@@ -85,6 +87,10 @@ TEST_CASE("a drained daemon refuses sessions and batches and is not healthy, unt
   REQUIRE(refused.failure->code == Code::kUnavailable);
   REQUIRE(ping.status == 3);
   REQUIRE_THAT(ping.errors, Catch::Contains("draining"));
+  CAPTURE(alive.errors, told.errors);
+  REQUIRE(alive.status == 0);
+  REQUIRE_THAT(alive.output, Catch::Contains("is there, stopping or draining: it takes nothing new"));
+  REQUIRE_FALSE(parsed(told.output).get<bool>("serving"));
   REQUIRE_THAT(status.output, Catch::Contains("draining, until `millrace admin resume`; 0 batches under way\n"));
   REQUIRE(parsed(admin(rig.daemon, {"drain", "--json"}).output).get<bool>("drained"));
 
@@ -94,6 +100,8 @@ TEST_CASE("a drained daemon refuses sessions and batches and is not healthy, unt
   REQUIRE_FALSE(made(session, rig.batch()).failure);
   REQUIRE_FALSE(made(later, rig.batch()).failure);
   REQUIRE(run({"millrace", "ping", "--socket", rig.daemon.socket()}).status == 0);
+  REQUIRE_THAT(run({"millrace", "ping", "--alive", "--socket", rig.daemon.socket()}).output,
+               Catch::Contains("is serving at"));
 }
 
 TEST_CASE("an epoch that a drain interrupts goes on from its position, with no sample lost or doubled", "[system]") {

@@ -27,6 +27,9 @@ except ImportError as why:
 OLDEST = "1.29"
 """The first version that is checked, beside the newest that the checker knows."""
 
+FIRST = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}
+"""Where a kind came later, the version that had it first."""
+
 
 def objects() -> Iterator[tuple[str, dict[str, Any]]]:
     for path in sorted((TOP / "config" / "kubernetes").glob("*.yaml")):
@@ -67,6 +70,25 @@ def taken_too_much(pod: dict[str, Any]) -> Iterator[str]:
             yield f"{volume['name']} is a folder of devices of the node"
 
 
+def killed_for_draining(pod: dict[str, Any]) -> Iterator[str]:
+    """Health turns to "not serving" while an administrator drains a daemon: that is not to be ready, and no reason to die."""
+    for container in pod["containers"]:
+        for probe, alive in (("startupProbe", True), ("livenessProbe", True), ("readinessProbe", False)):
+            command = container.get(probe, {}).get("exec", {}).get("command", [])
+            if command and ("--alive" in command) != alive:
+                yield f"{container['name']}: {probe} is {' '.join(command)}"
+
+
+def not_kept_from_being_the_daemon(seen: list[dict[str, Any]]) -> str:
+    """The policy names the user that the daemon runs as; empty: it does."""
+    daemon = next(one for one in seen if one["kind"] == "DaemonSet")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    policy = next(one for one in seen if one["kind"] == "ValidatingAdmissionPolicy")
+    forbidden = f"in [0, {daemon}]"
+    if any(forbidden in rule["expression"] for rule in policy["spec"]["validations"]):
+        return ""
+    return f"the policy does not keep pods from running as the daemon's user, {daemon}"
+
+
 def refused_settings(one: dict[str, Any], daemon: str) -> str:
     if one["kind"] != "ConfigMap":
         return ""
@@ -81,18 +103,21 @@ def main() -> int:
     wrong: list[str] = []
     seen = list(objects())
     for name, one in seen:
-        for version in (OLDEST, kubernetes_validate.latest_version()):
+        oldest = FIRST.get(one["kind"], OLDEST)
+        for version in (oldest, kubernetes_validate.latest_version()):
             if said := complaint(one, version):
                 wrong.append(f"{name}, Kubernetes {version}: {said}")
         misspelled = copy.deepcopy(one)
         misspelled["metadata"]["nmae"] = "x"
-        if not complaint(misspelled, OLDEST):
+        if not complaint(misspelled, oldest):
             wrong.append(f"{name}: a misspelled field passes, so nothing was checked")
-        wrong += [f"{name}: {what}" for pod in pods(one) for what in taken_too_much(pod)]
+        wrong += [f"{name}: {what}" for pod in pods(one) for what in (*taken_too_much(pod), *killed_for_draining(pod))]
         if said := refused_settings(one, sys.argv[1]):
             wrong.append(f"{name}: {said}")
-    if {"DaemonSet", "ConfigMap", "Pod"} - {one["kind"] for _, one in seen}:
+    if {"DaemonSet", "ConfigMap", "Pod", "ValidatingAdmissionPolicy"} - {one["kind"] for _, one in seen}:
         wrong.append("a manifest is missing")
+    elif said := not_kept_from_being_the_daemon([one for _, one in seen]):
+        wrong.append(said)
     print("\n".join(wrong) or f"{len(seen)} objects: fine")
     return 1 if wrong else 0
 

@@ -153,6 +153,33 @@ TEST_CASE("a client is known for as long as its connection lasts, and a number t
   REQUIRE_THAT(daemon.introduce(accepted.get()), Catch::Contains("the client has gone"));
 }
 
+TEST_CASE("a client that has gone, or had a name of its own, hides no forged introduction from the opener's log",
+          "[system]") {
+  if (skipped_without_openers()) return;
+  const OpenerAlone opener;
+  const Introducer daemon(opener.daemon.opener_socket());
+  UniqueFd client = unix_socket();
+  const UniqueFd named_client = unix_socket(), elsewhere = unix_socket();
+  const Listening handoff(opener.handoff), other(opener.data / "other");
+  REQUIRE(connected(client, opener.handoff));
+  REQUIRE(bound(named_client, opener.data / "me"));
+  REQUIRE(connected(named_client, opener.handoff));
+  const UniqueFd gone = handoff.accept(), named = handoff.accept();
+  client.reset();
+  REQUIRE(connected(elsewhere, opener.data / "other"));
+  const UniqueFd of_other = other.accept();
+
+  const std::string of_gone = daemon.introduce(gone.get());
+  static_cast<void>(daemon.introduce(named.get()));
+  static_cast<void>(daemon.introduce(of_other.get()));
+  const auto log = [&] { return opener.daemon.opener().errors(); };
+
+  REQUIRE_THAT(of_gone, Catch::Contains("the client has gone"));
+  REQUIRE(eventually([&] { return log().find("it came in at") != std::string::npos; }));
+  CHECK_THAT(log(), Catch::Contains("so nobody accepted it"));
+  CHECK_THAT(log(), !Catch::Contains("the client has gone"));
+}
+
 TEST_CASE("whoever is not the daemon's user is turned away by the opener", "[system]") {
   if (skipped_without_openers()) return;
   const OpenFolder data;
@@ -331,6 +358,22 @@ TEST_CASE("the opener says how it is started when it is started in another way",
   REQUIRE(unpaired.status == 2);
   REQUIRE(started.status == 1);
   REQUIRE_THAT(started.errors, Catch::Contains(is_root() ? "must not run as root" : "needs the capabilities"));
+}
+
+TEST_CASE("an opener that may not read the settings says that its own user must be able to, and how", "[system]") {
+  if (skipped_without_openers()) return;
+  const OpenFolder folder;
+  const std::string settings = folder / "millrace.toml", user = std::to_string(kOpenerUser);
+  write_file(settings, std::string("[files]\nroots = [\"/data\"]\n"));
+  give_to(settings, 0, 0, 0640);
+  const std::string program = copy_for_all_users(bin_folder() + "/millrace-opener", folder.path());
+
+  const Process opener = Process::spawn(
+      {.argv = {"setpriv", "--reuid=" + user, "--regid=" + user, "--clear-groups", program, "--config", settings}});
+
+  REQUIRE(opener.wait() == 2);
+  REQUIRE_THAT(opener.errors(), Catch::Contains(settings) && Catch::Contains("uid " + user) &&
+                                    Catch::Contains("chmod o+r") && Catch::Contains("setfacl"));
 }
 
 TEST_CASE("the opener takes its socket from the service manager", "[system]") {

@@ -253,7 +253,7 @@ TEST_CASE("a refusal of bytes says who has how much of them, who has most first"
 TEST_CASE("the room for hand-off connections follows the limits on sessions", "[admit]") {
   const Bounds connections = budgets_of({.sessions = 10, .sessions_per_user = 3})[Resource::kHandoffConnections];
 
-  REQUIRE(connections.total == 42);
+  REQUIRE(connections.total == 34);
   REQUIRE(connections.user == 11);
 }
 

@@ -7,6 +7,8 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <future>
+#include <optional>
+#include <vector>
 
 #include "daemon/serve/grpc_connections.h"
 #include "daemon/serve/unix_listener.h"
@@ -26,9 +28,11 @@ constexpr int kPassRights = 83;
 
 // Stands where gRPC does: keeps what it is handed.
 struct Door {
-  explicit Door(Bounds bounds, int highest_descriptor = std::numeric_limits<int>::max()) : ledger(budgets(bounds)) {
+  explicit Door(Bounds bounds, int highest_descriptor = std::numeric_limits<int>::max(),
+                std::optional<InForce<Admins>> admins = std::nullopt)
+      : ledger(budgets(bounds)) {
     Result<std::unique_ptr<GrpcConnections>> made =
-        GrpcConnections::create(ledger, {.path = path, .highest_descriptor = highest_descriptor},
+        GrpcConnections::create(ledger, {.path = path, .highest_descriptor = highest_descriptor, .admins = admins},
                                 [this](int fd) { MILLRACE_CHECK(handed.try_push(UniqueFd(fd))); });
     REQUIRE(made);
     connections = *std::move(made);
@@ -110,6 +114,35 @@ TEST_CASE("connections are limited in all", "[serve]") {
   const UniqueFd one = connect_to(door.path);
 
   CHECK_THAT(read_to_end(connect_to(door.path)), Catch::Contains("limits.connections in"));
+}
+
+TEST_CASE("beyond the limit on all a few connections are kept for administrators, and no more", "[serve]") {
+  InForce<Admins> admins = *Admins::find({}, {.owner = ::geteuid()});
+  Door door({.total = 1}, std::numeric_limits<int>::max(), admins);
+  std::vector<UniqueFd> open, handed;
+  for (std::uint32_t i = 0; i < 1 + UnixListener::kKept; ++i) {
+    open.push_back(connect_to(door.path));
+    handed.push_back(door.take());
+  }
+
+  const std::string said = read_to_end(connect_to(door.path));
+  handed.pop_back();
+  open.pop_back();
+  const bool let_in_again = eventually([&] {
+    const UniqueFd next = connect_to(door.path);
+    return door.handed.size() > 0;
+  });
+
+  CHECK(std::ranges::all_of(handed, [](const UniqueFd& socket) { return bool(socket); }));
+  CHECK_THAT(said, Catch::Contains("1 connections are open"));
+  CHECK(let_in_again);
+}
+
+TEST_CASE("a user who has his own limit of connections gets none of those kept", "[serve]") {
+  Door door({.total = 10, .user = 1}, std::numeric_limits<int>::max(), *Admins::find({}, {.owner = ::geteuid()}));
+  const UniqueFd one = connect_to(door.path);
+
+  CHECK_THAT(read_to_end(connect_to(door.path)), Catch::Contains("limits.connections_per_user"));
 }
 
 TEST_CASE("a connection that the client ends counts until gRPC has closed it, too", "[serve]") {
