@@ -47,9 +47,8 @@ class Daemon {
     MILLRACE_TRY(const InForce<Admins> admins, Admins::find(settings_.admins, own_ids(unmapped)));
     prepare_state_dir(settings_);
     cache_ = make_cache(settings_, counters_, uses_);
-    Fetcher::Options files = fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get());
-    files.opener = opener_in_use(settings_);
-    MILLRACE_TRY(fetcher_, Fetcher::create(std::move(files), counters_));
+    MILLRACE_TRY(fetcher_,
+                 Fetcher::create(fetcher_options(settings_, limits_, unmapped, encoded_, cache_.get()), counters_));
     MILLRACE_TRY(auto backends, make_backends(settings_, limits_.sample, cache_.get(), counters_));
     if (cache_) cache_->wait_for_disk(kDiskPatience);
     pipeline_ = std::make_unique<Pipeline>(control_, *fetcher_, std::move(backends), ledger_, counters_,
@@ -66,16 +65,15 @@ class Daemon {
                                        counters_, *sessions_));
     sessions_->use(*handoff_);
     operation_ = std::make_unique<Operation>(control_, line_, unmapped, settings_, lifetime_);
-    GrpcServer::Options served =
-        grpc_options(settings_, limits_, settings_file(line_), *fetcher_, cache_.get(), admins.now(), passed);
-    served.admins = admins;  // the hand-off's, too, so that what changes later counts on both sockets
-    MILLRACE_TRY(grpc_, GrpcServer::create(std::move(served), {.control = control_,
-                                                               .sessions = *sessions_,
-                                                               .pipeline = *pipeline_,
-                                                               .counters = counters_,
-                                                               .ledger = ledger_,
-                                                               .cache = cache_.get(),
-                                                               .orders = operation_.get()}));
+    MILLRACE_TRY(grpc_, GrpcServer::create(grpc_options(settings_, limits_, settings_file(line_), *fetcher_,
+                                                        cache_.get(), admins, passed),
+                                           {.control = control_,
+                                            .sessions = *sessions_,
+                                            .pipeline = *pipeline_,
+                                            .counters = counters_,
+                                            .ledger = ledger_,
+                                            .cache = cache_.get(),
+                                            .orders = operation_.get()}));
     operation_->use({ledger_, encoded_, limits_, *fetcher_, *pipeline_, *sessions_, *grpc_});
     return passed.check_all_taken();
   }

@@ -32,8 +32,9 @@ Budgets budgets_of(const Settings& settings) {
 DescriptorNeeds descriptor_needs(const Settings& settings) {
   const Result<std::uint64_t> decoders = most_decoders(settings.groups.of<CpuSettings>());
   // One that may come later is counted on where it has come already.
-  const bool opener = !settings.opener.empty() && (settings.opener != kOpenerOnceThere ||
-                                                   ::access(std::string(kUsualOpener).c_str(), R_OK | W_OK) == 0);
+  const std::string wanted = opener_in_use(settings);
+  const bool opener =
+      !wanted.empty() && (wanted != kOpenerOnceThere || ::access(std::string(kUsualOpener).c_str(), R_OK | W_OK) == 0);
   return {.sessions = settings.limits.session,
           .fetch_threads = fetch_threads(settings),
           .roots = settings.roots.size(),
@@ -45,7 +46,7 @@ Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& l
                                  EncodedPool& pool, ImageCache* cache) {
   return {.roots = settings.roots,
           .unmapped = unmapped,
-          .opener = settings.opener,
+          .opener = opener_in_use(settings),
           .opens_for_root = settings.as_root,
           .threads = fetch_threads(settings),
           .limits = limits.sample,
@@ -65,7 +66,7 @@ Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* c
 }
 
 GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
-                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins,
+                                 const Fetcher& fetcher, const ImageCache* cache, const InForce<Admins>& admins,
                                  PassedListeners& passed) {
   return {.socket = settings.socket,
           .version = MILLRACE_VERSION,

@@ -24,7 +24,7 @@ Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& l
 Pipeline::Options pipeline_options(const Settings& settings, const ImageCache* cache, UseTable& uses);
 // `settings_file`: where they come from; empty: none.
 GrpcServer::Options grpc_options(const Settings& settings, const SharedLimits& limits, const std::string& settings_file,
-                                 const Fetcher& fetcher, const ImageCache* cache, const Admins& admins,
+                                 const Fetcher& fetcher, const ImageCache* cache, const InForce<Admins>& admins,
                                  PassedListeners& passed);
 
 }  // namespace millrace

@@ -122,10 +122,8 @@ constexpr std::string_view kExampleHead =
     "change it. "
     "`millraced --config FILE --check-config` says what is wrong with a file, line by line, or prints what it amounts "
     "to. What is marked \"Live.\" can change while the daemon runs, by `millrace admin reload` or SIGHUP; all else "
-    "counts "
-    "from the next start on. Everybody should be able to read the file (mode 0644): the opener reads its roots here, "
-    "as "
-    "a user of its own.";
+    "counts from the next start on. Everybody should be able to read the file (mode 0644): the opener reads its roots "
+    "here, as a user of its own.";
 
 struct ValueCopy {
   const Settings& from;
