@@ -10,6 +10,7 @@
 
 #include "daemon/fetch/identity.h"
 #include "daemon/fetch/read_file.h"
+#include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
 
 namespace millrace {
@@ -147,6 +148,9 @@ Result<EncodedImage> SampleReader::read(const SampleSource& source, const Caller
     if (!image.kept) {
       MILLRACE_TRY(image.info,
                    probe_image(image.bytes.view(), limits, keeps ? UseOrientation::kYes : wish.orientation));
+      const Format& format = format_of(image.info.format);
+      if (image.info.has.passes && format.count_passes != nullptr)
+        image.passes = format.count_passes(image.bytes.view());
       // Nothing of another's picture may stand where a made-up file has its decoder read.
       if (image.info.format == ImageFormat::kPacked) image.bytes.clear_behind();
     }

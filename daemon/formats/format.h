@@ -38,6 +38,7 @@ struct DecodingCost {
   Part part = Part::kAll;
   std::uint64_t pixel_ps = 0;       // picoseconds for each pixel of the picture
   std::uint64_t crop_pixel_ps = 0;  // for each pixel of the crop
+  std::uint64_t pass_pixel_ps = 0;  // for each pixel of the picture and each pass, where there are several
 };
 
 struct Format {
@@ -59,6 +60,11 @@ struct Format {
   // What decoding takes beside the pixels, from the bytes in front of the image data. Of an image whose header is good
   // and says `size`. Never too little for the libraries that decode here.
   CodecMemory (*codec_memory)(Size size, ByteReader bytes_untrusted);
+
+  // How many passes the whole file has that says it has several; never too few, and kMostPasses at most. Null: what they
+  // cost is in its bytes and pixels.
+  std::uint32_t (*count_passes)(ByteView bytes_untrusted) = nullptr;
+  static constexpr std::uint32_t kMostPasses = 1'000;
 };
 
 // The error of a file that ends before its size is known; `what` is missing, "the frame header".

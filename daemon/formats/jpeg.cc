@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/formats/codec_memory.h"
@@ -206,6 +207,21 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
   header.exif = app1.exif.orientation();
   header.xmp = app1.xmp;
   return header;
+}
+
+// By their markers (B.2.3): in entropy-coded data no 0xFF is followed by 0xDA. Those of thumbnails count, too.
+std::uint32_t count_jpeg_scans(ByteView bytes_untrusted) {
+  constexpr std::string_view kStartOfScan("\xFF\xDA", 2);
+  std::uint32_t scans = 0;
+  while (scans < Format::kMostPasses) {
+    const void* const found =
+        ::memmem(bytes_untrusted.data(), bytes_untrusted.size(), kStartOfScan.data(), kStartOfScan.size());
+    if (found == nullptr) break;
+    const auto* const behind = static_cast<const std::byte*>(found) + kStartOfScan.size();
+    bytes_untrusted = bytes_untrusted.subspan(static_cast<std::size_t>(behind - bytes_untrusted.data()));
+    ++scans;
+  }
+  return std::max(scans, 1U);
 }
 
 CodecMemory jpeg_codec_memory(Size size, ByteReader bytes_untrusted) {

@@ -86,6 +86,7 @@ struct EncodedImage {
   std::optional<FileIdentity> identity{};
   // The identity alone tells the contents from any others: what is made of them may stand in for the file, unread.
   bool settled = false;
+  std::uint32_t passes = 1;              // of the file's bytes, where they cost time beyond its bytes and pixels
   std::uint8_t orientation_in_file = 1;  // also where the recipe ignores it
   std::uint32_t user = 0;                // whose request it is: what is kept of bytes without an identity is his alone
   KeptWish wish{};

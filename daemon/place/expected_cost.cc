@@ -34,11 +34,14 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   if (is_copied) return kCopy.picture_ns + image.kept->bytes->size() * kCopy.byte_ps / 1000;
   const bool is_packed = image.kept && image.kept->kind == KeptKind::kPacked;
   const DecodingCost& cost = format_of(is_packed ? ImageFormat::kPacked : image.info.format).cost;
-  const bool to_crop_end = cost.part == DecodingCost::Part::kToCropEnd;
+  const std::uint64_t passes = is_packed || image.passes < 2 ? 0 : image.passes;
+  const bool to_crop_end = cost.part == DecodingCost::Part::kToCropEnd && passes == 0;
   const std::uint64_t bytes =
       to_crop_end ? image.bytes.size() * part_above_end(geometry.crop, size) / 1024 : image.bytes.size();
   return cost.picture_ns + bytes * cost.byte_ns +
-         (pixels * cost.pixel_ps + crop * cost.crop_pixel_ps + output * kOutputPixelPs) / 1000;
+         (pixels * (cost.pixel_ps + passes * cost.pass_pixel_ps) + crop * cost.crop_pixel_ps +
+          output * kOutputPixelPs) /
+             1000;
 }
 
 }  // namespace millrace

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bitset>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <filesystem>
@@ -110,6 +112,53 @@ TEST_CASE("pictures that are resampled to giants leave a lane to others", "[syst
       mill.start("work", mill.with_paths({side, "lanczos=1", "batch=2", "sessions=4", "slots=1"}), kGreedy);
 
   CHECK(had_meanwhile(steady, greedy, 8) >= (kSanitized ? 5 : 15));
+}
+
+// A grey progressive JPEG of `side` x `side` whose many scans say of nearly all blocks at once that nothing changes there
+// (T.81, G.1.2.2: end-of-band runs): a few bytes each, and a whole picture's work.
+std::string many_scans(std::uint32_t side, int scans) {
+  const auto u16 = [](std::uint32_t value) {
+    return std::string{static_cast<char>(value >> 8), static_cast<char>(value & 0xFF)};
+  };
+  const auto packed = [](std::string bits) {
+    bits.resize((bits.size() + 7) / 8 * 8, '1');
+    std::string bytes;
+    for (std::size_t i = 0; i < bits.size(); i += 8) {
+      bytes += static_cast<char>(std::stoi(bits.substr(i, 8), nullptr, 2));
+      if (bytes.back() == '\xFF') bytes += '\0';
+    }
+    return bytes;
+  };
+  const std::uint32_t blocks = ((side + 7) / 8) * ((side + 7) / 8);
+  constexpr std::uint32_t kLeastRun = 1U << 14, kMostRun = 32'767;
+  std::string runs;
+  for (std::uint32_t left = blocks; left > 0;) {
+    const std::uint32_t run = std::clamp(left, kLeastRun, kMostRun);
+    runs += '0' + std::bitset<14>(run - kLeastRun).to_string();
+    left -= std::min(left, run);
+  }
+  const std::string one_code = std::string("\1", 1) + std::string(15, '\0');  // of one bit
+  std::string jpeg = "\xFF\xD8\xFF\xDB" + u16(67) + std::string(1, '\0') + std::string(64, '\1');
+  jpeg += "\xFF\xC2" + u16(11) + '\x08' + u16(side) + u16(side) + std::string("\1\1\x11\0", 4);
+  jpeg += "\xFF\xC4" + u16(20) + std::string(1, '\0') + one_code + std::string(1, '\0');
+  jpeg += "\xFF\xC4" + u16(20) + '\x10' + one_code + '\xE0';
+  jpeg += "\xFF\xDA" + u16(8) + std::string("\1\1\0\0\0\0", 6) + packed(std::string(blocks, '0'));
+  const std::string scan = "\xFF\xDA" + u16(8) + std::string("\1\1\0\1\x3F\0", 6) + packed(runs);
+  for (int i = 0; i < scans; ++i) jpeg += scan;
+  return jpeg + "\xFF\xD9";
+}
+
+TEST_CASE("a small file that takes seconds to decode leaves a lane to others", "[system]") {
+  if (skipped_without_root("progressive files of another user")) return;
+  const Mill mill;
+  const std::string file = mill.folder / "scans.jpg";
+  write_file(file, many_scans(kSanitized ? 1'000 : 6'000, 480));
+  const Process steady = mill.start("work", mill.with_paths({}), kSteady);
+  wait_until_done(steady, 5);
+
+  const Process greedy = mill.start("work", {"batch=1", "slots=2", file}, kGreedy);
+
+  CHECK(had_meanwhile(steady, greedy, 4) >= (kSanitized ? 5 : 300));
 }
 
 TEST_CASE("files that are large and no pictures keep nobody else's from being read", "[system]") {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/formats/jpeg.h"
 #include "daemon/formats/orientation.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/test_images.h"
@@ -234,6 +235,18 @@ TEST_CASE("a broken beginning is refused with what is wrong", "[formats]") {
   REQUIRE(refused(bytes_of("\x89PNG\r\n\x1A\n\0\0\0\x0CIHDR"sv)) == "a broken PNG: its IHDR chunk is too short");
   REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPABCD\x08\0\0\0........"sv)).find("first chunk") != std::string::npos);
   REQUIRE(refused(bytes_of("RIFF\x20\0\0\0WEBPVP8 \x0A\0\0\0.........."sv)).find("VP8 key frame") != std::string::npos);
+}
+
+TEST_CASE("a progressive JPEG's scans are counted, a plain one has one", "[formats]") {
+  const Encoded plain = make_jpeg({.pixels = make_pixels(64, 64, 3, 1)});
+  const Encoded progressive = make_jpeg({.pixels = make_pixels(64, 64, 3, 1), .progressive = true});
+  Encoded many = progressive;
+  for (int i = 0; i < 3'000; ++i) many.insert(many.end(), {std::byte{0xFF}, std::byte{0xDA}});
+
+  CHECK(count_jpeg_scans(plain) == 1);
+  CHECK(count_jpeg_scans(progressive) == 10);  // libjpeg's own script for three components
+  CHECK(count_jpeg_scans(many) == Format::kMostPasses);
+  CHECK(count_jpeg_scans({}) == 1);
 }
 
 }  // namespace

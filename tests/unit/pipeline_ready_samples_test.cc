@@ -35,6 +35,13 @@ TEST_CASE("the costliest samples are taken first, whenever they came", "[pipelin
   REQUIRE(ready.take(9).empty());
 }
 
+TEST_CASE("a file of many passes is expected to cost each of them, however few its bytes are", "[pipeline]") {
+  SampleTask plain = sample(0, 400'000, 100), passes = sample(1, 20'000, 100);
+  passes.image.passes = 490;
+
+  CHECK(expected_cost(passes) > 10 * expected_cost(plain));
+}
+
 TEST_CASE("samples that cost many times as much as the others do not come together on one lane", "[pipeline]") {
   ReadySamples ready;
   constexpr std::uint32_t kCheap = 62;
