@@ -76,6 +76,9 @@ int reload(const Options& options) {
     add_complaints(reply->complaints(), json);
     add_changes(reply->changed(), "changed", json);
     add_changes(reply->at_start(), "at_start", json);
+    json.key("remarks").begin_array();
+    for (const std::string& remark : reply->remarks()) json.value(remark);
+    json.end_array();
     print(json.member("unchanged", std::uint64_t{reply->unchanged()}).end_object());
   } else if (reply->complaints().empty()) {
     std::printf("%s", reload_text(*reply).c_str());

@@ -81,6 +81,7 @@ std::string reload_text(const v1::ReloadReply& reply) {
                      " from the next start on, " + grouped(reply.unchanged()) + " as before\n";
   if (reply.changed_size() > 0) text += "in force now:\n" + changes_text(reply.changed());
   if (reply.at_start_size() > 0) text += "not before the daemon is restarted:\n" + changes_text(reply.at_start());
+  for (const std::string& remark : reply.remarks()) text += "warning: " + printable(remark) + '\n';
   return text;
 }
 

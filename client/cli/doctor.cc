@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
 
@@ -38,7 +39,9 @@ Finding root_of(const Statistics& statistics, const std::string& root) {
   const std::vector<std::string>& missing = statistics.missing_roots;
   const std::string name = printable(root);
   const bool open_to_me = ::access(root.c_str(), R_OK | X_OK) == 0;
-  if (std::find(missing.begin(), missing.end(), root) == missing.end()) {
+  const bool not_here = !open_to_me && (errno == ENOENT || errno == ENOTDIR);
+  // With an opener the daemon looks for a root when somebody asks for what lies beneath.
+  if (!not_here && std::find(missing.begin(), missing.end(), root) == missing.end()) {
     if (open_to_me) return {"files", name + ": you may list and read it"};
     return {"files", name + ": you may not list it, so neither does the daemon for you", Verdict::kNote,
             "ask for read and search permission on the folder"};

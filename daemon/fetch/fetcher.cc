@@ -64,6 +64,7 @@ class FileFetcher : public Fetcher {
   Result<RootFolders> open_roots(const std::vector<std::string>& folders) const override {
     return roots_->open_folders(folders);
   }
+  Result<void> tell_opener() const override { return roots_->tell_opener(); }
   void use_roots(RootFolders roots) override { roots_->use(std::move(roots)); }
 
  private:
@@ -148,8 +149,7 @@ class FileFetcher : public Fetcher {
       spare.fill();
     }
     if (host_lacks(fetched)) fetched.end = FetchEnd::kHostLacks;
-    const bool not_found = !fetched.image && fetched.image.error().code == Code::kNotFound;
-    fetched.root_missing = not_found && roots_->beneath_missing(file_path(*item.source));
+    fetched.root_missing = !fetched.image && lacks_root(*item.source, fetched.image.error());
     fetched.time = microseconds_since(begin);
     counters_.add(MetricId::fetch_time, static_cast<std::uint64_t>(fetched.time.count()));
     if (fetched.image) counters_.add(MetricId::encoded_bytes, fetched.image->bytes.size());
@@ -158,6 +158,14 @@ class FileFetcher : public Fetcher {
       fetched.end = FetchEnd::kHeaderOnly;
     }
     return fetched;
+  }
+
+  // It failed with `error` for want of the root that it lies beneath. A dataset was listed beneath one: if there is none
+  // for it any more, the settings have lost it since.
+  bool lacks_root(const SampleSource& source, const Error& error) const {
+    if (error.code == Code::kNotFound) return roots_->beneath_missing(file_path(source));
+    return error.code == Code::kDenied && std::holds_alternative<DatasetSource>(source) &&
+           !roots_->root_of(file_path(source));
   }
 
   const std::unique_ptr<Roots> roots_;

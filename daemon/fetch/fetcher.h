@@ -47,7 +47,7 @@ struct Fetched {
   Result<EncodedImage> image;
   std::chrono::microseconds time{0};
   FetchEnd end = FetchEnd::kRead;
-  bool root_missing = false;  // it lies beneath a root that is not there, says `image`
+  bool root_missing = false;  // it lies beneath a root that is not there, or, of a dataset, no more; says `image`
 };
 
 // What becomes of the bytes that a task reads.
@@ -101,6 +101,9 @@ class Fetcher : public FolderLister, public RingMaker {
 
   // Other roots, opened, which may wait for disks, so that putting them in force does not. kInvalid: no absolute path.
   virtual Result<RootFolders> open_roots(const std::vector<std::string>& folders) const = 0;
+  // Where there is an opener: it reads its roots in the settings file again, which may take seconds. kUnavailable: it has
+  // not, and why.
+  virtual Result<void> tell_opener() const = 0;
   // What is asked for beneath others from here on is refused; what is under way ends.
   virtual void use_roots(RootFolders roots) = 0;
 };

@@ -100,7 +100,9 @@ Result<OpenerLink::Received> OpenerLink::exchange(OpenerChannels& channels, std:
     if (came) received = receive_message(channel->socket.get(), bytes, shm::kOpenerMostNames, MSG_DONTWAIT);
     if (sent && !came) {
       channels.give_back(channel, number);
-      return want("the opener does not answer: the file server of that root may hang");
+      return want(
+          "the opener does not answer: the file server of that root may hang, or the opener does not start "
+          "(systemctl status millrace-opener)");
     }
     if (received.bytes <= 0) {
       channels.drop(channel);
@@ -118,7 +120,20 @@ Result<OpenerLink::Received> OpenerLink::exchange(OpenerChannels& channels, std:
   return want("the opener at " + printable(options_.socket) + " ends its connections");
 }
 
+Result<void> OpenerLink::read_settings() {
+  const OpenerNumber number{next_number_.fetch_add(1, std::memory_order_relaxed)};
+  MILLRACE_TRY(const Received reply, exchange(introductions_, to_bytes(ReadSettingsRequest{number}), number, {}));
+  told_.store(true, std::memory_order_relaxed);
+  if (reply.message.kind == OpenerReplyKind::kSettingsRead) return {};
+  if (reply.message.kind != OpenerReplyKind::kRefused) return want("the opener's reply is not to reading the settings");
+  return want("the opener has not read them: " + reply.message.answers.front().error->message);
+}
+
 Result<OpenerCaller> OpenerLink::introduce(const HandoffConnection& connection) {
+  if (!told_.load(std::memory_order_relaxed)) {
+    if (const Result<void> read = read_settings(); !read)
+      log_warning("the opener may have other roots than the daemon: " + read.error().message);
+  }
   const OpenerNumber number{next_number_.fetch_add(1, std::memory_order_relaxed)};
   const int client = connection.fd.get();
   MILLRACE_TRY(const Received reply,

@@ -44,6 +44,9 @@ class OpenerLink {
   // it other files would be readable.
   bool serves();
 
+  // Has it read its roots again, as the daemon has. kUnavailable: it does not answer, or says why it has not.
+  Result<void> read_settings();
+
   struct Opened {
     OpenAnswer answer;  // as of the wire; without an answer, its error is kUnavailable
     UniqueFd fd;        // if answer.descriptor
@@ -79,6 +82,7 @@ class OpenerLink {
   const Options options_;
   std::atomic<bool> found_;  // one was there. Writers, readers: any thread. Publishes nothing but itself
   std::atomic<std::int64_t> looked_{0};
+  std::atomic<bool> told_{false};  // it may have been started before the settings were what they are. As found_
   std::atomic<std::uint64_t> next_number_{1};
   OpenerChannels introductions_;
   Mutex mutex_;

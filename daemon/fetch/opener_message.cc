@@ -77,6 +77,20 @@ Result<OpenFilesRequest> parse_open(const OpenerRequest& header, Rest rest) {
   return request;
 }
 
+// A request that has a number and nothing else.
+std::vector<std::byte> bare(OpenerRequestKind kind, OpenerNumber number) {
+  std::vector<std::byte> bytes;
+  append(bytes, OpenerRequest{.magic = shm::kOpenerMagic,
+                              .version = shm::kOpenerVersion,
+                              .kind = static_cast<std::uint32_t>(kind),
+                              .what = 0,
+                              .number = static_cast<std::uint64_t>(number),
+                              .caller = 0,
+                              .names = 0,
+                              .zero = 0});
+  return bytes;
+}
+
 Error no_reply(const std::string& why) {
   return Error{Code::kInternal, "the opener's reply: " + why};
 }
@@ -100,16 +114,11 @@ Result<OpenAnswer> parse_answer(const OpenerAnswer& wire, Rest& rest) {
 }  // namespace
 
 std::vector<std::byte> to_bytes(const IntroduceRequest& request) {
-  std::vector<std::byte> bytes;
-  append(bytes, OpenerRequest{.magic = shm::kOpenerMagic,
-                              .version = shm::kOpenerVersion,
-                              .kind = static_cast<std::uint32_t>(OpenerRequestKind::kIntroduce),
-                              .what = 0,
-                              .number = static_cast<std::uint64_t>(request.number),
-                              .caller = 0,
-                              .names = 0,
-                              .zero = 0});
-  return bytes;
+  return bare(OpenerRequestKind::kIntroduce, request.number);
+}
+
+std::vector<std::byte> to_bytes(const ReadSettingsRequest& request) {
+  return bare(OpenerRequestKind::kReadSettings, request.number);
 }
 
 std::vector<std::byte> to_bytes(const OpenFilesRequest& request) {
@@ -137,11 +146,14 @@ Result<OpenerRequestMessage> parse_opener_request(ByteView bytes_untrusted) {
                                           ", the daemon version " + std::to_string(header->version) +
                                           ": install and restart both of one version"};
   if (header->zero != 0) return refused("zero: must be 0");
+  const bool is_bare = header->what == 0 && header->caller == 0 && header->names == 0 && rest.empty();
   switch (static_cast<OpenerRequestKind>(header->kind)) {
     case OpenerRequestKind::kIntroduce:
-      if (header->what != 0 || header->caller != 0 || header->names != 0 || !rest.empty())
-        return refused("an introduction has a number and nothing else");
+      if (!is_bare) return refused("an introduction has a number and nothing else");
       return OpenerRequestMessage(IntroduceRequest{OpenerNumber{header->number}});
+    case OpenerRequestKind::kReadSettings:
+      if (!is_bare) return refused("to have the settings read takes a number and nothing else");
+      return OpenerRequestMessage(ReadSettingsRequest{OpenerNumber{header->number}});
     case OpenerRequestKind::kOpen: {
       MILLRACE_TRY(OpenFilesRequest request, parse_open(*header, rest));
       return OpenerRequestMessage(std::move(request));
@@ -182,7 +194,7 @@ Result<OpenerReplyMessage> parse_opener_reply(ByteView bytes_untrusted) {
   const std::optional<OpenerReply> header = rest.take<OpenerReply>();
   if (!header || header->magic != shm::kOpenerMagic) return no_reply("magic");
   if (header->version != shm::kOpenerVersion) return no_reply("version: install and restart both of one version");
-  if (header->kind < 1 || header->kind > 4) return no_reply("kind");
+  if (header->kind < 1 || header->kind > 5) return no_reply("kind");
   OpenerReplyMessage reply{.number = OpenerNumber{header->number},
                            .kind = static_cast<OpenerReplyKind>(header->kind),
                            .caller = OpenerCaller{header->caller}};

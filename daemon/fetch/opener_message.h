@@ -32,9 +32,13 @@ struct OpenFilesRequest {
   OpenerWhat what = OpenerWhat::kFile;
   std::vector<std::string_view> names;  // within the message's bytes
 };
-using OpenerRequestMessage = std::variant<IntroduceRequest, OpenFilesRequest>;
+struct ReadSettingsRequest {
+  OpenerNumber number{};
+};
+using OpenerRequestMessage = std::variant<IntroduceRequest, OpenFilesRequest, ReadSettingsRequest>;
 
 std::vector<std::byte> to_bytes(const IntroduceRequest& request);
+std::vector<std::byte> to_bytes(const ReadSettingsRequest& request);
 // REQUIRES: 1 to kOpenerMostNames names, each of 1 to kOpenerLongestName bytes.
 std::vector<std::byte> to_bytes(const OpenFilesRequest& request);
 

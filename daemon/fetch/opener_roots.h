@@ -17,6 +17,7 @@ class OpenerRoots {
   explicit OpenerRoots(OpenerLink::Options options) : link_(std::move(options)) {}
 
   bool serves() { return link_.serves(); }
+  Result<void> read_settings() { return link_.read_settings(); }
 
   // What became of each path; those that none of `roots` holds, or that are no paths, are answered here.
   std::vector<OpenerLink::Opened> ask(std::span<const std::string_view> paths_untrusted, OpenerWhat what,

@@ -17,8 +17,10 @@ Error not_readable() {
 
 Error refused_to_daemon(const Caller& caller) {
   if (caller.uid == geteuid()) return not_readable();  // then the caller is refused the same
-  return Error{Code::kDenied,
-               "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) + ") access"};
+  // What root asks for is read by the daemon's user, and nobody's rights should be loosened for that.
+  const std::string root = ", or ask as the user whose file it is rather than as root (runuser -u USER -- ...)";
+  return Error{Code::kDenied, "the daemon itself may not read it: give its user (uid " + std::to_string(geteuid()) +
+                                  ") access" + (caller.uid == 0 ? root : "")};
 }
 
 Error root_not_there(const std::string& root) {

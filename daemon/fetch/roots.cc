@@ -273,6 +273,10 @@ bool Roots::let_go_of_unwanted() const {
 
 // ---- by the opener ----
 
+Result<void> Roots::tell_opener() const {
+  return opener_ && opener_->serves() ? opener_->read_settings() : Result<void>();
+}
+
 bool Roots::by_opener(const Caller& caller) const {
   if (!opener_) return false;
   const bool trusted = rights_.is_trusted(caller) && !(opens_for_root_ && caller.uid == 0);

@@ -84,6 +84,8 @@ class Roots {
   std::vector<Result<OpenFile>> open_files(std::span<const std::string> paths_untrusted, const Caller& caller) const;
   // Whether an opener opens this caller's files.
   bool by_opener(const Caller& caller) const;
+  // Fetcher::tell_opener()
+  Result<void> tell_opener() const;
 
   // A folder that the caller may list and search, for reading its entries. Trailing slashes do not matter. Errors as
   // above.

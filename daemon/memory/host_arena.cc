@@ -6,8 +6,9 @@
 
 namespace millrace {
 
-HostArena::HostArena(std::shared_ptr<Segment> segment, std::uint32_t slots, Bytes slot_bytes, Copier& copier)
-    : segment_(std::move(segment)), slots_(slots), slot_bytes_(slot_bytes), copier_(copier) {}
+HostArena::HostArena(std::shared_ptr<Segment> segment, std::uint32_t slots, Bytes slot_bytes, UserId user,
+                     Copier& copier)
+    : segment_(std::move(segment)), slots_(slots), slot_bytes_(slot_bytes), user_(user), copier_(copier) {}
 
 std::uint64_t HostArena::tensor_offset(SlotIndex slot) const {
   return shm::slot_offset(slots_, slot_bytes_, raw(slot));
@@ -30,7 +31,7 @@ void HostArena::settle(SlotIndex slot, std::vector<Repair> repairs, std::functio
     Copy& copy = copies.emplace_back(Copy{destination(slot, repair.to).view(), {}});
     if (repair.from) copy.from = destination(slot, {*repair.from, repair.to.bytes}).view();
   }
-  copier_.run(std::move(copies), [segment = segment_, done = std::move(done)] { done({}); });
+  copier_.run(user_, std::move(copies), [segment = segment_, done = std::move(done)] { done({}); });
 }
 
 }  // namespace millrace

@@ -14,8 +14,9 @@ namespace millrace {
 
 class HostArena final : public Arena {
  public:
-  // `segment`: of shm::segment_bytes(slots, slot_bytes), shared with the session. `copier` outlives the last settle().
-  HostArena(std::shared_ptr<Segment> segment, std::uint32_t slots, Bytes slot_bytes, Copier& copier);
+  // `segment`: of shm::segment_bytes(slots, slot_bytes), shared with the session, which is `user`'s. `copier` outlives the
+  // last settle().
+  HostArena(std::shared_ptr<Segment> segment, std::uint32_t slots, Bytes slot_bytes, UserId user, Copier& copier);
 
   MemoryId memory() const override { return kHostMemory; }
   Bytes slot_bytes() const override { return slot_bytes_; }
@@ -31,6 +32,7 @@ class HostArena final : public Arena {
   const std::shared_ptr<Segment> segment_;
   const std::uint32_t slots_;
   const Bytes slot_bytes_;
+  const UserId user_;
   Copier& copier_;
 };
 

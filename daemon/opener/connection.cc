@@ -53,7 +53,13 @@ OpenerConnection::Reply OpenerConnection::answer(ByteView request_untrusted, std
   if (!request) return {refusal(number_of(request_untrusted), request.error()), {}};
   if (const auto* const introduction = std::get_if<IntroduceRequest>(&*request))
     return introduce(introduction->number, std::move(descriptors));
+  if (const auto* const settings = std::get_if<ReadSettingsRequest>(&*request)) return read_settings(settings->number);
   return open(std::get<OpenFilesRequest>(*request));
+}
+
+OpenerConnection::Reply OpenerConnection::read_settings(OpenerNumber number) {
+  if (const Result<void> read = shared_.roots.read_again(); !read) return {refusal(number, read.error()), {}};
+  return {{.number = number, .kind = OpenerReplyKind::kSettingsRead, .answers = {}}, {}};
 }
 
 OpenerConnection::Reply OpenerConnection::introduce(OpenerNumber number, std::vector<UniqueFd> descriptors) {
@@ -74,7 +80,8 @@ OpenerConnection::Reply OpenerConnection::open(const OpenFilesRequest& request) 
   if (!caller) return reply;
   if (const Result<void> worn = guise_.put_on(caller); !worn) return {refusal(request.number, worn.error()), {}};
   reply.message.kind = OpenerReplyKind::kOpened;
-  AsCaller opener(shared_.roots, shared_.kerberos);
+  const std::shared_ptr<const std::vector<RootName>> roots = shared_.roots.now();
+  AsCaller opener(*roots, shared_.kerberos);
   const auto begin = std::chrono::steady_clock::now();
   for (const std::string_view name : request.names) {
     const bool late = std::chrono::steady_clock::now() - begin > kLongestAtOnce;

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "daemon/fetch/opener_message.h"
-#include "daemon/fetch/root_name.h"
 #include "daemon/opener/callers.h"
 #include "daemon/opener/guise.h"
 #include "daemon/opener/introduction.h"
 #include "daemon/opener/kerberos_mounts.h"
+#include "daemon/opener/served_roots.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
@@ -17,7 +17,7 @@ class OpenerConnection {
  public:
   struct Shared {  // all of it outlives the connection
     const IntroductionRules& rules;
-    const std::vector<RootName>& roots;
+    ServedRoots& roots;
     Callers& callers;
     KerberosMounts& kerberos;
     Suspicion& suspicion;
@@ -39,6 +39,7 @@ class OpenerConnection {
   Reply answer(ByteView request_untrusted, std::vector<UniqueFd> descriptors);
   Reply introduce(OpenerNumber number, std::vector<UniqueFd> descriptors);
   Reply open(const OpenFilesRequest& request);
+  Reply read_settings(OpenerNumber number);
   bool send(Reply reply) const;
 
   const Shared shared_;

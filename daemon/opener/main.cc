@@ -33,9 +33,10 @@ void add_options(CLI::App& app, CommandLine& line) {
     return "millrace-opener: " + printable(error.what()) +
            "\nmillrace-opener: `millrace-opener --help` shows what there is\n";
   });
-  app.add_option("--config", line.config,
-                 "The daemon's settings file. Of it count files.roots, files.as_root, daemon.socket and "
-                 "daemon.log_level; read once, at the start")
+  app.add_option(
+         "--config", line.config,
+         "The daemon's settings file. Of it count files.roots, files.as_root, daemon.socket and "
+         "daemon.log_level; read at the start, and files.roots again when the daemon is started or reads its own anew")
       ->required();
   auto* const socket = app.add_option("--socket", line.socket,
                                       "Unix socket to listen on, when run by hand; else the one that systemd passes");
@@ -52,7 +53,7 @@ void add_options(CLI::App& app, CommandLine& line) {
       "  setpriv --reuid=nobody --regid=nogroup --clear-groups --inh-caps=+setuid,+setgid "
       "--ambient-caps=+setuid,+setgid \\\n"
       "    millrace-opener --config /etc/millrace/millrace.toml --socket /tmp/opener.sock --daemon-user millrace\n\n"
-      "After files.roots was changed: restart it. What clients wait for meanwhile is asked again.\n"
+      "After files.as_root or daemon.socket was changed: restart it. What clients wait for meanwhile is asked again.\n"
       "Exit status: 0 stopped by SIGTERM or SIGINT, 1 could not start, 2 wrong usage or settings.");
 }
 
@@ -84,8 +85,17 @@ Error not_loaded(Error error) {
   return error;
 }
 
+Result<std::vector<std::string>> roots_in(const std::string& config) {
+  Result<Settings> settings = load_settings(config, KeyTable({}, UnknownKeys::kOfOthers));
+  if (!settings) return not_loaded(std::move(settings).error());
+  log_info("the daemon has had the settings read again: opening files of " + std::to_string(settings->roots.size()) +
+           (settings->roots.size() == 1 ? " root" : " roots"));
+  return std::move(settings->roots);
+}
+
 Result<OpenerServer::Options> server_options(const CommandLine& line, const Settings& settings) {
   OpenerServer::Options options{.roots = settings.roots,
+                                .read_roots = [config = line.config] { return roots_in(config); },
                                 .rules = {.handoff = handoff_path(settings.socket),
                                           .root = settings.as_root ? RootCallers::kServed : RootCallers::kRefused,
                                           .unmapped = unmapped_ids()}};

@@ -49,7 +49,7 @@ struct OpenerServer::State {
         events(::epoll_create1(EPOLL_CLOEXEC)),
         ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         callers(events.get(), most_callers()),
-        roots(options.roots.begin(), options.roots.end()) {}
+        roots(options.roots, options.read_roots) {}
 
   struct Running {
     std::unique_ptr<OpenerConnection> connection;
@@ -69,7 +69,7 @@ struct OpenerServer::State {
   const UniqueFd events, ended;
   UniqueFd signals;
   Callers callers;
-  const std::vector<RootName> roots;
+  ServedRoots roots;
   KerberosMounts kerberos;
   Suspicion suspicion;
   std::map<std::uint64_t, Running> running;

@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ class OpenerServer {
  public:
   struct Options {
     std::vector<std::string> roots;  // absolute
+    // The roots that the settings file names now, for the daemon says that it has changed. Called by any thread.
+    std::function<Result<std::vector<std::string>>()> read_roots;
     IntroductionRules rules;
     std::optional<uid_t> daemon;     // the only user who may connect; none: whoever the socket's mode lets
     std::size_t connections = 1024;  // of the daemon's, each with a thread

@@ -25,12 +25,15 @@ std::uint32_t lanes_of(const Settings& settings) {
 }
 
 std::vector<Part> parts_of(const Settings& settings) {
+  const Readers readers = readers_of(settings);
   return {
       {settings.segment_budget, "memory.segments: pages of shared memory count as the daemon's"},
       {settings.decoding, "memory.decoding"},
       {settings.cache_memory, "cache.memory"},
       {settings.requests, "memory.requests"},
       {settings.encoded_in_flight * kTimesEncoded, "memory.encoded_in_flight thrice, for reading may exceed it so far"},
+      {readers.file * readers.threads,
+       "limits.encoded for each of lanes.fetch_threads and one more: files larger than that"},
       {kLaneTakes * lanes_of(settings), "what each lane keeps, at most 40 MiB"},
       {kDaemonKeeps, "code, threads, connections"},
   };
@@ -78,6 +81,14 @@ Bytes most_memory(const Settings& settings) {
   Bytes sum;
   for (const Part& part : parts_of(settings)) sum += part.bytes;
   return sum;
+}
+
+std::optional<std::string> too_much_memory(const Settings& settings) {
+  const Bytes most = most_memory(settings), there = memory_of_host();
+  if (most <= there) return std::nullopt;
+  return "the budgets for memory add up to " + to_text(most) +
+         " with what the daemon takes itself, and this host or control group has " + to_text(there) +
+         ": lower memory.segments, memory.decoding, memory.requests, cache.memory or limits.encoded";
 }
 
 std::string memory_drop_in(const Settings& settings) {

@@ -2,6 +2,7 @@
 // with it. Functions, thread-safe.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "daemon/admit/resource.h"
@@ -13,6 +14,8 @@ namespace millrace {
 std::string budget_table(const Budgets& budgets);
 
 // What all of it adds up to with what the daemon takes itself, shared memory included.
+// What is wrong if that is more than the host or the control group has; nullopt: it is not.
+std::optional<std::string> too_much_memory(const Settings& settings);
 Bytes most_memory(const Settings& settings);
 
 // A systemd drop-in with that as its limit, each part explained.

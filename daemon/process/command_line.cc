@@ -55,11 +55,8 @@ void add_options(CLI::App& app, CommandLine& line) {
 void print_settings(const Settings& settings) {
   std::printf("%s\n%s", to_toml(settings, every_key(), TomlStyle::kMarked).c_str(),
               budget_table(budgets_of(settings)).c_str());
-  if (const Bytes most = most_memory(settings), there = memory_of_host(); most > there)
-    std::fprintf(stderr,
-                 "millraced: the budgets for memory add up to %s with what the daemon takes itself, and this host or "
-                 "control group has %s: lower memory.segments, memory.decoding, memory.requests or cache.memory\n",
-                 to_text(most).c_str(), to_text(there).c_str());
+  if (const std::optional<std::string> much = too_much_memory(settings))
+    std::fprintf(stderr, "millraced: %s\n", much->c_str());
   for (const std::string& remark : settings.remarks) std::fprintf(stderr, "millraced: %s\n", remark.c_str());
   for (const std::string& root : settings.roots) {
     const Result<void> there = RootFolder::look_for(root);
@@ -106,6 +103,8 @@ Result<void> look_for_roots(const CommandLine& line) {
 std::optional<int> only_check(const CommandLine& line, const Settings& settings) {
   if (line.memory_drop_in) {
     std::printf("%s", memory_drop_in(settings).c_str());
+    if (const std::optional<std::string> much = too_much_memory(settings))
+      std::fprintf(stderr, "millraced: a limit that bounds nothing: %s\n", much->c_str());
     return 0;
   }
   if (!line.check_config) return std::nullopt;

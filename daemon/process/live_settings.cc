@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "daemon/observe/log.h"
+#include "daemon/process/budget_text.h"
 #include "daemon/process/options.h"
 #include "daemon/settings/fair_weights.h"
 
@@ -23,11 +24,17 @@ Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fet
   MILLRACE_TRY(Admins admins, Admins::find(settings.admins, own));
   MILLRACE_TRY(FairWeights weights, parse_fair_weights(settings.fair_weights));
   MILLRACE_TRY(RootFolders roots, fetcher.open_roots(settings.roots));
+  std::vector<std::string> remarks = settings.remarks;
+  if (std::optional<std::string> much = too_much_memory(settings)) remarks.push_back(*std::move(much));
+  // Last, when nothing else can go wrong: the opener then has what the daemon is about to have.
+  if (const Result<void> told = fetcher.tell_opener(); !told)
+    remarks.push_back("files.roots: clients get nothing of new ones yet: " + told.error().message);
   return PreparedSettings{.settings = std::move(settings),
                           .admins = std::move(admins),
                           .weights = std::move(weights),
                           .roots = std::move(roots),
-                          .highest_descriptor = highest_descriptor};
+                          .highest_descriptor = highest_descriptor,
+                          .remarks = std::move(remarks)};
 }
 
 // daemon.drain_seconds is looked at where it is, in the settings in force.

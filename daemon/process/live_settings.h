@@ -48,10 +48,11 @@ struct PreparedSettings {
   FairWeights weights;
   RootFolders roots;
   int highest_descriptor = 0;
+  std::vector<std::string> remarks{};  // what whoever has ordered it should know
 };
 
-// May wait, for disks and for directory services; thread-safe. `settings`: what is to be in force. Errors: those of
-// Admins::find(), parse_fair_weights(), Fetcher::open_roots() and prepare_descriptors().
+// May wait, for disks, for directory services and for the opener; thread-safe. `settings`: what is to be in force.
+// Errors: those of Admins::find(), parse_fair_weights(), Fetcher::open_roots() and prepare_descriptors().
 Result<PreparedSettings> prepare(Settings settings, const OwnIds& own, const Fetcher& fetcher);
 
 // Thread-bound(control).

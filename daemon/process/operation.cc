@@ -126,8 +126,10 @@ FileReading Operation::take(const std::string& who, WasRead read) {
     for (const std::string& line : reading.complaints) log_warning(printable(line));
     return reading;
   }
-  FileReading reading{.complaints = {}, .changes = changes(in_force_, *read.settings, every_key())};
-  for (const std::string& remark : read.settings->remarks) log_warning(remark);
+  FileReading reading{.complaints = {},
+                      .remarks = std::move((*read.prepared)->remarks),
+                      .changes = changes(in_force_, *read.settings, every_key())};
+  for (const std::string& remark : reading.remarks) log_warning(printable(remark));
   in_force_ = (*read.prepared)->settings;
   put_in_force(**std::move(read.prepared), *parts_);
   log_changes(who, file, reading.changes);

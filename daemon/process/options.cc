@@ -14,7 +14,7 @@ namespace {
 
 // One is left to those whose files come fast, whatever others wait for.
 std::uint32_t fetch_threads(const Settings& settings) {
-  return settings.fetch_threads + 1;
+  return readers_of(settings).threads;
 }
 
 }  // namespace

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <optional>
 #include <sstream>
 #include <string>
 
 #include "daemon/observe/log.h"
+#include "daemon/process/budget_text.h"
 #include "daemon/process/parts.h"
 
 namespace millrace {
@@ -47,6 +49,7 @@ void prepare_process(const Settings& settings) {
   ::signal(SIGXFSZ, SIG_IGN);  // a limit on files' sizes counts for shared memory, too: an error where it is filled
   ::pthread_setname_np(::pthread_self(), "mr-control");
   for (const std::string& remark : settings.remarks) log_warning(remark);
+  if (const std::optional<std::string> much = too_much_memory(settings)) log_warning(*much);
   log_in_force(settings);
 }
 

@@ -75,6 +75,7 @@ grpc::ServerUnaryReactor* AdminService::Reload(grpc::CallbackServerContext* call
                    if (!read) return reactor.Finish(to_status(read.error()));
                    reply->set_file(printable(about_.settings_file));
                    write_complaints(read->complaints, *reply->mutable_complaints());
+                   write_complaints(read->remarks, *reply->mutable_remarks());
                    write_changes(read->changes.live, *reply->mutable_changed());
                    write_changes(read->changes.at_start, *reply->mutable_at_start());
                    reply->set_unchanged(static_cast<std::uint32_t>(read->changes.unchanged));

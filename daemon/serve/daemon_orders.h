@@ -17,6 +17,7 @@ namespace millrace {
 // What the settings file says now.
 struct FileReading {
   std::vector<std::string> complaints;  // a line each; not empty: it cannot be taken
+  std::vector<std::string> remarks{};   // what is odd about it all the same
   SettingChanges changes;               // between what was in force until now, and the file
 };
 

@@ -93,7 +93,8 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   }
 
   const SessionId id = opening.id;
-  auto arena = std::make_shared<HostArena>(*segment, opening.request.slots, opening.request.slot_bytes, copier_);
+  auto arena = std::make_shared<HostArena>(*segment, opening.request.slots, opening.request.slot_bytes,
+                                           opening.caller->user(), copier_);
   const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
   Session::Parts parts{.id = id,
                        .client = client,

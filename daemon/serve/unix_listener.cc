@@ -203,8 +203,13 @@ Result<Charge> UnixListener::State::place_for(const Caller& caller) {
   const std::shared_ptr<Account> account = ledger.account(Owner{.user = caller.user()});
   Result<Charge> place = account->charge(options.connections, 1);
   if (place || !options.admins) return place;
-  const std::uint64_t all = ledger.bounds(options.connections).total, in_use = ledger.in_use(options.connections);
-  if (in_use < all || in_use - all >= kKept || !options.admins->now().include(caller)) return place;
+  const auto is_kept = [](std::uint64_t bound, std::uint64_t in_use) {
+    return in_use < bound || in_use - bound < kKept;
+  };
+  const Bounds bounds = ledger.bounds(options.connections);
+  const bool kept = is_kept(bounds.total, ledger.in_use(options.connections)) &&
+                    is_kept(bounds.user, account->in_use(options.connections, Bound::kUser));
+  if (!kept || !options.admins->now().include(caller)) return place;
   return account->take(options.connections, 1);
 }
 

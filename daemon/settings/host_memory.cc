@@ -81,8 +81,10 @@ Bytes control_group() {
 // What the budgets are parts of.
 Bytes for_clients() {
   const Bytes all = std::min(memory_of_host(), Bytes{kNoLimit.count / 1024});
-  return all - std::min(own_memory(std::max(1U, std::thread::hardware_concurrency()), Settings{}.encoded_in_flight),
-                        Bytes{all.count / 4});
+  const Settings usual{};
+  const Bytes own =
+      own_memory(std::max(1U, std::thread::hardware_concurrency()), usual.encoded_in_flight, readers_of(usual));
+  return all - std::min(own, Bytes{all.count / 2});
 }
 
 }  // namespace
@@ -91,8 +93,12 @@ Bytes memory_of_host() {
   return std::min(main_memory(), control_group());
 }
 
-Bytes own_memory(std::uint32_t lanes, Bytes encoded) {
-  return kDaemonKeeps + kLaneTakes * lanes + encoded * kTimesEncoded;
+Readers readers_of(const Settings& settings) {
+  return {.threads = settings.fetch_threads + 1, .file = settings.limits.sample.encoded};
+}
+
+Bytes own_memory(std::uint32_t lanes, Bytes encoded, const Readers& readers) {
+  return kDaemonKeeps + kLaneTakes * lanes + encoded * kTimesEncoded + readers.file * readers.threads;
 }
 
 Bytes automatic_segment_budget() {

@@ -111,10 +111,16 @@ Bytes automatic_cache_memory();
 Bytes automatic_request_budget();
 
 // What the daemon takes beside the budgets that are parts: its code, threads, buffers of gRPC; what each of `lanes`
-// keeps; and `encoded`, the budget of encoded bytes, thrice, for reading may exceed it by nearly twice as much.
+// keeps; and `encoded`, the budget of encoded bytes, thrice, for reading may exceed it by nearly twice as much; and for
+// each of `readers`, the threads that read, one file as large as may be, which may come in beyond that.
 inline constexpr Bytes kDaemonKeeps = 160_MiB, kLaneTakes = 40_MiB;
 inline constexpr std::uint64_t kTimesEncoded = 3;
-Bytes own_memory(std::uint32_t lanes, Bytes encoded);
+struct Readers {
+  std::uint32_t threads = 0;
+  Bytes file{0};  // the largest
+};
+Readers readers_of(const Settings& settings);
+Bytes own_memory(std::uint32_t lanes, Bytes encoded, const Readers& readers);
 // Main memory, or the least limit of a control group that this process is in.
 Bytes memory_of_host();
 

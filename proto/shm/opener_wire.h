@@ -10,6 +10,8 @@
 //           ◀───────────────────────────────── Reply{kOpened} + an Answer a name, and the descriptors of those opened
 //                                              or Reply{kUnknownCaller}: introduce the client (again)
 //                                              or Reply{kRefused} + Answer: no sense in it, or of another version
+//   ReadSettings ───────────────────────────▶ reads files.roots in the settings file again, which it alone knows
+//           ◀───────────────────────────────── Reply{kSettingsRead}             or Reply{kRefused} + Answer: its roots stay
 //
 //   request := OpenerRequest | (length u32){names} | bytes of the names, one behind the other
 //   reply   := OpenerReply | OpenerAnswer{answers} | bytes of the answers' texts, one behind the other
@@ -30,7 +32,7 @@ inline constexpr std::uint32_t kOpenerMostNames = 16;
 inline constexpr std::uint32_t kOpenerLongestName = 4095;  // the kernel's PATH_MAX, without its zero
 inline constexpr std::uint32_t kOpenerLongestText = 512;
 
-enum class OpenerRequestKind : std::uint32_t { kIntroduce = 1, kOpen = 2 };
+enum class OpenerRequestKind : std::uint32_t { kIntroduce = 1, kOpen = 2, kReadSettings = 3 };
 
 enum class OpenerWhat : std::uint32_t {
   kFile = 1,    // a regular file, for reading
@@ -51,7 +53,13 @@ struct OpenerRequest {
 static_assert(sizeof(OpenerRequest) == 40 && offsetof(OpenerRequest, caller) == 24);
 static_assert(std::is_trivial_v<OpenerRequest>);
 
-enum class OpenerReplyKind : std::uint32_t { kIntroduced = 1, kOpened = 2, kUnknownCaller = 3, kRefused = 4 };
+enum class OpenerReplyKind : std::uint32_t {
+  kIntroduced = 1,
+  kOpened = 2,
+  kUnknownCaller = 3,
+  kRefused = 4,
+  kSettingsRead = 5,
+};
 
 struct OpenerReply {
   std::uint32_t magic;

@@ -69,7 +69,7 @@ class HostBench final : public Bench {
  private:
   Copier copier_{control.context};
   SegmentBudget budget_{1_MiB};
-  HostArena arena_{*budget_.create(shm::segment_bytes(kSlots, kSlotBytes)), kSlots, kSlotBytes, copier_};
+  HostArena arena_{*budget_.create(shm::segment_bytes(kSlots, kSlotBytes)), kSlots, kSlotBytes, UserId{}, copier_};
 };
 
 class DeviceBench final : public Bench {

@@ -99,6 +99,7 @@ class MeddlingFetcher final : public Fetcher {
   Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
     return real_->open_roots(roots);
   }
+  Result<void> tell_opener() const override { return real_->tell_opener(); }
   void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
 
  private:
@@ -129,6 +130,7 @@ class CountingFetcher final : public Fetcher {
   Result<RootFolders> open_roots(const std::vector<std::string>& roots) const override {
     return real_->open_roots(roots);
   }
+  Result<void> tell_opener() const override { return real_->tell_opener(); }
   void use_roots(RootFolders roots) override { real_->use_roots(std::move(roots)); }
   int begun() const { return begun_.load(); }
   int ended() const { return ended_.load(); }  // and have told so
@@ -221,7 +223,7 @@ class PipelineFixture {
   // Another session, with memory of its own; its results go to `sink`.
   void open_another(SessionId session, UserId user, BatchSink& sink) {
     std::shared_ptr<Segment> segment = *budget_.create(shm::segment_bytes(setup_.slots, setup_.slot_bytes));
-    auto arena = std::make_shared<HostArena>(segment, setup_.slots, setup_.slot_bytes, copier_);
+    auto arena = std::make_shared<HostArena>(segment, setup_.slots, setup_.slot_bytes, UserId{}, copier_);
     auto caller = std::make_shared<Caller>();
     caller->uid = raw(user);
     on_control([&] {
@@ -319,7 +321,7 @@ class PipelineFixture {
       if (apart)
         arena_ = std::make_shared<DeviceArena>(control_, *setup_.device, setup_.slots, setup_.slot_bytes);
       else
-        arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, copier_);
+        arena_ = std::make_shared<HostArena>(segment_, setup_.slots, setup_.slot_bytes, UserId{}, copier_);
       const auto account = ledger_.account({.user = caller_->user(), .session = kSession});
       pipeline_->open_session(kSession, {slots_.get(), arena_, &sink_, caller_, account});
     });

@@ -55,6 +55,28 @@ TEST_CASE("a root that the settings name anew is served to an open session at on
   REQUIRE(need(daemon.connect().statistics()).roots == std::vector<std::string>{second.path()});
 }
 
+TEST_CASE("an epoch whose root the settings name no more ends as unavailable, and no sample of it is bad", "[system]") {
+  const TempFolder first, second;
+  write_image_folder(first.path(), {.images = 40});
+  const Daemon daemon({.roots = {first.path()}});
+  Session session = open(daemon);
+  auto epoch = session.epoch(need(session.open_dataset(first.path())), {});
+  REQUIRE(need(epoch.next())->errors.empty());
+
+  edit(daemon, first.path(), second.path());
+  REQUIRE(admin(daemon, {"reload"}).status == 0);
+  std::optional<Error> ended;
+  while (!ended) {
+    Result<std::optional<Batch>> next = epoch.next();
+    if (!next) ended = next.error();
+    REQUIRE((ended || next->has_value()));
+    if (!ended) CHECK((*next)->errors.empty());
+  }
+
+  CHECK(ended->code == Code::kUnavailable);
+  CHECK_THAT(ended->message, Catch::Contains("a position goes on where it is"));
+}
+
 TEST_CASE("a file with a mistake in it changes nothing, and its lines are told", "[system]") {
   const TempFolder folder;
   const auto files = write_image_folder(folder.path(), {.images = 1});

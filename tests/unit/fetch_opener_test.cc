@@ -42,7 +42,10 @@ TEST_CASE("a request is read as it was written, and every way to spoil it is ref
   REQUIRE(again.names == asked.names);
   REQUIRE_THAT(refused(0, std::byte{0}), Catch::Contains("magic"));
   REQUIRE_THAT(refused(4, std::byte{2}), Catch::Contains("version 1, the daemon version 2"));
-  REQUIRE_THAT(refused(8, std::byte{3}), Catch::Contains("kind"));
+  REQUIRE_THAT(refused(8, std::byte{4}), Catch::Contains("kind"));
+  REQUIRE_THAT(refused(8, std::byte{3}), Catch::Contains("the settings read takes a number and nothing else"));
+  REQUIRE(std::get<ReadSettingsRequest>(*parse_opener_request(to_bytes(ReadSettingsRequest{OpenerNumber{5}}))).number ==
+          OpenerNumber{5});
   REQUIRE_THAT(refused(12, std::byte{4}), Catch::Contains("what"));
   REQUIRE_THAT(refused(32, std::byte{17}), Catch::Contains("names"));
   REQUIRE_THAT(refused(36, std::byte{1}), Catch::Contains("zero"));
@@ -134,6 +137,9 @@ class ScriptedOpener {
     if (const auto* const introduction = std::get_if<IntroduceRequest>(&request))
       return to_bytes(OpenerReplyMessage{
           .number = introduction->number, .kind = shm::OpenerReplyKind::kIntroduced, .caller = OpenerCaller{5}});
+    if (const auto* const settings = std::get_if<ReadSettingsRequest>(&request))
+      return to_bytes(
+          OpenerReplyMessage{.number = settings->number, .kind = shm::OpenerReplyKind::kSettingsRead, .answers = {}});
     const auto& open = std::get<OpenFilesRequest>(request);
     return to_bytes(OpenerReplyMessage{.number = open.number,
                                        .kind = shm::OpenerReplyKind::kOpened,

@@ -138,10 +138,15 @@ TEST_CASE("beyond the limit on all a few connections are kept for administrators
   CHECK(let_in_again);
 }
 
-TEST_CASE("a user who has his own limit of connections gets none of those kept", "[serve]") {
-  Door door({.total = 10, .user = 1}, std::numeric_limits<int>::max(), *Admins::find({}, {.owner = ::geteuid()}));
-  const UniqueFd one = connect_to(door.path);
+TEST_CASE("an administrator who has his own user's limit gets some of those kept, and no more", "[serve]") {
+  Door door({.total = 100, .user = 1}, std::numeric_limits<int>::max(), *Admins::find({}, {.owner = ::geteuid()}));
+  std::vector<UniqueFd> open, handed;
+  for (std::uint32_t i = 0; i < 1 + UnixListener::kKept; ++i) {
+    open.push_back(connect_to(door.path));
+    handed.push_back(door.take());
+  }
 
+  CHECK(std::ranges::all_of(handed, [](const UniqueFd& socket) { return bool(socket); }));
   CHECK_THAT(read_to_end(connect_to(door.path)), Catch::Contains("limits.connections_per_user"));
 }
 

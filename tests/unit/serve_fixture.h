@@ -37,6 +37,7 @@ class StandInFetcher final : public Fetcher {
   bool try_list(ListTask&& task) override MILLRACE_EXCLUDES(mutex_);
   std::vector<std::string> missing_roots() const override { return {}; }
   Result<RootFolders> open_roots(const std::vector<std::string>&) const override { return RootFolders(); }
+  Result<void> tell_opener() const override { return {}; }
   void use_roots(RootFolders) override {}
 
   void hold() MILLRACE_EXCLUDES(mutex_);

@@ -60,8 +60,8 @@ TEST_CASE("budgets that are left to the daemon add up to less than the host or t
   const Settings settings = default_settings();
   const Bytes parts = settings.segment_budget + settings.decoding + settings.cache_memory + settings.requests;
 
-  if (memory_of_host() < 2_GiB) return skip_loudly("automatic budgets (needs 2 GiB of memory)");
-  CHECK(parts + kDaemonKeeps + settings.encoded_in_flight * kTimesEncoded < memory_of_host());
+  if (memory_of_host() < 3_GiB) return skip_loudly("automatic budgets (needs 3 GiB of memory)");
+  CHECK(parts + own_memory(1, settings.encoded_in_flight, readers_of(settings)) < memory_of_host());
 }
 
 }  // namespace
