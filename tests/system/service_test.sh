@@ -49,6 +49,7 @@ apt() {
 
 main_pid() { systemctl show -P MainPID millraced.service; }
 has_opener() { systemctl cat millrace-opener.service >/dev/null 2>&1; }
+errors_name_the_settings() { journalctl -b --no-pager -p err -u millraced.service | grep -q "$settings:[0-9]*: "; }
 another_pid_than() { active millraced.service && [ "$(main_pid)" -gt 1 ] && [ "$(main_pid)" != "$1" ]; }
 active() { [ "$(systemctl is-active "$1")" = active ]; }
 
@@ -220,6 +221,10 @@ crash() {
   step "wrong settings: said, tried again, and mended without more than the file"
   cp "$settings" "$work/good.toml"
   echo 'nonsense = = 1' >>"$settings"
+  pid=$(main_pid)
+  systemctl reload millraced 2>/dev/null && fail "reload takes nonsense for settings"
+  [ "$(main_pid)" = "$pid" ] || fail "wrong settings have ended the daemon at a reload"
+  eventually 10 errors_name_the_settings || fail "the journal's errors do not say what is wrong"
   systemctl restart millraced 2>/dev/null && fail "it starts with nonsense"
   active millraced.socket || fail "wrong settings have taken the sockets down"
   cp "$work/good.toml" "$settings"
