@@ -288,6 +288,24 @@ upgrade() {
   touch "$work/enough"
   wait $loop || { cat "$work/loop.failed"; fail "a client was refused during the upgrade"; }
   say "$(cat "$work/loop.count") sessions meanwhile"
+  step "upgrade over wrong settings: said, and the daemon goes on as it was"
+  pid=$(main_pid)
+  echo 'nonsense = = 1' >>"$settings"
+  upgrade_again
+  grep -q "$settings:[0-9]*: " "$work/apt.log" || { cat "$work/apt.log"; fail "the upgrade does not say what is wrong"; }
+  [ "$(main_pid)" = "$pid" ] || fail "an upgrade over wrong settings has ended the daemon"
+  epoch alice /srv/open >"$work/out" 2>&1 || { cat "$work/out"; fail "it does not serve after an upgrade over wrong settings"; }
+  cp "$work/edited.toml" "$settings"
+  systemctl restart millraced || fail "it does not start with mended settings"
+  step "upgrade of what was stopped: it stays so"
+  systemctl stop millraced.socket millraced.service
+  upgrade_again
+  if active millraced.service || active millraced.socket; then fail "the upgrade has started what was stopped"; fi
+  systemctl start millraced.socket millraced.service
+}
+
+upgrade_again() {
+  apt install --reinstall --no-install-recommends -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$work"/newer/millrace-daemon_*.deb
 }
 
 remove_and_purge() {
