@@ -13,6 +13,7 @@
 #include "daemon/memory/segment.h"
 #include "daemon/memory/segment_maker.h"
 #include "daemon/observe/counters.h"
+#include "daemon/observe/log.h"
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/process/command_line.h"
 #include "daemon/process/lifetime.h"
@@ -108,7 +109,7 @@ class Daemon {
 };
 
 int fail(const Error& error, int status) {
-  std::fprintf(stderr, "millraced: %s\n", error.message.c_str());
+  print_failure("millraced", error.message);
   return status;
 }
 

@@ -52,6 +52,13 @@ Error cannot_reach(const Address& address, Code code, std::string_view why) {
                    "or run a private one (`millrace run --private`)"};
 }
 
+Error no_answer(const Address& address, std::string_view why) {
+  return turned_down(address,
+                     std::string(why) +
+                         "; it may be starting again: then a new session goes on from the epoch's position. If that "
+                         "lasts, millraced does not start or hangs: `journalctl -u millraced` says why");
+}
+
 Error turned_down(const Address& address, std::string_view why) {
   return Error{Code::kUnavailable, "the daemon at " + address.target() + ": " + std::string(why)};
 }

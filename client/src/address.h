@@ -26,6 +26,10 @@ Result<void> probe(const Address& address, Deadline deadline);
 // "cannot reach the daemon at unix:...: WHY; start it with ..."
 Error cannot_reach(const Address& address, Code code, std::string_view why);
 
+// kUnavailable: somebody listens there, or a service manager does for a daemon that is to come, and answers nothing:
+// "the daemon at unix:...: WHY; it may be starting again ...", and who says why not.
+Error no_answer(const Address& address, std::string_view why);
+
 // kUnavailable: somebody is there and says WHY himself: "the daemon at unix:...: WHY".
 Error turned_down(const Address& address, std::string_view why);
 

@@ -28,8 +28,12 @@ Error no_room(const Address& address, const std::string& daemons_words) {
                "the daemon at " + address.target() + " has no room for this connection: " + daemons_words};
 }
 
+// Longer than it takes to connect to a socket that somebody listens at.
+constexpr std::chrono::seconds kProbeWithin{1};
+
 Error unreachable(const Address& address, std::string_view why) {
   if (const auto full = turned_away(address)) return no_room(address, *full);
+  if (probe(address, deadline_after(kProbeWithin))) return no_answer(address, why);
   return cannot_reach(address, Code::kUnavailable, why);
 }
 
@@ -42,7 +46,9 @@ Error call_error(const grpc::Status& status, const grpc::ClientContext& context,
   if (status.error_code() == grpc::StatusCode::CANCELLED)  // not by us: by a server that shuts down
     return turned_down(address, "millraced is stopping, and has ended the call");
   Error error = to_error(status);
-  if (error.code == Code::kDeadline) error.message = "the daemon at " + address.target() + " did not answer in time";
+  if (error.code == Code::kDeadline)
+    error.message = "the daemon at " + address.target() +
+                    " did not answer in time; if that lasts, `journalctl -u millraced` says why";
   return error;
 }
 
@@ -118,14 +124,13 @@ Result<void> DaemonChannel::wait_connected(Deadline deadline) const {
   grpc_connectivity_state state = channel_->GetState(true);
   while (state != GRPC_CHANNEL_READY) {
     if (!channel_->WaitForStateChange(state, grpc_time(deadline)))
-      return unreachable(address_, "no answer in time: millraced may be starting, or it is not what listens there");
+      return unreachable(address_, "no answer in time, of millraced or of what else listens there");
     // A daemon without room ends the connection in order, and gRPC would make another one at once, and so on. So does
     // one that stops: then another may follow.
     state = channel_->GetState(false);
     if (state != GRPC_CHANNEL_IDLE) continue;
     if (const auto full = turned_away(address_)) return no_room(address_, *full);
-    if (++ends == kMostEnds)
-      return cannot_reach(address_, Code::kUnavailable, "whoever listens there ends every connection");
+    if (++ends == kMostEnds) return no_answer(address_, "whoever listens there ends every connection");
     state = channel_->GetState(true);
   }
   return {};

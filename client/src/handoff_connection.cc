@@ -51,8 +51,10 @@ Result<HandoffConnection> HandoffConnection::open(const Address& address, Deadli
   shm::HandoffRequest hello = request_of(shm::RequestKind::kHello);
   hello.flags = shm::kWantsReplySocket;
   MILLRACE_TRY_VOID(connection.send(hello, deadline));
-  MILLRACE_TRY(const shm::HandoffReply reply, connection.receive(shm::ReplyKind::kWelcome, nullptr, deadline));
-  connection.ticket_.assign(reinterpret_cast<const char*>(reply.ticket), sizeof reply.ticket);
+  const auto reply = connection.receive(shm::ReplyKind::kWelcome, nullptr, deadline);
+  if (!reply && reply.error().code == Code::kDeadline) return no_answer(address, "no answer in time");
+  MILLRACE_TRY(const shm::HandoffReply welcome, reply);
+  connection.ticket_.assign(reinterpret_cast<const char*>(welcome.ticket), sizeof welcome.ticket);
   return connection;
 }
 

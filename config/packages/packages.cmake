@@ -26,6 +26,9 @@ function(millrace_manual target section component title)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} RENAME ${name}.${section}.gz COMPONENT ${component})
 endfunction()
 millrace_manual(millraced 8 daemon "image preprocessing daemon")
+if(TARGET millrace-opener)
+  millrace_manual(millrace-opener 8 daemon "open files for millraced with the rights of its clients")
+endif()
 millrace_manual(millrace_cli 1 command_line "ask Millrace, the image preprocessing daemon")
 
 # What Debian wants beside every package.

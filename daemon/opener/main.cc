@@ -70,7 +70,7 @@ CommandLine read_command_line(int argc, char** argv) {
 }
 
 int fail(const Error& error, int status) {
-  std::fprintf(stderr, "millrace-opener: %s\n", error.message.c_str());
+  print_failure("millrace-opener", error.message);
   return status;
 }
 

@@ -28,8 +28,9 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return "millraced: " + printable(error.what()) + "\nmillraced: `millraced --help` shows what there is\n";
   });
-  app.add_option("--config", line.config, "Settings file (TOML); config/millrace.toml documents every key")
-      ->check(CLI::ExistingFile);
+  app.add_option("--config", line.config,
+                 "Settings file (TOML); the one that is installed, " MILLRACE_SETTINGS ", documents every key")
+      ->check([](const std::string& path) { return std::string(path.empty() ? "not a file's name" : ""); });
   app.add_flag("--check-config", line.check_config,
                "Check the settings, print what they amount to and how much clients may have, and end");
   app.add_flag("--memory-drop-in", line.memory_drop_in,
@@ -47,6 +48,9 @@ void add_options(CLI::App& app, CommandLine& line) {
       "  millraced --config /etc/millrace/millrace.toml\n"
       "  millraced --config /etc/millrace/millrace.toml --check-config\n"
       "  millraced --socket /tmp/millrace.sock --root /data --lanes 4\n\n"
+      "SIGHUP: the settings file is read again, as by `millrace admin reload`; what is marked \"Live.\" in it counts "
+      "at "
+      "once.\n"
       "SIGTERM or SIGINT: no new work, what is under way is finished (daemon.drain_seconds at the most), exit 0. A "
       "second one ends at once.\n"
       "Exit status: 0 stopped as asked, 1 could not start, 2 wrong usage or settings.");

@@ -253,9 +253,17 @@ struct SettingsText {
   mode_t mode = 0;
 };
 
+Error not_opened(const std::string& path, int why) {
+  Error error = errno_error("opening the settings " + path, why);
+  if (why == ENOENT)
+    error.message += "; an empty file will do, every setting then has its default; the commented original is " +
+                     std::string(MILLRACE_EXAMPLE_SETTINGS) + " where millraced was installed";
+  return error;
+}
+
 Result<SettingsText> read_file(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return errno_error("opening the settings " + path, errno);
+  if (!file) return not_opened(path, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return errno_error("looking at the settings " + path, errno);
   std::string text(kLargestFile + 1, '\0');

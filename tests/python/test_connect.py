@@ -6,13 +6,14 @@ import contextlib
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import millrace
 import pytest
-from millrace import _address
+from millrace import _address, _handoff
 
 from pictures import png
 
@@ -63,6 +64,16 @@ def test_a_client_waits_for_a_daemon_whose_sockets_somebody_holds(tmp_path: Path
                     assert session.id > 0
             finally:
                 daemon.terminate()
+
+
+def test_a_daemon_that_never_answers_is_said_to_hang_or_not_to_start(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    says = r"unix:.*/s: no answer in time; .*`journalctl -u millraced` says why"
+    with held(path, socket.SOCK_STREAM), held(tmp_path / "s.handoff", socket.SOCK_SEQPACKET):
+        with pytest.raises(millrace.DaemonUnavailable, match=says):
+            millrace.connect(path, timeout=0.2)
+        with pytest.raises(millrace.DaemonUnavailable, match=says):
+            _handoff.HandoffConnection(str(path), time.monotonic() + 0.2)
 
 
 def test_every_error_is_also_pythons(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/image_folder.h"
 #include "tests/support/lingering_socket.h"
+#include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 #include "tests/system/passed_sockets.h"
@@ -49,14 +50,28 @@ TEST_CASE("a client that connects while no daemon runs is served once one starts
   REQUIRE(opened);
 }
 
-TEST_CASE("a client that nobody comes for says that the daemon may be starting", "[system]") {
+TEST_CASE("a client that nobody comes for says that the daemon may be starting, and where to read why it does not",
+          "[system]") {
   const PassedSockets sockets;
 
   const auto client = Client::connect(sockets.path(), 200ms);
 
   REQUIRE_FALSE(client);
   REQUIRE(client.error().code == Code::kUnavailable);
-  REQUIRE_THAT(client.error().message, Catch::Contains("millraced may be starting"));
+  REQUIRE_THAT(client.error().message,
+               Catch::Contains("may be starting again") && Catch::Contains("journalctl -u millraced"));
+}
+
+TEST_CASE("an order to a daemon that does not come up ends with the same words and status as any other command",
+          "[system]") {
+  const PassedSockets sockets;
+
+  const Ran status = run({"millrace", "admin", "status", "--socket", sockets.path()});
+
+  CAPTURE(status.output, status.errors);
+  REQUIRE(status.status == 3);
+  REQUIRE_THAT(status.errors, Catch::Contains("no answer in time") && Catch::Contains("journalctl -u millraced"));
+  REQUIRE_THAT(status.errors, !Catch::Contains("systemctl start millraced"));
 }
 
 TEST_CASE("a daemon that ends leaves sockets that were passed to it where they are", "[system]") {

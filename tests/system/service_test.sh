@@ -49,6 +49,7 @@ apt() {
 
 main_pid() { systemctl show -P MainPID millraced.service; }
 has_opener() { systemctl cat millrace-opener.service >/dev/null 2>&1; }
+errors_name_the_settings() { journalctl -b --no-pager -p err -u millraced.service | grep -q "$settings:[0-9]*: "; }
 another_pid_than() { active millraced.service && [ "$(main_pid)" -gt 1 ] && [ "$(main_pid)" != "$1" ]; }
 active() { [ "$(systemctl is-active "$1")" = active ]; }
 
@@ -220,6 +221,10 @@ crash() {
   step "wrong settings: said, tried again, and mended without more than the file"
   cp "$settings" "$work/good.toml"
   echo 'nonsense = = 1' >>"$settings"
+  pid=$(main_pid)
+  systemctl reload millraced 2>/dev/null && fail "reload takes nonsense for settings"
+  [ "$(main_pid)" = "$pid" ] || fail "wrong settings have ended the daemon at a reload"
+  eventually 10 errors_name_the_settings || fail "the journal's errors do not say what is wrong"
   systemctl restart millraced 2>/dev/null && fail "it starts with nonsense"
   active millraced.socket || fail "wrong settings have taken the sockets down"
   cp "$work/good.toml" "$settings"
@@ -283,6 +288,24 @@ upgrade() {
   touch "$work/enough"
   wait $loop || { cat "$work/loop.failed"; fail "a client was refused during the upgrade"; }
   say "$(cat "$work/loop.count") sessions meanwhile"
+  step "upgrade over wrong settings: said, and the daemon goes on as it was"
+  pid=$(main_pid)
+  echo 'nonsense = = 1' >>"$settings"
+  upgrade_again
+  grep -q "$settings:[0-9]*: " "$work/apt.log" || { cat "$work/apt.log"; fail "the upgrade does not say what is wrong"; }
+  [ "$(main_pid)" = "$pid" ] || fail "an upgrade over wrong settings has ended the daemon"
+  epoch alice /srv/open >"$work/out" 2>&1 || { cat "$work/out"; fail "it does not serve after an upgrade over wrong settings"; }
+  cp "$work/edited.toml" "$settings"
+  systemctl restart millraced || fail "it does not start with mended settings"
+  step "upgrade of what was stopped: it stays so"
+  systemctl stop millraced.socket millraced.service
+  upgrade_again
+  if active millraced.service || active millraced.socket; then fail "the upgrade has started what was stopped"; fi
+  systemctl start millraced.socket millraced.service
+}
+
+upgrade_again() {
+  apt install --reinstall --no-install-recommends -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "$work"/newer/millrace-daemon_*.deb
 }
 
 remove_and_purge() {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -235,6 +236,34 @@ TEST_CASE("what is always logged is shown whatever the level is", "[observe]") {
   REQUIRE(lines.size() == 2);
   REQUIRE(lines[0].ends_with(" info somebody has {} done something"));
   REQUIRE(lines[1].ends_with(" info shown again"));
+}
+
+TEST_CASE("stderr is the journal where the variable names this very file, by device and inode", "[observe]") {
+  struct stat opened {};
+  opened.st_dev = 9;
+  opened.st_ino = 39264;
+
+  REQUIRE(is_journal("9:39264", opened));
+  REQUIRE_FALSE(is_journal("9:39265", opened));
+  REQUIRE_FALSE(is_journal("8:39264", opened));
+  REQUIRE_FALSE(is_journal("9:392640", opened));
+  REQUIRE_FALSE(is_journal("", opened));
+}
+
+TEST_CASE("the last words of a program have its name before them, and a level for the journal on every line",
+          "[observe]") {
+  const auto elsewhere = lines_on_stderr([] { print_failure("millraced", "line 1 is wrong\nline 2 is, too"); });
+  const auto journal = lines_on_stderr([] {
+    struct stat opened {};
+    REQUIRE(::fstat(STDERR_FILENO, &opened) == 0);
+    const std::string stream = std::to_string(opened.st_dev) + ":" + std::to_string(opened.st_ino);
+    ::setenv("JOURNAL_STREAM", stream.c_str(), 1);
+    print_failure("millraced", "line 1 is wrong\nline 2 is, too");
+    ::unsetenv("JOURNAL_STREAM");
+  });
+
+  REQUIRE(elsewhere == std::vector<std::string>{"millraced: line 1 is wrong", "line 2 is, too"});
+  REQUIRE(journal == std::vector<std::string>{"<3>millraced: line 1 is wrong", "<3>line 2 is, too"});
 }
 
 TEST_CASE("no value of a line for programs can end early or begin another", "[observe]") {

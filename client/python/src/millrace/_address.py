@@ -49,6 +49,14 @@ def connect(connecting: socket.socket, path: str, seconds: float) -> None:
         raise TimeoutError from late
 
 
+def no_answer(path: str) -> DaemonUnavailable:
+    """The exception for a socket where somebody listens, or a service manager does for a daemon that is to come, and nobody answers."""
+    return DaemonUnavailable(
+        f"the daemon at unix:{path}: no answer in time; it may be starting again: then a new session goes on from the epoch's position. "
+        "If that lasts, millraced does not start or hangs: `journalctl -u millraced` says why"
+    )
+
+
 def cannot_reach(path: str, why: OSError) -> Error:
     """The exception for a socket that cannot be connected to."""
     text = f"cannot reach the daemon at unix:{path}: {why.strerror or 'no answer in time'}"

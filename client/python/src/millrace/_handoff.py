@@ -9,7 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 
-from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect
+from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect, no_answer
 from millrace._replies import Replies
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
@@ -38,7 +38,7 @@ class HandoffConnection:
             deadline: ``time.monotonic()`` after which to give up.
 
         Raises:
-            DaemonUnavailable, PermissionDenied, DeadlineExceeded, FailedPrecondition: as they say.
+            DaemonUnavailable, PermissionDenied, FailedPrecondition: as they say.
         """
         path += HANDOFF_SUFFIX
         self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
@@ -54,6 +54,9 @@ class HandoffConnection:
         try:
             self._send(_HELLO, deadline, flags=_WANTS_REPLY_SOCKET)
             self.ticket = self._receive(_WELCOME, deadline)[0]
+        except DeadlineExceeded as late:
+            self.close()
+            raise no_answer(path.removesuffix(HANDOFF_SUFFIX)) from late
         except BaseException:
             self.close()
             raise

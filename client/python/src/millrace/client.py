@@ -15,7 +15,7 @@ from millrace._again import asked_again
 from millrace._grpc import grpc
 from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
-from millrace.errors import DaemonUnavailable, Forked, InvalidRequest
+from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
 from millrace.recipe import CacheUse, Recipe
 from millrace.session import Session
 
@@ -106,6 +106,9 @@ class Client:
         _fork.register(self)
         try:
             self.ping(max(0.001, deadline - time.monotonic()))
+        except DeadlineExceeded as late:
+            self._channel.close()
+            raise _address.no_answer(path) from late
         except BaseException:
             self._channel.close()
             raise
@@ -236,7 +239,7 @@ def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0)
         timeout: seconds. While a daemon that systemd starts is not there, it is waited for.
 
     Raises:
-        DaemonUnavailable: nobody answers there; says how to start it.
+        DaemonUnavailable: nobody answers there; says how to start it, or where to read why it does not start.
         PermissionDenied: this user may not; says which group to join.
         Forked: the parent of this process was connected, and gRPC does not survive fork().
     """
