@@ -56,7 +56,7 @@ TEST_CASE("--memory-drop-in prints a limit for the service manager that all budg
 
   CAPTURE(ran.output, ran.errors);
   REQUIRE(ran.status == 0);
-  const std::uint64_t sum = (400_MiB + 30_MiB + 5 * 256_MiB + 80_MiB + 160_MiB).count;
+  const std::uint64_t sum = (400_MiB + 30_MiB + 1280_MiB + 80_MiB + 160_MiB).count;
   CHECK_THAT(ran.output, Catch::Contains("\n[Service]\n"));
   CHECK_THAT(ran.output, Catch::Contains("\nMemoryHigh=" + std::to_string(sum) + "\n"));
   CHECK_THAT(ran.output, Catch::Contains("\nMemoryMax=" + std::to_string(sum + sum / 16) + "\n"));

@@ -216,7 +216,7 @@ TEST_CASE("a client for whose connection there is no room is told so in the daem
   const Error opened = refusal([](Client& client) { return client.open_session({.slots = 1, .slot_bytes = 1_MiB}); });
 
   CHECK(pinged.code == Code::kExhausted);
-  CHECK_THAT(pinged.message, Catch::Contains("no room for this connection: gRPC: 10 connections of user") &&
+  CHECK_THAT(pinged.message, Catch::Contains("no room for this connection: gRPC: 2 connections of user") &&
                                  Catch::Contains("raise limits.connections_per_user"));
   CHECK(opened.code == Code::kExhausted);
 }
