@@ -42,13 +42,13 @@ class Rig {
                                .done = [this, user](const auto&) { ended(user); }});
   }
   void list(const std::string& path, uid_t user, const std::function<void()>& then) {
-    fetcher_->try_list({.path_untrusted = path,
-                        .caller = std::make_shared<const Caller>(Caller{.uid = user, .gid = user}),
-                        .max_files = 1'000'000,
-                        .done = [this, user, then](const auto&) {
-                          then();
-                          ended(user);
-                        }});
+    MILLRACE_CHECK(fetcher_->try_list({.path_untrusted = path,
+                                       .caller = std::make_shared<const Caller>(Caller{.uid = user, .gid = user}),
+                                       .max_files = 1'000'000,
+                                       .done = [this, user, then](const auto&) {
+                                         then();
+                                         ended(user);
+                                       }}));
   }
   std::string add_folder(const std::string& name, std::uint32_t files) {
     std::filesystem::create_directory(folder_ / name);
