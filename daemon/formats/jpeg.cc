@@ -213,7 +213,7 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
 std::uint32_t count_jpeg_scans(ByteView bytes_untrusted) {
   constexpr std::string_view kStartOfScan("\xFF\xDA", 2);
   std::uint32_t scans = 0;
-  while (scans < Format::kMostPasses) {
+  while (!bytes_untrusted.empty() && scans < Format::kMostPasses) {
     const void* const found =
         ::memmem(bytes_untrusted.data(), bytes_untrusted.size(), kStartOfScan.data(), kStartOfScan.size());
     if (found == nullptr) break;
