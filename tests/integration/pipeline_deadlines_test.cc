@@ -10,6 +10,18 @@
 namespace millrace {
 namespace {
 
+// Headers of pictures, which no backend of these tests decodes.
+BatchRequest large_pngs(std::uint32_t count) {
+  const std::vector<std::byte> png = make_png_header(8'000, 4'000);
+  Recipe recipe;
+  recipe.resize = ExactSize{{8, 8}};
+  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
+  for (std::uint32_t i = 0; i < count; ++i)
+    request.samples.push_back(
+        {.id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}}});
+  return request;
+}
+
 TEST_CASE("a batch that misses its deadline fails with what was done", "[pipeline][integration]") {
   TempFolder folder;
   write_images(folder.path(), 8);
@@ -50,13 +62,7 @@ TEST_CASE("a batch that no lane has begun is shed once its images would take lon
   auto held = std::make_unique<HoldingBackend>(1, 1);
   HoldingBackend& backend = *held;
   PipelineFixture fixture({.backend = std::move(held)});
-  const std::vector<std::byte> png = make_png_header(8'000, 4'000);
-  Recipe recipe;
-  recipe.resize = ExactSize{{8, 8}};
-  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
-  for (std::uint32_t i = 0; i < kImages; ++i)
-    request.samples.push_back(
-        {.id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}}});
+  BatchRequest request = large_pngs(kImages);
   BatchRequest first = request;
   first.samples.resize(1);
   REQUIRE(fixture.submit(std::move(first)).has_value());
@@ -82,13 +88,7 @@ TEST_CASE("after a batch was shed for what is expected of it the next is begun, 
   auto held = std::make_unique<HoldingBackend>(8, 1);
   HoldingBackend& backend = *held;
   PipelineFixture fixture({.backend = std::move(held)});
-  const std::vector<std::byte> png = make_png_header(8'000, 4'000);  // which this backend says takes half a minute
-  Recipe recipe;
-  recipe.resize = ExactSize{{8, 8}};
-  BatchRequest request{.id = BatchId{1}, .recipe = std::make_shared<const Recipe>(recipe)};
-  for (std::uint32_t i = 0; i < kImages; ++i)
-    request.samples.push_back(
-        {.id = SampleId{i}, .source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}}});
+  BatchRequest request = large_pngs(kImages);  // which this backend says take half a minute each
   const auto let_go_until = [&](auto over) {
     while (!over()) {
       backend.finish_all();
