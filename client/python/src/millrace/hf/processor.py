@@ -107,7 +107,7 @@ class ImageProcessor:
             InvalidRequest: an image is neither bytes nor a path, or there are too many of them.
             ResourceExhausted: too large for ``slot_bytes``, or for the daemon's budget.
             DeadlineExceeded: not within ``timeout``.
-            DaemonUnavailable: it does not run, or went away; a later call connects anew.
+            DaemonUnavailable: it does not run, does not answer within ``timeout``, or went away; a later call connects anew.
             Unsupported: bfloat16 for NumPy, and ``ml_dtypes`` is not installed.
         """
         if return_tensors not in ("np", "pt"):
