@@ -43,7 +43,7 @@ MAY_INCLUDE = {
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/model", "daemon/device", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
-        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/mrp",
+        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
