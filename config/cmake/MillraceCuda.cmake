@@ -1,20 +1,13 @@
-# The CUDA compiler: $CUDACXX, the PATH's, /usr/local/cuda's, or that of NVIDIA's PyPI wheels, which `config/setup.sh deps --cuda` puts into
-# build/venv-cuda. Then how .cu files are compiled.
+# The language CUDA and how .cu files that use its runtime are compiled: for the benchmark (tests/bench/cuda) alone.
 if(MILLRACE_SANITIZE)
-  message(FATAL_ERROR "MILLRACE_CUDA and MILLRACE_SANITIZE exclude each other: sanitizers see the kernels in the host executor")
+  message(FATAL_ERROR "MILLRACE_CUDA and MILLRACE_SANITIZE exclude each other: the benchmark is for figures")
 endif()
-function(millrace_is_cuda_13 result nvcc)
-  execute_process(COMMAND ${nvcc} --version OUTPUT_VARIABLE said ERROR_QUIET)
-  if(NOT said MATCHES "release ([0-9]+)" OR CMAKE_MATCH_1 LESS 13)
-    set(${result} FALSE PARENT_SCOPE)
-  endif()
-endfunction()
-if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-  file(GLOB wheels ${PROJECT_SOURCE_DIR}/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin)
-  find_program(CMAKE_CUDA_COMPILER nvcc PATHS /usr/local/cuda/bin ${wheels} VALIDATOR millrace_is_cuda_13 DOC "CUDA compiler, 13 or newer")
-  if(NOT CMAKE_CUDA_COMPILER)
-    message(FATAL_ERROR "no nvcc of version 13 or newer: install a CUDA toolkit, or NVIDIA's wheels with: config/setup.sh deps --cuda")
-  endif()
+if(NOT MILLRACE_NVCC)
+  message(FATAL_ERROR "MILLRACE_CUDA needs MILLRACE_GPU_KERNELS, and nvcc of version 13 or newer: install a CUDA toolkit, or NVIDIA's wheels with: "
+                      "config/setup.sh deps --cuda")
+endif()
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${MILLRACE_NVCC})
 endif()
 # The data-centre GPUs from Ampere on; what comes after Blackwell compiles sm_100's PTX when it first runs.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)

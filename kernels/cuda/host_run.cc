@@ -13,7 +13,7 @@ namespace millrace::kernels::cuda {
 namespace {
 
 constexpr std::byte kUnwritten{0xA5};
-constexpr int kTokeniseBlocks = 3;  // fewer than images, as on a GPU
+constexpr int kHostBlocks = 3;  // fewer than images, as on a GPU
 
 // Bytes at an address that is a multiple of 16, as a GPU's memory begins.
 class AlignedBytes {
@@ -43,7 +43,7 @@ HostBatch HostRunner::run(const BatchPlan& plan, std::span<const std::uint8_t> e
   const TokeniseShape shape;
   std::vector<Token> tokens(plan.tokens);
   std::vector<BlockEntry> blocks(plan.blocks);
-  std::vector<std::uint64_t> scratch(kTokeniseBlocks * scratch_bytes(shape, threads) / sizeof(std::uint64_t));
+  std::vector<std::uint64_t> scratch(kHostBlocks * scratch_bytes(shape, threads) / sizeof(std::uint64_t));
   std::uint32_t next_image = 0;
   HostBatch batch{std::vector<std::byte>(plan.refusals.size() * plan.tensor_bytes, kUnwritten),
                   std::vector<Status>(plan.jobs.size())};
@@ -60,7 +60,7 @@ HostBatch HostRunner::run(const BatchPlan& plan, std::span<const std::uint8_t> e
                                    .next_image = &next_image,
                                    .scratch = reinterpret_cast<unsigned char*>(scratch.data()),
                                    .shape = shape};
-  run_grid({kTokeniseBlocks, threads, seed}, [&](HostBlock& block) { tokenise(block, tokenise_args); });
+  run_grid({kHostBlocks, threads, seed}, [&](HostBlock& block) { tokenise(block, tokenise_args); });
 
   const ReconstructArgs reconstruct_args{.spec = plan.spec,
                                          .tiles = plan.tiles.data(),

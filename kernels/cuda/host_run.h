@@ -1,4 +1,4 @@
-// A planned batch on the host executor, from bytes to tensors, as launch.h has a GPU do it: what tests compare, and
+// A planned batch on the host executor, from bytes to tensors, as a GPU does it: what tests compare, and
 // what a GPU's results can be compared with. Each array is memory of its own and just as long as the plan says, so that
 // sanitizers see whoever leaves it.
 #pragma once

@@ -16,6 +16,9 @@ struct TokeniseShape {
   std::uint32_t most_rounds = 64;   // until streams that have not met make their image kNotInTime
 };
 inline constexpr int kUsualTokeniseThreads = 128;
+// As GPUs run it: seven thread blocks of 32 KB are on a multiprocessor at once.
+inline constexpr int kTokeniseThreads = kUsualTokeniseThreads;
+inline constexpr int kTokeniseBlocks = 7;
 inline constexpr int kMostRegions = 1024;
 inline constexpr int kMostRegionBytes = 64;
 inline constexpr int kMostTokeniseThreads = 512;

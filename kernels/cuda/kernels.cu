@@ -1,0 +1,28 @@
+// K1 and K2 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
+// memory, arguments) are the host's, by the driver API: nothing of the CUDA runtime is used here.
+#include "kernels/cuda/device_block.h"
+#include "kernels/cuda/reconstruct.h"
+#include "kernels/cuda/tokenise.h"
+
+namespace millrace::kernels::cuda {
+
+static_assert(is_possible(TokeniseShape{}, kTokeniseThreads));
+
+// REQUIRES: kTokeniseThreads threads and sizeof(TokeniseShared) bytes of dynamic shared memory.
+extern "C" __global__ void __launch_bounds__(kTokeniseThreads, kTokeniseBlocks)
+    millrace_tokenise(const __grid_constant__ TokeniseArgs args) {
+  __shared__ DeviceBlock::Scratch scratch;
+  DeviceBlock block(scratch);
+  tokenise(block, args);
+}
+
+// REQUIRES: kTileThreads threads and kTileBytes bytes of dynamic shared memory. Registers for four blocks on a
+// multiprocessor, as their shared memory allows.
+extern "C" __global__ void __launch_bounds__(kTileThreads, 4)
+    millrace_reconstruct(const __grid_constant__ ReconstructArgs args) {
+  __shared__ DeviceBlock::Scratch scratch;
+  DeviceBlock block(scratch);
+  reconstruct_tile(block, args);
+}
+
+}  // namespace millrace::kernels::cuda
