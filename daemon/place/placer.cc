@@ -1,6 +1,19 @@
 #include "daemon/place/placer.h"
 
+#include <algorithm>
+#include <array>
+
 namespace millrace {
+namespace {
+
+constexpr std::size_t kMostBackends = 32;  // bits of `tried`
+
+// "cuda" of "cuda:0".
+std::string_view family_of(std::string_view name) {
+  return name.substr(0, name.find(':'));
+}
+
+}  // namespace
 
 Placer::Placer(std::vector<Placeable> backends) {
   for (Placeable& backend : backends) backends_.push_back({std::move(backend), std::nullopt});
@@ -17,37 +30,51 @@ void Placer::set_health(std::size_t backend, const Health& health) {
 Result<void> Placer::check_pin(std::string_view pinned) const {
   if (pinned.empty()) return {};
   std::string names;
+  const Known* lost = nullptr;
   for (const Known& backend : backends_) {
-    if (backend.is.name == pinned && backend.lost)
-      return Error{Code::kUnavailable, "backend \"" + std::string(pinned) + "\" has lost its device (" + *backend.lost +
-                                           "); restart the daemon or pin another"};
-    if (backend.is.name == pinned) return {};
+    if (is_asked(backend, pinned) && !backend.lost) return {};
+    if (is_asked(backend, pinned)) lost = &backend;
     names += (names.empty() ? "" : ", ") + backend.is.name;
   }
+  if (lost != nullptr)
+    return Error{Code::kUnavailable, "backend \"" + std::string(pinned) + "\" has lost its device (" + *lost->lost +
+                                         "); wait until it is back, or pin another"};
   return Error{Code::kNotFound, "backend: there is no \"" + std::string(pinned) + "\" here; this daemon has " + names};
 }
 
+bool Placer::is_asked(const Known& backend, std::string_view pinned) const {
+  if (pinned.empty()) return !backend.is.by_pin_only;
+  return backend.is.name == pinned || family_of(backend.is.name) == pinned;
+}
+
+Result<void> Placer::can_make(std::size_t i, const SampleFacts& facts, const Recipe& recipe,
+                              std::uint32_t tried) const {
+  const Known& backend = backends_[i];
+  if (backend.lost) return Error{Code::kUnavailable, "it has lost its device (" + *backend.lost + ")"};
+  if ((tried >> i & 1U) != 0) return Error{Code::kUnavailable, "it gave it back"};
+  return backend.is.backend->can_make(facts, recipe);
+}
+
 Result<std::size_t> Placer::place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,
-                                  std::uint32_t tried) const {
+                                  std::uint32_t tried) {
   MILLRACE_TRY_VOID(check_pin(pinned));
   Code code = Code::kUnavailable;
   std::string reasons;
-  for (std::size_t i = 0; i < backends_.size(); ++i) {
+  std::array<std::size_t, kMostBackends> alike;  // of one family
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(backends_.size(), kMostBackends); ++i) {
     const Known& backend = backends_[i];
-    if (pinned.empty() ? backend.is.by_pin_only : backend.is.name != pinned) continue;
-    std::string why;
-    if (backend.lost) {
-      why = "it has lost its device (" + *backend.lost + ")";
-    } else if ((tried >> i & 1U) != 0) {
-      why = "it gave it back";
+    if (!is_asked(backend, pinned)) continue;
+    if (count != 0 && family_of(backends_[alike[0]].is.name) != family_of(backend.is.name)) continue;
+    const Result<void> can = can_make(i, facts, recipe, tried);
+    if (can) {
+      alike[count++] = i;
     } else {
-      const Result<void> can = backend.is.backend->can_make(facts, recipe);
-      if (can) return i;
-      code = Code::kUnsupported;
-      why = can.error().message;
+      if (can.error().code != Code::kUnavailable) code = Code::kUnsupported;
+      reasons += (reasons.empty() ? "" : "; ") + backend.is.name + ": " + can.error().message;
     }
-    reasons += (reasons.empty() ? "" : "; ") + backend.is.name + ": " + why;
   }
+  if (count != 0) return alike[turn_++ % count];
   return Error{code, "no backend here makes this sample: " + reasons};
 }
 

@@ -31,14 +31,15 @@ class Placer {
   // Why it is lost; nullopt: it is ready.
   const std::optional<std::string>& lost(std::size_t backend) const { return backends_[backend].lost; }
 
-  // kNotFound: no backend of the pinned name, with the names that there are. kUnavailable: it is lost.
+  // A pin is a device ("cuda:1") or a family of them ("cuda"). kNotFound: there is none of this name, with the names that
+  // there are. kUnavailable: it is lost, or all of the family are.
   Result<void> check_pin(std::string_view pinned) const;
 
-  // The position of the backend for a sample: the first that can make it. `tried`: backends that gave it back (bit i:
-  // backend i). Errors as check_pin; else why each backend does not: kUnsupported where one cannot, kUnavailable where
-  // all are lost or have tried.
+  // The position of the backend for a sample: the first that can make it, or one of its family: these take turns.
+  // `tried`: backends that gave it back (bit i: backend i). Errors as check_pin; else why each backend does not:
+  // kUnsupported where one cannot, kUnavailable where all are lost or have tried.
   Result<std::size_t> place(const SampleFacts& facts, const Recipe& recipe, std::string_view pinned,
-                            std::uint32_t tried) const;
+                            std::uint32_t tried);
 
  private:
   struct Known {
@@ -46,7 +47,11 @@ class Placer {
     std::optional<std::string> lost;
   };
 
+  bool is_asked(const Known& backend, std::string_view pinned) const;
+  Result<void> can_make(std::size_t i, const SampleFacts& facts, const Recipe& recipe, std::uint32_t tried) const;
+
   std::vector<Known> backends_;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 #include "daemon/place/placer.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 namespace millrace {
 namespace {
@@ -32,13 +33,13 @@ Placer device_cpu_and_fake() {
   return Placer({{"cuda:0", &kDevice}, {"cpu", &kCpu}, {"fake", &kFake, true}});
 }
 
-Result<std::size_t> place(const Placer& placer, const SourceInfo& source, std::string_view pinned = "",
+Result<std::size_t> place(Placer& placer, const SourceInfo& source, std::string_view pinned = "",
                           std::uint32_t tried = 0, const Recipe& recipe = {}) {
   return placer.place({source, SampleGeometry{}, Fidelity::kExact}, recipe, pinned, tried);
 }
 
 TEST_CASE("the first backend of the table that can make a sample gets it", "[place]") {
-  const Placer placer = device_cpu_and_fake();
+  Placer placer = device_cpu_and_fake();
 
   REQUIRE(*place(placer, {ImageFormat::kJpeg}) == 0);
   REQUIRE(*place(placer, {ImageFormat::kPng}) == 1);
@@ -46,16 +47,16 @@ TEST_CASE("the first backend of the table that can make a sample gets it", "[pla
 }
 
 TEST_CASE("a backend that is for pins only is never chosen by itself", "[place]") {
-  const Placer placer = device_cpu_and_fake();
+  Placer placer = device_cpu_and_fake();
 
   REQUIRE(place(placer, {ImageFormat::kJpeg}, "", 3).error().code == Code::kUnavailable);
   REQUIRE(*place(placer, {ImageFormat::kJpeg}, "fake") == 2);
 }
 
 TEST_CASE("a pin on a backend that is not there names those that are", "[place]") {
-  const Placer placer = device_cpu_and_fake();
+  Placer placer = device_cpu_and_fake();
 
-  const Result<void> checked = placer.check_pin("cuda");
+  const Result<void> checked = placer.check_pin("fpga");
 
   REQUIRE(checked.error().code == Code::kNotFound);
   REQUIRE_THAT(checked.error().message, Catch::Contains("cuda:0, cpu, fake"));
@@ -94,6 +95,29 @@ TEST_CASE("a lost backend gets nothing until it is ready again", "[place]") {
   REQUIRE_THAT(pinned.error().message, Catch::Contains("fell off the bus"));
   REQUIRE(*place(placer, {ImageFormat::kJpeg}) == 0);
   REQUIRE(placer.check_pin("cuda:0"));
+}
+
+TEST_CASE("devices of one family take turns, but for those that are lost or gave it back", "[place]") {
+  Placer placer({{"cuda:0", &kDevice}, {"cuda:1", &kDevice}, {"cuda:2", &kDevice}, {"cpu", &kCpu}});
+  const auto next = [&](std::uint32_t tried) { return *place(placer, {ImageFormat::kJpeg}, "", tried); };
+
+  REQUIRE(std::set{next(0), next(0), next(0)} == std::set<std::size_t>{0, 1, 2});
+  REQUIRE(std::set{next(1), next(1)} == std::set<std::size_t>{1, 2});
+  placer.set_health(1, {Health::State::kLost, "fell off the bus"});
+  REQUIRE(std::set{next(0), next(0)} == std::set<std::size_t>{0, 2});
+  REQUIRE(next(7) == 3);
+}
+
+TEST_CASE("a pin may name a family, which is lost when all of it are", "[place]") {
+  Placer placer({{"cuda:0", &kDevice}, {"cuda:1", &kDevice}, {"cpu", &kCpu}});
+  placer.set_health(0, {Health::State::kLost, "fell off the bus"});
+
+  REQUIRE(placer.check_pin("cuda"));
+  REQUIRE(*place(placer, {ImageFormat::kJpeg}, "cuda") == 1);
+  REQUIRE(*place(placer, {ImageFormat::kJpeg}, "cuda") == 1);
+  REQUIRE(place(placer, {ImageFormat::kPng}, "cuda").error().code == Code::kUnsupported);
+  placer.set_health(1, {Health::State::kLost, "fell off the bus"});
+  REQUIRE(placer.check_pin("cuda").error().code == Code::kUnavailable);
 }
 
 }  // namespace
