@@ -1,4 +1,4 @@
-#include "daemon/backend/cpu/lanes/job_queue.h"
+#include "daemon/backend/job_queue.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What waits for the lanes of the CPU backend. It is bounded: a full queue is a state that the submitter sees.
+// What waits for the lanes of a backend. It is bounded: a full queue is a state that the submitter sees.
 // Thread-safe.
 #pragma once
 
