@@ -11,7 +11,7 @@ namespace millrace {
 
 // Whether `condition` became true within `limit`; looked at every millisecond, and once more at the end.
 template <class Condition>
-[[nodiscard]] bool eventually(Condition&& condition, std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+[[nodiscard]] bool eventually(Condition&& condition, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (std::chrono::steady_clock::now() < deadline) {
     if (condition()) return true;
