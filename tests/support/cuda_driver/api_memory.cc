@@ -1,0 +1,155 @@
+// Entry points: device memory, registered memory, copies.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/cuda_driver/control.h"
+#include "tests/support/cuda_driver/entry.h"
+#include "tests/support/cuda_driver/illegal_access.h"
+#include "tests/support/cuda_driver/settings.h"
+
+namespace millrace::cuda {
+namespace {
+
+using sim::EngineKind, sim::Memory;
+
+constexpr std::size_t kAlignment = 256;  // of what cuMemAlloc returns
+constexpr unsigned char kNotYet = 0xDB;  // what the target of a copy holds until its turn has come
+
+// The host's part of a copy is no device memory.
+CUresult enter_copy(CUstream of, const void* host, std::shared_ptr<Stream>& stream) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  if (Memory::get().is_device(host))
+    return sim::refuse("a device address given as host memory", CUDA_ERROR_INVALID_VALUE);
+  return CUDA_SUCCESS;
+}
+
+// Where an operation finds device memory, which it says to touch. Throws IllegalAddress.
+std::byte* use(CUdeviceptr at, std::size_t size, bool write) {
+  std::byte* const found = Memory::get().find(at, size, write);
+  if (found == nullptr) throw sim::IllegalAddress{};
+  sim::touch(at, size, write);
+  return found;
+}
+
+// Memory that was registered when the copy was asked for has to be so until it is made.
+void need_pinned(const void* at, std::size_t size) {
+  if (sim::objects().pinned.holds(at, size)) return;
+  sim::complain("memory was unregistered before a copy's turn came");
+  throw sim::IllegalAddress{};
+}
+
+}  // namespace
+
+MILLRACE_EXPORT cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  const std::uint64_t used = sim::Control::get().used(sim::current_context()->device);
+  *total = sim::settings().vram_bytes;
+  *free_bytes = *total - std::min<std::uint64_t>(used, *total);
+  return CUDA_SUCCESS;
+}
+
+MILLRACE_EXPORT cuMemAlloc_v2(CUdeviceptr* at, std::size_t size) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+  MILLRACE_RETURN_IF_FAILED(sim::fault_now("alloc", "cuMemAlloc"));
+  const std::size_t pages = sim::rounded_up(size, sim::kPage);
+  auto physical = sim::Physical::create(sim::current_context()->device, pages, false);
+  const CUdeviceptr begin = physical == nullptr ? 0 : Memory::get().reserve(pages);
+  if (begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  // At the end of its pages: what a kernel does behind it is caught.
+  *at = begin + pages - sim::rounded_up(size, kAlignment);
+  const bool mapped = Memory::get().map(
+      *at,
+      {.size = size, .physical = std::move(physical), .access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE, .allocated = true});
+  return mapped ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+MILLRACE_EXPORT cuMemFree_v2(CUdeviceptr at) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  return Memory::get().unmap(at, true) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+MILLRACE_EXPORT cuMemGetAddressRange_v2(CUdeviceptr* begin, std::size_t* size, CUdeviceptr at) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  return Memory::get().range_of(at, *begin, *size) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+MILLRACE_EXPORT cuMemHostRegister_v2(void* at, std::size_t size, unsigned) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  if (at == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  MILLRACE_RETURN_IF_FAILED(sim::fault_now("register", "cuMemHostRegister"));
+  return sim::objects().pinned.add(at, size) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+}
+
+MILLRACE_EXPORT cuMemHostUnregister(void* at) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  return sim::objects().pinned.remove(at) ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+MILLRACE_EXPORT cuMemHostGetDevicePointer_v2(CUdeviceptr* at, void* host, unsigned) {
+  MILLRACE_RETURN_IF_FAILED(sim::enter_context());
+  if (!sim::objects().pinned.holds(host, 1)) return CUDA_ERROR_INVALID_VALUE;
+  *at = reinterpret_cast<CUdeviceptr>(host);  // one address for both, as with unified addressing
+  return CUDA_SUCCESS;
+}
+
+MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t size, CUstream of) {
+  std::shared_ptr<Stream> stream;
+  MILLRACE_RETURN_IF_FAILED(enter_copy(of, from, stream));
+  if (Memory::get().find(to, size, true) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (size == 0) return CUDA_SUCCESS;
+  // What is registered is read when its turn comes, anything else now.
+  std::shared_ptr<std::vector<std::byte>> staged;
+  if (!sim::objects().pinned.holds(from, size)) {
+    sim::complain("an asynchronous copy from memory that is not registered");
+    const auto* const begin = static_cast<const std::byte*>(from);
+    staged = std::make_shared<std::vector<std::byte>>(begin, begin + size);
+  }
+  const auto run = [=]() -> CUresult {
+    if (staged == nullptr) need_pinned(from, size);
+    std::memcpy(use(to, size, true), staged == nullptr ? from : staged->data(), size);
+    return CUDA_SUCCESS;
+  };
+  return sim::submit(*stream, {.engine = EngineKind::kToDevice, .what = "HtoD", .run = run});
+}
+
+MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t size, CUstream of) {
+  std::shared_ptr<Stream> stream;
+  MILLRACE_RETURN_IF_FAILED(enter_copy(of, to, stream));
+  if (Memory::get().find(from, size, false) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (size == 0) return CUDA_SUCCESS;
+  const bool pinned = sim::objects().pinned.holds(to, size);
+  if (!pinned) sim::complain("an asynchronous copy to memory that is not registered");
+  std::memset(to, kNotYet, size);
+  const auto run = [=]() -> CUresult {
+    if (pinned) need_pinned(to, size);
+    std::memcpy(to, use(from, size, false), size);
+    return CUDA_SUCCESS;
+  };
+  MILLRACE_RETURN_IF_FAILED(sim::submit(*stream, {.engine = EngineKind::kToHost, .what = "DtoH", .run = run}));
+  return pinned ? CUDA_SUCCESS : stream->synchronise();
+}
+
+MILLRACE_EXPORT cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream of) {
+  std::shared_ptr<Stream> stream;
+  MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  const auto run = [=]() -> CUresult {
+    const std::byte* const begin = use(from, size, false);
+    std::memmove(use(to, size, true), begin, size);
+    return CUDA_SUCCESS;
+  };
+  return sim::submit(*stream, {.engine = EngineKind::kCompute, .what = "DtoD", .run = run});
+}
+
+MILLRACE_EXPORT cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t size, CUstream of) {
+  std::shared_ptr<Stream> stream;
+  MILLRACE_RETURN_IF_FAILED(sim::enter_stream(of, stream));
+  const auto run = [=]() -> CUresult {
+    std::memset(use(to, size, true), value, size);
+    return CUDA_SUCCESS;
+  };
+  return sim::submit(*stream, {.engine = EngineKind::kCompute, .what = "memset", .run = run});
+}
+
+}  // namespace millrace::cuda

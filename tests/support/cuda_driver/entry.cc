@@ -1,0 +1,97 @@
+#include "tests/support/cuda_driver/entry.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "tests/support/cuda_driver/illegal_access.h"
+#include "tests/support/cuda_driver/settings.h"
+
+namespace millrace::sim {
+namespace {
+
+using namespace cuda;
+
+std::atomic<pid_t> initialised_by{0};
+std::atomic<bool> ended{false};
+thread_local Context* current = nullptr;
+
+// Made when the library is loaded, so destroyed before what the program had made by then: no stream works on while the
+// program's own objects go.
+struct ProcessEnd {
+  ~ProcessEnd() {
+    ended = true;
+    Streams::get().stop_all();
+  }
+} process_end;
+
+}  // namespace
+
+CUresult initialise() {
+  static Mutex mutex;
+  MutexLock lock(mutex);
+  if (ended) return kDeinitialised;
+  if (settings().devices == 0) return CUDA_ERROR_NO_DEVICE;
+  if (initialised_by == getpid()) return CUDA_SUCCESS;
+  if (initialised_by != 0) return refuse("cuInit() after fork()", CUDA_ERROR_NOT_INITIALIZED);
+  MILLRACE_RETURN_IF_FAILED(fault_now("init", "cuInit"));
+  catch_illegal_access();
+  initialised_by = getpid();
+  return CUDA_SUCCESS;
+}
+
+CUresult enter_driver() {
+  if (ended) return kDeinitialised;
+  if (initialised_by == 0) return CUDA_ERROR_NOT_INITIALIZED;
+  if (initialised_by != getpid()) return refuse("called after fork()", CUDA_ERROR_NOT_INITIALIZED);
+  if (in_host_function()) return refuse("called from a host function", CUDA_ERROR_NOT_PERMITTED);
+  return CUDA_SUCCESS;
+}
+
+CUresult enter_context() {
+  MILLRACE_RETURN_IF_FAILED(enter_driver());
+  if (current == nullptr) return refuse("called without a current context", CUDA_ERROR_INVALID_CONTEXT);
+  return health_of(*current);
+}
+
+CUresult enter_stream(CUstream stream, std::shared_ptr<Stream>& found) {
+  MILLRACE_RETURN_IF_FAILED(enter_context());
+  if (stream == nullptr) return refuse("the default stream is not simulated", CUDA_ERROR_NOT_SUPPORTED);
+  found = Streams::get().find(stream);
+  if (found == nullptr || &found->context() != current)
+    return refuse("a stream of another context, or none", CUDA_ERROR_INVALID_HANDLE);
+  return CUDA_SUCCESS;
+}
+
+CUresult enter_device(CUdevice device) {
+  MILLRACE_RETURN_IF_FAILED(enter_driver());
+  return device >= 0 && device < settings().devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+Context* current_context() {
+  return current;
+}
+void set_current_context(Context* context) {
+  current = context;
+}
+
+CUresult refuse(const char* why, CUresult result) {
+  complain(why);
+  return result;
+}
+
+CUresult fault_now(const char* operation, const char* name) {
+  const CUresult result = next_fault(operation, name).result;
+  if (is_sticky(result) && current != nullptr) stick(*current, result);
+  return result;
+}
+
+CUresult submit(Stream& stream, Operation operation) {
+  operation.fault = next_fault(operation.engine == EngineKind::kCompute ? "launch" : "copy", operation.what);
+  const CUresult result = operation.fault.result;
+  if (result != CUDA_SUCCESS && !is_sticky(result)) return result;
+  stream.push(std::move(operation));
+  return CUDA_SUCCESS;
+}
+
+}  // namespace millrace::sim

@@ -1,0 +1,47 @@
+// What every entry point of the driver begins with. Thread-safe.
+#pragma once
+
+#include "tests/support/cuda_driver/objects.h"
+
+namespace millrace::cuda {
+
+// A result that driver_api.h has no name for: the process is ending, and the driver has ended already.
+inline constexpr CUresult kDeinitialised = 4;
+
+// The entry points, with the types that they are called by.
+#define MILLRACE_EXPORT extern "C" __attribute__((visibility("default"))) CUresult
+#define MILLRACE_DECLARE(symbol, parameters) MILLRACE_EXPORT symbol parameters;
+MILLRACE_CUDA_FUNCTIONS(MILLRACE_DECLARE)
+#undef MILLRACE_DECLARE
+
+#define MILLRACE_RETURN_IF_FAILED(call) \
+  if (const CUresult result_of_call = (call); result_of_call != CUDA_SUCCESS) return result_of_call
+
+}  // namespace millrace::cuda
+
+namespace millrace::sim {
+
+cuda::CUresult initialise();
+
+// CUDA_SUCCESS: the driver may be called, here and now.
+cuda::CUresult enter_driver();
+// And the thread has a current context, which is well.
+cuda::CUresult enter_context();
+// And `stream` is one of that context's, which `found` keeps.
+cuda::CUresult enter_stream(cuda::CUstream stream, std::shared_ptr<cuda::Stream>& found);
+// And `device` is one.
+cuda::CUresult enter_device(cuda::CUdevice device);
+
+cuda::Context* current_context();  // of this thread; may be null
+void set_current_context(cuda::Context* context);
+
+// As complain(), and returns `result`.
+cuda::CUresult refuse(const char* why, cuda::CUresult result);
+
+// What a call fails with at once, by SIM_CUDA_FAULTS. For calls that give nothing to a stream.
+cuda::CUresult fault_now(const char* operation, const char* name);
+
+// Into the stream, with the fault that this one is to have, if any: what is not sticky is answered at once.
+cuda::CUresult submit(cuda::Stream& stream, Operation operation);
+
+}  // namespace millrace::sim

@@ -1,0 +1,120 @@
+#include "tests/support/cuda_driver/kernels.h"
+
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/cuda/host_block.h"
+#include "kernels/cuda/reconstruct.h"
+#include "kernels/cuda/tokenise.h"
+#include "tests/support/cuda_driver/illegal_access.h"
+#include "tests/support/cuda_driver/memory.h"
+#include "tests/support/cuda_driver/order.h"
+#include "tests/support/cuda_driver/settings.h"
+
+namespace millrace::sim {
+namespace {
+
+using namespace millrace::kernels::cuda;
+
+constexpr std::size_t kCollectives = 128;  // bytes that device_block.h's have of shared memory
+
+template <class T>
+T read(std::span<const std::byte> bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
+
+// A device pointer to where the host finds it; for writing, unless T is const. Returns the device pointer.
+template <class T>
+CUdeviceptr translate(T*& pointer) {
+  const auto device = reinterpret_cast<CUdeviceptr>(pointer);
+  std::byte* const at = Memory::get().find(device, 1, !std::is_const_v<T>);
+  if (at == nullptr) throw IllegalAddress{};
+  pointer = reinterpret_cast<T*>(at);
+  return device;
+}
+
+// Also says that all `count` of them are read or written.
+template <class T>
+void translate_all(T*& pointer, std::size_t count) {
+  touch(translate(pointer), count * sizeof(T), !std::is_const_v<T>);
+}
+
+void need_shared(const Launch& launch, std::size_t bytes) {
+  if (launch.shared < bytes) throw IllegalAddress{};
+}
+
+void touch_tokenised(const TokeniseArgs& args, CUdeviceptr bytes, CUdeviceptr tables, CUdeviceptr tokens) {
+  for (const ImageJob& job : std::span(args.jobs, args.images)) {
+    touch(bytes + job.bytes, job.byte_count, false);
+    touch(tokens + job.first_token * sizeof(Token), job.token_capacity * sizeof(Token), true);
+    for (const ComponentJob& component : std::span(job.component, job.components))
+      for (const std::uint16_t table : {component.dc_table, component.ac_table})
+        touch(tables + table * sizeof(DecodeTable), sizeof(DecodeTable), false);
+  }
+}
+
+void run_tokenise(const Launch& launch, std::span<const std::byte> parameter) {
+  auto args = read<TokeniseArgs>(parameter);
+  need_shared(launch, sizeof(TokeniseShared));
+  translate_all(args.statuses, args.images);
+  if (settings().instant) {
+    std::memset(args.statuses, 0, args.images * sizeof(Status));
+    return;
+  }
+  translate_all(args.jobs, args.images);
+  const CUdeviceptr bytes = translate(args.bytes), tables = translate(args.tables), tokens = translate(args.tokens);
+  translate(args.segments);
+  translate(args.blocks);
+  if (args.work != nullptr) translate(args.work);
+  translate_all(args.next_image, 1);
+  translate(args.scratch);
+  touch_tokenised(args, bytes, tables, tokens);
+  run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { tokenise(block, args); });
+}
+
+void touch_reconstructed(const ReconstructArgs& args, int tiles, CUdeviceptr tokens, CUdeviceptr tensors) {
+  const std::size_t channels = args.spec.channels == kernels::ChannelOrder::kGrey ? 1 : 3;
+  const std::size_t tensor = std::size_t{args.spec.width} * args.spec.height * args.spec.element_bytes * channels;
+  std::uint32_t last = ~0U;
+  for (const Tile& tile : std::span(args.tiles, static_cast<std::size_t>(tiles))) {
+    if (tile.image == last) continue;  // an image's tiles come one after the other
+    last = tile.image;
+    const ImageJob& job = args.images[tile.image];
+    touch(tokens + job.first_token * sizeof(Token), job.token_capacity * sizeof(Token), false);
+    touch(tensors + job.output, tensor, true);
+  }
+}
+
+void run_reconstruct(const Launch& launch, std::span<const std::byte> parameter) {
+  auto args = read<ReconstructArgs>(parameter);
+  need_shared(launch, kTileBytes);
+  if (settings().instant) return;
+  translate_all(args.tiles, static_cast<std::size_t>(launch.blocks));
+  translate(args.images);
+  translate(args.blocks);
+  const CUdeviceptr tokens = translate(args.tokens);
+  translate(args.quants);
+  translate(args.weights);
+  translate(args.store);
+  const CUdeviceptr tensors = translate(args.tensors);
+  translate(args.status);
+  touch_reconstructed(args, launch.blocks, tokens, tensors);
+  run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { reconstruct_tile(block, args); });
+}
+
+constexpr HostKernel kKernels[] = {
+    {"millrace_tokenise", sizeof(TokeniseArgs), kCollectives, run_tokenise},
+    {"millrace_reconstruct", sizeof(ReconstructArgs), kCollectives, run_reconstruct},
+};
+
+}  // namespace
+
+const HostKernel* find_kernel(std::string_view name) {
+  for (const HostKernel& kernel : kKernels)
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+}  // namespace millrace::sim

@@ -1,0 +1,104 @@
+// What the driver's handles stand for. Handles are checked: one that was destroyed, or never made, is found out. Each
+// table is thread-safe.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "proto/base/mutex.h"
+#include "tests/support/cuda_driver/event.h"
+#include "tests/support/cuda_driver/kernels.h"
+#include "tests/support/cuda_driver/memory.h"
+#include "tests/support/cuda_driver/settings.h"
+#include "tests/support/cuda_driver/stream.h"
+
+namespace millrace::cuda {
+
+struct Event {
+  Context& context;
+  const unsigned flags;
+  const std::shared_ptr<sim::EventState> state = std::make_shared<sim::EventState>();
+};
+
+struct Module {
+  Context& context;
+};
+
+struct Function {
+  Context& context;
+  Module* const module;
+  const sim::HostKernel& kernel;
+  std::atomic<int> dynamic_shared{48 << 10};
+};
+
+}  // namespace millrace::cuda
+
+namespace millrace::sim {
+
+template <class T>
+class LiveObjects {
+ public:
+  T* add(std::shared_ptr<T> object) {
+    MutexLock lock(mutex_);
+    T* const handle = object.get();
+    objects_[handle] = std::move(object);
+    return handle;
+  }
+  // Null: there is none, or none any more.
+  std::shared_ptr<T> find(T* handle) const {
+    MutexLock lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  bool remove(T* handle) {
+    MutexLock lock(mutex_);
+    return objects_.erase(handle) == 1;
+  }
+  template <class Predicate>
+  void remove_if(Predicate predicate) {
+    MutexLock lock(mutex_);
+    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<T*, std::shared_ptr<T>> objects_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+// Memory of the host that is registered, which copies read and write when their turn comes.
+class PinnedMemory {
+ public:
+  bool add(const void* at, std::size_t size);  // false: overlaps
+  bool remove(const void* at);                 // false: begins no registered memory
+  bool holds(const void* at, std::size_t size) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::map<const std::byte*, std::size_t> ranges_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+// Physical memory by cuMemCreate's handles.
+class MemoryHandles {
+ public:
+  cuda::CUmemGenericAllocationHandle add(std::shared_ptr<Physical> physical);
+  std::shared_ptr<Physical> find(cuda::CUmemGenericAllocationHandle handle) const;
+  bool remove(cuda::CUmemGenericAllocationHandle handle);
+
+ private:
+  mutable Mutex mutex_;
+  cuda::CUmemGenericAllocationHandle next_ MILLRACE_GUARDED_BY(mutex_) = 0x51;
+  std::map<cuda::CUmemGenericAllocationHandle, std::shared_ptr<Physical>> held_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+struct Objects {
+  cuda::Context contexts[kMostDevices];
+  LiveObjects<cuda::Event> events;
+  LiveObjects<cuda::Module> modules;
+  LiveObjects<cuda::Function> functions;
+  PinnedMemory pinned;
+  MemoryHandles handles;
+};
+Objects& objects();  // never destroyed
+
+}  // namespace millrace::sim

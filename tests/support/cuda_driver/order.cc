@@ -1,0 +1,134 @@
+#include "tests/support/cuda_driver/order.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+
+#include "proto/base/mutex.h"
+#include "tests/support/cuda_driver/settings.h"
+
+namespace millrace::sim {
+namespace {
+
+using cuda::CUdeviceptr;
+
+struct Access {
+  CUdeviceptr begin, end;
+  bool write;
+  std::size_t stream;
+  std::uint32_t time;
+  std::string what;
+};
+
+struct StreamClock {
+  Knowledge knows;
+  std::deque<Knowledge> waiting;  // what operations know that have not ended, in their order
+};
+
+struct Clocks {
+  Mutex mutex;
+  std::vector<StreamClock> streams MILLRACE_GUARDED_BY(mutex);
+  Knowledge host MILLRACE_GUARDED_BY(mutex);
+  std::vector<Access> accesses MILLRACE_GUARDED_BY(mutex);
+};
+
+Clocks& clocks() {
+  static auto* const made = new Clocks;
+  return *made;
+}
+
+thread_local const Stamp* current = nullptr;
+
+void learn(Knowledge& knows, const Knowledge& more) {
+  knows.resize(std::max(knows.size(), more.size()));
+  for (std::size_t i = 0; i < more.size(); ++i) knows[i] = std::max(knows[i], more[i]);
+}
+
+std::uint32_t time_of(const Knowledge& knows, std::size_t stream) {
+  return stream < knows.size() ? knows[stream] : 0;
+}
+
+// What every operation knows that is to come: one that is to be given to a stream knows what the host does.
+Knowledge known_to_all(const Clocks& clocks) MILLRACE_REQUIRES(clocks.mutex) {
+  Knowledge common = clocks.host;
+  for (std::size_t of = 0; of < clocks.streams.size(); ++of) {
+    const std::deque<Knowledge>& waiting = clocks.streams[of].waiting;
+    for (std::size_t i = 0; !waiting.empty() && i < common.size(); ++i)
+      if (i != of) common[i] = std::min(common[i], time_of(waiting.front(), i));
+  }
+  return common;
+}
+
+bool is_race(const Access& one, const Access& other) {
+  return one.stream != other.stream && (one.write || other.write) && one.begin < other.end && other.begin < one.end;
+}
+
+void report(const Access& one, const Access& other) {
+  const CUdeviceptr begin = std::max(one.begin, other.begin);
+  std::fprintf(
+      stderr, "simulated CUDA: race: %s (stream %zu) and %s (stream %zu) at 0x%llx, %llu bytes: nothing orders them\n",
+      one.what.c_str(), one.stream, other.what.c_str(), other.stream, begin, std::min(one.end, other.end) - begin);
+}
+
+}  // namespace
+
+std::size_t add_stream() {
+  MutexLock lock(clocks().mutex);
+  clocks().streams.emplace_back();
+  return clocks().streams.size() - 1;
+}
+
+Stamp stamp(std::size_t stream, const std::string& what) {
+  MutexLock lock(clocks().mutex);
+  StreamClock& clock = clocks().streams[stream];
+  clock.knows.resize(std::max(clock.knows.size(), stream + 1));
+  learn(clock.knows, clocks().host);
+  ++clock.knows[stream];
+  clock.waiting.push_back(clock.knows);
+  return {stream, what, clock.knows};
+}
+
+Knowledge known_to_stream(std::size_t stream) {
+  MutexLock lock(clocks().mutex);
+  return clocks().streams[stream].knows;
+}
+
+void stream_learns(std::size_t stream, const Knowledge& knows) {
+  MutexLock lock(clocks().mutex);
+  learn(clocks().streams[stream].knows, knows);
+}
+
+void host_learns(const Knowledge& knows) {
+  MutexLock lock(clocks().mutex);
+  learn(clocks().host, knows);
+  const Knowledge common = known_to_all(clocks());
+  std::erase_if(clocks().accesses, [&](const Access& access) { return access.time <= time_of(common, access.stream); });
+}
+
+void begin_operation(const Stamp& stamp) {
+  current = &stamp;
+}
+
+void end_operation() {
+  MutexLock lock(clocks().mutex);
+  clocks().streams[current->stream].waiting.pop_front();
+  current = nullptr;
+}
+
+void operation_tells_host() {
+  if (current != nullptr) host_learns(current->knows);
+}
+
+void touch(CUdeviceptr at, std::size_t size, bool write) {
+  if (!settings().races || current == nullptr || size == 0) return;
+  const Access access{at, at + size, write, current->stream, time_of(current->knows, current->stream), current->what};
+  MutexLock lock(clocks().mutex);
+  for (const Access& other : clocks().accesses) {
+    if (!is_race(other, access) || other.time <= time_of(current->knows, other.stream)) continue;
+    report(other, access);
+    break;
+  }
+  clocks().accesses.push_back(access);
+}
+
+}  // namespace millrace::sim

@@ -1,0 +1,36 @@
+// What SIM_CUDA_* in the environment say; README.md lists them. Immutable once read, which happens at first use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace millrace::sim {
+
+inline constexpr int kMostDevices = 8;
+
+struct Settings {
+  int devices = 1;
+  std::uint64_t vram_bytes = 0;     // of each device
+  std::uint64_t context_bytes = 0;  // that a process's context takes of it
+  std::uint32_t seed = 1;
+  unsigned most_delay_us = 0;  // before an operation of a stream
+  int capability = 90;         // ten times the major number, and the minor one
+  int driver_version = 13000;
+  int multiprocessors = 4;
+  int kernels_at_once = 2;
+  bool instant = false;  // kernels compute nothing
+  bool strict = true;    // says on stderr what is refused, or legal and no good idea
+  bool races = true;     // looks for operations that nothing orders
+  bool trace = false;    // says each operation
+  bool scramble = true;  // memory begins as 0xC7, not as zeros
+  bool vmm = true;       // the device can share memory by descriptor
+  std::string faults;    // see faults.h
+  std::string control;   // path of the control file; empty: none
+};
+
+const Settings& settings();
+
+// A line on stderr, where settings().strict.
+void complain(const char* what);
+
+}  // namespace millrace::sim

@@ -1,0 +1,42 @@
+// Runs scenes of cuda_driver_scenes.h, each in a process of its own.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace millrace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+inline Process start_scene(std::vector<std::string> arguments, const Environment& environment = {}) {
+  arguments.insert(arguments.begin(), tests_folder() + "/millrace_cuda_driver_scenes");
+  return Process::spawn({.argv = arguments, .env = environment, .user = {}, .folder = {}});
+}
+
+struct Played {
+  int status = -1;
+  std::string output, errors;
+
+  bool prints(const std::string& line) const { return ("\n" + output).find("\n" + line + "\n") != std::string::npos; }
+  bool reports(const std::string& text) const { return errors.find(text) != std::string::npos; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Played& played) {
+  return out << "status " << played.status << "\n" << played.output << "---\n" << played.errors;
+}
+
+inline Played end_of(const Process& process) {
+  const std::optional<int> status = process.wait();
+  return {status.value_or(-1), process.output(), process.errors()};
+}
+
+inline Played play(std::vector<std::string> arguments, const Environment& environment = {}) {
+  return end_of(start_scene(std::move(arguments), environment));
+}
+
+}  // namespace millrace

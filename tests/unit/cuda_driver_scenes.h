@@ -1,0 +1,82 @@
+// What processes of their own do with the simulated driver, for tests that look at them from outside: what the driver is to do is read from
+// the environment once a process. A scene prints what it sees, a line each, and returns the exit status.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "daemon/device/cuda/driver.h"
+
+namespace millrace::cuda_scenes {
+
+using namespace cuda;
+
+using Arguments = std::span<const std::string_view>;
+
+struct Scene {
+  std::string_view name;
+  int (*run)(Arguments arguments);
+};
+std::span<const Scene> memory_scenes();
+std::span<const Scene> fault_scenes();
+std::span<const Scene> sharing_scenes();
+std::span<const Scene> batch_scenes();
+
+// Ends the process, unless the call was fine.
+void need(CUresult result, const char* call);
+void say(const char* what, CUresult result);  // "what: 700"
+
+// The driver, and device 0's primary context, current in this thread. Ends the process where there is none.
+class Gpu {
+ public:
+  Gpu();
+
+  const Driver& cu;
+  CUcontext context = nullptr;
+
+  CUstream stream() const;
+  CUevent event() const;
+  CUdeviceptr memory(std::size_t bytes) const;
+  CUfunction function(const char* name) const;
+  void synchronise(CUstream stream) const { need(cu.cuStreamSynchronize(stream), "cuStreamSynchronize"); }
+
+ private:
+  static const Driver& load();
+};
+
+// Registered memory of the host.
+template <class T>
+class Pinned {
+ public:
+  Pinned(const Gpu& gpu, std::size_t count) : cu_(gpu.cu), values_(count) {
+    need(cu_.cuMemHostRegister_v2(values_.data(), bytes(), CU_MEMHOSTREGISTER_PORTABLE), "cuMemHostRegister");
+  }
+  ~Pinned() { cu_.cuMemHostUnregister(values_.data()); }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  T* data() { return values_.data(); }
+  std::size_t bytes() const { return values_.size() * sizeof(T); }
+  T& operator[](std::size_t i) { return values_[i]; }
+  std::vector<T>& values() { return values_; }
+
+ private:
+  const Driver& cu_;
+  std::vector<T> values_;
+};
+
+// Holds a stream up until it is opened.
+class Gate {
+ public:
+  explicit Gate(const Gpu& gpu) : gpu_(gpu), word_(gpu, 1) {}
+  void hold(CUstream stream);
+  void open();
+
+ private:
+  const Gpu& gpu_;
+  Pinned<std::uint64_t> word_;
+};
+
+}  // namespace millrace::cuda_scenes
