@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/cuda/cuda_settings.h"
 
 namespace millrace {
 namespace {
@@ -26,7 +27,7 @@ std::uint32_t lanes_of(const Settings& settings) {
 
 std::vector<Part> parts_of(const Settings& settings) {
   const Readers readers = readers_of(settings);
-  return {
+  std::vector<Part> parts = {
       {settings.segment_budget, "memory.segments: pages of shared memory count as the daemon's"},
       {settings.decoding, "memory.decoding"},
       {settings.cache_memory, "cache.memory"},
@@ -37,6 +38,9 @@ std::vector<Part> parts_of(const Settings& settings) {
       {kLaneTakes * lanes_of(settings), "what each lane keeps, at most 40 MiB"},
       {kDaemonKeeps, "code, threads, connections"},
   };
+  if (const Bytes staging = cuda_staging(settings.groups.of<CudaSettings>()); staging.count != 0)
+    parts.push_back({staging, "cuda.staging for each GPU in cuda.devices, or for one"});
+  return parts;
 }
 
 std::string text_of(const ResourceRow& row, std::uint64_t bound) {

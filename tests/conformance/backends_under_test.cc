@@ -20,7 +20,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_isolated(const Settings& sett
 
 std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> rows;
-  for (const BackendRow& row : backend_table()) rows.push_back({row, row.name == "fake"});
+  for (const BackendRow& row : backend_table()) rows.push_back({row, row.name == "fake", row.name == "cuda"});
   rows.push_back({{"echo", echo_settings, wants_echo, make_echo_backends}});
   return rows;
 }

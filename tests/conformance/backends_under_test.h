@@ -9,7 +9,8 @@
 namespace millrace {
 
 struct BackendUnderTest : BackendRow {
-  bool can_lose = false;  // its device, where BenchSettings::fake asks for it
+  bool can_lose = false;         // its device, where BenchSettings::fake asks for it
+  bool leaves_verdicts = false;  // on what is damaged: to the CPU, so it gives that back as kUnsupported
 };
 
 std::vector<BackendUnderTest> backends_under_test();

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "daemon/backend/cpu/cpu_settings.h"
+#include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/mrp_file.h"
+#include "tests/support/process.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_images.h"
 
@@ -33,6 +35,8 @@ Settings settings_of(const BenchSettings& bench) {
   Settings settings;
   settings.groups.of<CpuSettings>().lanes = bench.lanes;
   settings.groups.of<FakeSettings>().options = bench.fake;
+  settings.groups.of<CudaSettings>() = {
+      .wanted = WantsCuda::kAuto, .memory = 256_MiB, .staging = 64_MiB, .worker = bin_folder() + "/millrace-cuda"};
   return settings;
 }
 

@@ -1,0 +1,144 @@
+#include "daemon/backend/cuda/cuda_backend.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "daemon/backend/cuda/cuda_lane.h"
+#include "daemon/observe/log.h"
+
+namespace millrace {
+namespace {
+
+constexpr std::uint64_t kPage = CudaStaging::kPage;
+
+// Files are a quarter of it: photographs of 110 KB make tensors of 300 KB and more.
+CudaStaging staging_of(const CudaSettings& settings) {
+  const std::uint64_t lane = settings.staging.count / settings.lanes;
+  return {.encoded_bytes = lane / 4 / kPage * kPage, .tensor_bytes = lane / 4 * 3 / kPage * kPage};
+}
+
+CudaWorkerOrder order_of(const CudaSettings& settings, const CudaStaging& staging) {
+  return {.lanes = settings.lanes,
+          .encoded = {staging.encoded_bytes},
+          .tensors = {staging.tensor_bytes},
+          .device = {settings.memory.count / settings.lanes}};
+}
+
+bool is_named(const Gpu& gpu, const std::string& name) {
+  return name == text_of(gpu.uuid) || name == std::to_string(gpu.ordinal);
+}
+
+Result<std::vector<Gpu>> chosen(std::vector<Gpu> all, const std::vector<std::string>& names) {
+  if (names.empty()) return all;
+  std::vector<Gpu> gpus;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Gpu& gpu) { return is_named(gpu, name); });
+    if (found == all.end()) {
+      std::string there;
+      for (const Gpu& gpu : all)
+        there += (there.empty() ? "" : ", ") + text_of(gpu.uuid) + " (" + std::to_string(gpu.ordinal) + ")";
+      return Error{Code::kInvalid, "cuda.devices: there is no GPU " + name + "; there are " + there};
+    }
+    gpus.push_back(*found);
+  }
+  return gpus;
+}
+
+std::string cuda_version(int driver) {
+  return std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+}
+
+BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings) {
+  const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+  return {.name = "cuda:" + std::to_string(number),
+          .device = gpu.name,
+          .detail = "compute capability " + capability + ", driver for CUDA " + cuda_version(gpu.driver_version),
+          .lanes = settings.lanes,
+          .formats = {ImageFormat::kJpeg},
+          .properties = {{"uuid", text_of(gpu.uuid)},
+                         {"memory", to_text(settings.memory) + " of " + to_text(gpu.memory) + " at most"},
+                         {"staging", to_text(settings.staging) + " of the host's memory"}},
+          .copies_files = true};
+}
+
+}  // namespace
+
+bool wants_cuda(const Settings& settings) {
+  return settings.groups.of<CudaSettings>().wanted != WantsCuda::kNo;
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
+                                                                 const BackendServices& services) {
+  const CudaSettings& cuda = settings.groups.of<CudaSettings>();
+  std::vector<std::unique_ptr<Backend>> backends;
+  const auto without = [&](const Error& why) -> Result<std::vector<std::unique_ptr<Backend>>> {
+    if (cuda.wanted == WantsCuda::kAuto) {
+      log_info("backends.cuda = \"auto\": " + why.message);
+      return std::vector<std::unique_ptr<Backend>>();
+    }
+    return Error{Code::kInvalid, "backends.cuda = \"yes\": " + why.message};
+  };
+  Result<std::vector<Gpu>> all = list_gpus(cuda_program(cuda.worker));
+  if (!all) return without(all.error());
+  MILLRACE_TRY(const std::vector<Gpu> gpus, chosen(*std::move(all), cuda.devices));
+  for (const Gpu& gpu : gpus) {
+    Result<std::unique_ptr<Backend>> backend =
+        CudaBackend::create(gpu, static_cast<std::uint32_t>(backends.size()), cuda, services);
+    if (!backend) return without(backend.error().within(gpu.name + " " + text_of(gpu.uuid)));
+    backends.push_back(*std::move(backend));
+  }
+  return backends;
+}
+
+Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
+                                                     const BackendServices& services) {
+  const CudaStaging staging = staging_of(settings);
+  MILLRACE_TRY(std::unique_ptr<CudaDevice> device,
+               CudaDevice::start(cuda_program(settings.worker), gpu.uuid, order_of(settings, staging)));
+  return std::unique_ptr<Backend>(
+      new CudaBackend(info_of(gpu, number, settings), std::move(device), staging, settings, services));
+}
+
+CudaBackend::CudaBackend(BackendInfo info, std::unique_ptr<CudaDevice> device, CudaStaging staging,
+                         const CudaSettings& settings, const BackendServices& services)
+    : info_(std::move(info)),
+      staging_(staging),
+      patience_(settings.hang),
+      limits_(services.limits),
+      device_(std::move(device)),
+      queue_(appetite().jobs) {
+  for (std::uint32_t i = 0; i < info_.lanes; ++i) {
+    std::thread& lane = threads_.emplace_back([this, i] { run_lane(i); });
+    pthread_setname_np(lane.native_handle(), ("mr-gpu-" + std::to_string(i)).c_str());
+  }
+}
+
+Result<void> CudaBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
+  return cuda_can_make(facts, recipe, staging_);
+}
+
+void CudaBackend::shutdown() {
+  std::call_once(shut_down_, [this] {
+    queue_.close();
+    for (std::thread& thread : threads_) thread.join();
+  });
+}
+
+void CudaBackend::run_lane(std::uint32_t number) {
+  CudaLane lane(*device_, number, staging_, patience_);
+  while (std::optional<QueuedDecode> next = queue_.pop()) {
+    DecodeJob job = std::move(next->job);
+    const auto waited =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - next->since);
+    std::vector<SampleOutcome> outcomes =
+        lane.run(job, limits_.now(), [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
+    for (SampleOutcome& outcome : outcomes) outcome.queued = waited;
+    queue_.finished();  // before done(): who is told so may submit the next at once
+    job.done(std::move(job.tasks), std::move(outcomes));
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,59 @@
+// NVIDIA's GPUs: "cuda:0", "cuda:1", ... Each belongs to a process of its own, millrace-cuda, which alone has a CUDA
+// context; lanes here hand it batches (cuda_wire.h). When that process or its GPU fails, what it had goes to other
+// backends and it is started anew; the daemon and its sessions go on.
+//
+// Thread-safe. `done` is called on lanes; shutdown() must not be called from there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/backend_row.h"
+#include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/backend/cuda/cuda_settings.h"
+#include "daemon/backend/job_queue.h"
+
+namespace millrace {
+
+// The row's: backends.cuda.
+bool wants_cuda(const Settings& settings);
+// kInvalid: a GPU that is named and not there; with backends.cuda = "yes" none at all.
+Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
+                                                                 const BackendServices& services);
+
+class CudaBackend final : public Backend {
+ public:
+  // `number`: of its name. Errors: CudaDevice's.
+  static Result<std::unique_ptr<Backend>> create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
+                                                 const BackendServices& services);
+  ~CudaBackend() override { shutdown(); }
+
+  BackendInfo info() const override { return info_; }
+  Appetite appetite() const override {
+    return {.jobs = 2 * info_.lanes, .at_once = info_.lanes, .few = 16, .most = 64};
+  }
+  Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
+  void listen(HealthListener listener) override { device_->health().listen(std::move(listener)); }
+  [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
+  void shutdown() override;
+
+ private:
+  CudaBackend(BackendInfo info, std::unique_ptr<CudaDevice> device, CudaStaging staging, const CudaSettings& settings,
+              const BackendServices& services);
+  void run_lane(std::uint32_t number);
+
+  const BackendInfo info_;
+  const CudaStaging staging_;  // of a lane
+  const std::chrono::milliseconds patience_;
+  const InForce<SampleLimits> limits_;
+  const std::unique_ptr<CudaDevice> device_;
+  JobQueue queue_;
+  std::vector<std::thread> threads_;
+  std::once_flag shut_down_;
+};
+
+}  // namespace millrace

@@ -1,0 +1,219 @@
+#include "daemon/backend/cuda/cuda_lane.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "daemon/backend/words.h"
+#include "proto/base/printable.h"
+
+namespace millrace {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kMostSide = 65'535;  // of what the kernels resample
+
+Error unsupported(std::string why) {
+  return Error{Code::kUnsupported, std::move(why)};
+}
+
+std::uint64_t room_of(std::size_t file_bytes) {
+  constexpr std::uint64_t kApart = CudaStaging::kFilesApart;
+  return (file_bytes + kApart + kApart - 1) / kApart * kApart;
+}
+
+CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
+  const SampleGeometry& geometry = task.geometry;
+  return {.at = at,
+          .bytes = static_cast<std::uint32_t>(task.image.bytes.size()),
+          .flip = geometry.flip ? 1U : 0U,
+          .crop_left = geometry.crop.left,
+          .crop_top = geometry.crop.top,
+          .crop_width = geometry.crop.width,
+          .crop_height = geometry.crop.height,
+          .resized_width = static_cast<std::int32_t>(geometry.resized.width),
+          .resized_height = static_cast<std::int32_t>(geometry.resized.height),
+          .window_left = geometry.window.left,
+          .window_top = geometry.window.top,
+          .window_width = geometry.window.width,
+          .window_height = geometry.window.height,
+          .verdict = 1};
+}
+
+CudaBatch batch_of(const Recipe& recipe, Fidelity fidelity, Size size, std::size_t images) {
+  CudaBatch batch{.images = static_cast<std::uint32_t>(images),
+                  .width = size.width,
+                  .height = size.height,
+                  .filter = static_cast<std::uint8_t>(recipe.filter),
+                  .fast = fidelity == Fidelity::kFast,
+                  .dtype = static_cast<std::uint8_t>(recipe.dtype),
+                  .layout = static_cast<std::uint8_t>(recipe.layout),
+                  .channels = static_cast<std::uint8_t>(recipe.channels),
+                  .range = static_cast<std::uint8_t>(recipe.range),
+                  .normalise = recipe.normalise.has_value()};
+  if (recipe.normalise) {
+    std::copy_n(recipe.normalise->mean.begin(), 3, std::begin(batch.mean));
+    std::copy_n(recipe.normalise->std.begin(), 3, std::begin(batch.std));
+  }
+  return batch;
+}
+
+// The file, and zeroes up to where the next one begins.
+void put_file(std::span<std::byte> room, ByteView file) {
+  std::memcpy(room.data(), file.data(), file.size());
+  std::memset(room.data() + file.size(), 0, room.size() - file.size());
+}
+
+std::string why_not(const CudaOrder& order_untrusted) {
+  const char* const begin = order_untrusted.why;
+  const char* const end = std::find(begin, std::end(order_untrusted.why), '\0');
+  return printable(std::string_view(begin, static_cast<std::size_t>(end - begin)));
+}
+
+}  // namespace
+
+Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging) {
+  const SourceInfo& source = facts.source;
+  if (source.format != ImageFormat::kJpeg) return unsupported("the GPU decodes JPEG files alone");
+  if (source.has.passes) return unsupported("the GPU decodes no progressive JPEG files");
+  if (source.has.cmyk) return unsupported("the GPU decodes no CMYK");
+  if (source.orientation != 1) return unsupported("the GPU turns no images by their EXIF orientation");
+  if (recipe.patches) return unsupported("the GPU makes no patches");
+  const Size resized = facts.geometry.resized;
+  if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > kMostSide)
+    return unsupported("an image of more than 65,535 pixels a side is too large for the GPU's kernels");
+  if (image_bytes(recipe, facts.geometry.output()).count > staging.tensor_bytes)
+    return unsupported("the tensor is larger than a lane's part of cuda.staging");
+  return {};
+}
+
+// A job as it is worked off.
+struct CudaLane::Work {
+  const DecodeJob& job;
+  const SampleLimits& limits;
+  std::vector<SampleOutcome> outcomes{};
+  std::vector<bool> settled{};
+
+  void settle(std::size_t i, std::optional<Error> error) {
+    outcomes[i].error = std::move(error);
+    settled[i] = true;
+  }
+  const SampleTask& task(std::size_t i) const { return job.tasks[i]; }
+
+  // Whether the GPU may try it; else it is settled.
+  bool is_for_gpu(std::size_t i, const CudaStaging& staging) {
+    Result<void> fine = check_task(task(i), *job.recipe, limits);
+    if (fine) fine = check_on_host(task(i), *job.recipe);
+    if (fine) fine = cuda_can_make({task(i).image.info, task(i).geometry, job.fidelity}, *job.recipe, staging);
+    const EncodedImage& image = task(i).image;
+    if (fine && image.bytes.size() == 0 && image.kept) {
+      outcomes[i].read_again = true;
+      fine = unsupported("the GPU takes no kept forms");
+    }
+    if (fine && room_of(image.bytes.size()) > staging.encoded_bytes)
+      fine = unsupported("the file is larger than a lane's part of cuda.staging");
+    if (!fine) settle(i, std::move(fine).error());
+    return !settled[i];
+  }
+};
+
+std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimits& limits,
+                                         const std::function<bool()>& stopped) {
+  Work work{.job = job, .limits = limits};
+  work.outcomes.resize(job.tasks.size());
+  work.settled.resize(job.tasks.size());
+  for (std::size_t i = 0; i < job.tasks.size(); ++i) work.outcomes[i].index = job.tasks[i].index;
+  const Clock::time_point begun = Clock::now();
+  bool has_begun = false;
+  for (std::size_t next = 0; next < job.tasks.size();) {
+    const bool is_over = std::exchange(has_begun, true) && Clock::now() - begun >= job.turn;
+    if (is_over || stopped()) {
+      for (std::size_t i = 0; i < job.tasks.size(); ++i) {
+        if (work.settled[i]) continue;
+        if (is_over)
+          work.outcomes[i].not_begun = true;
+        else
+          work.settle(i, cancelled_error());
+      }
+      break;
+    }
+    make(work, take(work, next));
+  }
+  return std::move(work.outcomes);
+}
+
+// The next ones whose tensors are of one size and which fit the staging together. `next`: the first that is not settled.
+std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
+  std::vector<std::size_t> tasks;
+  std::uint64_t files = 0, tensors = 0;
+  Size size{};
+  for (std::size_t i = next; i < work.job.tasks.size() && tasks.size() < kMostCudaImages; ++i) {
+    if (work.settled[i] || !work.is_for_gpu(i, staging_)) continue;
+    const Size output = work.task(i).geometry.output();
+    if (tasks.empty()) size = output;
+    if (output != size) continue;
+    files += room_of(work.task(i).image.bytes.size());
+    tensors += work.task(i).out.bytes.count;
+    if (files > staging_.encoded_bytes || tensors > staging_.tensor_bytes) break;
+    tasks.push_back(i);
+  }
+  while (next < work.job.tasks.size() &&
+         (work.settled[next] || std::find(tasks.begin(), tasks.end(), next) != tasks.end()))
+    ++next;
+  return tasks;
+}
+
+// Too many for the GPU's memory are halved; one alone that is too much is the CPU's.
+void CudaLane::make(Work& work, Indices tasks) {
+  if (tasks.empty()) return;
+  const std::shared_ptr<CudaWorker> worker = device_.current();
+  const Clock::time_point begun = Clock::now();
+  Result<void> asked =
+      worker ? ask(work, tasks, *worker) : Error{Code::kUnavailable, "the GPU is lost, and not back yet"};
+  if (!asked && asked.error().code == Code::kExhausted && tasks.size() > 1) {
+    make(work, tasks.first(tasks.size() / 2));
+    return make(work, tasks.subspan(tasks.size() / 2));
+  }
+  if (!asked && asked.error().code == Code::kUnavailable && worker) device_.lost(worker, asked.error().message);
+  if (!asked) {
+    const Code code = asked.error().code == Code::kUnavailable ? Code::kUnavailable : Code::kUnsupported;
+    for (const std::size_t i : tasks) work.settle(i, Error{code, asked.error().message});
+    return;
+  }
+  collect(work, tasks, worker->lane(number_));
+  const auto took = Clock::now() - begun;
+  for (const std::size_t i : tasks) {
+    work.outcomes[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(took / tasks.size());
+    if (took > work.limits.time) work.settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
+  }
+}
+
+Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) {
+  CudaLaneChannel& channel = worker.lane(number_);
+  CudaBatch batch = batch_of(*work.job.recipe, work.job.fidelity, work.task(tasks[0]).geometry.output(), tasks.size());
+  for (std::size_t n = 0; n < tasks.size(); ++n) {
+    const SampleTask& task = work.task(tasks[n]);
+    const std::uint64_t room = room_of(task.image.bytes.size());
+    put_file(channel.encoded().subspan(batch.encoded_bytes, room), task.image.bytes.view());
+    channel.orders()[n] = order_of(task, batch.encoded_bytes);
+    batch.encoded_bytes += room;
+  }
+  return channel.ask(batch, patience_);
+}
+
+void CudaLane::collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const {
+  std::uint64_t at = 0;
+  for (std::size_t n = 0; n < tasks.size(); ++n) {
+    const Destination& out = work.task(tasks[n]).out;
+    const CudaOrder& order = channel.orders()[n];
+    const bool is_made = order.verdict == 0;
+    if (is_made) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
+    work.settle(tasks[n],
+                is_made ? std::optional<Error>() : unsupported("the GPU leaves it to others: " + why_not(order)));
+    at += out.bytes.count;
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,49 @@
+// One lane of the CUDA backend: takes a job's samples through the process that owns the GPU, a batch after the other.
+//
+//   tasks ──look──▶ refused, or of one tensor size ──▶ files into the staging ──▶ ask ──▶ tensors from the staging
+//                                                          ▲ half of them: kExhausted ──┘
+//
+// Thread-bound(the lane's thread).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/model/limits.h"
+
+namespace millrace {
+
+// What the GPU's kernels make of such a sample: yes, or kUnsupported and why not. `staging`: of a lane. Thread-safe.
+Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging);
+
+class CudaLane {
+ public:
+  // `device` outlives the lane.
+  CudaLane(CudaDevice& device, std::uint32_t number, CudaStaging staging, std::chrono::milliseconds patience)
+      : device_(device), number_(number), staging_(staging), patience_(patience) {}
+
+  // An outcome for each task, in order. `stopped` is asked before each batch.
+  std::vector<SampleOutcome> run(const DecodeJob& job, const SampleLimits& limits,
+                                 const std::function<bool()>& stopped);
+
+ private:
+  struct Work;
+  using Indices = std::span<const std::size_t>;
+
+  std::vector<std::size_t> take(Work& work, std::size_t& next) const;
+  void make(Work& work, Indices tasks);
+  Result<void> ask(const Work& work, Indices tasks, CudaWorker& worker);
+  void collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const;
+
+  CudaDevice& device_;
+  const std::uint32_t number_;
+  const CudaStaging staging_;
+  const std::chrono::milliseconds patience_;
+};
+
+}  // namespace millrace

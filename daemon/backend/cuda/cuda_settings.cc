@@ -1,0 +1,49 @@
+#include "daemon/backend/cuda/cuda_settings.h"
+
+#include <algorithm>
+#include <set>
+
+#include "daemon/backend/cuda/cuda_wire.h"
+
+namespace millrace {
+namespace {
+
+constexpr Word<WantsCuda> kWants[] = {{"no", WantsCuda::kNo}, {"auto", WantsCuda::kAuto}, {"yes", WantsCuda::kYes}};
+
+constexpr KeyGroup kGroups[] = {
+    {"cuda",
+     "NVIDIA's GPUs, where backends.cuda switches them on. Each is owned by a process of its own, millrace-cuda."},
+};
+
+// clang-format off
+const Key kKeys[] = {
+    {"cuda.devices", place(in_group<&CudaSettings::devices>), "Which GPUs: UUIDs as `nvidia-smi -L` prints them, or numbers as CUDA counts them, for example [\"GPU-8f6c...\", \"1\"]. Empty: all that the daemon sees."},
+    {"cuda.lanes", number(in_group<&CudaSettings::lanes>, 1, kMostCudaLanes), "Batches that a GPU works on at once: while one is decoded there, others are copied and planned."},
+    {"cuda.memory", number(in_group<&CudaSettings::memory>, 128ULL << 20, 64ULL << 30), "Of each GPU's memory, beside what a CUDA context takes (some hundreds of MiB). Given back while nothing is to be made. A batch that does not fit is divided."},
+    {"cuda.staging", number(in_group<&CudaSettings::staging>, 16ULL << 20, 16ULL << 30), "Of the host's memory, pinned, for each GPU: files on their way there and tensors on their way back. Larger images are made by the CPU."},
+    {"cuda.hang_milliseconds", number(in_group<&CudaSettings::hang>, 100, 600'000), "A GPU that has not finished a batch by then passes for lost: its process is killed and started anew, and its samples go to the CPU."},
+    {"cuda.worker", place(in_group<&CudaSettings::worker>), "The program that owns a GPU. Empty: millrace-cuda, beside millraced or in ../libexec/millrace."},
+
+    {"backends.cuda", choice(in_group<&CudaSettings::wanted>, kWants), "Decode and transform baseline JPEG files on NVIDIA's GPUs; what they cannot do goes to the CPU. \"auto\": where there are some. \"yes\": the daemon does not start without. \"no\": their memory is left to others."},
+};
+// clang-format on
+
+std::vector<Complaint> complaints(const Settings& settings) {
+  const CudaSettings& cuda = settings.groups.of<CudaSettings>();
+  if (std::set(cuda.devices.begin(), cuda.devices.end()).size() != cuda.devices.size())
+    return {{"cuda.devices", "must name each GPU once"}};
+  return {};
+}
+
+}  // namespace
+
+SettingsPart cuda_settings() {
+  return {.keys = kKeys, .groups = kGroups, .complaints = complaints};
+}
+
+Bytes cuda_staging(const CudaSettings& settings) {
+  if (settings.wanted == WantsCuda::kNo) return {};
+  return settings.staging * std::max<std::uint64_t>(1, settings.devices.size());
+}
+
+}  // namespace millrace

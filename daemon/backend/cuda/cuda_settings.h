@@ -1,0 +1,31 @@
+// What the administrator decides about NVIDIA's GPUs: the keys backends.cuda and cuda.*. Value.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/settings/keys.h"
+#include "proto/base/bytes.h"
+
+namespace millrace {
+
+enum class WantsCuda : std::uint8_t { kNo, kAuto, kYes };
+
+struct CudaSettings {
+  WantsCuda wanted = WantsCuda::kNo;
+  std::vector<std::string> devices;  // UUIDs, or numbers in the driver's order; empty: all
+  std::uint32_t lanes = 2;           // of a GPU
+  Bytes memory = 1_GiB;              // of a GPU's, for all of its lanes
+  Bytes staging = 192_MiB;           // of the host's, for all lanes of a GPU; pinned
+  std::chrono::milliseconds hang{10'000};
+  std::string worker;  // the program that owns a GPU; empty: where it is installed
+};
+
+SettingsPart cuda_settings();
+
+// Host memory that the GPUs take: of those that are named, or of one.
+Bytes cuda_staging(const CudaSettings& settings);
+
+}  // namespace millrace

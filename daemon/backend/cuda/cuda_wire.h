@@ -1,0 +1,106 @@
+// What the daemon and the process that owns a GPU for it say to each other: whole messages over socket pairs, and memory
+// that both have mapped. Both programs are of one build; kCudaWireVersion tells where they are not. Values.
+//
+//   daemon                                     millrace-cuda
+//   control: CudaHello ─────────────────────▶  driver, context, kernels, pinned staging
+//                       ◀────────── CudaReady  it is ready, or why not
+//   a lane:  files and CudaOrders into the staging
+//            CudaBatch ─────────────────────▶  plans, copies, launches, waits
+//                       ◀─────────── CudaDone  verdicts are in the CudaOrders, tensors in the staging
+//   closes its ends ────────────────────────▶  ends
+//
+//   a lane's staging:  0                 encoded_at()             tensors_at()         size()
+//                      │ CudaOrder, ... │ files, 0s between them │ tensors, in order   │
+//
+// The process has hostile bytes and a driver that is not ours in it: the daemon reads no size, place or text from there
+// without a check.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace millrace {
+
+inline constexpr std::uint32_t kCudaWireVersion = 1;
+inline constexpr std::uint32_t kMostCudaLanes = 4;
+inline constexpr std::uint32_t kMostCudaImages = 256;  // of a batch
+
+// The process's descriptors when it begins: lane i has a socket and a staging after the control socket.
+inline constexpr int kCudaControl = 3;
+constexpr int cuda_lane_socket(std::uint32_t lane) {
+  return kCudaControl + 1 + 2 * static_cast<int>(lane);
+}
+constexpr int cuda_lane_staging(std::uint32_t lane) {
+  return cuda_lane_socket(lane) + 1;
+}
+
+enum class CudaWork : std::uint32_t { kList, kServe };  // say which GPUs there are, and end; serve one
+
+struct CudaHello {
+  std::uint32_t version = kCudaWireVersion;
+  CudaWork work = CudaWork::kList;
+  std::uint8_t uuid[16] = {};
+  std::uint32_t lanes = 0, reserved = 0;
+  std::uint64_t encoded_bytes = 0, tensor_bytes = 0;  // of a lane's staging
+  std::uint64_t device_bytes = 0;                     // of the GPU's memory that a lane may take
+};
+
+// One for each GPU after kList; one after kServe.
+struct CudaReady {
+  std::uint32_t version = kCudaWireVersion;
+  std::uint32_t code = 0;  // 0: what follows holds; else a Code, and `text` says why
+  std::uint8_t uuid[16] = {};
+  std::uint64_t memory_bytes = 0;
+  std::int32_t ordinal = 0, major = 0, minor = 0, multiprocessors = 0, driver_version = 0;
+  char name[96] = {};
+  char text[300] = {};
+};
+
+struct CudaOrder {
+  std::uint64_t at = 0;  // of the file's first byte in the encoded area
+  std::uint32_t bytes = 0;
+  std::uint32_t flip = 0;
+  std::int32_t crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;  // in the stored picture
+  std::int32_t resized_width = 0, resized_height = 0;                         // of the whole crop
+  std::int32_t window_left = 0, window_top = 0, window_width = 0, window_height = 0;
+  // The answer: 0, the tensor is there; else it is none for the GPU, and why.
+  std::uint32_t verdict = 0;
+  char why[124] = {};
+};
+
+// Enumerations are those of kernels/tensor and kernels/cuda, as numbers.
+struct CudaBatch {
+  std::uint32_t images = 0;
+  std::uint32_t width = 0, height = 0;  // of each tensor
+  std::uint8_t filter = 0, fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved = 0;
+  std::uint64_t encoded_bytes = 0;
+  float mean[3] = {}, std[3] = {};
+};
+
+struct CudaDone {
+  std::uint32_t code = 0;  // kExhausted: too much for the memory of the GPU at once; kUnavailable: the device is lost
+  char text[300] = {};
+};
+
+static_assert(std::is_trivially_copyable_v<CudaHello> && sizeof(CudaHello) == 56);
+static_assert(std::is_trivially_copyable_v<CudaReady> && sizeof(CudaReady) == 448);
+static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 184);
+static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 56);
+static_assert(std::is_trivially_copyable_v<CudaDone>);
+
+// How a lane's staging is divided.
+struct CudaStaging {
+  static constexpr std::uint64_t kFilesApart = 64;  // zeroes at least, after each file
+  static constexpr std::uint64_t kPage = 4096;
+
+  std::uint64_t encoded_bytes = 0, tensor_bytes = 0;
+
+  static constexpr std::uint64_t encoded_at() {
+    return (kMostCudaImages * sizeof(CudaOrder) + kPage - 1) / kPage * kPage;
+  }
+  constexpr std::uint64_t tensors_at() const { return encoded_at() + encoded_bytes; }
+  constexpr std::uint64_t size() const { return tensors_at() + tensor_bytes; }
+};
+
+}  // namespace millrace

@@ -1,0 +1,111 @@
+// The process that owns a GPU for the daemon, as the daemon has it (cuda_wire.h has what they say). An error of a GPU's
+// context is the end of the process that has the context, and of no other: so the daemon has none.
+//
+//   list_gpus(program) ──▶ which there are
+//   CudaWorker::start(program, gpu, order) ──▶ lane(i) asks, one thread each ──▶ end(), or it dies ──▶ is_gone()
+//
+// Thread-safe, but for a lane, which is Thread-bound(its thread).
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "daemon/backend/cuda/cuda_wire.h"
+#include "proto/base/bytes.h"
+#include "proto/base/mutex.h"
+#include "proto/base/result.h"
+#include "proto/base/unique_fd.h"
+
+namespace millrace {
+
+using CudaUuid = std::array<std::uint8_t, 16>;
+// As NVIDIA's tools print it: "GPU-8f6c...".
+std::string text_of(const CudaUuid& uuid);
+
+struct Gpu {
+  int ordinal = 0;  // in the driver's order, which CUDA_VISIBLE_DEVICES changes
+  CudaUuid uuid{};
+  std::string name;
+  Bytes memory;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int driver_version = 0;  // as CUDA counts: 13000 is 13.0
+};
+
+// Empty: millrace-cuda beside this program, or in ../libexec/millrace.
+std::string cuda_program(const std::string& path);
+
+// Those that the driver gives to a process of this user. kUnsupported: there is no driver, no GPU, or none that will do,
+// and why. Takes as long as the driver takes to begin, which may be seconds.
+Result<std::vector<Gpu>> list_gpus(const std::string& program);
+
+struct CudaWorkerOrder {
+  std::uint32_t lanes = 2;
+  Bytes encoded, tensors;  // of a lane's staging
+  Bytes device;            // of the GPU's memory, for each lane
+};
+
+// A lane's part of it: a socket, and the staging that both have mapped.
+class CudaLaneChannel {
+ public:
+  CudaLaneChannel(UniqueFd socket, std::byte* staging, CudaStaging layout)
+      : socket_(std::move(socket)), staging_(staging), layout_(layout) {}
+  CudaLaneChannel(CudaLaneChannel&& other) noexcept;
+  CudaLaneChannel& operator=(CudaLaneChannel&&) = delete;
+  ~CudaLaneChannel();
+
+  // REQUIRES: no batch is asked for.
+  std::span<CudaOrder> orders() const { return {reinterpret_cast<CudaOrder*>(staging_), kMostCudaImages}; }
+  std::span<std::byte> encoded() const { return {staging_ + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
+  std::span<const std::byte> tensors() const { return {staging_ + layout_.tensors_at(), layout_.tensor_bytes}; }
+
+  // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kUnavailable: the process
+  // is gone, the GPU's context is broken, or there was no answer in `patience`.
+  Result<void> ask(const CudaBatch& batch, std::chrono::milliseconds patience);
+
+ private:
+  UniqueFd socket_;
+  std::byte* staging_;
+  CudaStaging layout_;
+};
+
+class CudaWorker {
+ public:
+  // Returns once it can be asked: seconds, where the driver has to compile. kUnsupported, kExhausted, kUnavailable: in
+  // its own words.
+  static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaUuid& gpu,
+                                                   const CudaWorkerOrder& order);
+  CudaWorker(const CudaWorker&) = delete;
+  CudaWorker& operator=(const CudaWorker&) = delete;
+  ~CudaWorker();  // ends it, and waits for it a while
+
+  CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
+
+  // Kills it: whoever asks it gets kUnavailable.
+  void end() MILLRACE_EXCLUDES(mutex_);
+  // Whether it has ended, and its memory with it. A GPU that hangs may keep a killed process for long.
+  bool is_gone() MILLRACE_EXCLUDES(mutex_);
+  // "of signal 9", "with status 1"; REQUIRES: is_gone().
+  std::string how_it_ended() const MILLRACE_EXCLUDES(mutex_);
+
+ private:
+  CudaWorker(UniqueFd control, std::vector<CudaLaneChannel> lanes, pid_t pid);
+  Result<void> greet(const CudaUuid& gpu, const CudaWorkerOrder& order);
+
+  UniqueFd control_;
+  std::vector<CudaLaneChannel> lanes_;
+  const pid_t pid_;
+  mutable Mutex mutex_;
+  bool gone_ MILLRACE_GUARDED_BY(mutex_) = false;
+  int code_ MILLRACE_GUARDED_BY(mutex_) = 0, status_ MILLRACE_GUARDED_BY(mutex_) = 0;  // as waitid() says
+};
+
+}  // namespace millrace

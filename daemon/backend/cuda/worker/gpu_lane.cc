@@ -1,0 +1,211 @@
+#include "daemon/backend/cuda/worker/gpu_lane.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace millrace::cuda {
+namespace {
+
+using kernels::cuda::BatchRecipe;
+using kernels::cuda::ImageRequest;
+using kernels::cuda::Planner;
+using kernels::cuda::Status;
+
+constexpr std::size_t kPlanners = 2;
+constexpr std::uint32_t kTableSlots = 2048;  // all that a batch of the most images may bring is half of it
+constexpr std::size_t kTablesBytes = kTableSlots * sizeof(kernels::cuda::DecodeTable);
+constexpr std::size_t kStatusBytes = 4096;
+constexpr std::size_t kPlansBytes = 16 << 20;
+constexpr std::size_t kAligned = 256;
+static_assert(kMostCudaImages * sizeof(Status) <= kStatusBytes);
+
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAligned - 1) / kAligned * kAligned;
+}
+
+BatchRecipe recipe_of(const CudaBatch& batch) {
+  BatchRecipe recipe{.size = {static_cast<int>(batch.width), static_cast<int>(batch.height)},
+                     .store = {.dtype = static_cast<kernels::DType>(batch.dtype),
+                               .layout = static_cast<kernels::Layout>(batch.layout),
+                               .channels = static_cast<kernels::ChannelOrder>(batch.channels),
+                               .range = static_cast<kernels::ValueRange>(batch.range)},
+                     .filter = static_cast<kernels::Filter>(batch.filter),
+                     .fidelity = batch.fast != 0 ? kernels::cuda::Fidelity::kFast : kernels::cuda::Fidelity::kExact};
+  if (batch.normalise != 0) {
+    kernels::Normalise normalise;
+    std::copy_n(std::begin(batch.mean), 3, normalise.mean.begin());
+    std::copy_n(std::begin(batch.std), 3, normalise.std.begin());
+    recipe.store.normalise = normalise;
+  }
+  return recipe;
+}
+
+bool are_alike(const BatchRecipe& a, const BatchRecipe& b) {
+  return a.size == b.size && a.store == b.store && a.filter == b.filter && a.order == b.order &&
+         a.fidelity == b.fidelity;
+}
+
+void refuse(CudaOrder& order, std::string_view why) {
+  order.verdict = 1;
+  const std::size_t length = std::min(why.size(), sizeof order.why - 1);
+  std::memcpy(order.why, why.data(), length);
+  order.why[length] = '\0';
+}
+
+std::string_view words_of(Status status) {
+  return status == Status::kNotInTime ? "its pieces did not find each other in time" : "odd or damaged data";
+}
+
+Error too_much() {
+  return Error{Code::kExhausted, "more at once than the GPU's memory has room for"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GpuLane>> GpuLane::create(const GpuContext& context, const Kernels& kernels, std::byte* staging,
+                                                 const CudaStaging& layout, std::size_t device_bytes) {
+  MILLRACE_TRY_VOID(context.use());
+  std::unique_ptr<GpuLane> lane(new GpuLane(context, kernels, staging, layout, device_bytes));
+  MILLRACE_TRY_VOID(lane->prepare());
+  return lane;
+}
+
+GpuLane::GpuLane(const GpuContext& context, const Kernels& kernels, std::byte* staging, const CudaStaging& layout,
+                 std::size_t device_bytes)
+    : context_(context),
+      kernels_(kernels),
+      staging_(staging),
+      layout_(layout),
+      device_bytes_(device_bytes),
+      memory_(context.driver()),
+      pinned_(context.driver()),
+      plans_(context.driver()),
+      stream_(context.driver()) {}
+
+// The pinned memory of its own stays mapped: it ends with the process, as the lane does.
+GpuLane::~GpuLane() = default;
+
+Result<void> GpuLane::prepare() {
+  MILLRACE_TRY_VOID(pinned_.pin(staging_, layout_.size()));
+  void* const plans = mmap(nullptr, kPlansBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (plans == MAP_FAILED) return Error{Code::kExhausted, errno_error("taking memory for plans", errno).message};
+  MILLRACE_TRY_VOID(plans_.pin(static_cast<std::byte*>(plans), kPlansBytes));
+  return stream_.create();
+}
+
+void GpuLane::rest() {
+  planners_.clear();  // their tables go with the memory
+  memory_.release();
+}
+
+// All of it, or what there is of it where others have the rest.
+Result<void> GpuLane::take_memory() {
+  if (memory_.size() != 0) return {};
+  std::size_t bytes = device_bytes_;
+  Result<void> taken = memory_.allocate(bytes);
+  while (!taken && taken.error().code == Code::kExhausted && bytes / 2 > 2 * kPlanners * kTablesBytes)
+    taken = memory_.allocate(bytes /= 2);
+  return taken;
+}
+
+// Its own, or another one's place.
+GpuLane::PlannerOfRecipe& GpuLane::planner_for(const CudaBatch& batch) {
+  const BatchRecipe recipe = recipe_of(batch);
+  const auto found = std::find_if(planners_.begin(), planners_.end(),
+                                  [&](const PlannerOfRecipe& planner) { return are_alike(planner.recipe, recipe); });
+  if (found != planners_.end()) {
+    planners_.splice(planners_.begin(), planners_, found);
+    return planners_.front();
+  }
+  std::size_t tables = planners_.size() * kTablesBytes;
+  if (planners_.size() == kPlanners) {
+    tables = planners_.back().tables;
+    planners_.pop_back();
+  }
+  planners_.push_front(
+      {recipe, std::make_unique<Planner>(recipe, kernels::cuda::PlannerSettings{.table_slots = kTableSlots}), tables});
+  return planners_.front();
+}
+
+std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) const {
+  const auto* const files = reinterpret_cast<const std::uint8_t*>(staging_ + CudaStaging::encoded_at());
+  std::vector<ImageRequest> requests;
+  for (const CudaOrder& order : std::span(orders(), batch.images)) {
+    requests.push_back({.file_untrusted = {files + order.at, order.bytes},
+                        .at = order.at,
+                        .crop = {order.crop_left, order.crop_top, order.crop_width, order.crop_height},
+                        .flip = order.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
+                        .resized = {order.resized_width, order.resized_height},
+                        .window = {order.window_left, order.window_top, order.window_width, order.window_height}});
+  }
+  return requests;
+}
+
+Result<void> GpuLane::make(const CudaBatch& batch) {
+  MILLRACE_TRY_VOID(take_memory());
+  PlannerOfRecipe& planner = planner_for(batch);
+  Result<void> made = make_with(planner, batch);
+  if (!made) planners_.remove_if([&](const PlannerOfRecipe& other) { return &other == &planner; });
+  return made;
+}
+
+// A planner whose batch was not launched believes tables to be there that are not: the caller drops it.
+Result<void> GpuLane::make_with(PlannerOfRecipe& planner, const CudaBatch& batch) {
+  const BatchPlan& plan = planner.planner->plan(requests_of(batch));
+  const WorkspaceLayout layout = workspace_layout(plan, kernels_.shape());
+  if (layout.upload_bytes > kPlansBytes - kStatusBytes) return too_much();
+  if (!plan.jobs.empty()) MILLRACE_TRY_VOID(run(planner, plan, layout, batch));
+  answer(plan);
+  return {};
+}
+
+Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
+                          const CudaBatch& batch) {
+  const std::size_t tensor_bytes = batch.images * plan.tensor_bytes;
+  Division at{};
+  at.encoded = aligned(kPlanners * kTablesBytes);
+  at.tensors = at.encoded + aligned(batch.encoded_bytes);
+  at.workspace = at.tensors + aligned(tensor_bytes);
+  at.end = at.workspace + layout.bytes;
+  if (at.end > memory_.size()) return too_much();
+
+  const Driver& driver = context_.driver();
+  std::byte* const upload = plans_.at() + kStatusBytes;
+  write_upload(plan, layout, {upload, layout.upload_bytes});
+  const BatchViews views{.encoded = memory_.at() + at.encoded,
+                         .tables = memory_.at() + planner.tables,
+                         .tensors = memory_.at() + at.tensors,
+                         .workspace = memory_.at() + at.workspace,
+                         .upload = upload,
+                         .statuses = reinterpret_cast<Status*>(plans_.at())};
+  const std::byte* const files = staging_ + CudaStaging::encoded_at();
+  MILLRACE_TRY_VOID(
+      driver.checked(driver.cuMemcpyHtoDAsync_v2(views.encoded, files, batch.encoded_bytes, stream_.get()),
+                     "copying files to the GPU"));
+  MILLRACE_TRY_VOID(kernels_.launch(plan, layout, views, stream_.get()));
+  MILLRACE_TRY_VOID(driver.checked(
+      driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors, tensor_bytes, stream_.get()),
+      "copying tensors from the GPU"));
+  return stream_.wait();
+}
+
+void GpuLane::answer(const BatchPlan& plan) const {
+  for (std::size_t i = 0; i < plan.refusals.size(); ++i) {
+    if (!plan.refusals[i].empty()) refuse(orders()[i], plan.refusals[i]);
+  }
+  const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
+  for (std::size_t job = 0; job < plan.jobs.size(); ++job) {
+    CudaOrder& order = orders()[plan.requests[job]];
+    if (statuses[job] == Status::kDone)
+      order.verdict = 0;
+    else
+      refuse(order, words_of(statuses[job]));
+  }
+}
+
+}  // namespace millrace::cuda

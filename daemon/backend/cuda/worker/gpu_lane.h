@@ -1,0 +1,76 @@
+// A lane of the process that owns a GPU: plans a batch, copies it there, has it made, copies the tensors back.
+//
+//   staging: files ──▶ GPU: files ──K1, K2──▶ tensors ──▶ staging: tensors
+//   plan ──▶ upload ──▶ GPU: workspace     ──▶ statuses ──▶ CudaOrder::verdict
+//
+// The GPU's memory is one block, taken at the first batch and given back when there is none for a while:
+//
+//   │ tables of a planner, of another one │ files │ tensors │ workspace │        each batch divides the rest anew
+//
+// It believes the daemon, and nothing of the files. Thread-bound(the lane's thread).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "daemon/backend/cuda/cuda_wire.h"
+#include "daemon/backend/cuda/worker/batch_launch.h"
+#include "daemon/backend/cuda/worker/gpu.h"
+
+namespace millrace::cuda {
+
+class GpuLane {
+ public:
+  // On the lane's thread, whose current context it becomes. `staging` is mapped as long as the lane is. All of it is
+  // pinned; that and the errors are the driver's.
+  static Result<std::unique_ptr<GpuLane>> create(const GpuContext& context, const Kernels& kernels, std::byte* staging,
+                                                 const CudaStaging& layout, std::size_t device_bytes);
+  ~GpuLane();
+
+  // Answers in the orders. kExhausted: it does not fit the GPU's memory, and nothing was made; fewer may. kUnavailable:
+  // the context is broken.
+  Result<void> make(const CudaBatch& batch);
+
+  // Gives the GPU's memory back.
+  void rest();
+
+ private:
+  struct PlannerOfRecipe {
+    kernels::cuda::BatchRecipe recipe;
+    std::unique_ptr<kernels::cuda::Planner> planner;
+    std::size_t tables;  // where its tables are in the block
+  };
+  // A batch's parts of the block.
+  struct Division {
+    std::size_t encoded, tensors, workspace, end;
+  };
+
+  GpuLane(const GpuContext& context, const Kernels& kernels, std::byte* staging, const CudaStaging& layout,
+          std::size_t device_bytes);
+  Result<void> prepare();
+  Result<void> take_memory();
+  PlannerOfRecipe& planner_for(const CudaBatch& batch);
+  Result<void> make_with(PlannerOfRecipe& planner, const CudaBatch& batch);
+  Result<void> run(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
+                   const CudaBatch& batch);
+  std::vector<kernels::cuda::ImageRequest> requests_of(const CudaBatch& batch) const;
+  void answer(const BatchPlan& plan) const;
+
+  CudaOrder* orders() const { return reinterpret_cast<CudaOrder*>(staging_); }
+
+  const GpuContext& context_;
+  const Kernels& kernels_;
+  std::byte* const staging_;
+  const CudaStaging layout_;
+  const std::size_t device_bytes_;
+  GpuMemory memory_;
+  PinnedMemory pinned_, plans_;  // the staging; statuses, and what is uploaded of a plan
+  GpuStream stream_;
+  std::list<PlannerOfRecipe> planners_;  // the one that was used last first
+};
+
+}  // namespace millrace::cuda

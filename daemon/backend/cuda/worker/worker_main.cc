@@ -1,0 +1,174 @@
+// millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
+//
+// The main thread watches the daemon, and each lane has a thread. Whatever breaks the CUDA context ends the process: the
+// daemon starts another one.
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/backend/cuda/cuda_wire.h"
+#include "daemon/backend/cuda/worker/gpu.h"
+#include "daemon/backend/cuda/worker/gpu_lane.h"
+#include "daemon/backend/cuda/worker/kernel_image.h"
+#include "proto/base/mutex.h"
+
+namespace millrace::cuda {
+namespace {
+
+constexpr int kIdleMilliseconds = 10'000;  // without a batch, after which the GPU's memory goes back
+
+template <class Message>
+bool receive(int socket, Message& message) {
+  ssize_t bytes = 0;
+  do {
+    bytes = recv(socket, &message, sizeof message, 0);
+  } while (bytes < 0 && errno == EINTR);
+  return bytes == static_cast<ssize_t>(sizeof message);
+}
+
+template <class Message>
+void answer(int socket, const Message& message) {
+  ssize_t sent = 0;
+  do {
+    sent = send(socket, &message, sizeof message, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+}
+
+template <class Message>
+Message with_error(const Error& error) {
+  Message message;
+  message.code = static_cast<std::uint32_t>(error.code);
+  std::memcpy(message.text, error.message.data(), std::min(error.message.size(), sizeof message.text - 1));
+  return message;
+}
+
+// What the lanes begin with, and whether all have begun.
+class Start {
+ public:
+  explicit Start(std::uint32_t lanes) : left_(lanes) {}
+
+  void began(const Result<void>& how) {
+    {
+      MutexLock lock(mutex_);
+      if (!how && how_) how_ = how.error();
+    }
+    left_.count_down();
+  }
+  Result<void> wait() {
+    left_.wait();
+    MutexLock lock(mutex_);
+    return how_;
+  }
+
+ private:
+  std::latch left_;
+  Mutex mutex_;
+  Result<void> how_ MILLRACE_GUARDED_BY(mutex_);
+};
+
+bool is_quiet(int socket) {
+  pollfd ready{.fd = socket, .events = POLLIN};
+  return poll(&ready, 1, kIdleMilliseconds) == 0;
+}
+
+// Until the daemon closes its end. A context that is broken is nobody's any more.
+void serve(GpuLane& lane, int socket) {
+  for (;;) {
+    if (is_quiet(socket)) lane.rest();
+    CudaBatch batch;
+    if (!receive(socket, batch)) return;
+    const Result<void> made = lane.make(batch);
+    answer(socket, made ? CudaDone{} : with_error<CudaDone>(made.error()));
+    if (!made && made.error().code != Code::kExhausted) _exit(EXIT_FAILURE);
+  }
+}
+
+void run_lane(std::uint32_t number, const CudaHello& hello, const GpuContext& context, const Kernels& kernels,
+              Start& start) {
+  const CudaStaging layout{hello.encoded_bytes, hello.tensor_bytes};
+  void* const staging = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, MAP_SHARED, cuda_lane_staging(number), 0);
+  if (staging == MAP_FAILED)
+    return start.began(Error{Code::kExhausted, errno_error("mapping the staging memory", errno).message});
+  const Result<std::unique_ptr<GpuLane>> lane =
+      GpuLane::create(context, kernels, static_cast<std::byte*>(staging), layout, hello.device_bytes);
+  start.began(lane ? Result<void>() : Result<void>(lane.error()));
+  if (lane) serve(**lane, cuda_lane_socket(number));
+}
+
+void wait_for_the_daemons_end() {
+  char nothing = 0;
+  while (recv(kCudaControl, &nothing, sizeof nothing, 0) != 0) {
+    if (errno != EINTR) break;
+  }
+}
+
+// Ends with the process: lanes may be in calls of a driver that hangs.
+Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
+  if (hello.lanes < 1 || hello.lanes > kMostCudaLanes) return Error{Code::kUnsupported, "1 to 4 lanes are possible"};
+  MILLRACE_TRY(const GpuContext context, GpuContext::open(driver, hello.uuid));
+  MILLRACE_TRY(const Kernels kernels, Kernels::load(driver, context.device(), kernel_image()));
+  Start start(hello.lanes);
+  std::vector<std::thread> lanes;
+  for (std::uint32_t i = 0; i < hello.lanes; ++i)
+    lanes.emplace_back([&, i] { run_lane(i, hello, context, kernels, start); });
+  const Result<void> begun = start.wait();
+  answer(kCudaControl, begun ? CudaReady{} : with_error<CudaReady>(begun.error()));
+  if (begun) wait_for_the_daemons_end();
+  _exit(EXIT_SUCCESS);
+}
+
+Result<void> answer_list(const Driver& driver) {
+  MILLRACE_TRY(const std::vector<CudaReady> gpus, list_gpus(driver));
+  for (const CudaReady& gpu : gpus) answer(kCudaControl, gpu);
+  return {};
+}
+
+int run(const CudaHello& hello) {
+  // Kernels are loaded at the start, not at their first launch, which would hold up a batch.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  const Result<const Driver*> driver = Driver::load();
+  Result<void> served = driver ? Result<void>() : Result<void>(driver.error());
+  if (served) served = hello.work == CudaWork::kList ? answer_list(**driver) : serve_all(**driver, hello);
+  if (!served) answer(kCudaControl, with_error<CudaReady>(served.error()));
+  return served ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int say_gpus() {
+  const Result<const Driver*> driver = Driver::load();
+  const Result<std::vector<CudaReady>> gpus =
+      driver ? list_gpus(**driver) : Result<std::vector<CudaReady>>(driver.error());
+  if (!gpus) {
+    std::fprintf(stderr, "millrace-cuda: %s\n", gpus.error().message.c_str());
+    return EXIT_FAILURE;
+  }
+  for (const CudaReady& gpu : *gpus)
+    std::printf("%d: %s, %llu MiB, compute capability %d.%d\n", gpu.ordinal, gpu.name,
+                static_cast<unsigned long long>(gpu.memory_bytes >> 20), gpu.major, gpu.minor);
+  std::printf("GPU kernels: %s\n", kernel_image().empty() ? "none, this build had no CUDA compiler" : "there");
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace millrace::cuda
+
+int main() {
+  using namespace millrace;
+  signal(SIGPIPE, SIG_IGN);
+  CudaHello hello;
+  if (!cuda::receive(kCudaControl, hello)) return cuda::say_gpus();
+  if (hello.version == kCudaWireVersion) return cuda::run(hello);
+  cuda::answer(kCudaControl, CudaReady{});  // whose version says it
+  return EXIT_FAILURE;
+}
