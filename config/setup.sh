@@ -46,13 +46,14 @@ usage: $me COMMAND [ARGUMENTS]
                     there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets what cmake --install installs: the daemon, the command line and
-                    libmillrace. With P = cuda the CUDA kernels and their benchmark (tests/bench/cuda) can be compiled too, and without
-                    targets nothing else is
+                    libmillrace. Kernels for NVIDIA's GPUs are built in where nvcc of version 13 or newer is found: see deps --cuda. With
+                    P = cuda they have to be, their benchmark (tests/bench/cuda) can be compiled too, and without targets nothing else is
   package           deps and build, then Debian packages in build/packages: the daemon, the command line, libmillrace and what compiling with
                     it needs; checked by lintian
   deps [--dry-run] [--cuda] [build|test|check|package|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
-                    --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found
+                    --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running
+                    GPU kernels takes none of that: only NVIDIA's driver
   help              this text
 TEXT
 }
@@ -141,7 +142,7 @@ install_packages() {  # MISSING...
   apt install --no-install-recommends "$@" || die "apt-get install failed: see above"
 }
 
-# Where config/cmake/MillraceCuda.cmake looks for it.
+# Where config/cmake/MillraceGpuKernels.cmake looks for it.
 find_nvcc() {
   local nvcc
   for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc "$top"/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin/nvcc; do
@@ -216,7 +217,7 @@ build() {
   fi
   if [ "$preset" = cuda ]; then
     deps --cuda build test
-    configure cuda -DCMAKE_CUDA_COMPILER="$(find_nvcc)"
+    configure cuda
     [ $# -gt 0 ] || set -- millrace_cuda
     compile cuda "$@"
     return
@@ -330,7 +331,7 @@ find_test_data() {
 environments=  # the process that makes them
 
 run_tests() {
-  local preset=release packages=python options=() nvcc
+  local preset=release packages=python options=()
   while [ $# -gt 0 ]; do
     case $1 in
       --preset)
@@ -347,7 +348,7 @@ run_tests() {
   [ "$preset" != clang ] || deps check
   [ "$preset" != cuda ] || deps --cuda build
   case $preset in
-    release | cuda) if nvcc=$(find_nvcc); then options+=(-DMILLRACE_CUDA=ON -DCMAKE_CUDA_COMPILER="$nvcc"); fi ;;
+    release | cuda) if find_nvcc >/dev/null; then options+=(-DMILLRACE_CUDA=ON); fi ;;
   esac
   if [ $packages != nothing ]; then
     python_environments $packages &  # while the compiler works

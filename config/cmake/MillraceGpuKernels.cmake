@@ -13,7 +13,9 @@ function(millrace_is_cuda_13 result nvcc)
   endif()
 endfunction()
 
-if(NOT MILLRACE_GPU_KERNELS STREQUAL "OFF")
+if(NOT MILLRACE_GPU_KERNELS)
+  set(MILLRACE_NVCC FALSE)  # whatever an earlier run found
+else()
   get_filename_component(named "$ENV{CUDACXX}" NAME)
   get_filename_component(named_folder "$ENV{CUDACXX}" DIRECTORY)
   file(GLOB wheels ${PROJECT_SOURCE_DIR}/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13/bin)

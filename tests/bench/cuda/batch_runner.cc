@@ -4,9 +4,9 @@
 
 namespace millrace::kernels::cuda::bench {
 
-BatchRunner::BatchRunner(const BatchRecipe& recipe, const GpuShape& gpu, const PlannerSettings& settings,
+BatchRunner::BatchRunner(const BatchRecipe& recipe, const Kernels& kernels, const PlannerSettings& settings,
                          Stream::Priority priority)
-    : gpu_(gpu), stream_(priority), planner_(recipe, settings) {
+    : kernels_(kernels), stream_(priority), planner_(recipe, settings) {
   tables_.reserve(settings.table_slots * sizeof(DecodeTable));
 }
 
@@ -17,41 +17,42 @@ const BatchPlan& BatchRunner::submit(std::span<const ImageRequest> requests, std
   plan_ = &plan;
   jobs_ = plan.jobs.size();
   tensor_bytes_ = plan.tensor_bytes * requests.size();
-  layout_ = workspace_layout(plan, gpu_);
+  layout_ = millrace::cuda::workspace_layout(plan, kernels_.shape());
   workspace_.reserve(layout_.bytes);
   encoded_.reserve(encoded.size());
   tensors_.reserve(tensor_bytes_);
   statuses_.reserve(jobs_ * sizeof(Status));
   write_upload(plan, layout_, {upload_.reserve(layout_.upload_bytes), layout_.upload_bytes});
-  const BatchViews views{.encoded = encoded_.as<std::uint8_t>(),
-                         .tables = tables_.as<DecodeTable>(),
-                         .tensors = tensors_.data(),
-                         .workspace = workspace_.data(),
-                         .upload = upload_.data(),
-                         .statuses = statuses_.as<Status>()};
+  const millrace::cuda::BatchViews views{.encoded = encoded_.address(),
+                                         .tables = tables_.address(),
+                                         .tensors = tensors_.address(),
+                                         .workspace = workspace_.address(),
+                                         .upload = upload_.data(),
+                                         .statuses = statuses_.as<Status>()};
   if (timed == Timed::kYes) parts_[0].record(stream_);
   MILLRACE_REQUIRE_CUDA(
       cudaMemcpyAsync(encoded_.data(), encoded.data(), encoded.size(), cudaMemcpyHostToDevice, stream_.get()));
   if (timed == Timed::kYes) {
     launch_timed(plan, views);
   } else {
-    require(launch(plan, layout_, gpu_, views, stream_.get()));
+    require(kernels_.launch(plan, layout_, views, stream_.driver_stream()));
   }
   parts_[5].record(stream_);
   in_flight_ = true;
   return plan;
 }
 
-// As launch(), with events between the parts.
-void BatchRunner::launch_timed(const BatchPlan& plan, const BatchViews& views) {
+// As Kernels::launch(), with events between the parts.
+void BatchRunner::launch_timed(const BatchPlan& plan, const millrace::cuda::BatchViews& views) {
+  const auto stream = stream_.driver_stream();
   parts_[1].record(stream_);
-  require(launch_upload(plan, layout_, views, stream_.get()));
+  require(kernels_.upload(plan, layout_, views, stream));
   parts_[2].record(stream_);
-  require(launch_tokenise(plan, layout_, gpu_, views, stream_.get()));
+  require(kernels_.tokenise(plan, layout_, views, stream));
   parts_[3].record(stream_);
-  require(launch_reconstruct(plan, layout_, views, stream_.get()));
+  require(kernels_.reconstruct(plan, layout_, views, stream));
   parts_[4].record(stream_);
-  require(launch_download(plan, layout_, views, stream_.get()));
+  require(kernels_.download(plan, layout_, views, stream));
 }
 
 void BatchRunner::wait() {

@@ -1,14 +1,17 @@
 // One batch after the other on a stream of its own, with a planner and memory of its own. While its batch is on the
-// GPU, the caller plans another one on another runner. Thread-bound(its owner).
+// GPU, the caller plans another one on another runner. Thread-bound(its owner); made by the thread that uses it: making it
+// makes the device's primary context current, which the launches want.
 #pragma once
 
 #include <optional>
 #include <span>
 
-#include "kernels/cuda/launch.h"
+#include "daemon/backend/cuda/worker/batch_launch.h"
 #include "tests/bench/cuda/gpu_memory.h"
 
 namespace millrace::kernels::cuda::bench {
+
+using millrace::cuda::Kernels;
 
 // When each part of a batch was through.
 struct BatchTimes {
@@ -17,7 +20,7 @@ struct BatchTimes {
 
 class BatchRunner {
  public:
-  BatchRunner(const BatchRecipe& recipe, const GpuShape& gpu, const PlannerSettings& settings = {},
+  BatchRunner(const BatchRecipe& recipe, const Kernels& kernels, const PlannerSettings& settings = {},
               Stream::Priority priority = Stream::Priority::kHigh);
 
   // Waits for the batch before, plans this one, launches its work and returns. `encoded`: pinned, where requests count
@@ -37,9 +40,9 @@ class BatchRunner {
   std::size_t upload_bytes() const { return layout_.upload_bytes; }
 
  private:
-  void launch_timed(const BatchPlan& plan, const BatchViews& views);
+  void launch_timed(const BatchPlan& plan, const millrace::cuda::BatchViews& views);
 
-  const GpuShape gpu_;
+  const Kernels& kernels_;
   Stream stream_;
   Planner planner_;
   GpuMemory encoded_, tables_, workspace_, tensors_;

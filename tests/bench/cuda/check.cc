@@ -21,7 +21,7 @@ struct Work {
 
 class Checker {
  public:
-  Checker(const NamedRecipe& recipe, const GpuShape& gpu) : runner_(recipe.recipe, gpu) {}
+  Checker(const NamedRecipe& recipe, const Kernels& kernels) : runner_(recipe.recipe, kernels) {}
 
   void check(const Work& work, std::size_t first, std::size_t count) {
     gather(work, first, count);
@@ -81,7 +81,7 @@ class Checker {
 
 }  // namespace
 
-CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const GpuShape& gpu) {
+CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const Kernels& kernels) {
   std::map<std::string_view, const ImageFile*> by_path;
   for (const ImageFile& file : files) by_path[file.path] = &file;
   std::map<const NamedRecipe*, Work> by_recipe;
@@ -93,7 +93,7 @@ CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<Imag
   }
   CheckCounts sum;
   for (const auto& [recipe, work] : by_recipe) {
-    Checker checker(*recipe, gpu);
+    Checker checker(*recipe, kernels);
     for (std::size_t first = 0; first < work.lines.size(); first += kBatch)
       checker.check(work, first, std::min(kBatch, work.lines.size() - first));
     for (const auto& [reason, count] : checker.reasons)

@@ -1,11 +1,13 @@
 // Tensors of the GPU beside those of a checksum file.
 #pragma once
 
-#include "kernels/cuda/launch.h"
+#include "daemon/backend/cuda/worker/batch_launch.h"
 #include "tests/bench/cuda/checksum_file.h"
 #include "tests/bench/cuda/image_files.h"
 
 namespace millrace::kernels::cuda::bench {
+
+using millrace::cuda::Kernels;
 
 struct CheckCounts {
   std::size_t equal = 0;
@@ -15,6 +17,6 @@ struct CheckCounts {
 };
 
 // Every line whose file is there. Prints each that is wrong, and how often each reason was given for those left.
-CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const GpuShape& gpu);
+CheckCounts check(const std::vector<ChecksumLine>& lines, const std::vector<ImageFile>& files, const Kernels& kernels);
 
 }  // namespace millrace::kernels::cuda::bench

@@ -64,12 +64,12 @@ PlannerSettings planning_of(const BenchSettings& settings) {
 }
 
 // One of the host's threads: plans a batch while its others are on the GPU.
-void work(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, const TrainCase& what,
+void work(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings, const TrainCase& what,
           std::uint32_t seed, Counts& counts) {
   TrainRequests requests(pool, settings.batch, what.start, seed);
   std::vector<std::unique_ptr<BatchRunner>> runners;
   for (int i = 0; i < settings.runners; ++i)
-    runners.push_back(std::make_unique<BatchRunner>(recipe_of(what), gpu, planning_of(settings)));
+    runners.push_back(std::make_unique<BatchRunner>(recipe_of(what), kernels, planning_of(settings)));
   std::vector<bool> used(runners.size());
   for (std::size_t turn = 0; !counts.stop; turn = (turn + 1) % runners.size()) {
     BatchRunner& runner = *runners[turn];
@@ -105,11 +105,12 @@ Limits measure_limits() {
   return limits;
 }
 
-double train_figure(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, const TrainCase& what) {
+double train_figure(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings,
+                    const TrainCase& what) {
   Counts counts;
   std::vector<std::jthread> workers;
   for (int i = 0; i < settings.threads; ++i)
-    workers.emplace_back([&, i] { work(pool, gpu, settings, what, static_cast<std::uint32_t>(i), counts); });
+    workers.emplace_back([&, i] { work(pool, kernels, settings, what, static_cast<std::uint32_t>(i), counts); });
   std::this_thread::sleep_for(std::chrono::duration<double>(std::max(1.0, settings.seconds / 4)));  // warm
   const auto begin = Clock::now();
   const double cpu = cpu_seconds();
@@ -129,12 +130,12 @@ double train_figure(const ImagePool& pool, const GpuShape& gpu, const BenchSetti
   return rate;
 }
 
-void profile_figures(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, const Limits& limits,
+void profile_figures(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings, const Limits& limits,
                      const TrainCase& what) {
   // As many images as several batches in flight have: one alone would leave multiprocessors idle.
   const std::size_t batch = std::min(4 * settings.batch, pool.size());
   TrainRequests requests(pool, batch, what.start, 1);
-  BatchRunner runner(recipe_of(what), gpu, planning_of(settings));
+  BatchRunner runner(recipe_of(what), kernels, planning_of(settings));
   constexpr int kBatches = 12;
   BatchTimes sum;
   double bytes = 0, uploaded = 0, moved = 0, planning = 0;
@@ -160,7 +161,7 @@ void profile_figures(const ImagePool& pool, const GpuShape& gpu, const BenchSett
              2 * sizeof(BlockEntry) * static_cast<double>(plan.blocks) +
              static_cast<double>(plan.tensor_bytes * drawn.size());
   }
-  const double images = kBatches * static_cast<double>(batch), kernels = sum.tokenise + sum.reconstruct;
+  const double images = kBatches * static_cast<double>(batch), kernel_time = sum.tokenise + sum.reconstruct;
   const std::string name = std::string("cuda.profile.") + what.name;
   const auto each = [&](const char* part, double seconds) {
     print_figure((name + part).c_str(), 1e6 * seconds / images, "us/image", "one batch at a time");
@@ -171,10 +172,11 @@ void profile_figures(const ImagePool& pool, const GpuShape& gpu, const BenchSett
   each(".reconstruct", sum.reconstruct);
   each(".download", sum.download);
   each(".plan_and_launch", planning);
-  print_figure((name + ".sm_time").c_str(), 1e6 * kernels * gpu.multiprocessors / images, "SM-us/image");
+  print_figure((name + ".sm_time").c_str(), 1e6 * kernel_time * kernels.shape().multiprocessors / images,
+               "SM-us/image");
   print_figure((name + ".pcie_share").c_str(), (bytes + uploaded) / (sum.encoded + sum.upload) / limits.to_gpu,
                "of limit", "while copying");
-  print_figure((name + ".hbm_share").c_str(), moved / kernels / limits.on_gpu, "of limit",
+  print_figure((name + ".hbm_share").c_str(), moved / kernel_time / limits.on_gpu, "of limit",
                "what has to be moved, over the kernels' time");
 }
 

@@ -2,11 +2,13 @@
 // step. Each prints its lines: name, value, unit, conditions.
 #pragma once
 
-#include "kernels/cuda/launch.h"
+#include "daemon/backend/cuda/worker/batch_launch.h"
 #include "tests/bench/cuda/image_pool.h"
 #include "tests/bench/cuda/recipes.h"
 
 namespace millrace::kernels::cuda::bench {
+
+using millrace::cuda::Kernels;
 
 struct BenchSettings {
   std::size_t batch = 256;
@@ -39,14 +41,15 @@ inline constexpr TrainCase kFastCases[] = {{"first.fast", Start::kFirst, Fidelit
                                            {"indexed.fast", Start::kIndexed, Fidelity::kFast}};
 
 // Images a second, copies included.
-double train_figure(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, const TrainCase& what);
+double train_figure(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings,
+                    const TrainCase& what);
 
 // Time by kernel, SM-microseconds an image, shares of the limits; one batch at a time.
-void profile_figures(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, const Limits& limits,
+void profile_figures(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings, const Limits& limits,
                      const TrainCase& what);
 
 // cuda.interference: how much longer a training step's matrix products take while images are decoded at `rate` a second
 // on a stream of low priority.
-void interference_figure(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, double rate);
+void interference_figure(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings, double rate);
 
 }  // namespace millrace::kernels::cuda::bench

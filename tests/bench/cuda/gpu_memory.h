@@ -2,20 +2,27 @@
 // better to do. Each Thread-bound(its owner).
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/cuda_status.h"
+#include "daemon/device/cuda/driver_api.h"
+#include "proto/base/result.h"
 
 namespace millrace::kernels::cuda::bench {
 
-inline void require(const CudaStatus& status) {
-  if (!status.ok()) throw std::runtime_error(std::string(status.call) + ": " + status.reason());
+inline void require(cudaError_t error, const char* call) {
+  if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
 }
-#define MILLRACE_REQUIRE_CUDA(call) \
-  ::millrace::kernels::cuda::bench::require(::millrace::kernels::cuda::checked((call), #call))
+#define MILLRACE_REQUIRE_CUDA(call) ::millrace::kernels::cuda::bench::require((call), #call)
+
+// Of our launches, by the driver's API.
+inline void require(const Result<void>& result) {
+  if (!result) throw std::runtime_error(result.error().message);
+}
 
 enum class Where { kGpu, kPinned };
 
@@ -52,6 +59,10 @@ class Memory {
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
+  // As the driver's API has it.
+  millrace::cuda::CUdeviceptr address() const requires(where == Where::kGpu) {
+    return reinterpret_cast<millrace::cuda::CUdeviceptr>(data_);
+  }
 
  private:
   void swap(Memory& other) noexcept {
@@ -83,6 +94,8 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   cudaStream_t get() const { return stream_; }
+  // The same stream as the driver's API has it.
+  millrace::cuda::CUstream driver_stream() const { return reinterpret_cast<millrace::cuda::CUstream>(stream_); }
   void wait() const { MILLRACE_REQUIRE_CUDA(cudaStreamSynchronize(stream_)); }
 
  private:

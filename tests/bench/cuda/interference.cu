@@ -104,10 +104,10 @@ double median_step(TrainingStep& step, double seconds) {
 }
 
 // Decodes at a steady rate until it is told to stop. Returns images.
-std::size_t decode_steadily(const ImagePool& pool, const GpuShape& gpu, std::size_t batch, double rate,
+std::size_t decode_steadily(const ImagePool& pool, const Kernels& kernels, std::size_t batch, double rate,
                             const std::atomic<bool>& stop) {
   TrainRequests requests(pool, batch, Start::kFirst, 7);
-  BatchRunner runner(kTrain.recipe, gpu, {}, Stream::Priority::kLow);
+  BatchRunner runner(kTrain.recipe, kernels, {}, Stream::Priority::kLow);
   const auto begin = std::chrono::steady_clock::now();
   std::size_t images = 0;
   for (std::size_t number = 0; !stop; ++number) {
@@ -123,7 +123,7 @@ std::size_t decode_steadily(const ImagePool& pool, const GpuShape& gpu, std::siz
 
 }  // namespace
 
-void interference_figure(const ImagePool& pool, const GpuShape& gpu, const BenchSettings& settings, double rate) {
+void interference_figure(const ImagePool& pool, const Kernels& kernels, const BenchSettings& settings, double rate) {
   constexpr std::size_t kBatch = 64;
   constexpr int kRounds = 3;
   TrainingStep step;
@@ -133,7 +133,7 @@ void interference_figure(const ImagePool& pool, const GpuShape& gpu, const Bench
   for (int round = 0; round < kRounds; ++round) {
     alone += median_step(step, settings.seconds / kRounds);
     std::atomic<bool> stop{false};
-    std::jthread decoder([&] { images += decode_steadily(pool, gpu, kBatch, rate, stop); });
+    std::jthread decoder([&] { images += decode_steadily(pool, kernels, kBatch, rate, stop); });
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     const auto begin = std::chrono::steady_clock::now();
     beside += median_step(step, settings.seconds / kRounds);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "daemon/backend/cuda/worker/kernel_image.h"
 #include "tests/bench/cuda/check.h"
 #include "tests/bench/cuda/figures.h"
 #include "tests/bench/cuda/nvjpeg_peer.h"
@@ -60,8 +61,24 @@ bool read_options(int argc, char** argv, Options& options) {
          options.images >= options.settings.batch;
 }
 
+template <class T>
+T required(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+
+// On the runtime's first device. Its primary context, which the driver's API and the runtime share, is made first.
+Kernels load_kernels() {
+  MILLRACE_REQUIRE_CUDA(cudaSetDevice(0));
+  MILLRACE_REQUIRE_CUDA(cudaFree(nullptr));
+  const millrace::cuda::Driver& driver = *required(millrace::cuda::Driver::load());
+  millrace::cuda::CUdevice device = 0;
+  require(driver.checked(driver.cuDeviceGet(&device, 0), "cuDeviceGet"));
+  return required(Kernels::load(driver, device, millrace::cuda::kernel_image()));
+}
+
 // Whether all is well.
-bool check_all(const Options& options, const GpuShape& gpu) {
+bool check_all(const Options& options, const Kernels& kernels) {
   std::ifstream in(options.checksums);
   std::string wrong;
   auto lines = read_lines(in, wrong);
@@ -71,24 +88,24 @@ bool check_all(const Options& options, const GpuShape& gpu) {
   }
   std::vector<ChecksumLine> chosen;
   for (std::size_t i = 0; i < lines->size(); i += options.every) chosen.push_back((*lines)[i]);
-  const CheckCounts counts = check(chosen, read_files(options.folder), gpu);
+  const CheckCounts counts = check(chosen, read_files(options.folder), kernels);
   std::printf("checksums: %zu equal, %zu left to the CPU (%zu not in time), %zu wrong\n", counts.equal, counts.left,
               counts.not_in_time, counts.wrong);
   return counts.wrong == 0 && counts.equal > 0;
 }
 
-void print_figures(const Options& options, const GpuShape& gpu) {
+void print_figures(const Options& options, const Kernels& kernels) {
   const auto photos = std::filesystem::path(options.folder) / "photos";
   const auto files = read_files(std::filesystem::is_directory(photos) ? photos.string() : options.folder);
   const ImagePool pool(files, options.images);
   const BenchSettings& settings = options.settings;
   const Limits limits = measure_limits();
-  const double first = train_figure(pool, gpu, settings, kFirstCase);
-  const double indexed = train_figure(pool, gpu, settings, kIndexedCase);
-  for (const TrainCase& fast : kFastCases) train_figure(pool, gpu, settings, fast);
+  const double first = train_figure(pool, kernels, settings, kFirstCase);
+  const double indexed = train_figure(pool, kernels, settings, kIndexedCase);
+  for (const TrainCase& fast : kFastCases) train_figure(pool, kernels, settings, fast);
   for (const TrainCase& what : {kFirstCase, kIndexedCase, kFastCases[0]})
-    profile_figures(pool, gpu, settings, limits, what);
-  interference_figure(pool, gpu, settings, 5000);
+    profile_figures(pool, kernels, settings, limits, what);
+  interference_figure(pool, kernels, settings, 5000);
   std::string why;
   const NvjpegLibrary* const nvjpeg = load_nvjpeg(why);
   if (nvjpeg == nullptr) {
@@ -104,15 +121,14 @@ void print_figures(const Options& options, const GpuShape& gpu) {
 }
 
 int run(const Options& options) {
-  GpuShape gpu;
-  require(read_gpu_shape(gpu));
+  const Kernels kernels = load_kernels();
   cudaDeviceProp properties{};
   MILLRACE_REQUIRE_CUDA(cudaGetDeviceProperties(&properties, 0));
   std::printf("%s, %d multiprocessors, %d thread blocks of the tokeniser at once\n", properties.name,
-              gpu.multiprocessors, gpu.tokenise_blocks);
-  const bool checked = options.checksums.empty() || check_all(options, gpu);
+              kernels.shape().multiprocessors, kernels.shape().tokenise_blocks);
+  const bool checked = options.checksums.empty() || check_all(options, kernels);
   if (options.checksums.empty()) std::printf("checksums: not compared, for no file was given\n");
-  if (!options.only_check) print_figures(options, gpu);
+  if (!options.only_check) print_figures(options, kernels);
   return checked ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

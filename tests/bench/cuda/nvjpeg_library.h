@@ -2,11 +2,11 @@
 // library. Names and values are those of nvjpeg.h 13.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
-
-#include "kernels/cuda/cuda_status.h"
 
 namespace millrace::kernels::cuda::bench {
 

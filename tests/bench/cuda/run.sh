@@ -40,22 +40,27 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep
 compile() {
   local nvcc flags sources
   nvcc=$(find_nvcc) || die "no nvcc: install a CUDA toolkit, or config/setup.sh deps --cuda"
-  flags=(-std=c++20 -O3 -DNDEBUG -lineinfo -fmad=false "-I$top" -Xcompiler=-ffp-contract=off)
+  flags=(-std=c++20 -O3 -DNDEBUG -lineinfo -fmad=false "-I$top" -Xcompiler=-ffp-contract=off -DMILLRACE_HAS_KERNEL_IMAGE)
   if has_gpu; then flags+=(-arch=native); else flags+=(-arch=sm_90); fi
-  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top/tests/bench/cuda" -newer "$build/bench" -name '*.[hc]*' -print -quit)" ] &&
+  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top/proto/base" "$top"/daemon/{device,backend}/cuda "$top/tests/bench/cuda" \
+    -newer "$build/bench" -name '*.[hcS]*' -print -quit)" ] &&
     [ "$(cat "$build/flags")" = "$nvcc ${flags[*]}" ]; then
     return 0
   fi
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
   local GLOBIGNORE=kernels/jpeg/index_hash.cc  # without_xxhash/ has it
-  sources=(kernels/{base,jpeg,tensor,cpu,cpu/jpeg,cuda}/*.cc kernels/cuda/*.cu tests/bench/cuda/*.c[cu] tests/bench/cuda/without_xxhash/*.cc)
-  say "compiling ${#sources[@]} files with $nvcc"
+  sources=(kernels/{base,jpeg,packed,tensor,cpu,cpu/jpeg,cuda}/*.cc daemon/device/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc
+    tests/bench/cuda/*.c[cu] tests/bench/cuda/without_xxhash/*.cc)
+  say "compiling the kernels and ${#sources[@]} files with $nvcc"
+  "$nvcc" "${flags[@]}" -fatbin -o "$build/kernels.fatbin" kernels/cuda/kernels.cu || die "the kernels do not compile"
+  "${NVCC_CCBIN:-g++}" -c "-DMILLRACE_KERNEL_IMAGE=\"$build/kernels.fatbin\"" -o "$build/kernel_image.o" daemon/backend/cuda/worker/kernel_image.S ||
+    die "the kernels cannot be embedded"
   # shellcheck disable=SC2016  # the inner shell expands it
   printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -I SOURCE bash -c '"${@:3}" -c "$2" -o "$1/${2//\//_}.o"' _ "$build" SOURCE "$nvcc" "${flags[@]}" ||
     die "a file does not compile"
   sources=("${sources[@]//\//_}")
-  (cd "$build" && "$nvcc" -cudart static -o bench "${sources[@]/%/.o}" -ldl -lpthread)
+  (cd "$build" && "$nvcc" -cudart static -o bench "${sources[@]/%/.o}" kernel_image.o -ldl -lpthread)
 }
 
 # Each tool on a twentieth of the tensors, whose checksums are compared, too.
