@@ -70,7 +70,7 @@ TEST_CASE("a killed process's memory is an importer's still, and no longer charg
   const Environment environment{{"SIM_CUDA_CONTROL", folder.path() + "/control"}};
   const Process owner = start_scene({"share"}, environment);
   const Process importer = start_scene({"use shared", shared_by(owner), "watch"}, environment);
-  REQUIRE(importer.wait_for("used 576 MiB"));  // two contexts and 64 MiB
+  REQUIRE(importer.wait_for("used 520 MiB"));  // two contexts and 8 MiB
 
   owner.kill(SIGKILL);
   REQUIRE(owner.wait() == 128 + SIGKILL);

@@ -59,7 +59,7 @@ TEST_CASE("a full device refuses, and takes again what was freed", "[cuda][drive
 }
 
 TEST_CASE("a kernel that hangs holds up its stream alone, and not the process's end", "[cuda][driver]") {
-  const Played played = play({"hang"}, {{"SIM_CUDA_FAULTS", "launch:millrace_reconstruct:1=hang"}});
+  const Played played = play_soon({"hang"}, {{"SIM_CUDA_FAULTS", "launch:millrace_reconstruct:1=hang"}});
 
   INFO(played);
   CHECK(played.status == 0);

@@ -1,4 +1,7 @@
 // Copies, pinned memory, order, and what is done wrong with them.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -207,6 +210,20 @@ int exit_in_host_function(Arguments) {
   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
 }
 
+int use_after_fork(Arguments) {
+  const Gpu gpu;
+  const CUstream stream = gpu.stream();
+  const pid_t child = fork();
+  if (child == 0) {
+    say("in the child", gpu.cu.cuStreamSynchronize(stream));
+    std::exit(5);
+  }
+  int status = 0;
+  need(waitpid(child, &status, 0) == child ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN, "waitpid");
+  say("its exit", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+  return 0;
+}
+
 constexpr Scene kScenes[] = {
     {"round trip", round_trip},
     {"dereference", dereference},
@@ -219,6 +236,7 @@ constexpr Scene kScenes[] = {
     {"call from host function", call_from_host_function},
     {"leave", leave},
     {"exit in host function", exit_in_host_function},
+    {"use after fork", use_after_fork},
 };
 
 }  // namespace

@@ -91,16 +91,24 @@ TEST_CASE("the driver is not to be called from a host function", "[cuda][driver]
 
 TEST_CASE("a process may end while its streams work, and from within one", "[cuda][driver]") {
   for (const char* seed : {"1", "2", "3"}) {
-    const Played left = play({"leave"}, {{"SIM_CUDA_SEED", seed}});
+    const Played left = play_soon({"leave"}, {{"SIM_CUDA_SEED", seed}});
     INFO(left);
     CHECK(left.status == 0);
     CHECK(left.errors.empty());
   }
 
-  const Played exited = play({"exit in host function"});
+  const Played exited = play_soon({"exit in host function"});
   INFO(exited);
   CHECK(exited.status == 7);
   CHECK(exited.errors.empty());
+}
+
+TEST_CASE("a child of fork() is refused, and ends at once", "[cuda][driver]") {
+  const Played played = play_soon({"use after fork"});
+
+  INFO(played);
+  CHECK(played.output == "in the child: 3\nits exit: 5\n");
+  CHECK(played.errors == "simulated CUDA: called after fork()\n");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -30,13 +32,19 @@ inline std::ostream& operator<<(std::ostream& out, const Played& played) {
   return out << "status " << played.status << "\n" << played.output << "---\n" << played.errors;
 }
 
-inline Played end_of(const Process& process) {
-  const std::optional<int> status = process.wait();
+// Status -1: it did not end within `limit`.
+inline Played end_of(const Process& process, std::chrono::milliseconds limit = Process::kPatience) {
+  const std::optional<int> status = process.wait(limit);
   return {status.value_or(-1), process.output(), process.errors()};
 }
 
 inline Played play(std::vector<std::string> arguments, const Environment& environment = {}) {
   return end_of(start_scene(std::move(arguments), environment));
+}
+
+// For processes that end before the driver gives up waiting for its streams.
+inline Played play_soon(std::vector<std::string> arguments, const Environment& environment = {}) {
+  return end_of(start_scene(std::move(arguments), environment), std::chrono::seconds(8));
 }
 
 }  // namespace millrace

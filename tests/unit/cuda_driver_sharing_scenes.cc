@@ -12,7 +12,7 @@
 namespace millrace::cuda_scenes {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{64} << 20;
+constexpr std::size_t kBytes = std::size_t{8} << 20;
 constexpr CUmemAllocationProp kShareable{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                          .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
                                          .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},

@@ -20,6 +20,7 @@ thread_local Context* current = nullptr;
 // program's own objects go.
 struct ProcessEnd {
   ~ProcessEnd() {
+    if (initialised_by != getpid()) return;  // a child without the threads
     ended = true;
     Streams::get().stop_all();
   }

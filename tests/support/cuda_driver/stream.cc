@@ -200,7 +200,7 @@ void Streams::stop_all() {
     all.insert(all.end(), closed_.begin(), closed_.end());
     closed_.clear();
   }
-  constexpr std::chrono::seconds kPatience{5};
+  constexpr std::chrono::seconds kPatience{10};
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (const auto& stream : all) stream->stop();
   for (auto& stream : all) {
