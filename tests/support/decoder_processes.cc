@@ -17,7 +17,7 @@ std::string status_line(pid_t process, const std::string& name) {
   return "";
 }
 
-std::vector<pid_t> decoder_processes(pid_t parent) {
+std::vector<pid_t> child_processes(pid_t parent, const std::string& program) {
   std::vector<pid_t> found;
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
@@ -25,10 +25,14 @@ std::vector<pid_t> decoder_processes(pid_t parent) {
     if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
     const auto process = static_cast<pid_t>(std::stol(name));
     if (status_line(process, "PPid") == std::to_string(parent) &&
-        status_line(process, "Name") == "millrace-decode")  // the kernel keeps 15 characters
+        status_line(process, "Name") == program.substr(0, 15))  // as many as the kernel keeps
       found.push_back(process);
   }
   return found;
+}
+
+std::vector<pid_t> decoder_processes(pid_t parent) {
+  return child_processes(parent, "millrace-decoder");
 }
 
 bool is_shut_in(pid_t process) {

@@ -1,4 +1,4 @@
-// The decoder processes of this process, or of another. Pure functions of /proc.
+// Processes that this process, or another, has beside it. Pure functions of /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,8 @@ namespace millrace {
 // What ends a decoder as a crash does. Sanitizers make something else of a crash proper.
 inline constexpr int kCrash = kSanitized ? SIGTERM : SIGSEGV;
 
-// Those whose parent is `parent`. Ended ones that nobody has reaped count, too.
+// Those whose parent is `parent` and whose program has this name. Ended ones that nobody has reaped count, too.
+std::vector<pid_t> child_processes(pid_t parent, const std::string& name);
 std::vector<pid_t> decoder_processes(pid_t parent);
 
 // Whether it is in its sandbox: it has a filter of system calls.

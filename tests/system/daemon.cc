@@ -34,7 +34,10 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
   if (!spec.memory.empty()) text += "\n[memory]\n" + spec.memory;
   if (!spec.cache.empty()) text += "\n[cache]\n" + spec.cache;
   if (!spec.limits.empty()) text += "\n[limits]\n" + spec.limits;
-  if (!spec.fake.empty()) text += "\n[backends]\nfake = \"" + spec.fake + "\"\n";
+  text += "\n[backends]\n";
+  if (!spec.fake.empty()) text += "fake = \"" + spec.fake + "\"\n";
+  if (!spec.cuda.empty()) text += "cuda = \"" + spec.cuda + "\"\n";
+  if (!spec.cuda_settings.empty()) text += "\n[cuda]\n" + spec.cuda_settings;
   return text;
 }
 

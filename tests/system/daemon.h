@@ -40,6 +40,8 @@ struct DaemonSpec {
   std::string limits;         // the lines of the [limits] table
   std::string files;          // further lines of the [files] table
   std::string fake;           // options of the fake backend, which is then there, by pin only
+  std::string cuda;           // backends.cuda
+  std::string cuda_settings;  // the lines of the [cuda] table
   std::string daemon;         // further lines of the [daemon] table
   std::string log_level = "debug";
   std::string shm_size;        // not empty: with a /dev/shm of its own that is so large ("8m"); see can_have_own_shm()

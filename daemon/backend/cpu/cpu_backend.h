@@ -19,9 +19,9 @@
 #include "daemon/backend/backend_row.h"
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cpu/isolation/decoder_children.h"
-#include "daemon/backend/job_queue.h"
 #include "daemon/backend/cpu/lanes/pinning.h"
 #include "daemon/backend/cpu/making/cached_maker.h"
+#include "daemon/backend/job_queue.h"
 
 namespace millrace {
 
