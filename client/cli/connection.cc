@@ -8,6 +8,11 @@
 #include "proto/base/printable.h"
 
 namespace millrace::cli {
+namespace {
+
+constexpr std::chrono::seconds kGpuPatience{120};  // a driver that has to compile the kernels takes half a minute
+
+}  // namespace
 
 void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   auto* socket =
@@ -18,6 +23,10 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
       ->needs(own)
       ->check(whole_number(1, 1024));
+  command.add_option("--cuda", options.cuda, "with --private: NVIDIA's GPUs: auto, where there are some; yes")
+      ->needs(own)
+      ->option_text("auto|yes")
+      ->check(CLI::IsMember({"auto", "yes"}));
   command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
       ->needs(own)
       ->check(not_empty());
@@ -25,6 +34,7 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   socket->group("Daemon");
   own->group("Daemon");
   command.get_option("--lanes")->group("Daemon");
+  command.get_option("--cuda")->group("Daemon");
   command.get_option("--root")->group("Daemon");
 }
 
@@ -35,6 +45,10 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
   }
   for (const std::string& root : options.roots) MILLRACE_TRY_VOID(canonical_folder("--root", root));
   PrivateDaemonOptions daemon_options{.roots = options.roots, .lanes = options.lanes};
+  if (!options.cuda.empty()) {
+    daemon_options.arguments = {"--cuda", options.cuda};
+    daemon_options.timeout = kGpuPatience;
+  }
   daemon_options.roots.insert(daemon_options.roots.end(), roots.begin(), roots.end());
   MILLRACE_TRY(PrivateDaemon daemon, PrivateDaemon::start(daemon_options));
   MILLRACE_TRY(Client client, Client::connect(daemon.socket()));

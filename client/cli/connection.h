@@ -17,6 +17,7 @@ struct ConnectionOptions {
   std::string socket;
   bool own = false;  // --private
   std::uint32_t lanes = 0;
+  std::string cuda;  // empty: no GPUs
   std::vector<std::string> roots;
 };
 

@@ -67,7 +67,7 @@ void add_devices(const std::vector<Device>& devices, Findings& findings) {
                                                      (device.detail.empty() ? "" : ", " + device.detail)};
     if (!device.ready) {
       finding.verdict = Verdict::kProblem;
-      finding.advice = "its device is lost: restart the daemon";
+      finding.advice = "its device is lost; the daemon's log says why. A GPU is taken up again by itself";
     }
     findings.push_back(std::move(finding));
     if (!device.instruction_sets.empty()) findings.push_back(check_instruction_sets(device.instruction_sets));
@@ -102,6 +102,9 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   findings.push_back(daemon_itself(*statistics, client));
   findings.push_back(settings_of(*statistics));
   add_devices(*devices, findings);
+  const bool has_gpu = std::any_of(devices->begin(), devices->end(),
+                                   [](const Device& device) { return device.backend.starts_with("cuda:"); });
+  for (Finding& finding : check_gpus(has_gpu)) findings.push_back(std::move(finding));
   add_roots(*statistics, findings);
   findings.push_back(hand_over(client));
 }

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -20,6 +23,9 @@ namespace {
 constexpr Bytes kLeastSharedMemory{std::uint64_t{16} << 20};
 // A training batch of 256 images of 224x224 has 38.5 MB, and a loop wants a few of them.
 constexpr Bytes kUsualSharedMemory{std::uint64_t{256} << 20};
+
+// Of NVIDIA, for kernels that were compiled by CUDA 13.
+constexpr int kLeastDriver = 580;
 
 // The value of the first line "key : value" of a file like /proc/cpuinfo.
 std::string value_of(const std::string& file, std::string_view key) {
@@ -98,7 +104,42 @@ Finding huge_pages(const HostPaths& paths) {
   return finding;
 }
 
+// "580.65.06" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..."; empty: it is not told.
+std::string driver_version(const std::string& file) {
+  std::ifstream words(file);
+  for (std::string word; words >> word;) {
+    const bool is_version = word.find_first_not_of("0123456789.") == std::string::npos;
+    if (is_version && word.find('.') != std::string::npos) return word;
+  }
+  return "";
+}
+
+std::size_t entries_of(const std::string& folder) {
+  std::error_code none;
+  const auto all = std::filesystem::directory_iterator(folder, none);
+  return none ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
 }  // namespace
+
+Findings check_gpus(bool used, const HostPaths& paths) {
+  const std::size_t gpus = entries_of(paths.nvidia + "/gpus");
+  if (gpus == 0) return {};
+  const std::string version = driver_version(paths.nvidia + "/version");
+  Finding finding{"GPUs", std::to_string(gpus) + " of NVIDIA's, driver " + (version.empty() ? "unknown" : version)};
+  const bool too_old = !version.empty() && std::atoi(version.c_str()) < kLeastDriver;
+  if (too_old) {
+    finding.verdict = Verdict::kNote;
+    finding.advice = "the daemon uses GPUs from driver " + std::to_string(kLeastDriver) + " on";
+  } else if (!used) {
+    finding.verdict = Verdict::kNote;
+    finding.advice =
+        "the daemon uses none of them: backends.cuda = \"auto\" in its settings has it decode there, and takes 1 GiB "
+        "of "
+        "each one's memory while there is work; daemon/doc/gpu.md";
+  }
+  return {finding};
+}
 
 Finding check_instruction_sets(const std::vector<std::string>& sets) {
   std::string text;

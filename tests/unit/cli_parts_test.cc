@@ -15,7 +15,6 @@
 #include "client/cli/findings.h"
 #include "client/cli/font.h"
 #include "client/cli/help_format.h"
-#include "client/cli/host_checks.h"
 #include "client/cli/json.h"
 #include "client/cli/png_file.h"
 #include "client/cli/position_file.h"
@@ -345,67 +344,6 @@ TEST_CASE("what a position cannot lie in is refused at once", "[cli]") {
   REQUIRE_THAT(refusal(folder.path + "/fifo"), Catch::Contains("/fifo is no regular file"));
   REQUIRE_THAT(refusal("/dev/zero"), Catch::Contains("/dev/zero is no regular file"));
   REQUIRE_THAT(refusal(folder.path + "/large"), Catch::Contains("too large"));
-}
-
-namespace {
-
-std::string value_named(const Findings& findings, const std::string& name) {
-  const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.name == name; });
-  return found == findings.end() ? "not there" : found->value;
-}
-
-Verdict verdict_named(const Findings& findings, const std::string& name) {
-  const auto found =
-      std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) { return finding.name == name; });
-  REQUIRE(found != findings.end());
-  return found->verdict;
-}
-
-}  // namespace
-
-TEST_CASE("the doctor knows a processor by what the kernel says of it", "[cli]") {
-  const Folder folder;
-  const auto with_flags = [&](const std::string& flags) {
-    std::ofstream(folder.path + "/cpuinfo")
-        << "processor\t: 0\nmodel name\t: A Processor\nmodel\t\t: 7\nflags\t\t: fpu " << flags << "\n";
-    return check_host({.cpuinfo = folder.path + "/cpuinfo"});
-  };
-
-  REQUIRE_THAT(value_named(with_flags("avx2"), "processor"), Catch::StartsWith("A Processor, "));
-}
-
-TEST_CASE("the doctor tells the instruction sets that the daemon found, and what it means to have none", "[cli]") {
-  REQUIRE(check_instruction_sets({"scalar", "avx2", "avx512"}).value == "avx512, avx2");
-  REQUIRE(check_instruction_sets({"scalar", "avx2"}).value == "avx2");
-  REQUIRE(check_instruction_sets({"scalar"}).verdict == Verdict::kNote);
-}
-
-TEST_CASE("the doctor finds problems where things are missing, and says what to do", "[cli]") {
-  const Folder folder;
-
-  const Findings findings = check_host(
-      {.cpuinfo = folder.path + "/none", .mounts = folder.path + "/none", .shared_memory = folder.path + "/none"});
-
-  REQUIRE(verdict_named(findings, "shared memory") == Verdict::kProblem);
-  REQUIRE(verdict_named(findings, "huge pages") == Verdict::kNote);
-  REQUIRE_FALSE(healthy(findings));
-  for (const Finding& finding : findings) REQUIRE(finding.advice.empty() == (finding.verdict == Verdict::kFine));
-}
-
-TEST_CASE("the doctor knows from its mount whether shared memory may have huge pages", "[cli]") {
-  const Folder folder;
-  const std::string first = "proc /proc proc rw 0 0\ntmpfs " + folder.path + " tmpfs rw,size=64m 0 0\n";
-  const auto huge_pages = [&](const std::string& mounts) {
-    std::ofstream(folder.path + "/mounts") << mounts;
-    return check_host({.mounts = folder.path + "/mounts", .shared_memory = folder.path});
-  };
-
-  REQUIRE(value_named(huge_pages(first), "huge pages") == folder.path + ": never");
-  const Findings over = huge_pages(first + "tmpfs " + folder.path + " tmpfs rw,huge=advise,size=64m 0 0\n");
-  REQUIRE(value_named(over, "huge pages") == folder.path + ": advise");
-  REQUIRE(verdict_named(over, "huge pages") == Verdict::kFine);
-  REQUIRE(verdict_named(huge_pages("elephants"), "huge pages") == Verdict::kNote);
 }
 
 TEST_CASE("help shows what an option takes, its bounds and its default, without CLI11's words", "[cli]") {

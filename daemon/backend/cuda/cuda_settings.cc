@@ -41,6 +41,11 @@ SettingsPart cuda_settings() {
   return {.keys = kKeys, .groups = kGroups, .complaints = complaints};
 }
 
+std::optional<WantsCuda> wants_cuda_of(std::string_view word) {
+  const auto found = std::find_if(std::begin(kWants), std::end(kWants), [&](const auto& w) { return w.text == word; });
+  return found == std::end(kWants) ? std::nullopt : std::optional(found->value);
+}
+
 Bytes cuda_staging(const CudaSettings& settings) {
   if (settings.wanted == WantsCuda::kNo) return {};
   return settings.staging * std::max<std::uint64_t>(1, settings.devices.size());

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "daemon/settings/keys.h"
@@ -24,6 +26,9 @@ struct CudaSettings {
 };
 
 SettingsPart cuda_settings();
+
+// What the words of backends.cuda mean; nullopt: none of them.
+std::optional<WantsCuda> wants_cuda_of(std::string_view word);
 
 // Host memory that the GPUs take: of those that are named, or of one.
 Bytes cuda_staging(const CudaSettings& settings);

@@ -28,7 +28,7 @@ import time
 import weakref
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from millrace import _address, _served
 from millrace._messages import path_text
@@ -169,6 +169,7 @@ def serve(
     roots: AnyPath | Iterable[AnyPath] = (),
     *,
     lanes: int = 0,
+    cuda: Literal["no", "auto", "yes"] = "no",
     program: str | None = None,
     arguments: Iterable[str] = (),
     timeout: float = 10.0,
@@ -183,6 +184,8 @@ def serve(
     Args:
         roots: folders that it may read; relative ones are made absolute.
         lanes: CPU lanes; 0: one a core.
+        cuda: whether NVIDIA's GPUs decode: ``auto``, where there are some; ``yes``: or it does not start. Takes 1 GiB of each one's memory
+            while it works, and the daemon longer to begin: then give it a ``timeout`` of a minute.
         program: millraced; None: $MILLRACE_DAEMON, else ``millraced`` in $PATH.
         arguments: further ones for the command line.
         timeout: seconds until it listens.
@@ -200,7 +203,8 @@ def serve(
     for folder in folders:
         if not os.path.isdir(folder):
             raise NotFound(f"private daemon: root {path_text(folder)} is not a folder")
-    return PrivateDaemon(_find_program(program), [os.fsdecode(folder) for folder in folders], lanes, arguments, timeout)
+    further = list(arguments) if cuda == "no" else ["--cuda", cuda, *arguments]
+    return PrivateDaemon(_find_program(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
 
 
 def _find_program(given: str | None) -> str:

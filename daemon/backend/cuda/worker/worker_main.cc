@@ -3,6 +3,7 @@
 // The main thread watches the daemon, and each lane has a thread. Whatever breaks the CUDA context ends the process: the
 // daemon starts another one.
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -121,8 +122,10 @@ Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
   MILLRACE_TRY(const Kernels kernels, Kernels::load(driver, context.device(), kernel_image()));
   Start start(hello.lanes);
   std::vector<std::thread> lanes;
-  for (std::uint32_t i = 0; i < hello.lanes; ++i)
-    lanes.emplace_back([&, i] { run_lane(i, hello, context, kernels, start); });
+  for (std::uint32_t i = 0; i < hello.lanes; ++i) {
+    std::thread& lane = lanes.emplace_back([&, i] { run_lane(i, hello, context, kernels, start); });
+    pthread_setname_np(lane.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
+  }
   const Result<void> begun = start.wait();
   answer(kCudaControl, begun ? CudaReady{} : with_error<CudaReady>(begun.error()));
   if (begun) wait_for_the_daemons_end();
