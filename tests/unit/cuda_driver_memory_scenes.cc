@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
 #include <thread>
 
 #include "kernels/cuda/tokenise.h"
@@ -109,7 +108,7 @@ int overrun(Arguments) {
   return 0;
 }
 
-// A kernel that reads more jobs than there are.
+// A kernel that writes more statuses than there is room for.
 int kernel_overrun(Arguments) {
   using namespace kernels::cuda;
   const Gpu gpu;
@@ -120,13 +119,13 @@ int kernel_overrun(Arguments) {
   const CUdeviceptr memory = gpu.memory(kBytes);
   need(gpu.cu.cuMemsetD8Async(memory, 0, kBytes, stream), "memset");
   TokeniseArgs args{.jobs = reinterpret_cast<const ImageJob*>(memory),
-                    .images = kBytes,
+                    .images = kBytes / sizeof(ImageJob),
                     .bytes = reinterpret_cast<const std::uint8_t*>(memory),
                     .tables = reinterpret_cast<const DecodeTable*>(memory),
                     .segments = reinterpret_cast<const Segment*>(memory),
                     .tokens = reinterpret_cast<Token*>(memory),
                     .blocks = reinterpret_cast<BlockEntry*>(memory),
-                    .statuses = reinterpret_cast<Status*>(memory),
+                    .statuses = reinterpret_cast<Status*>(memory + kBytes - sizeof(Status)),
                     .work = nullptr,
                     .next_image = reinterpret_cast<std::uint32_t*>(memory),
                     .scratch = reinterpret_cast<unsigned char*>(memory),
@@ -180,21 +179,30 @@ int call_from_host_function(Arguments) {
   return 0;
 }
 
-// Ends while streams still work, one of them destroyed, on what is destroyed only after the driver has ended.
+// Made before the driver is loaded, so destroyed after it has ended: nothing of the driver works then.
+struct LastWord {
+  std::atomic<bool> destroyed = false;
+  ~LastWord() {
+    destroyed = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  static void speak(void* self) {
+    if (static_cast<LastWord*>(self)->destroyed) std::fputs("a host function after the end\n", stderr);
+  }
+};
+
+// Ends while streams still work, one of them destroyed.
 int leave(Arguments) {
-  static std::vector<std::string> said(1);
+  static LastWord last_word;
   static std::vector<unsigned char> buffer(kBytes);
   const Gpu gpu;
   need(gpu.cu.cuMemHostRegister_v2(buffer.data(), kBytes, 0), "cuMemHostRegister");
   for (int i = 0; i < 2; ++i) {
     const CUstream stream = gpu.stream();
     const CUdeviceptr memory = gpu.memory(kBytes);
-    for (int k = 0; k < 200; ++k) {
+    for (int k = 0; k < 1000; ++k) {
       need(gpu.cu.cuMemcpyHtoDAsync_v2(memory, buffer.data(), kBytes, stream), "HtoD");
-      if (i == 0)
-        need(gpu.cu.cuLaunchHostFunc(
-                 stream, [](void*) { said.emplace_back("called"); }, nullptr),
-             "cuLaunchHostFunc");
+      need(gpu.cu.cuLaunchHostFunc(stream, LastWord::speak, &last_word), "cuLaunchHostFunc");
     }
     if (i == 1) need(gpu.cu.cuStreamDestroy_v2(stream), "cuStreamDestroy");
   }

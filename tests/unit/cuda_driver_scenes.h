@@ -19,6 +19,7 @@ struct Scene {
   std::string_view name;
   int (*run)(Arguments arguments);
 };
+std::span<const Scene> call_scenes();
 std::span<const Scene> memory_scenes();
 std::span<const Scene> fault_scenes();
 std::span<const Scene> sharing_scenes();

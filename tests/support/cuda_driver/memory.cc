@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,8 +20,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::byte* reserve_addresses(std::size_t size) {
   void* const at = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) std::abort();
-  return static_cast<std::byte*>(at);
+  if (at != MAP_FAILED) return static_cast<std::byte*>(at);
+  std::fprintf(stderr, "simulated CUDA: no room for %zu GiB of addresses\n", size >> 30);
+  std::abort();
 }
 
 int protection(int access) {
