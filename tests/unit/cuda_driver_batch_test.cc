@@ -90,6 +90,12 @@ TEST_CASE("a descriptor of anything else is not imported", "[cuda][driver]") {
   CHECK(play({"use shared", path, "read"}).output == "import: 1\n");
 }
 
+TEST_CASE("an import fails where that is ordered", "[cuda][driver]") {
+  const Process owner = start_scene({"share"});
+
+  CHECK(play({"use shared", shared_by(owner), "read"}, {{"SIM_CUDA_FAULTS", "import:*:1=2"}}).output == "import: 2\n");
+}
+
 TEST_CASE("addresses are given back once, and not while memory is mapped there", "[cuda][driver]") {
   CHECK(play({"free reserved"}).output == "free while mapped: 1\nunmap: 0\nfree: 0\nfree twice: 1\n");
 }

@@ -41,6 +41,20 @@ int device(Arguments) {
   return 0;
 }
 
+int contexts(Arguments) {
+  const Gpu gpu;
+  const Driver& cu = gpu.cu;
+  int none = 0;
+  std::size_t free_bytes = 0, total = 0;
+  say("no context", cu.cuCtxSetCurrent(reinterpret_cast<CUcontext>(&none)));
+  need(cu.cuDevicePrimaryCtxRelease_v2(0), "cuDevicePrimaryCtxRelease");
+  say("after the release", cu.cuMemGetInfo_v2(&free_bytes, &total));
+  say("released twice", cu.cuDevicePrimaryCtxRelease_v2(0));
+  say("made current", cu.cuCtxSetCurrent(gpu.context));
+  say("none current", cu.cuCtxSetCurrent(nullptr));
+  return 0;
+}
+
 int registering(Arguments) {
   const Gpu gpu;
   const Driver& cu = gpu.cu;
@@ -170,8 +184,8 @@ int threads(Arguments) {
 }
 
 constexpr Scene kScenes[] = {
-    {"device", device}, {"registering", registering}, {"events", events},
-    {"words", words},   {"refusals", refusals},       {"threads", threads},
+    {"contexts", contexts}, {"device", device},     {"registering", registering}, {"events", events},
+    {"words", words},       {"refusals", refusals}, {"threads", threads},
 };
 
 }  // namespace

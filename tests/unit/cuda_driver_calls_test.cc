@@ -26,6 +26,14 @@ TEST_CASE("a number that is none ends the process", "[cuda][driver]") {
   CHECK(played.reports("simulated CUDA: SIM_CUDA_DEVICES is no number: two\n"));
 }
 
+TEST_CASE("a context is used while somebody retains it", "[cuda][driver]") {
+  const Played played = play({"contexts"});
+
+  INFO(played);
+  CHECK(played.output ==
+        "no context: 201\nafter the release: 201\nreleased twice: 201\nmade current: 201\nnone current: 0\n");
+}
+
 TEST_CASE("memory is registered once, and known by its addresses", "[cuda][driver]") {
   const Played played = play({"registering"});
 

@@ -128,6 +128,15 @@ TEST_CASE("hosts without a GPU, or with the toolkit's stub alone, are told apart
                     "LD_LIBRARY_PATH"));
 }
 
+TEST_CASE("a driver that lacks a function is too old", "[cuda][driver]") {
+  const Played played = play({"load"}, {{"LD_LIBRARY_PATH", tests_folder() + "/old_cuda_driver"}});
+
+  INFO(played);
+  CHECK(played.status == 4);
+  CHECK(played.output ==
+        "NVIDIA's driver: it has no function cuDriverGetVersion; install one of version 525 or newer\n");
+}
+
 TEST_CASE("a host without a driver, or with a broken one, is told so", "[cuda][driver]") {
   const TempFolder folder;
   const Environment environment{{"LD_LIBRARY_PATH", folder.path()}};

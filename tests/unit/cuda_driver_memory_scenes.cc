@@ -165,6 +165,19 @@ int two_streams(Arguments arguments) {
   return 0;
 }
 
+// Two streams' results to the same registered memory.
+int same_target(Arguments) {
+  const Gpu gpu;
+  Pinned<unsigned char> to(gpu, kBytes);
+  const CUdeviceptr memory = gpu.memory(kBytes);
+  const CUstream first = gpu.stream(), second = gpu.stream();
+  for (const CUstream stream : {first, second})
+    need(gpu.cu.cuMemcpyDtoHAsync_v2(to.data(), memory, kBytes, stream), "DtoH");
+  gpu.synchronise(first);
+  gpu.synchronise(second);
+  return 0;
+}
+
 int call_from_host_function(Arguments) {
   static const Gpu gpu;
   static CUresult result = CUDA_SUCCESS;
@@ -241,6 +254,7 @@ constexpr Scene kScenes[] = {
     {"overrun", overrun},
     {"kernel overrun", kernel_overrun},
     {"two streams", two_streams},
+    {"same target", same_target},
     {"call from host function", call_from_host_function},
     {"leave", leave},
     {"exit in host function", exit_in_host_function},

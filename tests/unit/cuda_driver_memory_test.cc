@@ -77,6 +77,13 @@ TEST_CASE("two streams that nothing orders are reported, whatever the delays", "
   }
 }
 
+TEST_CASE("two streams that write the same registered memory are reported", "[cuda][driver]") {
+  const Played played = play({"same target"});
+
+  INFO(played);
+  CHECK(played.reports("simulated CUDA: race: DtoH (stream "));
+}
+
 TEST_CASE("a race is not looked for where that is not wanted", "[cuda][driver]") {
   CHECK(play({"two streams"}, {{"SIM_CUDA_RACES", "0"}}).errors.empty());
 }

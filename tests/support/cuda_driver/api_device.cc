@@ -158,8 +158,7 @@ MILLRACE_EXPORT cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 
 MILLRACE_EXPORT cuCtxSetCurrent(CUcontext context) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
-  sim::set_current_context(context);
-  return CUDA_SUCCESS;
+  return sim::set_current_context(context);
 }
 
 MILLRACE_EXPORT cuCtxGetCurrent(CUcontext* context) {

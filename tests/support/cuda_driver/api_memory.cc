@@ -33,8 +33,9 @@ std::byte* use(CUdeviceptr at, std::size_t size, bool write) {
 }
 
 // Memory that was registered when the copy was asked for has to be so until it is made.
-void need_pinned(const void* at, std::size_t size) {
-  if (sim::objects().pinned.holds(at, size)) return;
+// Streams may be in each other's way there as well.
+void use_pinned(const void* at, std::size_t size, bool write) {
+  if (sim::objects().pinned.holds(at, size)) return sim::touch(reinterpret_cast<CUdeviceptr>(at), size, write);
   sim::complain("memory was unregistered before a copy's turn came");
   throw sim::IllegalAddress{};
 }
@@ -107,7 +108,7 @@ MILLRACE_EXPORT cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size
     staged = std::make_shared<std::vector<std::byte>>(begin, begin + size);
   }
   const auto run = [=]() -> CUresult {
-    if (staged == nullptr) need_pinned(from, size);
+    if (staged == nullptr) use_pinned(from, size, false);
     std::memcpy(use(to, size, true), staged == nullptr ? from : staged->data(), size);
     return CUDA_SUCCESS;
   };
@@ -123,7 +124,7 @@ MILLRACE_EXPORT cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t siz
   if (!pinned) sim::complain("an asynchronous copy to memory that is not registered");
   std::memset(to, kNotYet, size);
   const auto run = [=]() -> CUresult {
-    if (pinned) need_pinned(to, size);
+    if (pinned) use_pinned(to, size, true);
     std::memcpy(to, use(from, size, false), size);
     return CUDA_SUCCESS;
   };

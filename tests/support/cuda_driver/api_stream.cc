@@ -64,7 +64,7 @@ MILLRACE_EXPORT cuStreamWaitEvent(CUstream of, CUevent event, unsigned) {
   const std::uint64_t record = state->recorded();
   sim::stream_learns(stream->index(), state->knows());
   stream->push({.what = "wait for event", .run = [waiter = stream.get(), state, record] {
-                  return waiter->wait_until([&] { return state->is_complete(record); });
+                  return waiter->wait_until([&] { return state->wait(record, kLook); });
                 }});
   return CUDA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "tests/support/cuda_driver/illegal_access.h"
@@ -52,6 +53,7 @@ CUresult enter_driver() {
 CUresult enter_context() {
   MILLRACE_RETURN_IF_FAILED(enter_driver());
   if (current == nullptr) return refuse("called without a current context", CUDA_ERROR_INVALID_CONTEXT);
+  if (current->retained == 0) return refuse("a context used after its release", CUDA_ERROR_INVALID_CONTEXT);
   return health_of(*current);
 }
 
@@ -72,8 +74,12 @@ CUresult enter_device(CUdevice device) {
 Context* current_context() {
   return current;
 }
-void set_current_context(Context* context) {
+CUresult set_current_context(Context* context) {
+  const auto is_it = [&](const Context& other) { return &other == context && other.retained > 0; };
+  if (context != nullptr && std::ranges::none_of(objects().contexts, is_it))
+    return refuse("no context, or one that was released, made current", CUDA_ERROR_INVALID_CONTEXT);
   current = context;
+  return CUDA_SUCCESS;
 }
 
 CUresult refuse(const char* why, CUresult result) {

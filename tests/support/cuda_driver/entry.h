@@ -33,7 +33,8 @@ cuda::CUresult enter_stream(cuda::CUstream stream, std::shared_ptr<cuda::Stream>
 cuda::CUresult enter_device(cuda::CUdevice device);
 
 cuda::Context* current_context();  // of this thread; may be null
-void set_current_context(cuda::Context* context);
+// Null: none. Error: CUDA_ERROR_INVALID_CONTEXT: it is no context that anybody retains.
+cuda::CUresult set_current_context(cuda::Context* context);
 
 // As complain(), and returns `result`.
 cuda::CUresult refuse(const char* why, cuda::CUresult result);
