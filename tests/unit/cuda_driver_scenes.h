@@ -1,5 +1,6 @@
-// What processes of their own do with the simulated driver, for tests that look at them from outside: what the driver is to do is read from
-// the environment once a process. A scene prints what it sees, a line each, and returns the exit status.
+// What processes of their own do with the simulated driver, for tests that look at them from outside: what the driver
+// is to do is read from the environment once a process. A scene prints what it sees, a line each, and returns the exit
+// status.
 #pragma once
 
 #include <cstddef>

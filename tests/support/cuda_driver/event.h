@@ -1,5 +1,5 @@
-// What an event is to streams and to those who wait for it. Thread-safe. Operations hold it beside its owner, so it may be
-// destroyed while streams still have to pass it.
+// What an event is to streams and to those who wait for it. Operations hold it beside its owner, who may destroy it while
+// streams still have to pass it. Thread-safe.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // Device memory: memfds, each mapped into a window of addresses. A device pointer is an address in a reservation that
-// stays without access for ever: whoever dereferences it on the host dies there. Copies and kernels use the window, which
-// lies elsewhere. Addresses are never given twice in a process and have gaps between them: use after free and
+// stays without access for ever: whoever dereferences it on the host dies there. Copies and kernels use the window,
+// which lies elsewhere. Addresses are never given twice in a process and have gaps between them: use after free and
 // overruns are caught as well.
 //
 //   device pointers  |....|aaaa|....|bbbbbbbb|....      PROT_NONE, always
@@ -62,7 +62,7 @@ class Memory {
   // Addresses of their own; 0: none are left. `size`: a multiple of a page.
   CUdeviceptr reserve(std::size_t size);
   bool unreserve(CUdeviceptr at, std::size_t size);
-  // False: not reserved, or mapped already. Only whole pages are mapped: `at` need not begin one, but the range has to end one.
+  // False: not reserved, or mapped already. Pages are mapped whole; what of the first lies before `at` is in no range.
   bool map(CUdeviceptr at, Range range);
   bool set_access(CUdeviceptr at, std::size_t size, int access);
   bool unmap(CUdeviceptr at, bool allocated);

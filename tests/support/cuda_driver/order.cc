@@ -63,6 +63,12 @@ bool is_race(const Access& one, const Access& other) {
   return one.stream != other.stream && (one.write || other.write) && one.begin < other.end && other.begin < one.end;
 }
 
+// Whoever does not know of the first knows nothing of the second: that one will do.
+bool is_repeated(const Access& first, const Access& second) {
+  return first.stream == second.stream && first.begin == second.begin && first.end == second.end &&
+         first.write == second.write;
+}
+
 void report(const Access& one, const Access& other) {
   const CUdeviceptr begin = std::max(one.begin, other.begin);
   std::fprintf(
@@ -123,12 +129,18 @@ void touch(CUdeviceptr at, std::size_t size, bool write) {
   if (!settings().races || current == nullptr || size == 0) return;
   const Access access{at, at + size, write, current->stream, time_of(current->knows, current->stream), current->what};
   MutexLock lock(clocks().mutex);
-  for (const Access& other : clocks().accesses) {
-    if (!is_race(other, access) || other.time <= time_of(current->knows, other.stream)) continue;
+  bool reported = false;
+  Access* same = nullptr;
+  for (Access& other : clocks().accesses) {
+    if (is_repeated(other, access)) same = &other;
+    if (reported || !is_race(other, access) || other.time <= time_of(current->knows, other.stream)) continue;
     report(other, access);
-    break;
+    reported = true;
   }
-  clocks().accesses.push_back(access);
+  if (same == nullptr)
+    clocks().accesses.push_back(access);
+  else
+    *same = access;
 }
 
 }  // namespace millrace::sim

@@ -39,7 +39,6 @@ namespace millrace::cuda {
 inline constexpr int kLeastPriority = 0, kGreatestPriority = -5;
 
 struct Stream {
- public:
   Stream(Context& context, int priority, std::uint32_t seed);
   ~Stream();  // REQUIRES: has_ended()
 
