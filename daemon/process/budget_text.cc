@@ -39,7 +39,7 @@ std::vector<Part> parts_of(const Settings& settings) {
       {kDaemonKeeps, "code, threads, connections"},
   };
   if (const Bytes staging = cuda_staging(settings.groups.of<CudaSettings>()); staging.count != 0)
-    parts.push_back({staging, "cuda.staging for each GPU in cuda.devices, or for one"});
+    parts.push_back({staging, "cuda.staging for each GPU, and 16 MiB for each of its lanes"});
   return parts;
 }
 
@@ -92,7 +92,7 @@ std::optional<std::string> too_much_memory(const Settings& settings) {
   if (most <= there) return std::nullopt;
   return "the budgets for memory add up to " + to_text(most) +
          " with what the daemon takes itself, and this host or control group has " + to_text(there) +
-         ": lower memory.segments, memory.decoding, memory.requests, cache.memory or limits.encoded";
+         ": lower memory.segments, memory.decoding, memory.requests, cache.memory, cuda.staging or limits.encoded";
 }
 
 std::string memory_drop_in(const Settings& settings) {

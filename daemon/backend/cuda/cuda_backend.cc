@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace millrace {
 namespace {
 
 constexpr std::uint64_t kPage = CudaStaging::kPage;
+constexpr std::chrono::seconds kPatienceAtEnd{5};
 
 // Files are a quarter of it: photographs of 110 KB make tensors of 300 KB and more.
 CudaStaging staging_of(const CudaSettings& settings) {
@@ -28,7 +30,16 @@ CudaWorkerOrder order_of(const CudaSettings& settings, const CudaStaging& stagin
 }
 
 bool is_named(const Gpu& gpu, const std::string& name) {
-  return name == text_of(gpu.uuid) || name == std::to_string(gpu.ordinal);
+  const std::string uuid = text_of(gpu.uuid);
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(b); };
+  return name == std::to_string(gpu.ordinal) || std::equal(name.begin(), name.end(), uuid.begin(), uuid.end(), same);
+}
+
+Error no_such(const std::string& name, const std::vector<Gpu>& all) {
+  std::string there;
+  for (const Gpu& gpu : all)
+    there += (there.empty() ? "" : ", ") + text_of(gpu.uuid) + " (" + std::to_string(gpu.ordinal) + ")";
+  return Error{Code::kInvalid, "cuda.devices: there is no GPU " + name + "; there are " + there};
 }
 
 Result<std::vector<Gpu>> chosen(std::vector<Gpu> all, const std::vector<std::string>& names) {
@@ -36,12 +47,9 @@ Result<std::vector<Gpu>> chosen(std::vector<Gpu> all, const std::vector<std::str
   std::vector<Gpu> gpus;
   for (const std::string& name : names) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Gpu& gpu) { return is_named(gpu, name); });
-    if (found == all.end()) {
-      std::string there;
-      for (const Gpu& gpu : all)
-        there += (there.empty() ? "" : ", ") + text_of(gpu.uuid) + " (" + std::to_string(gpu.ordinal) + ")";
-      return Error{Code::kInvalid, "cuda.devices: there is no GPU " + name + "; there are " + there};
-    }
+    if (found == all.end()) return no_such(name, all);
+    const bool twice = std::any_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) { return gpu.uuid == found->uuid; });
+    if (twice) return Error{Code::kInvalid, "cuda.devices: " + name + " is a GPU that is named twice"};
     gpus.push_back(*found);
   }
   return gpus;
@@ -70,27 +78,31 @@ bool wants_cuda(const Settings& settings) {
   return settings.groups.of<CudaSettings>().wanted != WantsCuda::kNo;
 }
 
+// A GPU that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.
 Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
                                                                  const BackendServices& services) {
   const CudaSettings& cuda = settings.groups.of<CudaSettings>();
   std::vector<std::unique_ptr<Backend>> backends;
   const auto without = [&](const Error& why) -> Result<std::vector<std::unique_ptr<Backend>>> {
-    if (cuda.wanted == WantsCuda::kAuto) {
-      log_info("backends.cuda = \"auto\": " + why.message);
-      return std::vector<std::unique_ptr<Backend>>();
-    }
-    return Error{Code::kInvalid, "backends.cuda = \"yes\": " + why.message};
+    if (cuda.wanted != WantsCuda::kAuto) return Error{Code::kInvalid, "backends.cuda = \"yes\": " + why.message};
+    log_info("backends.cuda = \"auto\": " + why.message);
+    return std::vector<std::unique_ptr<Backend>>();
   };
   Result<std::vector<Gpu>> all = list_gpus(cuda_program(cuda.worker));
   if (!all) return without(all.error());
   MILLRACE_TRY(const std::vector<Gpu> gpus, chosen(*std::move(all), cuda.devices));
+  Error last{Code::kUnsupported, "there is no GPU"};
   for (const Gpu& gpu : gpus) {
-    Result<std::unique_ptr<Backend>> backend =
-        CudaBackend::create(gpu, static_cast<std::uint32_t>(backends.size()), cuda, services);
-    if (!backend) return without(backend.error().within(gpu.name + " " + text_of(gpu.uuid)));
-    backends.push_back(*std::move(backend));
+    auto backend = CudaBackend::create(gpu, static_cast<std::uint32_t>(backends.size()), cuda, services);
+    if (backend) {
+      backends.push_back(*std::move(backend));
+      continue;
+    }
+    last = backend.error().within(gpu.name + " " + text_of(gpu.uuid));
+    if (!cuda.devices.empty()) return without(last);
+    if (gpus.size() > 1) log_warning(last.message + "; it is left out");
   }
-  return backends;
+  return backends.empty() ? without(last) : Result<std::vector<std::unique_ptr<Backend>>>(std::move(backends));
 }
 
 Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
@@ -109,7 +121,8 @@ CudaBackend::CudaBackend(BackendInfo info, std::unique_ptr<CudaDevice> device, C
       patience_(settings.hang),
       limits_(services.limits),
       device_(std::move(device)),
-      queue_(appetite().jobs) {
+      queue_(appetite().jobs),
+      running_(info_.lanes) {
   for (std::uint32_t i = 0; i < info_.lanes; ++i) {
     std::thread& lane = threads_.emplace_back([this, i] { run_lane(i); });
     pthread_setname_np(lane.native_handle(), ("mr-gpu-" + std::to_string(i)).c_str());
@@ -120,9 +133,17 @@ Result<void> CudaBackend::can_make(const SampleFacts& facts, const Recipe& recip
   return cuda_can_make(facts, recipe, staging_);
 }
 
+// Lanes get what is under way back in a moment, or the GPU is not waited for.
 void CudaBackend::shutdown() {
   std::call_once(shut_down_, [this] {
     queue_.close();
+    {
+      const auto until = std::chrono::steady_clock::now() + kPatienceAtEnd;
+      MutexLock lock(mutex_);
+      while (running_ > 0 && ended_.wait_until(mutex_, until)) {
+      }
+    }
+    device_->stop();
     for (std::thread& thread : threads_) thread.join();
   });
 }
@@ -139,6 +160,11 @@ void CudaBackend::run_lane(std::uint32_t number) {
     queue_.finished();  // before done(): who is told so may submit the next at once
     job.done(std::move(job.tasks), std::move(outcomes));
   }
+  {
+    MutexLock lock(mutex_);
+    --running_;
+  }
+  ended_.notify_all();
 }
 
 }  // namespace millrace

@@ -16,6 +16,7 @@
 #include "daemon/backend/cuda/cuda_device.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/job_queue.h"
+#include "proto/base/mutex.h"
 
 namespace millrace {
 
@@ -54,6 +55,9 @@ class CudaBackend final : public Backend {
   JobQueue queue_;
   std::vector<std::thread> threads_;
   std::once_flag shut_down_;
+  Mutex mutex_;
+  Condition ended_;
+  std::uint32_t running_ MILLRACE_GUARDED_BY(mutex_);  // lanes
 };
 
 }  // namespace millrace

@@ -1,8 +1,10 @@
-// A GPU that comes back: the process that owns it now, and the thread that starts another one when it is lost.
+// A GPU that comes back: the process that owns it now, and the thread that starts and watches them.
 //
-//   current() ──▶ a worker, or nullptr while it is lost
-//   lost(worker, why) ──▶ health: lost ──▶ killed, waited for ──▶ started anew ──▶ health: ready
-//                                            └─ fails: after 1 s, 2 s, 4 s ... 60 s again
+//   start() ──▶ current(): a worker ◀────────────────────────────────────────┐
+//                  │ lost(worker, why), or it ends by itself                 │ health: ready
+//                  ▼                                                         │
+//               health: lost ──▶ killed, waited for ──▶ a pause ──▶ started anew
+//                                                       └─ 1 s, 2 s, 4 s ... 60 s; 1 s again after a minute of health
 //
 // Thread-safe.
 #pragma once
@@ -10,53 +12,62 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "daemon/backend/cuda/cuda_worker.h"
 #include "daemon/backend/health.h"
 #include "proto/base/mutex.h"
+#include "proto/base/unique_fd.h"
 
 namespace millrace {
 
 class CudaDevice {
  public:
-  // The first worker is started before this returns; its errors.
+  // Waits for the first worker, a while. kUnsupported: this GPU will not do, whatever is tried; kInternal: nor will the
+  // program. Where it fails otherwise, or takes longer, the GPU begins as a lost one.
   static Result<std::unique_ptr<CudaDevice>> start(std::string program, const CudaUuid& gpu,
                                                    const CudaWorkerOrder& order);
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
-  ~CudaDevice();  // REQUIRES: nobody is in a call
+  ~CudaDevice() { stop(); }
 
   HealthNews& health() { return health_; }
 
+  // nullptr: it is lost.
   std::shared_ptr<CudaWorker> current() const MILLRACE_EXCLUDES(mutex_);
 
   // `worker` is of no more use. When this returns, whoever listens has been told. Nothing if it is not the current one.
-  void lost(const std::shared_ptr<CudaWorker>& worker, std::string why) MILLRACE_EXCLUDES(mutex_)
+  void lost(const std::shared_ptr<CudaWorker>& worker, const std::string& why) MILLRACE_EXCLUDES(mutex_)
       MILLRACE_EXCLUDES(telling_);
 
-  // Started since the beginning, the first one included.
-  std::uint64_t starts() const MILLRACE_EXCLUDES(mutex_);
+  // Ends the worker, and no other is started. Idempotent; not to be called by two threads at once.
+  void stop() MILLRACE_EXCLUDES(mutex_);
 
  private:
-  CudaDevice(std::string program, const CudaUuid& gpu, const CudaWorkerOrder& order,
-             std::shared_ptr<CudaWorker> worker);
-  void run_keeper() MILLRACE_EXCLUDES(mutex_);
+  CudaDevice(std::string program, const CudaUuid& gpu, const CudaWorkerOrder& order);
+  void run_keeper();
+  bool bring_up() MILLRACE_EXCLUDES(mutex_) MILLRACE_EXCLUDES(telling_);
+  void watch() MILLRACE_EXCLUDES(mutex_);
+  bool wait_for_its_end() MILLRACE_EXCLUDES(mutex_);
   bool wait(std::chrono::milliseconds time) MILLRACE_EXCLUDES(mutex_);
-  bool wait_until_lost() MILLRACE_EXCLUDES(mutex_);
-  bool bring_back() MILLRACE_EXCLUDES(mutex_) MILLRACE_EXCLUDES(telling_);
+  void wake_keeper();
+  bool first_came_to(Result<void> how) MILLRACE_EXCLUDES(mutex_);
+  Result<void> wait_for_first() MILLRACE_EXCLUDES(mutex_);
+  bool closed() const MILLRACE_EXCLUDES(mutex_);
 
   const std::string program_;
   const CudaUuid gpu_;
   const CudaWorkerOrder order_;
+  UniqueFd woken_;  // an eventfd: the keeper looks up from what it polls
   HealthNews health_;
   Mutex telling_;  // news in order, and told before anybody goes on
   mutable Mutex mutex_;
   Condition changed_;
   std::shared_ptr<CudaWorker> current_ MILLRACE_GUARDED_BY(mutex_);
-  std::shared_ptr<CudaWorker> dying_ MILLRACE_GUARDED_BY(mutex_);
-  std::uint64_t starts_ MILLRACE_GUARDED_BY(mutex_) = 1;
+  std::shared_ptr<CudaWorker> latest_ MILLRACE_GUARDED_BY(mutex_);  // current, beginning or dying
+  std::optional<Result<void>> first_ MILLRACE_GUARDED_BY(mutex_);   // what the first start came to
   bool closed_ MILLRACE_GUARDED_BY(mutex_) = false;
   std::thread keeper_;
 };

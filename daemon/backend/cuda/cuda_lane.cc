@@ -93,6 +93,7 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
 struct CudaLane::Work {
   const DecodeJob& job;
   const SampleLimits& limits;
+  const std::function<bool()>& stopped;
   std::vector<SampleOutcome> outcomes{};
   std::vector<bool> settled{};
 
@@ -121,7 +122,7 @@ struct CudaLane::Work {
 
 std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimits& limits,
                                          const std::function<bool()>& stopped) {
-  Work work{.job = job, .limits = limits};
+  Work work{.job = job, .limits = limits, .stopped = stopped};
   work.outcomes.resize(job.tasks.size());
   work.settled.resize(job.tasks.size());
   for (std::size_t i = 0; i < job.tasks.size(); ++i) work.outcomes[i].index = job.tasks[i].index;
@@ -168,26 +169,30 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
 // Too many for the GPU's memory are halved; one alone that is too much is the CPU's.
 void CudaLane::make(Work& work, Indices tasks) {
   if (tasks.empty()) return;
+  if (work.stopped()) return settle_all(work, tasks, cancelled_error());
   const std::shared_ptr<CudaWorker> worker = device_.current();
+  if (!worker) return settle_all(work, tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
   const Clock::time_point begun = Clock::now();
-  Result<void> asked =
-      worker ? ask(work, tasks, *worker) : Error{Code::kUnavailable, "the GPU is lost, and not back yet"};
+  const Result<void> asked = ask(work, tasks, *worker);
   if (!asked && asked.error().code == Code::kExhausted && tasks.size() > 1) {
     make(work, tasks.first(tasks.size() / 2));
     return make(work, tasks.subspan(tasks.size() / 2));
   }
-  if (!asked && asked.error().code == Code::kUnavailable && worker) device_.lost(worker, asked.error().message);
   if (!asked) {
-    const Code code = asked.error().code == Code::kUnavailable ? Code::kUnavailable : Code::kUnsupported;
-    for (const std::size_t i : tasks) work.settle(i, Error{code, asked.error().message});
-    return;
+    const bool is_lost = asked.error().code == Code::kUnavailable;
+    if (is_lost) device_.lost(worker, asked.error().message);
+    return settle_all(work, tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
   }
   collect(work, tasks, worker->lane(number_));
-  const auto took = Clock::now() - begun;
+  const auto each = (Clock::now() - begun) / tasks.size();
   for (const std::size_t i : tasks) {
-    work.outcomes[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(took / tasks.size());
-    if (took > work.limits.time) work.settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
+    work.outcomes[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(each);
+    if (each > work.limits.time) work.settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
   }
+}
+
+void CudaLane::settle_all(Work& work, Indices tasks, const Error& error) const {
+  for (const std::size_t i : tasks) work.settle(i, error);
 }
 
 Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) {

@@ -27,7 +27,7 @@ class CudaLane {
   CudaLane(CudaDevice& device, std::uint32_t number, CudaStaging staging, std::chrono::milliseconds patience)
       : device_(device), number_(number), staging_(staging), patience_(patience) {}
 
-  // An outcome for each task, in order. `stopped` is asked before each batch.
+  // An outcome for each task, in order. `stopped` is asked before each batch, also of the halves of one.
   std::vector<SampleOutcome> run(const DecodeJob& job, const SampleLimits& limits,
                                  const std::function<bool()>& stopped);
 
@@ -37,6 +37,7 @@ class CudaLane {
 
   std::vector<std::size_t> take(Work& work, std::size_t& next) const;
   void make(Work& work, Indices tasks);
+  void settle_all(Work& work, Indices tasks, const Error& error) const;
   Result<void> ask(const Work& work, Indices tasks, CudaWorker& worker);
   void collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const;
 

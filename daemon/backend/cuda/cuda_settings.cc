@@ -1,6 +1,8 @@
 #include "daemon/backend/cuda/cuda_settings.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <set>
 
 #include "daemon/backend/cuda/cuda_wire.h"
@@ -28,6 +30,12 @@ const Key kKeys[] = {
 };
 // clang-format on
 
+std::uint64_t gpus_of_the_host() {
+  std::error_code none;
+  const auto all = std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none);
+  return none ? 0 : static_cast<std::uint64_t>(std::distance(begin(all), end(all)));
+}
+
 std::vector<Complaint> complaints(const Settings& settings) {
   const CudaSettings& cuda = settings.groups.of<CudaSettings>();
   if (std::set(cuda.devices.begin(), cuda.devices.end()).size() != cuda.devices.size())
@@ -48,7 +56,8 @@ std::optional<WantsCuda> wants_cuda_of(std::string_view word) {
 
 Bytes cuda_staging(const CudaSettings& settings) {
   if (settings.wanted == WantsCuda::kNo) return {};
-  return settings.staging * std::max<std::uint64_t>(1, settings.devices.size());
+  const std::uint64_t gpus = settings.devices.empty() ? gpus_of_the_host() : settings.devices.size();
+  return (settings.staging + kCudaPlans * settings.lanes) * std::max<std::uint64_t>(1, gpus);
 }
 
 }  // namespace millrace

@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "proto/base/bytes.h"
+
 namespace millrace {
 
 inline constexpr std::uint32_t kCudaWireVersion = 1;
@@ -35,6 +37,11 @@ constexpr int cuda_lane_staging(std::uint32_t lane) {
   return cuda_lane_socket(lane) + 1;
 }
 
+inline constexpr std::uint32_t kCudaListEnds = 0xffffffff;
+
+// Pinned in the process for each lane, beside its staging: what is copied to the GPU of a batch's plan.
+inline constexpr Bytes kCudaPlans = 16_MiB;
+
 enum class CudaWork : std::uint32_t { kList, kServe };  // say which GPUs there are, and end; serve one
 
 struct CudaHello {
@@ -46,10 +53,10 @@ struct CudaHello {
   std::uint64_t device_bytes = 0;                     // of the GPU's memory that a lane may take
 };
 
-// One for each GPU after kList; one after kServe.
+// One for each GPU after kList, and a last one without; one after kServe.
 struct CudaReady {
   std::uint32_t version = kCudaWireVersion;
-  std::uint32_t code = 0;  // 0: what follows holds; else a Code, and `text` says why
+  std::uint32_t code = 0;  // 0: what follows holds; kCudaListEnds; else a Code, and `text` says why
   std::uint8_t uuid[16] = {};
   std::uint64_t memory_bytes = 0;
   std::int32_t ordinal = 0, major = 0, minor = 0, multiprocessors = 0, driver_version = 0;
@@ -71,6 +78,7 @@ struct CudaOrder {
 
 // Enumerations are those of kernels/tensor and kernels/cuda, as numbers.
 struct CudaBatch {
+  std::uint64_t number = 0;  // which the answer has as well
   std::uint32_t images = 0;
   std::uint32_t width = 0, height = 0;  // of each tensor
   std::uint8_t filter = 0, fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved = 0;
@@ -79,14 +87,17 @@ struct CudaBatch {
 };
 
 struct CudaDone {
-  std::uint32_t code = 0;  // kExhausted: too much for the memory of the GPU at once; kUnavailable: the device is lost
+  std::uint64_t number = 0;
+  // kExhausted: too much at once for the memory of the GPU that there is; kUnsupported: there is none; kUnavailable: the
+  // device is lost.
+  std::uint32_t code = 0;
   char text[300] = {};
 };
 
 static_assert(std::is_trivially_copyable_v<CudaHello> && sizeof(CudaHello) == 56);
 static_assert(std::is_trivially_copyable_v<CudaReady> && sizeof(CudaReady) == 448);
 static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 184);
-static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 56);
+static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 64);
 static_assert(std::is_trivially_copyable_v<CudaDone>);
 
 // How a lane's staging is divided.

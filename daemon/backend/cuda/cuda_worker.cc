@@ -25,8 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kPatienceAtStart{120};  // a driver that compiles the kernels takes half a minute
-constexpr std::chrono::seconds kPatienceAtEnd{5};
+constexpr std::chrono::seconds kPatienceWithList{20}, kPatienceAtEnd{5};
 constexpr int kAbove = 32;  // descriptors that are handed over lie here, so that none overwrites another one
 static_assert(cuda_lane_staging(kMostCudaLanes - 1) < kAbove);
 
@@ -47,13 +46,15 @@ Result<Channel> make_channel() {
   return channel;
 }
 
-// Its pages are taken now, so that want of memory is an error here and no signal later.
+// Its pages are taken now, so that want of memory is an error here and no signal later; and nobody makes it shorter.
 Result<UniqueFd> make_staging(std::uint64_t bytes) {
-  const UniqueFd low(memfd_create("millrace-cuda", MFD_CLOEXEC));
+  const UniqueFd low(memfd_create("millrace-cuda", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   UniqueFd memory(low ? fcntl(low.get(), F_DUPFD_CLOEXEC, kAbove) : -1);
   if (!memory) return no_descriptors();
   const int error = posix_fallocate(memory.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) return Error{Code::kExhausted, errno_error("taking a GPU's staging memory", error).message};
+  if (fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return Error{Code::kInternal, errno_error("sealing a GPU's staging memory", errno).message};
   return memory;
 }
 
@@ -115,7 +116,8 @@ Heard receive(int socket, Message& message, Clock::time_point until) {
     pollfd ready{.fd = socket, .events = POLLIN};
     const int found = poll(&ready, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
     if (found < 0 && errno == EINTR) continue;
-    if (found <= 0) return Heard::kLate;
+    if (found == 0) return Heard::kLate;
+    if (found < 0) return Heard::kEnd;
     const ssize_t bytes = recv(socket, &message, sizeof message, MSG_DONTWAIT);
     if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     return bytes == static_cast<ssize_t>(sizeof message) ? Heard::kMessage : Heard::kEnd;
@@ -151,22 +153,27 @@ Gpu gpu_of(const CudaReady& ready) {
   return gpu;
 }
 
+// A while only: one that hangs in a driver may be there for long.
 void reap(pid_t pid) {
   kill(pid, SIGKILL);
+  const Clock::time_point until = Clock::now() + kPatienceAtEnd;
   siginfo_t info{};
-  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
-  }
+  while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0 && info.si_pid != pid &&
+         Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// What it says until it ends.
+// What it says until the list ends.
 Result<std::vector<Gpu>> hear_gpus(int control) {
   std::vector<Gpu> gpus;
   for (;;) {
     CudaReady ready;
-    const Heard heard = receive(control, ready, Clock::now() + kPatienceAtStart);
+    const Heard heard = receive(control, ready, Clock::now() + kPatienceWithList);
     if (heard == Heard::kLate)
-      return Error{Code::kUnsupported, "the driver does not say within two minutes which GPUs there are"};
-    if (heard == Heard::kEnd) return gpus;
+      return Error{Code::kUnsupported, "the driver does not say within 20 seconds which GPUs there are"};
+    if (heard == Heard::kEnd)
+      return Error{Code::kUnsupported, "millrace-cuda ended before it had said which GPUs there are"};
+    if (ready.code == kCudaListEnds) return gpus;
     if (ready.version != kCudaWireVersion) return other_version();
     if (ready.code != 0) return error_in(ready.code, text_in(ready.text));
     gpus.push_back(gpu_of(ready));
@@ -213,19 +220,20 @@ CudaLaneChannel::~CudaLaneChannel() {
   if (staging_ != nullptr) munmap(staging_, layout_.size());
 }
 
-Result<void> CudaLaneChannel::ask(const CudaBatch& batch, std::chrono::milliseconds patience) {
+Result<void> CudaLaneChannel::ask(CudaBatch& batch, std::chrono::milliseconds patience) {
+  batch.number = ++asked_;
   if (!send_all(socket_.get(), batch)) return Error{Code::kUnavailable, "the process that has the GPU is gone"};
   CudaDone done;
   const Heard heard = receive(socket_.get(), done, Clock::now() + patience);
   if (heard == Heard::kLate)
     return Error{Code::kUnavailable, "the GPU does not answer within " + std::to_string(patience.count()) + " ms"};
-  if (heard == Heard::kEnd) return Error{Code::kUnavailable, "the process that has the GPU ended"};
+  if (heard == Heard::kEnd || done.number != batch.number)
+    return Error{Code::kUnavailable, "the process that has the GPU ended"};
   if (done.code != 0) return error_in(done.code, text_in(done.text));
   return {};
 }
 
-Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program, const CudaUuid& gpu,
-                                                      const CudaWorkerOrder& order) {
+Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program, const CudaWorkerOrder& order) {
   const CudaStaging layout{order.encoded.count, order.tensors.count};
   MILLRACE_TRY(Channel control, make_channel());
   std::vector<Handed> handed{{control.theirs.get(), kCudaControl}};
@@ -244,15 +252,13 @@ Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program
   MILLRACE_TRY(const pid_t pid, spawn(program, handed));
   control.theirs.reset();
   theirs.clear();
-  std::shared_ptr<CudaWorker> worker(new CudaWorker(std::move(control.ours), std::move(lanes), pid));
-  MILLRACE_TRY_VOID(worker->greet(gpu, order));
-  return worker;
+  return std::shared_ptr<CudaWorker>(new CudaWorker(std::move(control.ours), std::move(lanes), pid));
 }
 
 CudaWorker::CudaWorker(UniqueFd control, std::vector<CudaLaneChannel> lanes, pid_t pid)
     : control_(std::move(control)), lanes_(std::move(lanes)), pid_(pid) {}
 
-Result<void> CudaWorker::greet(const CudaUuid& gpu, const CudaWorkerOrder& order) {
+Result<void> CudaWorker::greet(const CudaUuid& gpu, const CudaWorkerOrder& order, std::chrono::milliseconds patience) {
   CudaHello hello{.work = CudaWork::kServe,
                   .lanes = order.lanes,
                   .encoded_bytes = order.encoded.count,
@@ -261,8 +267,10 @@ Result<void> CudaWorker::greet(const CudaUuid& gpu, const CudaWorkerOrder& order
   std::copy(gpu.begin(), gpu.end(), std::begin(hello.uuid));
   CudaReady ready;
   const Heard heard =
-      send_all(control_.get(), hello) ? receive(control_.get(), ready, Clock::now() + kPatienceAtStart) : Heard::kEnd;
-  if (heard == Heard::kLate) return Error{Code::kUnavailable, "millrace-cuda does not come up within two minutes"};
+      send_all(control_.get(), hello) ? receive(control_.get(), ready, Clock::now() + patience) : Heard::kEnd;
+  if (heard == Heard::kLate)
+    return Error{Code::kUnavailable,
+                 "millrace-cuda does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
   if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-cuda ended as it began"};
   if (ready.version != kCudaWireVersion) return other_version();
   if (ready.code != 0) return error_in(ready.code, text_in(ready.text));
@@ -277,14 +285,18 @@ CudaWorker::~CudaWorker() {
 
 void CudaWorker::end() {
   MutexLock lock(mutex_);
-  if (!gone_) kill(pid_, SIGKILL);
+  if (gone_) return;
+  ended_ = true;
+  kill(pid_, SIGKILL);
 }
 
 bool CudaWorker::is_gone() {
   MutexLock lock(mutex_);
   if (gone_) return true;
   siginfo_t info{};
-  if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG) != 0 || info.si_pid != pid_) return false;
+  const int waited = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG);
+  if (waited != 0) return gone_ = errno == ECHILD;  // somebody else has taken note of its end
+  if (info.si_pid != pid_) return false;
   code_ = info.si_code;
   status_ = info.si_status;
   return gone_ = true;
@@ -292,6 +304,7 @@ bool CudaWorker::is_gone() {
 
 std::string CudaWorker::how_it_ended() const {
   MutexLock lock(mutex_);
+  if (!gone_ || ended_) return "";
   return (code_ == CLD_EXITED ? "with status " : "of signal ") + std::to_string(status_);
 }
 

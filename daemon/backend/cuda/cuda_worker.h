@@ -2,7 +2,7 @@
 // context is the end of the process that has the context, and of no other: so the daemon has none.
 //
 //   list_gpus(program) ──▶ which there are
-//   CudaWorker::start(program, gpu, order) ──▶ lane(i) asks, one thread each ──▶ end(), or it dies ──▶ is_gone()
+//   CudaWorker::start(program, order) ──▶ greet(gpu) ──▶ lane(i) asks, one thread each ──▶ end(), or it dies ──▶ is_gone()
 //
 // Thread-safe, but for a lane, which is Thread-bound(its thread).
 #pragma once
@@ -44,7 +44,7 @@ struct Gpu {
 std::string cuda_program(const std::string& path);
 
 // Those that the driver gives to a process of this user. kUnsupported: there is no driver, no GPU, or none that will do,
-// and why. Takes as long as the driver takes to begin, which may be seconds.
+// and why, or it does not say so in time.
 Result<std::vector<Gpu>> list_gpus(const std::string& program);
 
 struct CudaWorkerOrder {
@@ -69,23 +69,26 @@ class CudaLaneChannel {
 
   // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kUnavailable: the process
   // is gone, the GPU's context is broken, or there was no answer in `patience`.
-  Result<void> ask(const CudaBatch& batch, std::chrono::milliseconds patience);
+  Result<void> ask(CudaBatch& batch, std::chrono::milliseconds patience);
 
  private:
   UniqueFd socket_;
   std::byte* staging_;
   CudaStaging layout_;
+  std::uint64_t asked_ = 0;
 };
 
 class CudaWorker {
  public:
-  // Returns once it can be asked: seconds, where the driver has to compile. kUnsupported, kExhausted, kUnavailable: in
-  // its own words.
-  static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaUuid& gpu,
-                                                   const CudaWorkerOrder& order);
+  // kExhausted, kInternal: there is none. To be called by a thread that lives as long as the process may.
+  static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaWorkerOrder& order);
   CudaWorker(const CudaWorker&) = delete;
   CudaWorker& operator=(const CudaWorker&) = delete;
   ~CudaWorker();  // ends it, and waits for it a while
+
+  // Once; returns when it can be asked, or has ended, or does not come up in `patience`: a driver that has to compile
+  // takes half a minute. kUnsupported, kExhausted, kUnavailable: in its own words.
+  Result<void> greet(const CudaUuid& gpu, const CudaWorkerOrder& order, std::chrono::milliseconds patience);
 
   CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
 
@@ -93,18 +96,19 @@ class CudaWorker {
   void end() MILLRACE_EXCLUDES(mutex_);
   // Whether it has ended, and its memory with it. A GPU that hangs may keep a killed process for long.
   bool is_gone() MILLRACE_EXCLUDES(mutex_);
-  // "of signal 9", "with status 1"; REQUIRES: is_gone().
+  // "of signal 9", "with status 1"; empty: it has not, or end() was first.
   std::string how_it_ended() const MILLRACE_EXCLUDES(mutex_);
+  // To be polled: hangs up when it ends. Nothing comes from it after greet().
+  int end_of_it() const { return control_.get(); }
 
  private:
   CudaWorker(UniqueFd control, std::vector<CudaLaneChannel> lanes, pid_t pid);
-  Result<void> greet(const CudaUuid& gpu, const CudaWorkerOrder& order);
 
   UniqueFd control_;
   std::vector<CudaLaneChannel> lanes_;
   const pid_t pid_;
   mutable Mutex mutex_;
-  bool gone_ MILLRACE_GUARDED_BY(mutex_) = false;
+  bool gone_ MILLRACE_GUARDED_BY(mutex_) = false, ended_ MILLRACE_GUARDED_BY(mutex_) = false;
   int code_ MILLRACE_GUARDED_BY(mutex_) = 0, status_ MILLRACE_GUARDED_BY(mutex_) = 0;  // as waitid() says
 };
 

@@ -28,6 +28,19 @@ Result<CudaReady> describe(const Driver& driver, int ordinal) {
   return ready;
 }
 
+Result<CUdevice> find(const Driver& driver, const std::uint8_t (&uuid)[16]) {
+  int count = 0;
+  MILLRACE_TRY_VOID(driver.checked(driver.cuDeviceGetCount(&count), "cuDeviceGetCount"));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice device = 0;
+    CUuuid other{};
+    if (driver.cuDeviceGet(&device, ordinal) == CUDA_SUCCESS &&
+        driver.cuDeviceGetUuid_v2(&other, device) == CUDA_SUCCESS && std::equal(uuid, uuid + 16, other.bytes))
+      return device;
+  }
+  return Error{Code::kUnavailable, "the GPU is not there any more"};
+}
+
 }  // namespace
 
 Result<std::vector<CudaReady>> list_gpus(const Driver& driver) {
@@ -35,21 +48,16 @@ Result<std::vector<CudaReady>> list_gpus(const Driver& driver) {
   MILLRACE_TRY_VOID(driver.checked(driver.cuDeviceGetCount(&count), "cuDeviceGetCount"));
   std::vector<CudaReady> gpus;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    MILLRACE_TRY(CudaReady ready, describe(driver, ordinal));
-    gpus.push_back(ready);
+    const Result<CudaReady> ready = describe(driver, ordinal);
+    if (ready) gpus.push_back(*ready);  // a sick one does not stand in the others' way
   }
   if (gpus.empty()) return Error{Code::kUnsupported, "the driver has no GPU for this process (CUDA_VISIBLE_DEVICES?)"};
   return gpus;
 }
 
 Result<GpuContext> GpuContext::open(const Driver& driver, const std::uint8_t (&uuid)[16]) {
-  MILLRACE_TRY(const std::vector<CudaReady> gpus, list_gpus(driver));
-  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const CudaReady& gpu) {
-    return std::equal(std::begin(uuid), std::end(uuid), std::begin(gpu.uuid));
-  });
-  if (found == gpus.end()) return Error{Code::kUnsupported, "the GPU is not there any more"};
-  GpuContext context(driver, 0);
-  MILLRACE_TRY_VOID(driver.checked(driver.cuDeviceGet(&context.device_, found->ordinal), "cuDeviceGet"));
+  MILLRACE_TRY(const CUdevice device, find(driver, uuid));
+  GpuContext context(driver, device);
   MILLRACE_TRY_VOID(driver.checked(driver.cuDevicePrimaryCtxSetFlags_v2(context.device_, CU_CTX_SCHED_BLOCKING_SYNC),
                                    "cuDevicePrimaryCtxSetFlags"));
   MILLRACE_TRY_VOID(

@@ -16,13 +16,13 @@
 
 namespace millrace::cuda {
 
-// Those that the driver gives to this process.
+// Those that the driver gives to this process and that answer. kUnsupported: there is none.
 Result<std::vector<CudaReady>> list_gpus(const Driver& driver);
 
 // Never released: it ends with the process.
 class GpuContext {
  public:
-  // kUnsupported: there is no such GPU.
+  // kUnavailable: there is no such GPU now.
   static Result<GpuContext> open(const Driver& driver, const std::uint8_t (&uuid)[16]);
 
   const Driver& driver() const { return *driver_; }

@@ -20,8 +20,10 @@ constexpr std::size_t kPlanners = 2;
 constexpr std::uint32_t kTableSlots = 2048;  // all that a batch of the most images may bring is half of it
 constexpr std::size_t kTablesBytes = kTableSlots * sizeof(kernels::cuda::DecodeTable);
 constexpr std::size_t kStatusBytes = 4096;
-constexpr std::size_t kPlansBytes = 16 << 20;
+constexpr std::size_t kPlansBytes = kCudaPlans.count;
 constexpr std::size_t kAligned = 256;
+constexpr std::uint32_t kMostScanBytes = 8 << 20;  // one thread block walks a scan, and the batch waits for it
+constexpr std::chrono::seconds kTriedAgain{1}, kTakenAgain{10};
 static_assert(kMostCudaImages * sizeof(Status) <= kStatusBytes);
 
 constexpr std::size_t aligned(std::size_t bytes) {
@@ -65,6 +67,10 @@ Error too_much() {
   return Error{Code::kExhausted, "more at once than the GPU's memory has room for"};
 }
 
+Error none_left() {
+  return Error{Code::kUnsupported, "the GPU has no memory left: others have it"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GpuLane>> GpuLane::create(const GpuContext& context, const Kernels& kernels, std::byte* staging,
@@ -103,13 +109,19 @@ void GpuLane::rest() {
   memory_.release();
 }
 
-// All of it, or what there is of it where others have the rest.
+// All of it, or what there is of it where others have the rest; then all of it is tried again after a while.
 Result<void> GpuLane::take_memory() {
-  if (memory_.size() != 0) return {};
+  const auto since = std::chrono::steady_clock::now() - taken_;
+  const bool has_all = memory_.size() == device_bytes_;
+  if (has_all || (memory_.size() != 0 && since < kTakenAgain)) return {};
+  if (memory_.size() == 0 && since < kTriedAgain) return none_left();
+  rest();
   std::size_t bytes = device_bytes_;
   Result<void> taken = memory_.allocate(bytes);
   while (!taken && taken.error().code == Code::kExhausted && bytes / 2 > 2 * kPlanners * kTablesBytes)
     taken = memory_.allocate(bytes /= 2);
+  taken_ = std::chrono::steady_clock::now();
+  if (!taken && taken.error().code == Code::kExhausted) return none_left();
   return taken;
 }
 
@@ -122,13 +134,15 @@ GpuLane::PlannerOfRecipe& GpuLane::planner_for(const CudaBatch& batch) {
     planners_.splice(planners_.begin(), planners_, found);
     return planners_.front();
   }
-  std::size_t tables = planners_.size() * kTablesBytes;
-  if (planners_.size() == kPlanners) {
-    tables = planners_.back().tables;
-    planners_.pop_back();
-  }
+  if (planners_.size() == kPlanners) planners_.pop_back();
+  std::size_t tables = 0;
+  while (std::any_of(planners_.begin(), planners_.end(), [&](const PlannerOfRecipe& p) { return p.tables == tables; }))
+    tables += kTablesBytes;
   planners_.push_front(
-      {recipe, std::make_unique<Planner>(recipe, kernels::cuda::PlannerSettings{.table_slots = kTableSlots}), tables});
+      {recipe,
+       std::make_unique<Planner>(
+           recipe, kernels::cuda::PlannerSettings{.table_slots = kTableSlots, .most_scan_bytes = kMostScanBytes}),
+       tables});
   return planners_.front();
 }
 
@@ -146,34 +160,33 @@ std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) const {
   return requests;
 }
 
+// A planner whose new tables did not get to the GPU believes that they are there: it goes, and so does what it knows.
 Result<void> GpuLane::make(const CudaBatch& batch) {
   MILLRACE_TRY_VOID(take_memory());
   PlannerOfRecipe& planner = planner_for(batch);
-  Result<void> made = make_with(planner, batch);
-  if (!made) planners_.remove_if([&](const PlannerOfRecipe& other) { return &other == &planner; });
+  const BatchPlan& plan = planner.planner->plan(requests_of(batch));
+  const Result<void> made = plan.jobs.empty() ? Result<void>() : run(planner, plan, batch);
+  if (made) answer(plan);
+  if (!made || (plan.jobs.empty() && !plan.new_tables.empty())) planners_.pop_front();
   return made;
 }
 
-// A planner whose batch was not launched believes tables to be there that are not: the caller drops it.
-Result<void> GpuLane::make_with(PlannerOfRecipe& planner, const CudaBatch& batch) {
-  const BatchPlan& plan = planner.planner->plan(requests_of(batch));
+// Whatever was enqueued before something failed reads the staging and the plan: it is waited for.
+Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan, const CudaBatch& batch) {
   const WorkspaceLayout layout = workspace_layout(plan, kernels_.shape());
-  if (layout.upload_bytes > kPlansBytes - kStatusBytes) return too_much();
-  if (!plan.jobs.empty()) MILLRACE_TRY_VOID(run(planner, plan, layout, batch));
-  answer(plan);
-  return {};
-}
-
-Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
-                          const CudaBatch& batch) {
-  const std::size_t tensor_bytes = batch.images * plan.tensor_bytes;
   Division at{};
   at.encoded = aligned(kPlanners * kTablesBytes);
   at.tensors = at.encoded + aligned(batch.encoded_bytes);
-  at.workspace = at.tensors + aligned(tensor_bytes);
+  at.workspace = at.tensors + aligned(batch.images * plan.tensor_bytes);
   at.end = at.workspace + layout.bytes;
-  if (at.end > memory_.size()) return too_much();
+  if (layout.upload_bytes > kPlansBytes - kStatusBytes || at.end > memory_.size()) return too_much();
+  Result<void> enqueued = enqueue(planner, plan, layout, at, batch);
+  MILLRACE_TRY_VOID(stream_.wait());
+  return enqueued;
+}
 
+Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
+                              const Division& at, const CudaBatch& batch) {
   const Driver& driver = context_.driver();
   std::byte* const upload = plans_.at() + kStatusBytes;
   write_upload(plan, layout, {upload, layout.upload_bytes});
@@ -188,10 +201,9 @@ Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan,
       driver.checked(driver.cuMemcpyHtoDAsync_v2(views.encoded, files, batch.encoded_bytes, stream_.get()),
                      "copying files to the GPU"));
   MILLRACE_TRY_VOID(kernels_.launch(plan, layout, views, stream_.get()));
-  MILLRACE_TRY_VOID(driver.checked(
-      driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors, tensor_bytes, stream_.get()),
-      "copying tensors from the GPU"));
-  return stream_.wait();
+  return driver.checked(driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors,
+                                                    batch.images * plan.tensor_bytes, stream_.get()),
+                        "copying tensors from the GPU");
 }
 
 void GpuLane::answer(const BatchPlan& plan) const {

@@ -10,6 +10,7 @@
 // It believes the daemon, and nothing of the files. Thread-bound(the lane's thread).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
@@ -31,8 +32,9 @@ class GpuLane {
                                                  const CudaStaging& layout, std::size_t device_bytes);
   ~GpuLane();
 
-  // Answers in the orders. kExhausted: it does not fit the GPU's memory, and nothing was made; fewer may. kUnavailable:
-  // the context is broken.
+  // Answers in the orders. kExhausted: it does not fit the memory that the lane has of the GPU, and nothing was made;
+  // fewer images may. kUnsupported: it has none, and others have all of it. kUnavailable: the context is broken. When it
+  // returns the GPU is through with the staging, but for kUnavailable.
   Result<void> make(const CudaBatch& batch);
 
   // Gives the GPU's memory back.
@@ -54,9 +56,9 @@ class GpuLane {
   Result<void> prepare();
   Result<void> take_memory();
   PlannerOfRecipe& planner_for(const CudaBatch& batch);
-  Result<void> make_with(PlannerOfRecipe& planner, const CudaBatch& batch);
-  Result<void> run(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
-                   const CudaBatch& batch);
+  Result<void> run(const PlannerOfRecipe& planner, const BatchPlan& plan, const CudaBatch& batch);
+  Result<void> enqueue(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
+                       const Division& at, const CudaBatch& batch);
   std::vector<kernels::cuda::ImageRequest> requests_of(const CudaBatch& batch) const;
   void answer(const BatchPlan& plan) const;
 
@@ -70,7 +72,8 @@ class GpuLane {
   GpuMemory memory_;
   PinnedMemory pinned_, plans_;  // the staging; statuses, and what is uploaded of a plan
   GpuStream stream_;
-  std::list<PlannerOfRecipe> planners_;  // the one that was used last first
+  std::list<PlannerOfRecipe> planners_;            // the one that was used last first; their tables lie apart
+  std::chrono::steady_clock::time_point taken_{};  // the memory, or the attempt
 };
 
 }  // namespace millrace::cuda

@@ -1,11 +1,12 @@
 // millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
 //
-// The main thread watches the daemon, and each lane has a thread. Whatever breaks the CUDA context ends the process: the
+// A thread watches the daemon, and each lane has one. Whatever breaks the CUDA context ends the process: the
 // daemon starts another one.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -91,8 +92,10 @@ void serve(GpuLane& lane, int socket) {
     CudaBatch batch;
     if (!receive(socket, batch)) return;
     const Result<void> made = lane.make(batch);
-    answer(socket, made ? CudaDone{} : with_error<CudaDone>(made.error()));
-    if (!made && made.error().code != Code::kExhausted) _exit(EXIT_FAILURE);
+    CudaDone done = made ? CudaDone{} : with_error<CudaDone>(made.error());
+    done.number = batch.number;
+    answer(socket, done);
+    if (!made && made.error().code == Code::kUnavailable) _exit(EXIT_FAILURE);
   }
 }
 
@@ -108,11 +111,14 @@ void run_lane(std::uint32_t number, const CudaHello& hello, const GpuContext& co
   if (lane) serve(**lane, cuda_lane_socket(number));
 }
 
-void wait_for_the_daemons_end() {
-  char nothing = 0;
-  while (recv(kCudaControl, &nothing, sizeof nothing, 0) != 0) {
-    if (errno != EINTR) break;
-  }
+// From the beginning on: whatever hangs in the driver, this process ends with the daemon.
+void end_with_the_daemon() {
+  std::thread([] {
+    pollfd end{.fd = kCudaControl, .events = 0};
+    while (poll(&end, 1, -1) != 1) {
+    }
+    _exit(EXIT_SUCCESS);
+  }).detach();
 }
 
 // Ends with the process: lanes may be in calls of a driver that hangs.
@@ -128,17 +134,21 @@ Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
   }
   const Result<void> begun = start.wait();
   answer(kCudaControl, begun ? CudaReady{} : with_error<CudaReady>(begun.error()));
-  if (begun) wait_for_the_daemons_end();
+  if (!begun) _exit(EXIT_FAILURE);
+  for (std::thread& lane : lanes) lane.join();
   _exit(EXIT_SUCCESS);
 }
 
 Result<void> answer_list(const Driver& driver) {
   MILLRACE_TRY(const std::vector<CudaReady> gpus, list_gpus(driver));
   for (const CudaReady& gpu : gpus) answer(kCudaControl, gpu);
+  answer(kCudaControl, CudaReady{.code = kCudaListEnds});
   return {};
 }
 
 int run(const CudaHello& hello) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // of the thread that starts such processes, which lives as long as they may
+  end_with_the_daemon();
   // Kernels are loaded at the start, not at their first launch, which would hold up a batch.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   const Result<const Driver*> driver = Driver::load();

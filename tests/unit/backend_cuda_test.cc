@@ -1,0 +1,305 @@
+// What the CUDA backend does when a GPU, its memory or the process that owns it fails, on the simulated driver: pixels
+// stay those of the processor, and nothing waits for ever. Conformance has what every backend does.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "daemon/backend/cpu/cpu_backend.h"
+#include "daemon/backend/cuda/cuda_backend.h"
+#include "daemon/formats/probe.h"
+#include "tests/conformance/bench_of_backend.h"
+#include "tests/support/decoder_processes.h"
+#include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
+
+namespace millrace {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+using Images = std::vector<std::vector<std::byte>>;
+
+// The simulated driver of processes that are started while it lives.
+class Driver {
+ public:
+  explicit Driver(const Variables& settings) {
+    for (const auto& [name, value] : settings) {
+      ::setenv(name.c_str(), value.c_str(), 1);
+      names_.push_back(name);
+    }
+  }
+  ~Driver() {
+    for (const std::string& name : names_) ::unsetenv(name.c_str());
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+CudaSettings small_settings() {
+  return {.wanted = WantsCuda::kYes,
+          .lanes = 1,
+          .memory = 128_MiB,
+          .staging = 32_MiB,
+          .worker = bin_folder() + "/millrace-cuda"};
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make(const CudaSettings& cuda) {
+  Settings settings;
+  settings.groups.of<CudaSettings>() = cuda;
+  return make_cuda_backends(settings, {});
+}
+
+std::unique_ptr<Backend> start_gpu(const CudaSettings& cuda = small_settings()) {
+  auto backends = make(cuda);
+  if (!backends) FAIL(backends.error().message);
+  REQUIRE(backends->size() == 1);
+  return std::move(backends->front());
+}
+
+pid_t owner() {
+  const std::vector<pid_t> owners = child_processes(::getpid(), "millrace-cuda");
+  REQUIRE(owners.size() == 1);
+  return owners[0];
+}
+
+// With Huffman tables of its own, each.
+Images jpegs(std::uint32_t count, std::uint32_t seed, std::uint32_t side = 90) {
+  Images images;
+  for (std::uint32_t i = 0; i < count; ++i)
+    images.push_back(make_jpeg({.pixels = make_pixels(side + 7 * i, side, 3, seed + i), .optimise = true}));
+  return images;
+}
+
+struct Came {
+  std::vector<std::vector<std::byte>> tensors;  // empty: none
+  std::vector<Code> codes;                      // of those without
+};
+
+Came make(Backend& backend, const Images& images, Size output) {
+  JobOnTheBench bench;
+  for (const auto& bytes : images) {
+    const Result<SourceInfo> info = probe_image(bytes, SampleLimits{}, UseOrientation::kYes);
+    REQUIRE(info);
+    EncodedImage image = encoded(bytes, info->format, info->stored);
+    const SampleGeometry geometry = resized_whole(image, output);
+    bench.add(std::move(image), geometry);
+  }
+  Collector collector;
+  REQUIRE(backend.try_submit(bench.job(collector)));
+  const Finished finished = collector.wait_for_one();
+  Came came;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const auto& error = finished.outcomes[i].error;
+    if (error) came.codes.push_back(error->code);
+    came.tensors.push_back(error ? std::vector<std::byte>() : bench.tensors[i]->copy());
+  }
+  return came;
+}
+
+Came on_the_processor(const Images& images, Size output) {
+  CpuSettings settings;
+  settings.lanes = 1;
+  auto backend = CpuBackend::create(settings);
+  REQUIRE(backend);
+  return make(**backend, images, output);
+}
+
+// How many tensors are there; those that are have to be the processor's.
+std::size_t count_right(const Came& came, const Came& expected) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < came.tensors.size(); ++i) {
+    if (came.tensors[i].empty()) continue;
+    REQUIRE(came.tensors[i] == expected.tensors[i]);
+    ++count;
+  }
+  return count;
+}
+
+// Its header has a restart interval, and there are no restart markers.
+std::vector<std::byte> without_its_markers(std::uint32_t seed) {
+  std::vector<std::byte> file = jpegs(1, seed)[0];
+  const std::byte start_of_scan[] = {std::byte{0xFF}, std::byte{0xDA}};
+  const std::byte interval[] = {std::byte{0xFF}, std::byte{0xDD}, std::byte{0},
+                                std::byte{4},    std::byte{0},    std::byte{1}};
+  const auto at = std::search(file.begin(), file.end(), std::begin(start_of_scan), std::end(start_of_scan));
+  file.insert(at, std::begin(interval), std::end(interval));
+  return file;
+}
+
+constexpr Size kA{40, 40}, kB{48, 48}, kC{56, 56};
+
+}  // namespace
+
+TEST_CASE("a file that is refused after its tables were planned leaves others their own", "[cuda]") {
+  const std::unique_ptr<Backend> gpu = start_gpu();
+  const Images files = jpegs(6, 1), others = jpegs(2, 100);
+  const Came expected = on_the_processor(files, kB);
+  static_cast<void>(make(*gpu, others, kA));  // tables of another planner where those of the next one will be
+  static_cast<void>(make(*gpu, others, kC));
+
+  const Came refused = make(*gpu, {without_its_markers(1)}, kB);
+
+  REQUIRE(refused.codes == std::vector{Code::kUnsupported});
+  REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
+}
+
+TEST_CASE("a batch that does not fit the GPU's memory leaves other recipes their tables", "[cuda]") {
+  CudaSettings settings = small_settings();
+  settings.staging = 64_MiB;
+  const Driver driver(Variables{{"SIM_CUDA_VRAM_MIB", "300"}});  // of which a context takes 256
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  const Images files = jpegs(6, 1), more = jpegs(6, 50), large = jpegs(1, 7, 4'000);
+  const Came expected = on_the_processor(files, kB), expected_more = on_the_processor(more, kA);
+  static_cast<void>(make(*gpu, {more[0]}, kA));
+  REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
+
+  const Came too_much = make(*gpu, large, kA);
+
+  REQUIRE(too_much.codes == std::vector{Code::kUnsupported});
+  REQUIRE(count_right(make(*gpu, more, kA), expected_more) == more.size());
+  REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
+}
+
+TEST_CASE("a launch that finds no memory is waited for, and tried again with less", "[cuda]") {
+  const Images files = jpegs(16, 1);
+  const Came expected = on_the_processor(files, kB);
+  for (const char* const seed : {"1", "2", "3"}) {
+    const Driver driver(
+        Variables{{"SIM_CUDA_FAULTS", "launch:millrace_reconstruct:2=2;copy:DtoH:3=2;launch:millrace_tokenise:5=2"},
+                  {"SIM_CUDA_DELAY_US", "3000"},
+                  {"SIM_CUDA_SEED", seed}});
+    const std::unique_ptr<Backend> gpu = start_gpu();
+    HealthOnTheBench health;
+    gpu->listen(health.listener());
+
+    for (int round = 0; round < 3; ++round) REQUIRE(count_right(make(*gpu, files, kB), expected) == files.size());
+
+    REQUIRE(health.told().empty());
+    gpu->shutdown();
+  }
+}
+
+TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and replaced", "[cuda]") {
+  const std::unique_ptr<Backend> gpu = start_gpu();
+  HealthOnTheBench health;
+  gpu->listen(health.listener());
+  const pid_t before = owner();
+
+  ::kill(before, SIGTERM);
+
+  REQUIRE(eventually([&] { return health.told().size() == 2; }));
+  REQUIRE(health.told()[0].state == Health::State::kLost);
+  REQUIRE_THAT(health.told()[0].why, Catch::Contains("of signal 15"));
+  REQUIRE(health.told()[1].state == Health::State::kReady);
+  REQUIRE(owner() != before);
+  const Images files = jpegs(4, 1);
+  REQUIRE(count_right(make(*gpu, files, kB), on_the_processor(files, kB)) == files.size());
+  gpu->shutdown();
+}
+
+TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]") {
+  const std::unique_ptr<Backend> gpu = start_gpu();
+  const std::string staging = "/proc/" + std::to_string(owner()) + "/fd/" + std::to_string(cuda_lane_staging(0));
+
+  REQUIRE(::truncate(staging.c_str(), 0) == -1);
+
+  REQUIRE(errno == EPERM);
+  const Images files = jpegs(4, 1);
+  REQUIRE(count_right(make(*gpu, files, kB), on_the_processor(files, kB)) == files.size());
+}
+
+TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a batch, once the daemon ends", "[cuda]") {
+  const TempFolder folder;
+  const std::string program = folder / "millrace-cuda", began = folder / "began";
+  // The list, and the first owner; whoever comes next hangs.
+  write_file(program, "#!/bin/sh\nread -r times < " + began + "\necho $((times + 1)) > " + began +
+                          "\n[ $times -lt 2 ] && exec " + bin_folder() + "/millrace-cuda\nexec sleep 1000\n");
+  write_file(began, std::string("0\n"));
+  REQUIRE(::chmod(program.c_str(), 0755) == 0);
+  CudaSettings settings = small_settings();
+  settings.worker = program;
+  settings.hang = std::chrono::minutes(5);
+  bool in_a_batch = false;
+  SECTION("while its owner begins") {}
+  SECTION("in a batch") {
+    in_a_batch = true;
+  }
+  const Driver driver(Variables{{"SIM_CUDA_FAULTS", in_a_batch ? "launch:millrace_tokenise:1=hang" : ""}});
+  const std::unique_ptr<Backend> gpu = start_gpu(settings);
+  JobOnTheBench bench = std::move(small_jobs(1, 3)[0]);
+  Collector collector;
+  if (in_a_batch) {
+    REQUIRE(gpu->try_submit(bench.job(collector)));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));  // where it is too short nothing hangs
+  } else {
+    ::kill(owner(), SIGKILL);
+    REQUIRE(eventually([&] {
+      const std::vector<std::byte> times = read_file(began);
+      return !times.empty() && times[0] == std::byte{'3'};
+    }));
+  }
+  const auto begun = std::chrono::steady_clock::now();
+
+  gpu->shutdown();
+
+  REQUIRE(std::chrono::steady_clock::now() - begun < std::chrono::minutes(1));  // an end, and not how fast
+  if (!in_a_batch) return;
+  for (const SampleOutcome& outcome : collector.wait_for_one().outcomes)
+    REQUIRE((outcome.error->code == Code::kUnavailable || outcome.error->code == Code::kCancelled));
+}
+
+TEST_CASE("a list of GPUs that breaks off is none", "[cuda]") {
+  CudaSettings settings = small_settings();
+  settings.worker = "/bin/true";
+
+  const auto made = make(settings);
+
+  REQUIRE_FALSE(made);
+  REQUIRE_THAT(made.error().message, Catch::Contains("before it had said which GPUs there are"));
+}
+
+TEST_CASE("a GPU that is lost when the daemon starts leaves the others alone, and is taken up when it is back",
+          "[cuda]") {
+  const TempFolder folder;
+  const Driver driver(Variables{{"SIM_CUDA_DEVICES", "2"}, {"SIM_CUDA_CONTROL", folder / "control"}});
+  const auto lose = [](const std::string& result) {
+    REQUIRE(Process::spawn({.argv = {tests_folder() + "/millrace_cuda_sim", "lose", "1", result}}).wait() == 0);
+  };
+  lose("999");
+
+  auto backends = make(small_settings());
+
+  REQUIRE(backends);
+  REQUIRE(backends->size() == 2);
+  HealthOnTheBench first, second;
+  (*backends)[0]->listen(first.listener());
+  (*backends)[1]->listen(second.listener());
+  REQUIRE(first.told().empty());
+  REQUIRE(second.told().size() == 1);
+  lose("0");
+  REQUIRE(eventually([&] { return second.told().size() == 2; }));
+  for (const auto& backend : *backends) backend->shutdown();
+}
+
+TEST_CASE("a GPU is not named twice", "[cuda]") {
+  CudaSettings settings = small_settings();
+  settings.devices = {"0", "gpu-51515151-5151-5151-5151-515151515100"};
+
+  const auto made = make(settings);
+
+  REQUIRE_FALSE(made);
+  REQUIRE_THAT(made.error().message, Catch::Contains("named twice"));
+}
+
+}  // namespace millrace
