@@ -61,6 +61,7 @@ struct Side {
   const std::int32_t* table;  // nullptr: computed
   Filter filter;
   double scale, support, unscale;
+  bool mirrored;  // the crop's samples are the picture's from the last to the first
 
   // No window has more samples.
   MILLRACE_HD int most_taps() const {
@@ -70,8 +71,23 @@ struct Side {
     return most < in ? most : in;
   }
 
-  // Of the tensor's sample i.
-  MILLRACE_HD Window window(int i) const {
+  // Of the tensor's sample i; where the side is mirrored, of its sample count - 1 - i. Windows count in the stored
+  // picture, weights are those of the turned one: mirrored weights would be rounded differently.
+  MILLRACE_HD Window window(int i) const { return turned(turned_window(turned(i))); }
+
+  // weights[t * stride] of the window's sample t.
+  MILLRACE_HD void weigh(int i, const Window& window, std::int32_t* weights, int stride) const {
+    if (mirrored) weights += (window.count - 1) * stride;
+    weigh_turned(turned(i), turned(window), weights, mirrored ? -stride : stride);
+  }
+
+ private:
+  MILLRACE_HD int turned(int i) const { return mirrored ? count - 1 - i : i; }
+  MILLRACE_HD Window turned(const Window& window) const {
+    return {mirrored ? in - window.end() : window.start, window.count};
+  }
+
+  MILLRACE_HD Window turned_window(int i) const {
     if (table != nullptr) return {table[1 + i], table[0]};
     if (in == out) return {first + i, 1};
     const double centre = centre_of(i);
@@ -80,8 +96,7 @@ struct Side {
     return {start, (end < in ? end : in) - start};
   }
 
-  // weights[t * stride] of the window's sample t.
-  MILLRACE_HD void weigh(int i, const Window& window, std::int32_t* weights, int stride) const {
+  MILLRACE_HD void weigh_turned(int i, const Window& window, std::int32_t* weights, int stride) const {
     if (table != nullptr) {
       const std::int32_t* const from = table + 1 + count + static_cast<std::int64_t>(i) * table[0];
       MILLRACE_ROLLED for (int t = 0; t < window.count; ++t) weights[t * stride] = from[t];
@@ -92,7 +107,6 @@ struct Side {
     }
   }
 
- private:
   MILLRACE_HD double centre_of(int i) const { return product(first + i + 0.5, scale); }
   MILLRACE_HD double value_at(double centre, int sample) const {
     return value_of(filter, product(sample - centre + 0.5, unscale));
@@ -109,7 +123,7 @@ struct Side {
 
 MILLRACE_HD inline Side make_side(int in, int out, int first, int count, Filter filter, const std::int32_t* table) {
   const double scale = static_cast<double>(in) / out, widened = scale > 1 ? scale : 1;
-  return {in, out, first, count, table, filter, scale, product(support_of(filter), widened), 1.0 / widened};
+  return {in, out, first, count, table, filter, scale, product(support_of(filter), widened), 1.0 / widened, false};
 }
 
 }  // namespace millrace::kernels::cuda

@@ -60,8 +60,8 @@ struct ImageJob {
   std::uint16_t width, height;
   std::uint16_t mcu_columns, mcu_rows;
   std::uint8_t components, blocks_in_mcu;
-  std::uint8_t flip;  // 1: left and right change places
-  std::uint8_t reserved;
+  std::uint8_t flip;  // 1: the tensor's left and right change places, after the turn
+  std::uint8_t turn;  // by the EXIF orientation: kMirrorsColumns and the others, or 0
   ComponentJob component[kMostComponents];
 
   std::uint64_t first_block;  // in the batch's block entries
@@ -76,10 +76,14 @@ struct ImageJob {
   std::uint64_t output;                                        // bytes from the batch's first tensor
   std::uint32_t column_weights, row_weights;                   // in the batch's weight tables, or kComputed
 
-  // The crop is resampled to this size, of which the tensor is the part at (window_left, window_top). 0: to the
-  // tensor's.
+  // Along the stored picture's columns and rows, as the crop: the size to which it is resampled, and which of its
+  // outputs is the tensor's first, counted as in the turned picture. 0: to the tensor's size.
   std::uint16_t resized_width, resized_height, window_left, window_top;
 };
 inline constexpr std::uint32_t kComputed = 0xffffffff;
+
+// ImageJob::turn, a sum: the crop's columns, its rows from the last to the first; then its columns become the tensor's
+// rows.
+inline constexpr std::uint8_t kMirrorsColumns = 1, kMirrorsRows = 2, kSwapsSides = 4;
 
 }  // namespace millrace::kernels::cuda

@@ -24,11 +24,13 @@ bool lies_in(const Box& box, Size size) {
 }
 
 std::string_view put_crop(const ImageRequest& request, Size size, Size tensor, ImageJob& job) {
-  if (!lies_in(request.crop, size)) return "the crop lies outside the image";
-  job.crop_left = static_cast<std::uint16_t>(request.crop.left);
-  job.crop_top = static_cast<std::uint16_t>(request.crop.top);
-  job.crop_width = static_cast<std::uint16_t>(request.crop.width);
-  job.crop_height = static_cast<std::uint16_t>(request.crop.height);
+  if (!lies_in(request.crop, oriented(size, request.orientation))) return "the crop lies outside the image";
+  const Box crop = stored_box(request.crop, size, request.orientation);
+  job.crop_left = static_cast<std::uint16_t>(crop.left);
+  job.crop_top = static_cast<std::uint16_t>(crop.top);
+  job.crop_width = static_cast<std::uint16_t>(crop.width);
+  job.crop_height = static_cast<std::uint16_t>(crop.height);
+  job.turn = turn_of(request.orientation);
   job.flip = request.flip == Flip::kHorizontal;
   if (request.resized == Size{} && request.window == Box{}) return {};
   const Box& window = request.window;
@@ -39,6 +41,10 @@ std::string_view put_crop(const ImageRequest& request, Size size, Size tensor, I
   job.resized_height = static_cast<std::uint16_t>(request.resized.height);
   job.window_left = static_cast<std::uint16_t>(window.left);
   job.window_top = static_cast<std::uint16_t>(window.top);
+  if (swaps_sides(request.orientation)) {
+    std::swap(job.resized_width, job.resized_height);
+    std::swap(job.window_left, job.window_top);
+  }
   return {};
 }
 
@@ -48,6 +54,20 @@ std::uint32_t token_capacity(std::uint64_t scan_bytes, std::uint64_t blocks, std
   const std::uint64_t most = std::min(4 * scan_bytes + 3 * blocks, 63 * blocks);
   const std::uint64_t room = segments == 0 ? most + 4 : 2 * (most + segments * kTokenPiece);
   return static_cast<std::uint32_t>(std::min<std::uint64_t>((room + 3) / 4 * 4, UINT32_MAX - 3));
+}
+
+bool are_possible(const Patches& patches, Size size) {
+  const bool sides =
+      is_side(patches.width) && is_side(patches.height) && is_side(patches.merge) && is_side(patches.temporal);
+  return sides && size.width % (std::int64_t{patches.width} * patches.merge) == 0 &&
+         size.height % (std::int64_t{patches.height} * patches.merge) == 0;
+}
+
+PatchSpec patch_spec(const StoreSpec& store) {
+  if (!store.patches) return {};
+  const Patches& patches = *store.patches;
+  return {static_cast<std::uint16_t>(patches.width), static_cast<std::uint16_t>(patches.height),
+          static_cast<std::uint16_t>(patches.merge), static_cast<std::uint16_t>(patches.temporal)};
 }
 
 }  // namespace
@@ -60,7 +80,14 @@ TensorSpec tensor_spec(const BatchRecipe& recipe) {
           recipe.store.layout,
           recipe.store.channels,
           static_cast<std::uint8_t>(bytes_of(recipe.store.dtype)),
-          recipe.fidelity};
+          recipe.fidelity,
+          patch_spec(recipe.store)};
+}
+
+std::uint8_t turn_of(Orientation orientation) {
+  const Point first = stored_point({0, 0}, {2, 2}, orientation);
+  return static_cast<std::uint8_t>((first.x != 0 ? kMirrorsColumns : 0) | (first.y != 0 ? kMirrorsRows : 0) |
+                                   (swaps_sides(orientation) ? kSwapsSides : 0));
 }
 
 void put_frame(const jpeg::Header& header, ImageJob& job) {
@@ -78,7 +105,8 @@ void put_frame(const jpeg::Header& header, ImageJob& job) {
 }
 
 bool is_possible(const BatchRecipe& recipe) {
-  return is_side(recipe.size.width) && is_side(recipe.size.height) && !recipe.store.patches;
+  return is_side(recipe.size.width) && is_side(recipe.size.height) &&
+         (!recipe.store.patches || are_possible(*recipe.store.patches, recipe.size));
 }
 
 Planner::Planner(const BatchRecipe& recipe, const PlannerSettings& settings)
@@ -197,17 +225,18 @@ void Planner::add_weights(ImageJob& job) {
   job.column_weights = job.row_weights = kComputed;
   if (is_computed(recipe_.filter)) return;
   const bool whole = job.resized_width == 0;
-  const int width = whole ? recipe_.size.width : job.resized_width;
-  const int height = whole ? recipe_.size.height : job.resized_height;
+  const StoredSides sides = stored_sides(plan_.spec, job);
+  const int width = whole ? sides.columns : job.resized_width;
+  const int height = whole ? sides.rows : job.resized_height;
   job.column_weights = append_weight_table(
-      {Axis::kColumns, 3, job.crop_width, width, job.window_left, recipe_.size.width, recipe_.filter}, plan_.weights);
+      {Axis::kColumns, 3, job.crop_width, width, job.window_left, sides.columns, recipe_.filter}, plan_.weights);
   job.row_weights = append_weight_table(
-      {Axis::kRows, 1, job.crop_height, height, job.window_top, recipe_.size.height, recipe_.filter}, plan_.weights);
+      {Axis::kRows, 1, job.crop_height, height, job.window_top, sides.rows, recipe_.filter}, plan_.weights);
 }
 
 std::string_view Planner::add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job) {
   const jpeg::SeekGrid grid = jpeg::seek_grid(header);
-  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), {0, 0, 0, plan_.spec.width, plan_.spec.height});
+  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), whole_tile(plan_.spec, job, 0));
   const jpeg::McuWindow window{{shape.mcu_rows.begin, shape.mcu_rows.end},
                                {shape.mcu_columns.begin, shape.mcu_columns.end}};
   job.first_segment = plan_.segments.size();

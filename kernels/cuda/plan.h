@@ -21,13 +21,14 @@
 #include "kernels/cuda/reconstruct_args.h"
 #include "kernels/cuda/table_cache.h"
 #include "kernels/jpeg/seek_index.h"
+#include "kernels/tensor/orientation.h"
 
 namespace millrace::kernels::cuda {
 
 // What the tensors of a batch are. Tensors lie one after the other, one for each request.
 struct BatchRecipe {
   Size size;
-  StoreSpec store;  // without patches
+  StoreSpec store;
   Filter filter = Filter::kBilinear;
   PassOrder order = PassOrder::kAsPillow13;
   Fidelity fidelity = Fidelity::kExact;
@@ -35,14 +36,18 @@ struct BatchRecipe {
 
 TensorSpec tensor_spec(const BatchRecipe& recipe);
 
+// ImageJob::turn.
+std::uint8_t turn_of(Orientation orientation);
+
 // What the header says of sizes, MCUs and sampling.
 void put_frame(const jpeg::Header& header, ImageJob& job);
 
-// One tensor. The crop counts in the picture as it is stored, without EXIF orientation.
+// One tensor. Crop, resized size and window count in the picture once it is turned, and `flip` comes after that.
 struct ImageRequest {
   jpeg::FileBytes file_untrusted;
   std::uint64_t at = 0;  // where the file begins in the batch's encoded bytes on the GPU
   Box crop;
+  Orientation orientation = Orientation::kUpright;
   Flip flip = Flip::kNone;
   Size resized{};  // the crop is resampled to this size, of which `window` says which part the tensor is
   Box window{};    // both empty: the crop becomes the tensor

@@ -179,6 +179,7 @@ MILLRACE_KERNEL void reconstruct_tile(Block& block, const ReconstructArgs& args)
     load_quants(work, {i});
     load_store(work, {i});
     load_axes(work, {i});
+    load_patches(work, {i});
   });
   for (int row = shared.shape.mcu_rows.begin; row < shared.shape.mcu_rows.end; ++row) {
     run.decode_mcu_row(row, odd);

@@ -12,6 +12,11 @@ namespace millrace::kernels::cuda {
 // kFast: colours are converted at the tensor's size, and weights of filters without negative ones have 8 bits.
 enum class Fidelity : std::uint8_t { kExact, kFast };
 
+// See kernels::Patches. A width of 0: none.
+struct PatchSpec {
+  std::uint16_t width = 0, height = 0, merge = 0, temporal = 0;
+};
+
 // What all tensors of a batch have in common.
 struct TensorSpec {
   std::uint16_t width, height;
@@ -21,9 +26,11 @@ struct TensorSpec {
   ChannelOrder channels;
   std::uint8_t element_bytes;  // 1, 2 or 4
   Fidelity fidelity;
+  PatchSpec patches{};
 };
 
-// A part of an image's tensor, before flipping: what one thread block makes.
+// A part of an image's tensor, before turning and flipping: columns and rows as the stored picture has them. What one
+// thread block makes.
 struct Tile {
   std::uint32_t image;
   std::uint16_t left, top, width, height;

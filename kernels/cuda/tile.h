@@ -43,9 +43,20 @@ struct TileWindow {
   MILLRACE_HD int end() const { return start + count; }
 };
 
-// Where an element of the tensor is: bytes from the image's first.
+// Where an element of the tensor is: bytes from the image's first, by columns and rows of the stored picture. In
+// patches the steps from column to column and row to row are unlike each other: see PatchTable.
 struct TensorPlaces {
   int origin, column, row, channel;
+};
+
+// In shared memory, where the tensor has patches. Behind it the places of the tile's columns, in bytes from the image's
+// first element, and one more if there is an odd number of them; then those of its rows.
+struct PatchTable {
+  int frames, frame;  // how many times an element is stored, so many bytes apart
+  int room;           // places of columns
+
+  MILLRACE_HD const int* column(int x) const { return reinterpret_cast<const int*>(this + 1) + x; }
+  MILLRACE_HD const int* row(int y) const { return column(room + y); }
 };
 
 struct SamplePlanes {
@@ -76,6 +87,7 @@ struct Shape {
   TensorPlaces places;
   TileAxis column_axis, row_axis;
   SamplePlanes luma, blue, red;
+  int patches;                              // offset of the PatchTable; 0: none
   int quants, store, blocks, pixels, ring;  // offsets in shared memory; blocks and pixels take turns
   int bytes;
 };
@@ -91,16 +103,35 @@ MILLRACE_HD inline Span mcus_of(const Span& span, int blocks, int margin, int al
   return {(first > 0 ? first : 0) / (kBlockSide * blocks), end < all ? end : all};
 }
 
+// The tensor's size along the stored picture's sides.
+struct StoredSides {
+  int columns, rows;
+};
+MILLRACE_HD inline StoredSides stored_sides(const TensorSpec& spec, const ImageJob& job) {
+  return (job.turn & kSwapsSides) != 0 ? StoredSides{spec.height, spec.width} : StoredSides{spec.width, spec.height};
+}
+
+// Where sides are swapped, the turned picture's rows are the stored one's columns, and the pass that comes first there
+// is the other one here. `fast` keeps to the stored picture's order, which takes less memory.
+MILLRACE_HD inline bool stored_rows_first(const TensorSpec& spec, const ImageJob& job, int width, int height) {
+  if ((job.turn & kSwapsSides) != 0 && spec.fidelity == Fidelity::kExact)
+    return !filters_rows_first(spec, job.crop_height, job.crop_width, height, width);
+  return filters_rows_first(spec, job.crop_width, job.crop_height, width, height);
+}
+
 MILLRACE_HD inline void find_sides(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                                    Shape& shape) {
   const bool whole = job.resized_width == 0;
-  const int width = whole ? spec.width : job.resized_width, height = whole ? spec.height : job.resized_height;
+  const StoredSides sides = stored_sides(spec, job);
+  const int width = whole ? sides.columns : job.resized_width, height = whole ? sides.rows : job.resized_height;
   const auto table = [&](std::uint32_t at) { return at == kComputed ? nullptr : weights + at; };
-  shape.across =
-      make_side(job.crop_width, width, whole ? 0 : job.window_left, spec.width, spec.filter, table(job.column_weights));
+  shape.across = make_side(job.crop_width, width, whole ? 0 : job.window_left, sides.columns, spec.filter,
+                           table(job.column_weights));
   shape.down =
-      make_side(job.crop_height, height, whole ? 0 : job.window_top, spec.height, spec.filter, table(job.row_weights));
-  shape.rows_first = filters_rows_first(spec, job.crop_width, job.crop_height, width, height);
+      make_side(job.crop_height, height, whole ? 0 : job.window_top, sides.rows, spec.filter, table(job.row_weights));
+  shape.across.mirrored = (job.turn & kMirrorsColumns) != 0;
+  shape.down.mirrored = (job.turn & kMirrorsRows) != 0;
+  shape.rows_first = stored_rows_first(spec, job, width, height);
 }
 
 MILLRACE_HD constexpr int log2_of(int power) {
@@ -110,13 +141,29 @@ MILLRACE_HD constexpr int log2_of(int power) {
 MILLRACE_HD constexpr int channels_of(const TensorSpec& spec) {
   return spec.channels == ChannelOrder::kGrey ? 1 : 3;
 }
+MILLRACE_HD constexpr bool has_patches(const TensorSpec& spec) {
+  return spec.patches.width != 0;
+}
 
 // REQUIRES: a tensor of less than 2 GiB.
-MILLRACE_HD inline TensorPlaces places_of(const TensorSpec& spec, bool flip) {
-  const bool planes = spec.layout == Layout::kNchw;
-  const int element = spec.element_bytes, column = planes ? element : element * channels_of(spec);
-  const int row = column * spec.width;
-  return {flip ? row - column : 0, flip ? -column : column, row, planes ? row * spec.height : element};
+MILLRACE_HD inline TensorPlaces places_of(const TensorSpec& spec, const ImageJob& job) {
+  if (has_patches(spec))
+    return {0, 0, 0, spec.element_bytes * spec.patches.temporal * spec.patches.height * spec.patches.width};
+  const bool planes = spec.layout == Layout::kNchw, flip = job.flip != 0;
+  const int element = spec.element_bytes, across = planes ? element : element * channels_of(spec);
+  const int down = across * spec.width, right = flip ? -across : across;
+  TensorPlaces places{flip ? down - across : 0, right, down, planes ? down * spec.height : element};
+  const StoredSides sides = stored_sides(spec, job);
+  if ((job.turn & kSwapsSides) != 0) places.column = down, places.row = right;
+  if ((job.turn & kMirrorsColumns) != 0) {
+    places.origin += (sides.columns - 1) * places.column;
+    places.column = -places.column;
+  }
+  if ((job.turn & kMirrorsRows) != 0) {
+    places.origin += (sides.rows - 1) * places.row;
+    places.row = -places.row;
+  }
+  return places;
 }
 
 MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& job, Shape& shape) {
@@ -166,12 +213,16 @@ struct Division {
   }
 };
 
-MILLRACE_HD inline void divide_memory(Shape& shape) {
+MILLRACE_HD inline void divide_memory(const TensorSpec& spec, Shape& shape) {
   Division memory;
   shape.quants = memory.take(kMostComponents * kQuantEntries * 4);
   shape.store = memory.take(3 * 256 * 4);
   shape.column_axis = memory.axis(shape.tile.width, shape.across.most_taps());
   shape.row_axis = memory.axis(shape.tile.height, shape.down.most_taps());
+  if (has_patches(spec)) {
+    const int places = rounded_up(shape.tile.width, 2) + shape.tile.height;
+    shape.patches = memory.take(static_cast<int>(sizeof(PatchTable)) + 4 * places);
+  }
 
   const int mcus = shape.mcu_columns.count(), rows = kBlockSide * shape.lines_held;
   shape.luma = memory.planes(mcus, shape.h, rows * shape.v);
@@ -197,11 +248,11 @@ MILLRACE_HD inline Shape shape_of(const TensorSpec& spec, const ImageJob& job, c
                                   const Tile& tile) {
   Shape shape{};
   shape.tile = tile;
-  shape.places = places_of(spec, job.flip != 0);
+  shape.places = places_of(spec, job);
   find_sampling(spec, job, shape);
   find_sides(spec, job, weights, shape);
   find_source(job, shape);
-  divide_memory(shape);
+  divide_memory(spec, shape);
   return shape;
 }
 

@@ -40,6 +40,7 @@ struct Cut {
   const ImageJob& job;
   const std::int32_t* weights;
   std::uint32_t index;
+  StoredSides sides = stored_sides(spec, job);
 
   Shape shape(const Tile& tile) const { return shape_of(spec, job, weights, tile); }
 
@@ -47,7 +48,7 @@ struct Cut {
     const std::size_t before = tiles.size();
     for (int band = 0; band < bands; ++band) {
       for (int i = 0; i < across; ++i) {
-        const Tile tile = tile_of(index, part_of(spec.width, across, i), part_of(spec.height, bands, band));
+        const Tile tile = tile_of(index, part_of(sides.columns, across, i), part_of(sides.rows, bands, band));
         if (shape(tile).bytes > kTileMemory) {
           tiles.resize(before);
           return false;
@@ -68,32 +69,34 @@ bool is_sampled_here(const ImageJob& job) {
   return grey || colour;
 }
 
-Tile whole_of(const TensorSpec& spec, std::uint32_t index) {
-  return tile_of(index, {0, spec.width}, {0, spec.height});
-}
-
 }  // namespace
 
+Tile whole_tile(const TensorSpec& spec, const ImageJob& job, std::uint32_t index) {
+  const StoredSides sides = stored_sides(spec, job);
+  return tile_of(index, {0, sides.columns}, {0, sides.rows});
+}
+
 Span needed_mcu_rows(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights) {
-  return shape_of(spec, job, weights, whole_of(spec, 0)).mcu_rows;
+  return shape_of(spec, job, weights, whole_tile(spec, job, 0)).mcu_rows;
 }
 
 std::string_view cut_tiles(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights,
                            std::uint32_t index, int wanted, std::vector<Tile>& tiles) {
-  if (std::int64_t{spec.width} * spec.height * channels_of(spec) * spec.element_bytes > INT32_MAX)
+  const int frames = has_patches(spec) ? spec.patches.temporal : 1;
+  if (std::int64_t{spec.width} * spec.height * channels_of(spec) * spec.element_bytes > INT32_MAX / frames)
     return "the tensor has more than 2 GiB";
   if (!is_sampled_here(job)) return "the kernels do not have this chroma sampling";
   const Cut cut{spec, job, weights, index};
-  const Shape whole = cut.shape(whole_of(spec, index));
+  const Shape whole = cut.shape(whole_tile(spec, job, index));
   const auto lacks_table = [&](const Side& side) {
     return side.table == nullptr && side.in != side.out && !is_computed(spec.filter);
   };
   if (lacks_table(whole.across) || lacks_table(whole.down)) return "this filter needs weight tables";
-  for (int across = 1; across <= spec.width; across = next_count(across, spec.width)) {
+  for (int across = 1; across <= cut.sides.columns; across = next_count(across, cut.sides.columns)) {
     if (cut.append(across, least_bands(whole, wanted, across), tiles)) return {};
   }
-  for (int bands = 1; bands <= spec.height; bands = next_count(bands, spec.height)) {
-    if (cut.append(spec.width, bands, tiles)) return {};
+  for (int bands = 1; bands <= cut.sides.rows; bands = next_count(bands, cut.sides.rows)) {
+    if (cut.append(cut.sides.columns, bands, tiles)) return {};
   }
   return "the crop is too much larger than the tensor for a multiprocessor's shared memory";
 }

@@ -11,6 +11,9 @@
 
 namespace millrace::kernels::cuda {
 
+// All of the image's tensor.
+Tile whole_tile(const TensorSpec& spec, const ImageJob& job, std::uint32_t index);
+
 // The MCU rows whose block entries the tiles of this image look at: ImageJob::first_mcu_row and end_mcu_row.
 Span needed_mcu_rows(const TensorSpec& spec, const ImageJob& job, const std::int32_t* weights);
 

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
+#include "kernels/cpu/orient.h"
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tile_plan.h"
@@ -18,6 +19,36 @@ namespace {
 
 kernels::Size resized_size(const cuda::BatchRecipe& recipe, const TensorCut& cut) {
   return cut.resized.value_or(recipe.size);
+}
+
+// The picture as its orientation says.
+struct Turned {
+  std::vector<std::uint8_t> pixels;
+  kernels::MutableU8View view;
+
+  Turned(const kernels::U8View& stored, kernels::Orientation orientation)
+      : pixels(static_cast<std::size_t>(stored.width) * static_cast<std::size_t>(stored.height * stored.channels)) {
+    const kernels::Size size = kernels::oriented(stored.size(), orientation);
+    view = {pixels.data(), size.width, size.height, stored.channels, std::ptrdiff_t{size.width} * stored.channels};
+    kernels::reference::orient(stored, orientation, view);
+  }
+};
+
+void put_cut(const TensorCut& cut, kernels::Size stored, cuda::ImageJob& job) {
+  const auto u16 = [](int value) { return static_cast<std::uint16_t>(value); };
+  const bool swaps = kernels::swaps_sides(cut.orientation);
+  const kernels::Box crop = kernels::stored_box(cut.crop, stored, cut.orientation);
+  job.turn = cuda::turn_of(cut.orientation);
+  job.flip = cut.flip == kernels::Flip::kHorizontal;
+  job.crop_left = u16(crop.left);
+  job.crop_top = u16(crop.top);
+  job.crop_width = u16(crop.width);
+  job.crop_height = u16(crop.height);
+  if (!cut.resized) return;
+  job.resized_width = u16(swaps ? cut.resized->height : cut.resized->width);
+  job.resized_height = u16(swaps ? cut.resized->width : cut.resized->height);
+  job.window_left = u16(swaps ? cut.top : cut.left);
+  job.window_top = u16(swaps ? cut.left : cut.top);
 }
 
 // Output elements before anything is made: what nobody writes shows.
@@ -45,24 +76,17 @@ cuda::ImageJob TokenBatch::job_of(const JpegCoefficients& image, const TensorCut
     job.blocks_in_mcu = static_cast<std::uint8_t>(job.blocks_in_mcu + component.h * component.v);
     quants_.insert(quants_.end(), image.planes[i].quant.begin(), image.planes[i].quant.end());
   }
-  job.flip = cut.flip == kernels::Flip::kHorizontal;
-  job.crop_left = static_cast<std::uint16_t>(cut.crop.left);
-  job.crop_top = static_cast<std::uint16_t>(cut.crop.top);
-  job.crop_width = static_cast<std::uint16_t>(cut.crop.width);
-  job.crop_height = static_cast<std::uint16_t>(cut.crop.height);
-  if (cut.resized) {
-    job.resized_width = static_cast<std::uint16_t>(cut.resized->width);
-    job.resized_height = static_cast<std::uint16_t>(cut.resized->height);
-    job.window_left = static_cast<std::uint16_t>(cut.left);
-    job.window_top = static_cast<std::uint16_t>(cut.top);
-  }
+  put_cut(cut, {image.width, image.height}, job);
   job.column_weights = job.row_weights = cuda::kComputed;
   if (!cuda::is_computed(recipe_.filter)) {
     const kernels::Size to = resized_size(recipe_, cut), size = recipe_.size;
-    job.column_weights = cuda::append_weight_table(
+    const auto across = cuda::append_weight_table(
         {kernels::Axis::kColumns, 3, cut.crop.width, to.width, cut.left, size.width, recipe_.filter}, weights_);
-    job.row_weights = cuda::append_weight_table(
+    const auto down = cuda::append_weight_table(
         {kernels::Axis::kRows, 1, cut.crop.height, to.height, cut.top, size.height, recipe_.filter}, weights_);
+    const bool swaps = kernels::swaps_sides(cut.orientation);
+    job.column_weights = swaps ? down : across;
+    job.row_weights = swaps ? across : down;
   }
   return job;
 }
@@ -136,7 +160,8 @@ std::vector<std::byte> reference_tensor(std::span<const std::byte> file, kernels
   PixelBuffer buffer;
   const auto decoded = decode_jpeg(request_for(file, image, whole(image)), buffer);
   REQUIRE(decoded);
-  const kernels::U8View crop = decoded->crop(cut.crop);
+  const Turned turned(*decoded, cut.orientation);
+  const kernels::U8View crop = kernels::U8View(turned.view).crop(cut.crop);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(recipe.size.width * recipe.size.height * crop.channels));
   const kernels::MutableU8View picture{pixels.data(), recipe.size.width, recipe.size.height, crop.channels,
                                        std::ptrdiff_t{recipe.size.width} * crop.channels};

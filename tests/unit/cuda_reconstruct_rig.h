@@ -12,11 +12,13 @@
 
 namespace millrace {
 
+// In the turned picture.
 struct TensorCut {
   kernels::Box crop;
   kernels::Flip flip = kernels::Flip::kNone;
   std::optional<kernels::Size> resized;  // of which the tensor is the part at (left, top)
   int left = 0, top = 0;
+  kernels::Orientation orientation = kernels::Orientation::kUpright;
 };
 
 // The arrays that the kernels work on. Each has the size that is used, so that sanitizers see whoever leaves it.
@@ -54,7 +56,7 @@ class TokenBatch {
   std::vector<std::uint8_t> tensors_;
 };
 
-// libjpeg-turbo, then kernels::reference.
+// libjpeg-turbo, then kernels::reference: turned, resampled, stored. `image`: its size as it is stored.
 std::vector<std::byte> reference_tensor(std::span<const std::byte> file, kernels::Size image,
                                         const kernels::cuda::BatchRecipe& recipe, const TensorCut& cut);
 

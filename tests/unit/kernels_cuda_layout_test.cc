@@ -61,13 +61,26 @@ TEST_CASE("the parts of a batch's memory follow each other, aligned, without ove
   REQUIRE(lies_at(layout.new_tables, plan.new_tables, upload));
 }
 
-TEST_CASE("patches, and tensors without a size, are not for the kernels", "[cuda][plan]") {
+TEST_CASE("tensors without a size, or that are no whole groups of patches, are not for the kernels", "[cuda][plan]") {
+  const auto has_patches = [](const kernels::Patches& patches) {
+    return is_possible({.size = {56, 84}, .store = {.patches = patches}});
+  };
+
   REQUIRE(is_possible({.size = {224, 224}}));
   REQUIRE(is_possible({.size = {1, 65535}}));
   REQUIRE_FALSE(is_possible({.size = {0, 224}}));
   REQUIRE_FALSE(is_possible({.size = {224, -1}}));
   REQUIRE_FALSE(is_possible({.size = {65536, 224}}));
-  REQUIRE_FALSE(is_possible({.size = {28, 28}, .store = {.patches = kernels::Patches{14, 14}}}));
+  REQUIRE(has_patches({14, 14, 2, 2}));
+  REQUIRE(has_patches({28, 14, 1, 1}));
+  REQUIRE_FALSE(has_patches({14, 14, 3, 1}));
+  REQUIRE_FALSE(has_patches({28, 28, 2, 1}));
+  REQUIRE_FALSE(has_patches({28, 56, 1, 1}));
+  REQUIRE_FALSE(has_patches({0, 14, 1, 1}));
+  REQUIRE_FALSE(has_patches({14, -14, 1, 1}));
+  REQUIRE_FALSE(has_patches({14, 14, 0, 1}));
+  REQUIRE_FALSE(has_patches({14, 14, 1, 0}));
+  REQUIRE_FALSE(has_patches({14, 14, 65536, 1}));
 }
 
 }  // namespace
