@@ -10,58 +10,35 @@ MILLRACE_HD inline void load_store(const TileWork& work, Thread thread) {
   for (int i = thread.index; i < 256 * channels_of(work.args.spec); i += kTileThreads) values[i] = work.args.store[i];
 }
 
-// One side of a tensor of patches: elements from its first sample to sample i.
-struct PatchSide {
-  int samples, merge;        // of a patch, patches of a group
-  int group, patch, sample;  // steps
-
-  MILLRACE_HD int at(int i) const {
-    const int of = i / samples;
-    return of / merge * group + of % merge * patch + i % samples * sample;
-  }
-};
-MILLRACE_HD inline int elements_of_patch(const TensorSpec& spec) {
-  return channels_of(spec) * spec.patches.temporal * spec.patches.height * spec.patches.width;
+// In a tensor of patches: elements from its first column or row to column or row i.
+MILLRACE_HD inline int place_in_patches(const TensorSpec& spec, Axis axis, int i) {
+  const PatchSpec& of = spec.patches;
+  const bool across = axis == Axis::kColumns;
+  const int patch = channels_of(spec) * of.temporal * of.height * of.width, line = of.merge * patch;
+  const int group = across ? of.merge * line : spec.width / of.width * line;
+  const int samples = across ? of.width : of.height, number = i / samples;
+  return number / of.merge * group + number % of.merge * (across ? patch : line) +
+         i % samples * (across ? 1 : of.width);
 }
-MILLRACE_HD inline PatchSide patches_across(const TensorSpec& spec) {
-  const int patch = elements_of_patch(spec), merge = spec.patches.merge;
-  return {spec.patches.width, merge, merge * merge * patch, patch, 1};
-}
-MILLRACE_HD inline PatchSide patches_down(const TensorSpec& spec) {
-  const int patch = elements_of_patch(spec), merge = spec.patches.merge;
-  return {spec.patches.height, merge, merge * patch * (spec.width / spec.patches.width), merge * patch,
-          spec.patches.width};
-}
-
-// The places of samples first .. first + count - 1 of `all` along one side; one more, the last again, up to `room`.
-struct PatchRange {
-  int first, count, room, all;
-  bool reversed;  // by mirroring or flipping
-
-  MILLRACE_HD void load(const PatchSide& side, int element_bytes, int* places, Thread thread) const {
-    for (int i = thread.index; i < room; i += kTileThreads) {
-      const int sample = first + (i < count ? i : count - 1);
-      places[i] = element_bytes * side.at(reversed ? all - 1 - sample : sample);
-    }
-  }
-};
 
 MILLRACE_HD inline void load_patches(const TileWork& work, Thread thread) {
   const TensorSpec& spec = work.args.spec;
   if (!has_patches(spec)) return;
-  const Tile& tile = work.shape.tile;
-  const bool swaps = (work.job.turn & kSwapsSides) != 0, flip = work.job.flip != 0;
-  const StoredSides sides = stored_sides(spec, work.job);
-  const PatchSide across = patches_across(spec), down = patches_down(spec);
+  const Shape& shape = work.shape;
+  const Tile& tile = shape.tile;
+  const bool swaps = (work.job.turn & kSwapsSides) != 0;
   const int room = rounded_up(tile.width, 2), element = spec.element_bytes;
-  auto* const table = work.at<PatchTable>(work.shape.patches);
-  auto* const columns = reinterpret_cast<int*>(table + 1);
+  auto* const table = work.at<PatchTable>(shape.patches);
   if (thread.index == 0) *table = {spec.patches.temporal, element * spec.patches.height * spec.patches.width, room};
-  const PatchRange of_columns{tile.left, tile.width, room, sides.columns,
-                              work.shape.across.mirrored != (flip && !swaps)};
-  const PatchRange of_rows{tile.top, tile.height, tile.height, sides.rows, work.shape.down.mirrored != (flip && swaps)};
-  of_columns.load(swaps ? down : across, element, columns, thread);
-  of_rows.load(swaps ? across : down, element, columns + room, thread);
+  auto* const places = reinterpret_cast<int*>(table + 1);
+  MILLRACE_ROLLED for (int i = thread.index; i < room + tile.height; i += kTileThreads) {
+    const bool stored_column = i < room, across = stored_column != swaps;
+    const int at = stored_column ? tile.left + (i < tile.width ? i : i - 1) : tile.top + i - room;
+    const int last = (across ? spec.width : spec.height) - 1;
+    const bool mirrored = stored_column ? shape.across.mirrored : shape.down.mirrored;
+    const bool reversed = mirrored != (across && work.job.flip != 0);
+    places[i] = element * place_in_patches(spec, across ? Axis::kColumns : Axis::kRows, reversed ? last - at : at);
+  }
 }
 
 // Stores two pixels at a time, in one access a channel where they lie side by side.
@@ -84,16 +61,12 @@ struct PixelStore {
     if (grey) {
       for (Channels& pixel : pair.at) pixel.at[0] = luma_of(pixel);
     }
-    std::uint8_t* at = tensor + (y * row + x * column);
-    int step = column, frames = 1, frame = 0;
-    if (patches != nullptr) {
-      const int* const columns = patches->column(x);
-      at = tensor + (columns[0] + *patches->row(y));
-      step = columns[1] - columns[0];
-      frames = patches->frames;
-      frame = patches->frame;
-    }
-    for (; frames > 0; --frames, at += frame) put(at, step, pair, x + 1 < width);
+    const bool both = x + 1 < width;
+    if (patches == nullptr) return put(tensor + (y * row + x * column), column, pair, both);
+    const int* const places = patches->column(x);
+    std::uint8_t* at = tensor + (places[0] + *patches->row(y));
+    for (int frame = 0; frame < patches->frames; ++frame, at += patches->frame)
+      put(at, places[1] - places[0], pair, both);
   }
 
  private:
