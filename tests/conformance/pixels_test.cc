@@ -154,6 +154,32 @@ TEST_CASE("patches hold the slow path's pixels for every element type and channe
   }
 }
 
+TEST_CASE("CPUs and GPUs make JPEG files of every orientation, and patches of them", "[conformance]") {
+  const Recipe patches{.resize = ExactSize{{32, 32}}, .patches = Patches{.size = {8, 4}, .merge = 2, .temporal = 2}};
+  for (const BackendUnderTest& row : testable_backends()) {
+    if (row.name != "cpu" && row.name != "cuda") continue;
+    const std::unique_ptr<Backend> backend = start(row);
+    for (int orientation = 1; orientation <= 8; ++orientation) {
+      for (const Recipe& recipe : {Recipe{}, patches}) {
+        INFO(row.name << ", orientation " << orientation << (recipe.patches ? ", patches" : ""));
+        EncodedImage image =
+            encoded(make_jpeg({.pixels = make_pixels(60, 40, 3, 7)}), ImageFormat::kJpeg, {60, 40}, orientation);
+        const SampleGeometry geometry = resized_whole(image, {32, 32});
+        JobOnTheBench bench(recipe);
+        bench.add(std::move(image), geometry);
+        Collector collector;
+        REQUIRE(backend->can_make({bench.tasks[0].image.info, geometry}, recipe));
+        REQUIRE(backend->try_submit(bench.job(collector)));
+
+        const Finished finished = collector.wait_for_one();
+
+        REQUIRE_FALSE(finished.outcomes[0].error);
+        REQUIRE(bench.tensors[0]->copy() == make_slowly(finished.tasks[0].image, geometry, recipe));
+      }
+    }
+  }
+}
+
 TEST_CASE("pixels do not depend on lanes, on company, or on what was made before", "[conformance]") {
   for (const BackendUnderTest& row : testable_backends()) {
     std::vector<std::vector<std::byte>> first;

@@ -28,7 +28,8 @@ CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
   const SampleGeometry& geometry = task.geometry;
   return {.at = at,
           .bytes = static_cast<std::uint32_t>(task.image.bytes.size()),
-          .flip = geometry.flip ? 1U : 0U,
+          .flip = static_cast<std::uint16_t>(geometry.flip ? 1 : 0),
+          .orientation = task.image.info.orientation,
           .crop_left = geometry.crop.left,
           .crop_top = geometry.crop.top,
           .crop_width = geometry.crop.width,
@@ -57,6 +58,12 @@ CudaBatch batch_of(const Recipe& recipe, Fidelity fidelity, Size size, std::size
     std::copy_n(recipe.normalise->mean.begin(), 3, std::begin(batch.mean));
     std::copy_n(recipe.normalise->std.begin(), 3, std::begin(batch.std));
   }
+  if (recipe.patches) {
+    batch.patch_width = recipe.patches->size.width;
+    batch.patch_height = recipe.patches->size.height;
+    batch.patch_merge = recipe.patches->merge;
+    batch.patch_temporal = recipe.patches->temporal;
+  }
   return batch;
 }
 
@@ -79,8 +86,6 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   if (source.format != ImageFormat::kJpeg) return unsupported("the GPU decodes JPEG files alone");
   if (source.has.passes) return unsupported("the GPU decodes no progressive JPEG files");
   if (source.has.cmyk) return unsupported("the GPU decodes no CMYK");
-  if (source.orientation != 1) return unsupported("the GPU turns no images by their EXIF orientation");
-  if (recipe.patches) return unsupported("the GPU makes no patches");
   const Size resized = facts.geometry.resized;
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > kMostSide)
     return unsupported("an image of more than 65,535 pixels a side is too large for the GPU's kernels");

@@ -67,9 +67,10 @@ struct CudaReady {
 struct CudaOrder {
   std::uint64_t at = 0;  // of the file's first byte in the encoded area
   std::uint32_t bytes = 0;
-  std::uint32_t flip = 0;
-  std::int32_t crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;  // in the stored picture
-  std::int32_t resized_width = 0, resized_height = 0;                         // of the whole crop
+  std::uint16_t flip = 0;
+  std::uint16_t orientation = 1;  // EXIF's; what follows counts in the picture once it is turned
+  std::int32_t crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
+  std::int32_t resized_width = 0, resized_height = 0;  // of the whole crop
   std::int32_t window_left = 0, window_top = 0, window_width = 0, window_height = 0;
   // The answer: 0, the tensor is there; else it is none for the GPU, and why.
   std::uint32_t verdict = 0;
@@ -84,6 +85,7 @@ struct CudaBatch {
   std::uint8_t filter = 0, fast = 0, dtype = 0, layout = 0, channels = 0, range = 0, normalise = 0, reserved = 0;
   std::uint64_t encoded_bytes = 0;
   float mean[3] = {}, std[3] = {};
+  std::uint32_t patch_width = 0, patch_height = 0, patch_merge = 0, patch_temporal = 0;  // all 0: no patches
 };
 
 struct CudaDone {
@@ -97,7 +99,7 @@ struct CudaDone {
 static_assert(std::is_trivially_copyable_v<CudaHello> && sizeof(CudaHello) == 56);
 static_assert(std::is_trivially_copyable_v<CudaReady> && sizeof(CudaReady) == 448);
 static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 184);
-static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 64);
+static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 80);
 static_assert(std::is_trivially_copyable_v<CudaDone>);
 
 // How a lane's staging is divided.

@@ -44,6 +44,10 @@ BatchRecipe recipe_of(const CudaBatch& batch) {
     std::copy_n(std::begin(batch.std), 3, normalise.std.begin());
     recipe.store.normalise = normalise;
   }
+  if (batch.patch_width != 0) {
+    recipe.store.patches = {static_cast<int>(batch.patch_width), static_cast<int>(batch.patch_height),
+                            static_cast<int>(batch.patch_merge), static_cast<int>(batch.patch_temporal)};
+  }
   return recipe;
 }
 
@@ -153,6 +157,7 @@ std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) const {
     requests.push_back({.file_untrusted = {files + order.at, order.bytes},
                         .at = order.at,
                         .crop = {order.crop_left, order.crop_top, order.crop_width, order.crop_height},
+                        .orientation = kernels::orientation_of(order.orientation),
                         .flip = order.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
                         .resized = {order.resized_width, order.resized_height},
                         .window = {order.window_left, order.window_top, order.window_width, order.window_height}});
