@@ -33,7 +33,7 @@ MILLRACE_HD inline void load_patches(const TileWork& work, Thread thread) {
   auto* const places = reinterpret_cast<int*>(table + 1);
   MILLRACE_ROLLED for (int i = thread.index; i < room + tile.height; i += kTileThreads) {
     const bool stored_column = i < room, across = stored_column != swaps;
-    const int at = stored_column ? tile.left + (i < tile.width ? i : i - 1) : tile.top + i - room;
+    const int at = stored_column ? tile.left + i : tile.top + i - room;
     const int last = (across ? spec.width : spec.height) - 1;
     const bool mirrored = stored_column ? shape.across.mirrored : shape.down.mirrored;
     const bool reversed = mirrored != (across && work.job.flip != 0);

@@ -50,7 +50,7 @@ struct TensorPlaces {
 };
 
 // In shared memory, where the tensor has patches. Behind it the places of the tile's columns, in bytes from the image's
-// first element, and one more if there is an odd number of them; then those of its rows.
+// first element, and one more, which means nothing, if there is an odd number of them; then those of its rows.
 struct PatchTable {
   int frames, frame;  // how many times an element is stored, so many bytes apart
   int room;           // places of columns

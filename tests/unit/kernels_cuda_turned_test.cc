@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/cuda/host_run.h"
+#include "kernels/cuda/tile_plan.h"
 #include "tests/support/level_difference.h"
 #include "tests/support/rounds.h"
 #include "tests/support/test_data.h"
@@ -314,6 +315,19 @@ TEST_CASE("a crop that lies in the stored picture alone, or in the turned one, i
   REQUIRE(refusal({0, 50, 40, 10}, Orientation::kRotate90) == "");
   REQUIRE(refusal({50, 0, 10, 40}, Orientation::kRotate90) == "the crop lies outside the image");
   REQUIRE(refusal({0, 50, 40, 10}, Orientation::kFlip) == "the crop lies outside the image");
+}
+
+TEST_CASE("the frames of patches count towards a tensor's size", "[cuda][plan]") {
+  const kernels::cuda::ImageJob job{.components = 1, .blocks_in_mcu = 1, .component = {{1, 1}}, .crop_width = 1};
+  const auto refusal = [&](int frames) {
+    const auto spec =
+        kernels::cuda::tensor_spec({.size = {8192, 8192}, .store = {.patches = Patches{16, 16, 2, frames}}});
+    std::vector<kernels::cuda::Tile> tiles;
+    return kernels::cuda::cut_tiles(spec, job, nullptr, 0, 1, tiles);
+  };
+
+  REQUIRE(refusal(11) == "the tensor has more than 2 GiB");
+  REQUIRE(refusal(10) != "the tensor has more than 2 GiB");
 }
 
 }  // namespace
