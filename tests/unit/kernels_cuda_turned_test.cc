@@ -204,11 +204,15 @@ TEST_CASE("patches are the CPU's, for every element type, channel order and orie
   }
 }
 
-TEST_CASE("patches do not depend on how the tensor is cut into tiles", "[cuda][patches]") {
-  const Image image = make_image({900, 700}, 2, 2, 9);
+TEST_CASE("patches do not depend on how the tensor is cut into tiles, even or odd", "[cuda][patches]") {
   const BatchRecipe recipe{.size = {252, 168}, .store = {.dtype = DType::kFloat16, .patches = Patches{14, 14, 2, 2}}};
-  const TensorCut cut{{3, 5, 890, 690}, Flip::kHorizontal};
-  for (const int wanted : {1, 2, 7, 40}) check(image, recipe, cut, 3, wanted);
+  for (const Size size : {Size{900, 700}, Size{2500, 120}, Size{4000, 120}}) {
+    const Image image = make_image(size, 2, 2, 9);
+    for (const Flip flip : {Flip::kNone, Flip::kHorizontal}) {
+      const TensorCut cut{.crop = {3, 5, size.width - 10, size.height - 10}, .flip = flip};
+      for (const int wanted : {1, 40}) check(image, recipe, cut, 3, wanted);
+    }
+  }
 }
 
 TEST_CASE("a fast tensor of a turned picture is near the exact one", "[cuda][turned]") {
