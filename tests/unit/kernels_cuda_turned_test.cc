@@ -247,6 +247,19 @@ TEST_CASE("a fast tensor of a turned picture is near the exact one", "[cuda][tur
   WARN("fast beside exact, turned: mean at most " << worst.mean << ", any at most " << worst.most);
 }
 
+TEST_CASE("a fast tensor of a picture on its side takes no more tiles than that of an upright one", "[cuda][turned]") {
+  const Image image = make_image({1200, 900}, 2, 2, 10);
+  const auto tiles = [&](Orientation orientation, Fidelity fidelity) {
+    const Size size = kernels::oriented(image.size(), orientation);
+    TokenBatch batch({.size = {96, 96}, .fidelity = fidelity});
+    REQUIRE(batch.add(image.coefficients, {.crop = {0, 0, size.width, size.height}, .orientation = orientation}) == "");
+    return batch.tiles();
+  };
+
+  REQUIRE(tiles(Orientation::kRotate90, Fidelity::kFast) == tiles(Orientation::kUpright, Fidelity::kFast));
+  REQUIRE(tiles(Orientation::kRotate90, Fidelity::kExact) > tiles(Orientation::kUpright, Fidelity::kExact));
+}
+
 // From files, as the planner turns requests into jobs.
 TEST_CASE("a batch of files in all orientations, of patches or not, becomes the CPU's tensors", "[cuda][turned]") {
   std::mt19937 random(37);
