@@ -1,7 +1,7 @@
 // What the host tells the kernels of a batch, and what the entropy decoder hands to the reconstruction. Plain values of
 // fixed width, laid out alike on host and device; offsets count from the batch's own arrays.
 //
-//   encoded bytes ──K1: tokenise──▶ tokens, block entries ──K2: reconstruct──▶ tensors
+//   encoded bytes ──K1: tokenise, or unpack──▶ tokens, block entries ──K2: reconstruct──▶ tensors
 //
 // Image bytes are hostile: K1 reads nothing outside [bytes, bytes + byte_count), writes nothing outside the image's own
 // token and block ranges, and whatever is odd ends in a Status other than kDone: the CPU decides such an image.
@@ -55,7 +55,7 @@ struct ComponentJob {
 
 struct ImageJob {
   std::uint64_t bytes;             // where the scan's data begins in the batch's encoded bytes, stuffing included
-  std::uint32_t byte_count;        // to the end of the file
+  std::uint32_t byte_count;        // to the end of the file; 0: a packed image, whose groups are unpacked
   std::uint32_t restart_interval;  // MCUs; 0: none
   std::uint16_t width, height;
   std::uint16_t mcu_columns, mcu_rows;

@@ -53,4 +53,36 @@ MILLRACE_HD inline std::uint32_t swap_bytes(std::uint32_t word) {
 #endif
 }
 
+MILLRACE_HD inline int count_ones(std::uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return __popcll(word);
+#else
+  return __builtin_popcountll(word);
+#endif
+}
+// REQUIRES: a word that is not 0.
+MILLRACE_HD inline int lowest_one(std::uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(word)) - 1;
+#else
+  return __builtin_ctzll(word);
+#endif
+}
+MILLRACE_HD inline int highest_one(std::uint64_t word) {
+#if defined(__CUDA_ARCH__)
+  return 63 - __clzll(static_cast<long long>(word));
+#else
+  return 63 - __builtin_clzll(word);
+#endif
+}
+
+// 32 bits of the 64 of `high` and `low`, from bit `shift` on, which is 0..31.
+MILLRACE_HD inline std::uint32_t word_at(std::uint32_t low, std::uint32_t high, unsigned shift) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_r(low, high, shift);
+#else
+  return static_cast<std::uint32_t>((std::uint64_t{high} << 32 | low) >> shift);
+#endif
+}
+
 }  // namespace millrace::kernels::cuda

@@ -8,6 +8,7 @@
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/unpack.h"
 
 namespace millrace::kernels::cuda {
 namespace {
@@ -61,6 +62,16 @@ HostBatch HostRunner::run(const BatchPlan& plan, std::span<const std::uint8_t> e
                                    .scratch = reinterpret_cast<unsigned char*>(scratch.data()),
                                    .shape = shape};
   run_grid({kHostBlocks, threads, seed}, [&](HostBlock& block) { tokenise(block, tokenise_args); });
+
+  const UnpackArgs unpack_args{.groups = plan.groups.data(),
+                               .jobs = plan.jobs.data(),
+                               .bytes = bytes.data(),
+                               .shapes = plan.shapes.data(),
+                               .tokens = tokens.data(),
+                               .blocks = blocks.data(),
+                               .statuses = batch.statuses.data()};
+  run_grid({static_cast<int>(plan.groups.size()), kUnpackThreads, seed},
+           [&](HostBlock& block) { unpack(block, unpack_args); });
 
   const ReconstructArgs reconstruct_args{.spec = plan.spec,
                                          .tiles = plan.tiles.data(),

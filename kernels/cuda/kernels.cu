@@ -1,8 +1,9 @@
-// K1 and K2 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
+// K1, unpacking and K2 as one GPU module. extern "C", so that the driver finds them by plain names; their launches (grid, shared
 // memory, arguments) are the host's, by the driver API: nothing of the CUDA runtime is used here.
 #include "kernels/cuda/device_block.h"
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/unpack.h"
 
 namespace millrace::kernels::cuda {
 
@@ -14,6 +15,14 @@ extern "C" __global__ void __launch_bounds__(kTokeniseThreads, kTokeniseBlocks)
   __shared__ DeviceBlock::Scratch scratch;
   DeviceBlock block(scratch);
   tokenise(block, args);
+}
+
+// REQUIRES: kUnpackThreads threads and sizeof(UnpackShared) bytes of dynamic shared memory.
+extern "C" __global__ void __launch_bounds__(kUnpackThreads, kUnpackBlocks)
+    millrace_unpack(const __grid_constant__ UnpackArgs args) {
+  __shared__ DeviceBlock::Scratch scratch;
+  DeviceBlock block(scratch);
+  unpack(block, args);
 }
 
 // REQUIRES: kTileThreads threads and kTileBytes bytes of dynamic shared memory. Registers for four blocks on a

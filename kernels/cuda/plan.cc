@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/packed_groups.h"
 #include "kernels/cuda/start_points.h"
 #include "kernels/cuda/tile_plan.h"
 #include "kernels/cuda/tokenise_args.h"
@@ -125,9 +126,11 @@ void Planner::clear(std::size_t requests) {
   plan_.jobs.clear();
   plan_.tiles.clear();
   plan_.segments.clear();
+  plan_.groups.clear();
+  plan_.shapes.clear();
   plan_.quants.clear();
   plan_.weights.clear();
-  plan_.tokens = plan_.blocks = plan_.bytes = 0;
+  plan_.tokens = plan_.blocks = plan_.bytes = plan_.scans = 0;
   quants_.clear();
   tables_.begin_batch();
   const std::size_t images = std::max<std::size_t>(requests, 1);
@@ -153,33 +156,63 @@ const BatchPlan& Planner::plan(std::span<const ImageRequest> requests) {
 
 // What was appended to segments and weights for an image that is refused goes again; tiles come last.
 std::string_view Planner::add(const ImageRequest& request, std::uint64_t tensor) {
-  const auto header = jpeg::read_header(request.file_untrusted, jpeg::Chroma::kQuarter);
-  if (!header) return "not a sequential Huffman-coded JPEG file of a sampling that the kernels have, or an odd one";
-  if (header->scan.size() > std::min(settings_.most_scan_bytes, kMostScanBytes)) return "too large a file";
-  if (!has_end(header->scan)) return "no end-of-image marker behind the scan's data";
+  const bool is_packed = request.kind == ImageKind::kPacked;
+  const auto of_file = is_packed ? std::nullopt : jpeg::read_header(request.file_untrusted, jpeg::Chroma::kQuarter);
+  const jpeg::Header* const header = is_packed ? read_packed(request) : of_file ? &*of_file : nullptr;
+  if (header == nullptr && is_packed) return kBrokenPacked;
+  if (header == nullptr)
+    return "not a sequential Huffman-coded JPEG file of a sampling that the kernels have, or an odd one";
+  if ((is_packed ? request.file_untrusted : header->scan).size() > std::min(settings_.most_scan_bytes, kMostScanBytes))
+    return "too large a file";
   ImageJob job{};
   put_frame(*header, job);
-  job.bytes = request.at + (request.file_untrusted.size() - header->scan.size());
-  job.byte_count = static_cast<std::uint32_t>(header->scan.size());
+  if (const auto reason = is_packed ? "" : add_scan(request, *header, job); !reason.empty()) return reason;
   job.output = tensor * plan_.tensor_bytes;
   if (const auto reason = put_crop(request, header->size, recipe_.size, job); !reason.empty()) return reason;
-  if (const auto reason = add_tables(*header, job); !reason.empty()) return reason;
+  if (const auto reason = add_quants(*header, job); !reason.empty()) return reason;
+  if (const auto reason = is_packed ? "" : add_tables(*header, job); !reason.empty()) return reason;
   add_weights(job);
   if (plan_.weights.size() > kMostWeights) return "too many weight tables in a batch";
   const Span rows = needed_mcu_rows(plan_.spec, job, plan_.weights.data());
   job.first_mcu_row = static_cast<std::uint32_t>(rows.begin);
   job.end_mcu_row = static_cast<std::uint32_t>(rows.end);
-  if (const auto reason = add_start_points(request, *header, job); !reason.empty()) return reason;
+  if (const auto reason = is_packed ? "" : add_start_points(request, *header, job); !reason.empty()) return reason;
   const auto index = static_cast<std::uint32_t>(plan_.jobs.size());
   const auto reason = cut_tiles(plan_.spec, job, plan_.weights.data(), index, tiles_of_image_, plan_.tiles);
   if (!reason.empty()) return reason;
   divide_memory(job);
+  if (is_packed) add_groups(request, job);
+  plan_.scans += is_packed ? 0 : 1;
   plan_.bytes += request.file_untrusted.size();
   plan_.jobs.push_back(job);
   return {};
 }
 
-// The job's ranges of tokens and block entries.
+// Good until the next one; nullptr: damaged, or none that an encoder makes.
+const jpeg::Header* Planner::read_packed(const ImageRequest& request) {
+  const bool is_sound = packed_.read(request.file_untrusted, packed::Check::kShape) && has_usual_groups(packed_);
+  return is_sound ? &packed_.header() : nullptr;
+}
+
+std::string_view Planner::add_scan(const ImageRequest& request, const jpeg::Header& header, ImageJob& job) {
+  if (!has_end(header.scan)) return "no end-of-image marker behind the scan's data";
+  job.bytes = request.at + (request.file_untrusted.size() - header.scan.size());
+  job.byte_count = static_cast<std::uint32_t>(header.scan.size());
+  return {};
+}
+
+// Those of the packed image that was read last.
+void Planner::add_groups(const ImageRequest& request, ImageJob& job) {
+  if (plan_.shapes.empty()) plan_.shapes = packed_shapes();
+  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), {0, 0, 0, plan_.spec.width, plan_.spec.height});
+  const jpeg::McuWindow window{{static_cast<int>(job.first_mcu_row), static_cast<int>(job.end_mcu_row)},
+                               {shape.mcu_columns.begin, shape.mcu_columns.end}};
+  job.token_capacity = append_groups(packed_, request.file_untrusted.data(), window, request.at,
+                                     static_cast<std::uint32_t>(plan_.jobs.size()), plan_.groups);
+  plan_.tokens += job.token_capacity;
+}
+
+// The job's ranges of tokens and block entries; those of a packed image's tokens are its groups'.
 void Planner::divide_memory(ImageJob& job) {
   const std::uint64_t in_row = std::uint64_t{job.mcu_columns} * job.blocks_in_mcu;
   const std::uint64_t wanted = in_row * (job.end_mcu_row - job.first_mcu_row);
@@ -192,8 +225,18 @@ void Planner::divide_memory(ImageJob& job) {
   job.first_block = plan_.blocks;
   plan_.blocks += wanted;
   job.first_token = plan_.tokens;
+  if (job.byte_count == 0) return;
   job.token_capacity = token_capacity(job.byte_count, decoded, job.segments);
   plan_.tokens += job.token_capacity;
+}
+
+std::string_view Planner::add_quants(const jpeg::Header& header, ImageJob& job) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i) {
+    const auto quant = quant_of(*header.quant[header.component[i].quant]);
+    if (!quant) return "too many quantisation tables in a batch";
+    job.component[i].quant = *quant;
+  }
+  return {};
 }
 
 std::string_view Planner::add_tables(const jpeg::Header& header, ImageJob& job) {
@@ -202,11 +245,8 @@ std::string_view Planner::add_tables(const jpeg::Header& header, ImageJob& job) 
     const auto dc = tables_.slot_of(jpeg::TableKind::kDc, *header.dc[component.dc]);
     const auto ac = tables_.slot_of(jpeg::TableKind::kAc, *header.ac[component.ac]);
     if (!dc || !ac) return "a Huffman table that libjpeg-turbo refuses, or too many in a batch";
-    const auto quant = quant_of(*header.quant[component.quant]);
-    if (!quant) return "too many quantisation tables in a batch";
     job.component[i].dc_table = static_cast<std::uint16_t>(*dc);
     job.component[i].ac_table = static_cast<std::uint16_t>(*ac);
-    job.component[i].quant = *quant;
   }
   return {};
 }

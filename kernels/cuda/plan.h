@@ -20,7 +20,9 @@
 #include "kernels/cuda/batch.h"
 #include "kernels/cuda/reconstruct_args.h"
 #include "kernels/cuda/table_cache.h"
+#include "kernels/cuda/unpack_args.h"
 #include "kernels/jpeg/seek_index.h"
+#include "kernels/packed/packed_image.h"
 #include "kernels/tensor/orientation.h"
 
 namespace millrace::kernels::cuda {
@@ -42,6 +44,12 @@ std::uint8_t turn_of(Orientation orientation);
 // What the header says of sizes, MCUs and sampling.
 void put_frame(const jpeg::Header& header, ImageJob& job);
 
+// What an image's bytes are. A packed image's checksum was compared before (packed::Check::kShape).
+enum class ImageKind : std::uint8_t { kJpegFile, kPacked };
+
+// The reason of a packed image that is refused because it is damaged, or none that an encoder makes.
+inline constexpr std::string_view kBrokenPacked = "a damaged packed image";
+
 // One tensor. Crop, resized size and window count in the picture once it is turned, and `flip` comes after that.
 struct ImageRequest {
   jpeg::FileBytes file_untrusted;
@@ -53,6 +61,7 @@ struct ImageRequest {
   Box window{};    // both empty: the crop becomes the tensor
   jpeg::IndexBytes index_untrusted{};  // of this file; empty: none
   std::uint64_t index_owner = 0;       // see SeekIndex
+  ImageKind kind = ImageKind::kJpegFile;
 };
 
 using QuantTable = std::array<std::uint16_t, 64>;
@@ -64,6 +73,8 @@ struct BatchPlan {
   std::vector<ImageJob> jobs;
   std::vector<Tile> tiles;
   std::vector<Segment> segments;
+  std::vector<PackedGroup> groups;
+  std::vector<PackedShape> shapes;  // empty where no image is packed
   std::vector<QuantTable> quants;
   std::vector<std::int32_t> weights;
   std::vector<std::uint32_t> store;  // a table of 256 elements for each channel of the tensor
@@ -72,9 +83,10 @@ struct BatchPlan {
   std::span<const TableRun> table_runs;
   std::uint32_t table_slots = 0;
 
+  std::uint32_t scans = 0;               // jobs that are files: those of K1
   std::uint64_t tokens = 0, blocks = 0;  // of the batch, in all
   std::uint64_t tensor_bytes = 0;        // of one
-  std::uint64_t bytes = 0;               // of the images planned, as files
+  std::uint64_t bytes = 0;               // of the images planned, as files or packed
 };
 
 struct PlannerSettings {
@@ -100,7 +112,11 @@ class Planner {
  private:
   void clear(std::size_t requests);
   std::string_view add(const ImageRequest& request, std::uint64_t tensor);
+  const jpeg::Header* read_packed(const ImageRequest& request);
+  std::string_view add_scan(const ImageRequest& request, const jpeg::Header& header, ImageJob& job);
+  std::string_view add_quants(const jpeg::Header& header, ImageJob& job);
   std::string_view add_tables(const jpeg::Header& header, ImageJob& job);
+  void add_groups(const ImageRequest& request, ImageJob& job);
   void divide_memory(ImageJob& job);
   std::string_view add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job);
   std::optional<std::uint16_t> quant_of(const QuantTable& table);
@@ -111,6 +127,7 @@ class Planner {
   TableCache tables_;
   std::map<QuantTable, std::uint16_t> quants_;
   jpeg::SeekIndex index_;
+  packed::PackedImage packed_;
   int tiles_of_image_ = 1;
   BatchPlan plan_;
 };

@@ -5,7 +5,8 @@
 //
 // Blocks of the wanted MCU rows are put out, in both ways equal to what libjpeg-turbo decodes without a warning;
 // otherwise the image's Status says why not, and its entries mean nothing. With segments only their blocks are put out.
-// Thread blocks take images as they come, so a grid should be as large as the GPU can hold at once.
+// Packed images are left alone (unpack.h). Thread blocks take images as they come, so a grid should be as large as the
+// GPU can hold at once.
 #pragma once
 
 #include <cstdint>
@@ -116,6 +117,7 @@ MILLRACE_KERNEL void tokenise(Block& block, const TokeniseArgs& args) {
     });
     const std::uint32_t image = shared.image;
     if (image >= args.images) return;
+    if (args.jobs[image].byte_count == 0) continue;
     TokeniseWork work{};
     const Status status = tokenise_image(block, args, args.jobs[image], work);
     block.each([&](int thread) {

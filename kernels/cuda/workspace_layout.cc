@@ -32,6 +32,8 @@ WorkspaceLayout layout_of(const BatchPlan& plan, std::size_t scratch_bytes) {
   layout.jobs = memory.take_range(plan.jobs);
   layout.tiles = memory.take_range(plan.tiles);
   layout.segments = memory.take_range(plan.segments);
+  layout.groups = memory.take_range(plan.groups);
+  layout.shapes = memory.take_range(plan.shapes);
   layout.quants = memory.take_range(plan.quants);
   layout.weights = memory.take_range(plan.weights);
   layout.store = memory.take_range(plan.store);
@@ -55,6 +57,8 @@ void write_upload(const BatchPlan& plan, const WorkspaceLayout& layout, std::spa
   put(layout.jobs, plan.jobs);
   put(layout.tiles, plan.tiles);
   put(layout.segments, plan.segments);
+  put(layout.groups, plan.groups);
+  put(layout.shapes, plan.shapes);
   put(layout.quants, plan.quants);
   put(layout.weights, plan.weights);
   put(layout.store, plan.store);

@@ -11,7 +11,8 @@ namespace millrace::kernels::cuda {
 
 struct WorkspaceLayout {
   // Uploaded: the plan's arrays.
-  std::size_t jobs = 0, tiles = 0, segments = 0, quants = 0, weights = 0, store = 0, new_tables = 0;
+  std::size_t jobs = 0, tiles = 0, segments = 0, groups = 0, shapes = 0, quants = 0, weights = 0, store = 0,
+              new_tables = 0;
   std::size_t upload_bytes = 0;
   // Zeroed before the kernels run.
   std::size_t statuses = 0, next_image = 0, zeroed_end = 0;

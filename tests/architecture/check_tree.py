@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "kernels/packed": {"kernels/base", "kernels/jpeg"},
     "kernels/mrp": {"kernels/base", "kernels/jpeg", "kernels/packed"},
     "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
-    "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/tensor"},
+    "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls": set(),
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},

@@ -24,8 +24,11 @@ TEST_CASE("the parts of a batch's memory follow each other, aligned, without ove
       {.file_untrusted = file_bytes(files[0]), .crop = {1, 2, 80, 60}},
       {.file_untrusted = file_bytes(files[1]), .at = 5000, .crop = {0, 0, 40, 30}}};
   Planner planner({.size = {24, 20}, .filter = kernels::Filter::kLanczos});
-  const BatchPlan& plan = planner.plan(requests);
+  BatchPlan plan = planner.plan(requests);
   REQUIRE(plan.jobs.size() == 2);
+  plan.groups.resize(33);  // as of a packed image
+  for (PackedGroup& group : plan.groups) group.first_token = static_cast<std::uint32_t>(&group - plan.groups.data());
+  plan.shapes.resize(kPackedShapes, {7});
 
   const WorkspaceLayout layout = layout_of(plan, 1000);
   std::vector<std::byte> upload(layout.upload_bytes);
@@ -34,6 +37,8 @@ TEST_CASE("the parts of a batch's memory follow each other, aligned, without ove
   const std::size_t parts[][2] = {{layout.jobs, plan.jobs.size() * sizeof(ImageJob)},
                                   {layout.tiles, plan.tiles.size() * sizeof(Tile)},
                                   {layout.segments, plan.segments.size() * sizeof(Segment)},
+                                  {layout.groups, plan.groups.size() * sizeof(PackedGroup)},
+                                  {layout.shapes, plan.shapes.size() * sizeof(PackedShape)},
                                   {layout.quants, plan.quants.size() * sizeof(QuantTable)},
                                   {layout.weights, plan.weights.size() * 4},
                                   {layout.store, plan.store.size() * 4},
@@ -55,6 +60,8 @@ TEST_CASE("the parts of a batch's memory follow each other, aligned, without ove
   REQUIRE(lies_at(layout.jobs, plan.jobs, upload));
   REQUIRE(lies_at(layout.tiles, plan.tiles, upload));
   REQUIRE(lies_at(layout.segments, plan.segments, upload));
+  REQUIRE(lies_at(layout.groups, plan.groups, upload));
+  REQUIRE(lies_at(layout.shapes, plan.shapes, upload));
   REQUIRE(lies_at(layout.quants, plan.quants, upload));
   REQUIRE(lies_at(layout.weights, plan.weights, upload));
   REQUIRE(lies_at(layout.store, plan.store, upload));

@@ -6,6 +6,7 @@
 #include "kernels/cuda/host_block.h"
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/unpack.h"
 #include "tests/support/cuda_driver/illegal_access.h"
 #include "tests/support/cuda_driver/memory.h"
 #include "tests/support/cuda_driver/order.h"
@@ -47,6 +48,7 @@ void need_shared(const Launch& launch, std::size_t bytes) {
 
 void touch_tokenised(const TokeniseArgs& args, CUdeviceptr bytes, CUdeviceptr tables, CUdeviceptr tokens) {
   for (const ImageJob& job : std::span(args.jobs, args.images)) {
+    if (job.byte_count == 0) continue;
     touch(bytes + job.bytes, job.byte_count, false);
     touch(tokens + job.first_token * sizeof(Token), job.token_capacity * sizeof(Token), true);
     for (const ComponentJob& component : std::span(job.component, job.components))
@@ -72,6 +74,32 @@ void run_tokenise(const Launch& launch, std::span<const std::byte> parameter) {
   translate(args.scratch);
   touch_tokenised(args, bytes, tables, tokens);
   run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { tokenise(block, args); });
+}
+
+// The ranges of each group. Statuses are written where a group is damaged.
+void touch_unpacked(const UnpackArgs& args, std::span<const PackedGroup> groups, CUdeviceptr bytes,
+                    CUdeviceptr tokens) {
+  for (const PackedGroup& group : groups) {
+    touch(bytes + group.bytes / 4 * 4, group.bytes % 4 + group.byte_count, false);
+    touch(tokens + (args.jobs[group.image].first_token + group.first_token) * sizeof(Token),
+          token_room(group.byte_count, group.blocks) * sizeof(Token), true);
+  }
+}
+
+void run_unpack(const Launch& launch, std::span<const std::byte> parameter) {
+  auto args = read<UnpackArgs>(parameter);
+  need_shared(launch, sizeof(UnpackShared));
+  if (settings().instant) return;
+  const auto groups = static_cast<std::size_t>(launch.blocks);
+  translate_all(args.groups, groups);
+  translate(args.jobs);
+  const CUdeviceptr bytes = translate(args.bytes);
+  translate_all(args.shapes, kPackedShapes);
+  const CUdeviceptr tokens = translate(args.tokens);
+  translate(args.blocks);
+  translate(args.statuses);
+  touch_unpacked(args, std::span(args.groups, groups), bytes, tokens);
+  run_grid({launch.blocks, launch.threads, launch.seed}, [&](HostBlock& block) { unpack(block, args); });
 }
 
 void touch_reconstructed(const ReconstructArgs& args, int tiles, CUdeviceptr tokens, CUdeviceptr tensors) {
@@ -106,6 +134,7 @@ void run_reconstruct(const Launch& launch, std::span<const std::byte> parameter)
 
 constexpr HostKernel kKernels[] = {
     {"millrace_tokenise", sizeof(TokeniseArgs), kCollectives, run_tokenise},
+    {"millrace_unpack", sizeof(UnpackArgs), kCollectives, run_unpack},
     {"millrace_reconstruct", sizeof(ReconstructArgs), kCollectives, run_reconstruct},
 };
 

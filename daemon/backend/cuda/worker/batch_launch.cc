@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/reconstruct.h"
 #include "kernels/cuda/tokenise.h"
+#include "kernels/cuda/unpack.h"
 
 namespace millrace::cuda {
 
@@ -17,6 +18,9 @@ using kernels::cuda::ImageJob;
 using kernels::cuda::kTileBytes;
 using kernels::cuda::kTileThreads;
 using kernels::cuda::kTokeniseThreads;
+using kernels::cuda::kUnpackThreads;
+using kernels::cuda::PackedGroup;
+using kernels::cuda::PackedShape;
 using kernels::cuda::ReconstructArgs;
 using kernels::cuda::Segment;
 using kernels::cuda::Status;
@@ -24,13 +28,15 @@ using kernels::cuda::Tile;
 using kernels::cuda::Token;
 using kernels::cuda::TokeniseArgs;
 using kernels::cuda::TokeniseShared;
+using kernels::cuda::UnpackArgs;
+using kernels::cuda::UnpackShared;
 
 constexpr int kLeastCapability = 8;          // sm_80
 constexpr int kLeastCudaVersion = 13;        // of the compiler that makes the image
 constexpr const char* kLeastDriver = "580";  // the first of CUDA 13
 
 unsigned blocks_of(const BatchPlan& plan, const GpuShape& gpu) {
-  return static_cast<unsigned>(std::min(gpu.tokenise_blocks, static_cast<int>(plan.jobs.size())));
+  return static_cast<unsigned>(std::min(gpu.tokenise_blocks, static_cast<int>(plan.scans)));
 }
 
 template <class T>
@@ -94,6 +100,8 @@ Result<void> Kernels::prepare(CUdevice device) {
   int on_multiprocessor = 0;
   MILLRACE_TRY_VOID(cu.checked(cu.cuModuleGetFunction(&tokenise_, module_, "millrace_tokenise"),
                                "cuModuleGetFunction(millrace_tokenise)"));
+  MILLRACE_TRY_VOID(
+      cu.checked(cu.cuModuleGetFunction(&unpack_, module_, "millrace_unpack"), "cuModuleGetFunction(millrace_unpack)"));
   MILLRACE_TRY_VOID(cu.checked(cu.cuModuleGetFunction(&reconstruct_, module_, "millrace_reconstruct"),
                                "cuModuleGetFunction(millrace_reconstruct)"));
   MILLRACE_TRY_VOID(
@@ -116,6 +124,7 @@ Kernels::Kernels(Kernels&& other) noexcept
     : driver_(other.driver_),
       module_(std::exchange(other.module_, nullptr)),
       tokenise_(other.tokenise_),
+      unpack_(other.unpack_),
       reconstruct_(other.reconstruct_),
       shape_(other.shape_) {}
 
@@ -123,6 +132,7 @@ Kernels& Kernels::operator=(Kernels&& other) noexcept {
   std::swap(driver_, other.driver_);
   std::swap(module_, other.module_);
   std::swap(tokenise_, other.tokenise_);
+  std::swap(unpack_, other.unpack_);
   std::swap(reconstruct_, other.reconstruct_);
   std::swap(shape_, other.shape_);
   return *this;
@@ -137,6 +147,7 @@ Result<void> Kernels::launch(const BatchPlan& plan, const WorkspaceLayout& layou
   if (plan.jobs.empty()) return {};
   MILLRACE_TRY_VOID(upload(plan, layout, views, stream));
   MILLRACE_TRY_VOID(tokenise(plan, layout, views, stream));
+  MILLRACE_TRY_VOID(unpack(plan, layout, views, stream));
   MILLRACE_TRY_VOID(reconstruct(plan, layout, views, stream));
   return download(plan, layout, views, stream);
 }
@@ -161,6 +172,7 @@ Result<void> Kernels::upload(const BatchPlan& plan, const WorkspaceLayout& layou
 
 Result<void> Kernels::tokenise(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                                CUstream stream) const {
+  if (plan.scans == 0) return {};
   const CUdeviceptr work = views.workspace;
   TokeniseArgs args{.jobs = pointer<const ImageJob>(work + layout.jobs),
                     .images = static_cast<std::uint32_t>(plan.jobs.size()),
@@ -178,6 +190,24 @@ Result<void> Kernels::tokenise(const BatchPlan& plan, const WorkspaceLayout& lay
   return driver_->checked(driver_->cuLaunchKernel(tokenise_, blocks_of(plan, shape_), 1, 1, kTokeniseThreads, 1, 1,
                                                   sizeof(TokeniseShared), stream, arguments, nullptr),
                           "cuLaunchKernel(millrace_tokenise)");
+}
+
+Result<void> Kernels::unpack(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
+                             CUstream stream) const {
+  if (plan.groups.empty()) return {};
+  const CUdeviceptr work = views.workspace;
+  UnpackArgs args{.groups = pointer<const PackedGroup>(work + layout.groups),
+                  .jobs = pointer<const ImageJob>(work + layout.jobs),
+                  .bytes = pointer<const std::uint8_t>(views.encoded),
+                  .shapes = pointer<const PackedShape>(work + layout.shapes),
+                  .tokens = pointer<Token>(work + layout.tokens),
+                  .blocks = pointer<BlockEntry>(work + layout.blocks),
+                  .statuses = pointer<Status>(work + layout.statuses)};
+  void* arguments[] = {&args};  // copied by the launch
+  return driver_->checked(
+      driver_->cuLaunchKernel(unpack_, static_cast<unsigned>(plan.groups.size()), 1, 1, kUnpackThreads, 1, 1,
+                              sizeof(UnpackShared), stream, arguments, nullptr),
+      "cuLaunchKernel(millrace_unpack)");
 }
 
 Result<void> Kernels::reconstruct(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,

@@ -1,4 +1,4 @@
-// A planned batch onto a GPU by the driver's API: upload, K1, K2, download of the statuses. Asynchronous: launches work
+// A planned batch onto a GPU by the driver's API: upload, K1, unpacking, K2, download of the statuses. Asynchronous: launches work
 // on the stream that it is given and returns; allocates nothing, waits for nothing. All memory is the caller's and stays
 // until the stream is past the batch.
 //
@@ -42,7 +42,7 @@ struct BatchViews {
   kernels::cuda::Status* statuses = nullptr;  // for each of plan.jobs, there once the stream is past the batch
 };
 
-// K1 and K2 on one device. Owns the module: ends before its context and the driver's table do, and not before its
+// The kernels on one device. Owns the module: ends before its context and the driver's table do, and not before its
 // launches are through.
 // Immutable: any thread whose context is current may launch, on streams of its own.
 class Kernels {
@@ -64,11 +64,14 @@ class Kernels {
                       CUstream stream) const;
 
   // The parts of launch(), in this order, for whoever puts events between them. REQUIRES: a planned job. `upload` copies
-  // the plan's arrays and the batch's new tables.
+  // the plan's arrays and the batch's new tables; `tokenise` launches nothing without a file, `unpack` nothing without
+  // a packed image.
   Result<void> upload(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                       CUstream stream) const;
   Result<void> tokenise(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                         CUstream stream) const;
+  Result<void> unpack(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
+                      CUstream stream) const;
   Result<void> reconstruct(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
                            CUstream stream) const;
   Result<void> download(const BatchPlan& plan, const WorkspaceLayout& layout, const BatchViews& views,
@@ -80,7 +83,7 @@ class Kernels {
 
   const Driver* driver_;
   CUmodule module_ = nullptr;
-  CUfunction tokenise_ = nullptr, reconstruct_ = nullptr;
+  CUfunction tokenise_ = nullptr, unpack_ = nullptr, reconstruct_ = nullptr;
   GpuShape shape_;
 };
 
