@@ -74,6 +74,7 @@ struct SampleFacts {
   const SourceInfo& source;  // format, size, memory, and what the file's header says that it has
   const SampleGeometry& geometry;
   Fidelity fidelity = Fidelity::kExact;
+  std::optional<KeptKind> kept{};  // what stands in for the file, whose bytes may then not be there
 };
 
 // What keeps a backend busy. Constant.

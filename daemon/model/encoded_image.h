@@ -94,4 +94,8 @@ struct EncodedImage {
   std::optional<Kept> kept{};
 };
 
+inline std::optional<KeptKind> kind_kept(const EncodedImage& image) {
+  return image.kept ? std::optional(image.kept->kind) : std::nullopt;
+}
+
 }  // namespace millrace

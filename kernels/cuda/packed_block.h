@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/segments.h"
 #include "kernels/cuda/unpack_args.h"
 
 namespace millrace::kernels::cuda {
@@ -117,23 +116,42 @@ class PackedValues {
   int upper_ = 0;
 };
 
+// Tokens that go to memory four by four, the last ones with zeros behind them.
+class TokensByFour {
+ public:
+  explicit MILLRACE_HD TokensByFour(Token* to) : to_(to) {}
+  MILLRACE_HD void add(int token) {
+    four_ = four_ >> 16 | std::uint64_t{static_cast<Token>(token)} << 48;
+    if (++count_ % 4 == 0) store_aligned(to_ + count_ - 4, four_);
+  }
+  // Returns how many there are.
+  MILLRACE_HD int finish() {
+    const int rest = count_ % 4;
+    if (rest != 0) store_aligned(to_ + (count_ - rest), four_ >> 16 * (4 - rest));
+    return count_;
+  }
+
+ private:
+  Token* const to_;
+  std::uint64_t four_ = 0;
+  int count_ = 0;
+};
+
 // REQUIRES: block_room() tokens, aligned to 8 bytes.
 MILLRACE_HD inline BlockTokens put_tokens(PackedValues values, std::uint64_t bitmap, Token* tokens) {
-  TokenRange range{tokens};
-  TokenPacker<TokenRange> packer;
-  BlockTokens made{0, true};
+  TokensByFour out(tokens);
+  bool fit = true;
   int next = 1;
-  for (std::uint64_t left = bitmap; left != 0; left &= left - 1) {
+  MILLRACE_ROLLED for (std::uint64_t left = bitmap; left != 0; left &= left - 1) {
     const int position = lowest_one(left);
     int run = position - next;
     next = position + 1;
-    for (; run > 15; run -= 16) packer.add(range, made.count++, kZeroRun);
+    MILLRACE_ROLLED for (; run > 15; run -= 16) out.add(kZeroRun);
     const int value = values.take();
-    made.fit &= value >= -2048 && value <= 2047;
-    packer.add(range, made.count++, static_cast<Token>(run << 12 | (value & 0xfff)));
+    fit &= value >= -2048 && value <= 2047;
+    out.add(run << 12 | (value & 0xfff));
   }
-  packer.flush(range, made.count);
-  return made;
+  return {out.finish(), fit};
 }
 
 }  // namespace millrace::kernels::cuda

@@ -164,6 +164,7 @@ std::string_view Planner::add(const ImageRequest& request, std::uint64_t tensor)
     return "not a sequential Huffman-coded JPEG file of a sampling that the kernels have, or an odd one";
   if ((is_packed ? request.file_untrusted : header->scan).size() > std::min(settings_.most_scan_bytes, kMostScanBytes))
     return "too large a file";
+  if (request.stored != Size{} && request.stored != header->size) return kAnotherSize;
   ImageJob job{};
   put_frame(*header, job);
   if (const auto reason = is_packed ? "" : add_scan(request, *header, job); !reason.empty()) return reason;

@@ -49,6 +49,8 @@ enum class ImageKind : std::uint8_t { kJpegFile, kPacked };
 
 // The reason of a packed image that is refused because it is damaged, or none that an encoder makes.
 inline constexpr std::string_view kBrokenPacked = "a damaged packed image";
+// Of an image that has another size than ImageRequest::stored.
+inline constexpr std::string_view kAnotherSize = "an image of another size than was announced";
 
 // One tensor. Crop, resized size and window count in the picture once it is turned, and `flip` comes after that.
 struct ImageRequest {
@@ -62,6 +64,7 @@ struct ImageRequest {
   jpeg::IndexBytes index_untrusted{};  // of this file; empty: none
   std::uint64_t index_owner = 0;       // see SeekIndex
   ImageKind kind = ImageKind::kJpegFile;
+  Size stored{};  // of the picture, as the caller knows it; empty: whatever the bytes say
 };
 
 using QuantTable = std::array<std::uint16_t, 64>;

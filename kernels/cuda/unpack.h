@@ -41,7 +41,7 @@ MILLRACE_HD inline void load_group(const std::uint8_t* bytes, const PackedGroup&
     if (at + 4 <= end) {
       word = load_aligned<std::uint32_t>(from + at);
     } else {
-      for (int i = 0; at + i < end; ++i) word |= std::uint32_t{from[at + i]} << (8 * i);
+      MILLRACE_ROLLED for (int i = 0; at + i < end; ++i) word |= std::uint32_t{from[at + i]} << (8 * i);
     }
     words[at / 4] = word;
   }

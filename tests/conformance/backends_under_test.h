@@ -11,6 +11,7 @@ namespace millrace {
 struct BackendUnderTest : BackendRow {
   bool can_lose = false;         // its device, where BenchSettings::fake asks for it
   bool leaves_verdicts = false;  // on what is damaged: to the CPU, so it gives that back as kUnsupported
+  bool takes_packed = false;     // forms in place of files
 };
 
 std::vector<BackendUnderTest> backends_under_test();

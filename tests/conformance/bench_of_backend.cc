@@ -71,7 +71,8 @@ std::vector<Finished> Collector::wait_for(std::size_t count) {
 }
 
 bool is_refused(const Backend& backend, const SampleTask& task, const Recipe& recipe, const SampleOutcome& outcome) {
-  const Result<void> can = backend.can_make({task.image.info, task.geometry}, recipe);
+  const Result<void> can =
+      backend.can_make({task.image.info, task.geometry, Fidelity::kExact, kind_kept(task.image)}, recipe);
   if (can) return false;
   REQUIRE(can.error().code == Code::kUnsupported);
   REQUIRE_FALSE(can.error().message.empty());

@@ -24,10 +24,19 @@ std::uint64_t room_of(std::size_t file_bytes) {
   return (file_bytes + kApart + kApart - 1) / kApart * kApart;
 }
 
+bool is_packed(const EncodedImage& image) {
+  return kind_kept(image) == KeptKind::kPacked;
+}
+
+// What the GPU makes the tensor of: what is kept of the file, or the file.
+ByteView input_of(const EncodedImage& image) {
+  return is_packed(image) ? image.kept->bytes->view() : image.bytes.view();
+}
+
 CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
   const SampleGeometry& geometry = task.geometry;
   return {.at = at,
-          .bytes = static_cast<std::uint32_t>(task.image.bytes.size()),
+          .bytes = static_cast<std::uint32_t>(input_of(task.image).size()),
           .flip = static_cast<std::uint16_t>(geometry.flip ? 1 : 0),
           .orientation = task.image.info.orientation,
           .crop_left = geometry.crop.left,
@@ -40,6 +49,9 @@ CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
           .window_top = geometry.window.top,
           .window_width = geometry.window.width,
           .window_height = geometry.window.height,
+          .stored_width = static_cast<std::uint16_t>(task.image.info.stored.width),
+          .stored_height = static_cast<std::uint16_t>(task.image.info.stored.height),
+          .packed = is_packed(task.image) ? 1U : 0U,
           .verdict = 1};
 }
 
@@ -84,7 +96,8 @@ std::string why_not(const CudaOrder& order_untrusted) {
 Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const CudaStaging& staging) {
   const SourceInfo& source = facts.source;
   if (source.format != ImageFormat::kJpeg) return unsupported("the GPU decodes JPEG files alone");
-  if (source.has.passes) return unsupported("the GPU decodes no progressive JPEG files");
+  if (source.has.passes && facts.kept != KeptKind::kPacked)
+    return unsupported("the GPU decodes no progressive JPEG files of which no packed form is kept");
   if (source.has.cmyk) return unsupported("the GPU decodes no CMYK");
   const Size resized = facts.geometry.resized;
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > kMostSide)
@@ -112,13 +125,14 @@ struct CudaLane::Work {
   bool is_for_gpu(std::size_t i, const CudaStaging& staging) {
     Result<void> fine = check_task(task(i), *job.recipe, limits);
     if (fine) fine = check_on_host(task(i), *job.recipe);
-    if (fine) fine = cuda_can_make({task(i).image.info, task(i).geometry, job.fidelity}, *job.recipe, staging);
     const EncodedImage& image = task(i).image;
-    if (fine && image.bytes.size() == 0 && image.kept) {
+    if (fine)
+      fine = cuda_can_make({image.info, task(i).geometry, job.fidelity, kind_kept(image)}, *job.recipe, staging);
+    if (fine && image.bytes.size() == 0 && image.kept && !is_packed(image)) {
       outcomes[i].read_again = true;
-      fine = unsupported("the GPU takes no kept forms");
+      fine = unsupported("the GPU takes no kept tensors");
     }
-    if (fine && room_of(image.bytes.size()) > staging.encoded_bytes)
+    if (fine && room_of(input_of(image).size()) > staging.encoded_bytes)
       fine = unsupported("the file is larger than a lane's part of cuda.staging");
     if (!fine) settle(i, std::move(fine).error());
     return !settled[i];
@@ -160,7 +174,7 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
     const Size output = work.task(i).geometry.output();
     if (tasks.empty()) size = output;
     if (output != size) continue;
-    files += room_of(work.task(i).image.bytes.size());
+    files += room_of(input_of(work.task(i).image).size());
     tensors += work.task(i).out.bytes.count;
     if (files > staging_.encoded_bytes || tensors > staging_.tensor_bytes) break;
     tasks.push_back(i);
@@ -205,8 +219,9 @@ Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) 
   CudaBatch batch = batch_of(*work.job.recipe, work.job.fidelity, work.task(tasks[0]).geometry.output(), tasks.size());
   for (std::size_t n = 0; n < tasks.size(); ++n) {
     const SampleTask& task = work.task(tasks[n]);
-    const std::uint64_t room = room_of(task.image.bytes.size());
-    put_file(channel.encoded().subspan(batch.encoded_bytes, room), task.image.bytes.view());
+    const ByteView input = input_of(task.image);
+    const std::uint64_t room = room_of(input.size());
+    put_file(channel.encoded().subspan(batch.encoded_bytes, room), input);
     channel.orders()[n] = order_of(task, batch.encoded_bytes);
     batch.encoded_bytes += room;
   }
@@ -216,12 +231,15 @@ Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) 
 void CudaLane::collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const {
   std::uint64_t at = 0;
   for (std::size_t n = 0; n < tasks.size(); ++n) {
+    const EncodedImage& image = work.task(tasks[n]).image;
     const Destination& out = work.task(tasks[n]).out;
     const CudaOrder& order = channel.orders()[n];
-    const bool is_made = order.verdict == 0;
+    const std::uint32_t verdict = order.verdict;
+    const bool is_made = verdict == 0;
     if (is_made) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
     work.settle(tasks[n],
                 is_made ? std::optional<Error>() : unsupported("the GPU leaves it to others: " + why_not(order)));
+    if (verdict == 2) work.outcomes[tasks[n]].read_again = is_packed(image) && image.bytes.size() == 0;
     at += out.bytes.count;
   }
 }

@@ -3,6 +3,9 @@
 //   tasks ──look──▶ refused, or of one tensor size ──▶ files into the staging ──▶ ask ──▶ tensors from the staging
 //                                                          ▲ half of them: kExhausted ──┘
 //
+// A packed form that is kept of a file goes into the staging instead of it. Where that is no use and there is no file, the
+// sample is read again.
+//
 // Thread-bound(the lane's thread).
 #pragma once
 

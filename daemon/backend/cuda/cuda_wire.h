@@ -12,6 +12,8 @@
 //   a lane's staging:  0                 encoded_at()             tensors_at()         size()
 //                      │ CudaOrder, ... │ files, 0s between them │ tensors, in order   │
 //
+// A packed image (kernels/packed) whose checksum was compared may stand in for a file.
+//
 // The process has hostile bytes and a driver that is not ours in it: the daemon reads no size, place or text from there
 // without a check.
 #pragma once
@@ -72,7 +74,9 @@ struct CudaOrder {
   std::int32_t crop_left = 0, crop_top = 0, crop_width = 0, crop_height = 0;
   std::int32_t resized_width = 0, resized_height = 0;  // of the whole crop
   std::int32_t window_left = 0, window_top = 0, window_width = 0, window_height = 0;
-  // The answer: 0, the tensor is there; else it is none for the GPU, and why.
+  std::uint16_t stored_width = 0, stored_height = 0;  // the picture has
+  std::uint32_t packed = 0;                           // 1: a packed image in the file's place
+  // The answer: 0, the tensor is there; else it is none for the GPU, and why: 2, the packed image is no use.
   std::uint32_t verdict = 0;
   char why[124] = {};
 };
@@ -98,7 +102,7 @@ struct CudaDone {
 
 static_assert(std::is_trivially_copyable_v<CudaHello> && sizeof(CudaHello) == 56);
 static_assert(std::is_trivially_copyable_v<CudaReady> && sizeof(CudaReady) == 448);
-static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 184);
+static_assert(std::is_trivially_copyable_v<CudaOrder> && sizeof(CudaOrder) == 192);
 static_assert(std::is_trivially_copyable_v<CudaBatch> && sizeof(CudaBatch) == 80);
 static_assert(std::is_trivially_copyable_v<CudaDone>);
 

@@ -109,6 +109,8 @@ SampleOutcome EchoBackend::make(const Queued& queued, const SampleTask& task, To
   }
   const Result<void> made = stopped ? Result<void>(cancelled_error()) : try_make(queued.job, task, tools);
   if (!made) outcome.error = made.error();
+  // It takes no kept forms.
+  outcome.read_again = !made && !stopped && task.image.kept && task.image.bytes.size() == 0;
   outcome.decode = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
   return outcome;
 }

@@ -12,6 +12,7 @@ namespace millrace::cuda {
 namespace {
 
 using kernels::cuda::BatchRecipe;
+using kernels::cuda::ImageKind;
 using kernels::cuda::ImageRequest;
 using kernels::cuda::Planner;
 using kernels::cuda::Status;
@@ -56,8 +57,13 @@ bool are_alike(const BatchRecipe& a, const BatchRecipe& b) {
          a.fidelity == b.fidelity;
 }
 
-void refuse(CudaOrder& order, std::string_view why) {
-  order.verdict = 1;
+// Whether it is the packed image itself that is no use.
+bool is_broken(const CudaOrder& order, std::string_view why) {
+  return order.packed != 0 && (why == kernels::cuda::kBrokenPacked || why == kernels::cuda::kAnotherSize);
+}
+
+void refuse(CudaOrder& order, std::string_view why, bool broken) {
+  order.verdict = broken ? 2 : 1;
   const std::size_t length = std::min(why.size(), sizeof order.why - 1);
   std::memcpy(order.why, why.data(), length);
   order.why[length] = '\0';
@@ -160,7 +166,9 @@ std::vector<ImageRequest> GpuLane::requests_of(const CudaBatch& batch) const {
                         .orientation = kernels::orientation_of(order.orientation),
                         .flip = order.flip != 0 ? kernels::Flip::kHorizontal : kernels::Flip::kNone,
                         .resized = {order.resized_width, order.resized_height},
-                        .window = {order.window_left, order.window_top, order.window_width, order.window_height}});
+                        .window = {order.window_left, order.window_top, order.window_width, order.window_height},
+                        .kind = order.packed != 0 ? ImageKind::kPacked : ImageKind::kJpegFile,
+                        .stored = {order.stored_width, order.stored_height}});
   }
   return requests;
 }
@@ -213,7 +221,8 @@ Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& p
 
 void GpuLane::answer(const BatchPlan& plan) const {
   for (std::size_t i = 0; i < plan.refusals.size(); ++i) {
-    if (!plan.refusals[i].empty()) refuse(orders()[i], plan.refusals[i]);
+    const std::string_view why = plan.refusals[i];
+    if (!why.empty()) refuse(orders()[i], why, is_broken(orders()[i], why));
   }
   const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
   for (std::size_t job = 0; job < plan.jobs.size(); ++job) {
@@ -221,7 +230,7 @@ void GpuLane::answer(const BatchPlan& plan) const {
     if (statuses[job] == Status::kDone)
       order.verdict = 0;
     else
-      refuse(order, words_of(statuses[job]));
+      refuse(order, words_of(statuses[job]), order.packed != 0);
   }
 }
 
