@@ -14,8 +14,8 @@ struct GroupBytes {
 
   // 32 bits from a bit of the group on.
   MILLRACE_HD std::uint32_t bits(int bit) const {
-    const int at = 8 * lead + bit;
-    return word_at(words[at / 32], words[at / 32 + 1], static_cast<unsigned>(at % 32));
+    const auto at = static_cast<unsigned>(8 * lead + bit);
+    return word_at(words[at / 32], words[at / 32 + 1], at % 32);
   }
   // `width` of them as a number with a sign; 1..16.
   MILLRACE_HD int number(int bit, int width) const {

@@ -1,6 +1,6 @@
 // A lane of the process that owns a GPU: plans a batch, copies it there, has it made, copies the tensors back.
 //
-//   staging: files ──▶ GPU: files ──K1, K2──▶ tensors ──▶ staging: tensors
+//   staging: files ──▶ GPU: files ──K1 or unpacking, K2──▶ tensors ──▶ staging: tensors
 //   plan ──▶ upload ──▶ GPU: workspace     ──▶ statuses ──▶ CudaOrder::verdict
 //
 // The GPU's memory is one block, taken at the first batch and given back when there is none for a while:
