@@ -71,22 +71,24 @@ T* at(CUdeviceptr base, std::size_t offset) {
 void launch_tokenise(const Gpu& gpu, const Kernels& kernels, const BatchPlan& plan, const WorkspaceLayout& layout,
                      const Views& views, CUstream stream) {
   const CUdeviceptr base = views.workspace;
-  TokeniseArgs args{.jobs = at<const ImageJob>(base, layout.jobs),
-                    .images = static_cast<std::uint32_t>(plan.jobs.size()),
-                    .bytes = at<const std::uint8_t>(views.encoded, 0),
-                    .tables = at<const DecodeTable>(views.tables, 0),
-                    .segments = at<const Segment>(base, layout.segments),
-                    .tokens = at<Token>(base, layout.tokens),
-                    .blocks = at<BlockEntry>(base, layout.blocks),
-                    .statuses = at<Status>(base, layout.statuses),
-                    .work = nullptr,
-                    .next_image = at<std::uint32_t>(base, layout.next_image),
-                    .scratch = at<unsigned char>(base, layout.scratch),
-                    .shape = {}};
+  static TokeniseArgs args;
+  args = {.jobs = at<const ImageJob>(base, layout.jobs),
+          .images = static_cast<std::uint32_t>(plan.jobs.size()),
+          .bytes = at<const std::uint8_t>(views.encoded, 0),
+          .tables = at<const DecodeTable>(views.tables, 0),
+          .segments = at<const Segment>(base, layout.segments),
+          .tokens = at<Token>(base, layout.tokens),
+          .blocks = at<BlockEntry>(base, layout.blocks),
+          .statuses = at<Status>(base, layout.statuses),
+          .work = nullptr,
+          .next_image = at<std::uint32_t>(base, layout.next_image),
+          .scratch = at<unsigned char>(base, layout.scratch),
+          .shape = {}};
   void* parameters[] = {&args};
   need(gpu.cu.cuLaunchKernel(kernels.tokenise, static_cast<unsigned>(kernels.blocks), 1, 1, kUsualTokeniseThreads, 1, 1,
                              sizeof(TokeniseShared), stream, parameters, nullptr),
        "tokenise");
+  args = {};  // was copied by the call
 }
 
 void launch_reconstruct(const Gpu& gpu, const Kernels& kernels, const BatchPlan& plan, const WorkspaceLayout& layout,

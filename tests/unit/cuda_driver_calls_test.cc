@@ -1,4 +1,7 @@
 // The simulated CUDA driver: what its calls answer.
+#include <thread>
+
+#include "tests/support/cuda_driver/engine.h"
 #include "tests/unit/cuda_driver_rig.h"
 
 namespace millrace {
@@ -76,6 +79,26 @@ TEST_CASE("threads use a context at once, each with its stream", "[cuda][driver]
   CHECK(played.status == 0);
   CHECK(played.output == "80 equal\n");
   CHECK(played.errors.empty());
+}
+
+TEST_CASE("an engine has room for so many, and lets the highest priority in first", "[cuda][driver]") {
+  sim::Engine engine(2);
+  std::vector<int> entered;
+  const auto use = [&](int priority) {
+    engine.enter(priority);
+    entered.push_back(priority);
+    engine.leave();
+  };
+  engine.enter(0);
+  engine.enter(0);
+  std::thread first(use, 0), second(use, -5), third(use, -1);
+  while (engine.waiting() != 3) std::this_thread::yield();
+  CHECK(entered.empty());
+
+  engine.leave();
+  for (std::thread* thread : {&first, &second, &third}) thread->join();
+
+  CHECK(entered == std::vector{-5, -1, 0});
 }
 
 TEST_CASE("operations are told one by one where that is wanted", "[cuda][driver]") {

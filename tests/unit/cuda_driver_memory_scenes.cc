@@ -138,16 +138,17 @@ int kernel_overrun(Arguments) {
   return 0;
 }
 
-// One stream writes, another reads: `event`, `host`, `function`: what orders them; else nothing.
+// One stream writes and reads, another reads: `event`, `host`, `function`: what orders them; else nothing.
 int two_streams(Arguments arguments) {
   const std::string_view order = arguments.empty() ? "" : arguments[0];
   const Gpu gpu;
   const Driver& cu = gpu.cu;
   const CUstream first = gpu.stream(), second = gpu.stream();
   const CUdeviceptr memory = gpu.memory(kBytes);
-  Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes);
+  Pinned<unsigned char> from(gpu, kBytes), to(gpu, kBytes), again(gpu, kBytes);
   const CUevent written = gpu.event();
   need(cu.cuMemcpyHtoDAsync_v2(memory, from.data(), kBytes, first), "HtoD");
+  need(cu.cuMemcpyDtoHAsync_v2(again.data(), memory, kBytes, first), "DtoH");
   need(cu.cuEventRecord(written, first), "cuEventRecord");
   if (order == "event") need(cu.cuStreamWaitEvent(second, written, 0), "cuStreamWaitEvent");
   if (order == "host") need(cu.cuEventSynchronize(written), "cuEventSynchronize");

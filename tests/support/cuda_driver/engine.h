@@ -2,6 +2,7 @@
 // highest priority is let in first. Thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <set>
 
 #include "proto/base/mutex.h"
@@ -28,9 +29,13 @@ class Engine {
     ++room_;
     changed_.notify_all();
   }
+  std::size_t waiting() const {
+    MutexLock lock(mutex_);
+    return waiting_.size();
+  }
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Condition changed_;
   std::multiset<int> waiting_ MILLRACE_GUARDED_BY(mutex_);
   int room_ MILLRACE_GUARDED_BY(mutex_);
