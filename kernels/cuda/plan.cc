@@ -205,7 +205,7 @@ std::string_view Planner::add_scan(const ImageRequest& request, const jpeg::Head
 // Those of the packed image that was read last.
 void Planner::add_groups(const ImageRequest& request, ImageJob& job) {
   if (plan_.shapes.empty()) plan_.shapes = packed_shapes();
-  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), {0, 0, 0, plan_.spec.width, plan_.spec.height});
+  const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), whole_tile(plan_.spec, job, 0));
   const jpeg::McuWindow window{{static_cast<int>(job.first_mcu_row), static_cast<int>(job.end_mcu_row)},
                                {shape.mcu_columns.begin, shape.mcu_columns.end}};
   job.token_capacity = append_groups(packed_, request.file_untrusted.data(), window, request.at,

@@ -27,12 +27,13 @@ EncodedImage form_of(const EncodedImage& file, std::span<const std::uint8_t> pac
   return form;
 }
 
-EncodedImage file_of(Size size, std::uint32_t channels, int h, int v, bool progressive) {
+EncodedImage file_of(Size size, std::uint32_t channels, int h, int v, bool progressive, int orientation = 1) {
   return encoded(make_jpeg({.pixels = make_pixels(size.width, size.height, channels, 7),
                             .h_samp = h,
                             .v_samp = v,
-                            .progressive = progressive}),
-                 ImageFormat::kJpeg, size);
+                            .progressive = progressive,
+                            .exif_orientation = orientation}),
+                 ImageFormat::kJpeg, size, orientation);
 }
 
 std::vector<EncodedImage> some_files() {
@@ -41,6 +42,8 @@ std::vector<EncodedImage> some_files() {
     for (const int h : {1, 2})
       for (const int v : {1, 2}) files.push_back(file_of({300, 90}, 3, h, v, progressive));
     files.push_back(file_of({70, 200}, 1, 1, 1, progressive));
+    for (int orientation = 2; orientation <= 8; ++orientation)
+      files.push_back(file_of({310, 80}, 3, 2, 1 + orientation % 2, progressive, orientation));
   }
   return files;
 }
@@ -72,7 +75,7 @@ TEST_CASE("a packed form stands in for its file, progressive ones included", "[c
     JobOnTheBench bench(Recipe{.dtype = DType::kFloat32});
     for (int round = 0; round < 3; ++round) {
       for (const EncodedImage& file : files)
-        bench.add(form_of(file, pack(file)), random_geometry(random, file.info.stored, {30, 24}));
+        bench.add(form_of(file, pack(file)), random_geometry(random, oriented_size(file.info), {30, 24}));
     }
     Collector collector;
 
