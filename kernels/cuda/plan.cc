@@ -7,6 +7,7 @@
 #include "kernels/cuda/tile_plan.h"
 #include "kernels/cuda/tokenise_args.h"
 #include "kernels/cuda/weight_table.h"
+#include "kernels/jpeg/restart_intervals.h"
 #include "kernels/tensor/store_table.h"
 
 namespace millrace::kernels::cuda {
@@ -69,6 +70,12 @@ PatchSpec patch_spec(const StoreSpec& store) {
   const Patches& patches = *store.patches;
   return {static_cast<std::uint16_t>(patches.width), static_cast<std::uint16_t>(patches.height),
           static_cast<std::uint16_t>(patches.merge), static_cast<std::uint16_t>(patches.temporal)};
+}
+
+// Chroma of a quarter of the columns is libjpeg-turbo's on the CPU, which finds damage in all MCUs above a crop and in
+// its rows of them.
+bool is_judged_from_start(const jpeg::Header& header) {
+  return header.component[0].h == 4;
 }
 
 }  // namespace
@@ -196,7 +203,8 @@ const jpeg::Header* Planner::read_packed(const ImageRequest& request) {
 }
 
 std::string_view Planner::add_scan(const ImageRequest& request, const jpeg::Header& header, ImageJob& job) {
-  if (!has_end(header.scan)) return "no end-of-image marker behind the scan's data";
+  if (!jpeg::is_well_marked(header.scan, jpeg::seek_grid(header).mcus(), header.restart_interval, best_target()))
+    return "the scan's markers are not all in their places up to the end of the image";
   job.bytes = request.at + (request.file_untrusted.size() - header.scan.size());
   job.byte_count = static_cast<std::uint32_t>(header.scan.size());
   return {};
@@ -278,8 +286,8 @@ void Planner::add_weights(ImageJob& job) {
 std::string_view Planner::add_start_points(const ImageRequest& request, const jpeg::Header& header, ImageJob& job) {
   const jpeg::SeekGrid grid = jpeg::seek_grid(header);
   const Shape shape = shape_of(plan_.spec, job, plan_.weights.data(), whole_tile(plan_.spec, job, 0));
-  const jpeg::McuWindow window{{shape.mcu_rows.begin, shape.mcu_rows.end},
-                               {shape.mcu_columns.begin, shape.mcu_columns.end}};
+  jpeg::McuWindow window{{shape.mcu_rows.begin, shape.mcu_rows.end}, {shape.mcu_columns.begin, shape.mcu_columns.end}};
+  if (is_judged_from_start(header)) window = {{0, shape.mcu_rows.end}, {0, grid.columns}};
   job.first_segment = plan_.segments.size();
   const std::int64_t end = std::int64_t{window.lines.end - 1} * grid.columns + window.columns.end;
   if (header.restart_interval > 0 && header.restart_interval < end) {

@@ -8,6 +8,11 @@
 
 namespace millrace::kernels::cuda {
 
+// Whether a block's level leaves 16 bits. Libjpeg-turbo has to judge such an image, wherever the block lies.
+MILLRACE_HD constexpr bool is_beyond(std::uint32_t level) {
+  return level + INT16_MAX > 2U * INT16_MAX;
+}
+
 struct Predictors {
   std::uint32_t first, second, third;
 

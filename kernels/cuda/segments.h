@@ -34,6 +34,7 @@ class SegmentSink {
   MILLRACE_KERNEL bool is_over(const BitReader&, const Place&) const { return block_ >= end_ || failed_; }
   MILLRACE_KERNEL void begin_block(int difference) {
     level_ = predictors_.add(scan_.of_block[block_ % scan_.blocks_in_mcu].component, difference);
+    failed_ |= is_beyond(level_);
     keeps_ = out_.wants(block_) && make_room();
     first_ = at_;
   }

@@ -43,14 +43,6 @@ Segment between(const SeekPlace& begin, const SeekPlace& end) {
 
 }  // namespace
 
-bool has_end(jpeg::FileBytes scan_untrusted) {
-  for (jpeg::FileBytes left = scan_untrusted;;) {
-    const jpeg::MarkerPlace marker = jpeg::find_marker(left, best_target());
-    if (!jpeg::is_restart(marker.code)) return jpeg::ends_image(marker.code);
-    left = left.subspan(marker.at + 2);
-  }
-}
-
 bool append_indexed(const jpeg::SeekIndex& index, const McuWindow& window, std::vector<Segment>& segments) {
   const auto places = index.places();
   const int columns = index.grid().columns;
@@ -72,16 +64,16 @@ bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid
   for (std::int64_t mcu = 0, restart = 0; mcu < end; mcu += interval, ++restart) {
     const jpeg::MarkerPlace marker = jpeg::find_marker(scan_untrusted.subspan(byte), best_target());
     const std::int64_t mcus = std::min(interval, grid.mcus() - mcu);
-    const bool is_last = mcu + mcus >= end;
-    if (!is_last && marker.code != jpeg::restart_before(restart + 1)) return false;
-    if (meets(window, grid.columns, mcu, mcu + mcus))
+    const std::int64_t behind = mcu + mcus;
+    if (behind < end && marker.code != jpeg::restart_before(restart + 1)) return false;
+    if (meets(window, grid.columns, mcu, behind))
       segments.push_back({.first_bit = static_cast<std::uint32_t>(8 * byte),
                           .end_bit = static_cast<std::uint32_t>(8 * (byte + marker.at)),
                           .first_mcu = static_cast<std::uint32_t>(mcu),
                           .mcus = static_cast<std::uint32_t>(mcus),
                           .predictors = {},
                           .end_predictors = {},
-                          .checked = is_last ? kEndUnknown : kEndPadded});
+                          .checked = behind <= end && behind < grid.mcus() ? kEndPadded : kEndUnknown});
     byte += marker.at + 2;
   }
   return true;

@@ -13,16 +13,13 @@
 
 namespace millrace::kernels::cuda {
 
-// Whether EOI ends the scan's data, with no other marker in it but restarts. What has none was cut off or damaged, or
-// goes on with something that another decoder has to judge, wherever the crop lies. A walk over the bytes.
-bool has_end(jpeg::FileBytes scan_untrusted);
-
 // The segments between the index's places that meet `window`, appended in rising order. False, and nothing appended:
 // the index ends above the window's end.
 bool append_indexed(const jpeg::SeekIndex& index, const jpeg::McuWindow& window, std::vector<Segment>& segments);
 
 // The intervals of `interval` MCUs that meet `window`. False: a marker is missing or not the one expected up to there,
-// which libjpeg-turbo would warn of; what was appended means nothing. REQUIRES: interval > 0.
+// which libjpeg-turbo would warn of; what was appended means nothing. Markers behind the window are
+// jpeg::is_well_marked()'s to judge. REQUIRES: interval > 0.
 bool append_intervals(jpeg::FileBytes scan_untrusted, const jpeg::SeekGrid& grid, std::int64_t interval,
                       const jpeg::McuWindow& window, std::vector<Segment>& segments);
 

@@ -70,7 +70,7 @@ struct Shape {
   Side across, down;
   Tile tile;
   Span columns, rows;          // source pixels that the tile depends on
-  Span mcu_columns, mcu_rows;  // of which chroma smoothing may look at one sample more
+  Span mcu_columns, mcu_rows;  // that are decoded: of those judged(), and chroma smoothing may look at one sample more
   int components, h, v, blocks_in_mcu;
   int h_shift, v_shift;       // log2
   int chroma_columns;         // samples across that are there, from the first MCU's
@@ -180,6 +180,14 @@ MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& jo
   shape.lines_held = smooths_down(shape.smoothing) ? 2 : 1;
 }
 
+// The samples of the image that have a say in the verdict on outputs first .. first + count - 1. All of the CPU's windows
+// are as long as the longest, and what lies in them is decoded; so it is here, too.
+MILLRACE_HD inline Span judged(const Side& side, int first, int count, int offset) {
+  const int taps = side.most_taps(), begin = side.window(first).start,
+            end = side.window(first + count - 1).start + taps;
+  return {offset + (begin < side.in - taps ? begin : side.in - taps), offset + (end < side.in ? end : side.in)};
+}
+
 MILLRACE_HD inline void find_source(const ImageJob& job, Shape& shape) {
   const Tile& tile = shape.tile;
   const auto source = [](const Side& side, int first, int count, int offset) {
@@ -187,8 +195,10 @@ MILLRACE_HD inline void find_source(const ImageJob& job, Shape& shape) {
   };
   shape.columns = source(shape.across, tile.left, tile.width, job.crop_left);
   shape.rows = source(shape.down, tile.top, tile.height, job.crop_top);
-  shape.mcu_columns = mcus_of(shape.columns, shape.h, smooths_across(shape.smoothing) ? 2 : 0, job.mcu_columns);
-  shape.mcu_rows = mcus_of(shape.rows, shape.v, smooths_down(shape.smoothing) ? 2 : 0, job.mcu_rows);
+  const Span across = judged(shape.across, tile.left, tile.width, job.crop_left);
+  const Span down = judged(shape.down, tile.top, tile.height, job.crop_top);
+  shape.mcu_columns = mcus_of(across, shape.h, smooths_across(shape.smoothing) ? 2 : 0, job.mcu_columns);
+  shape.mcu_rows = mcus_of(down, shape.v, smooths_down(shape.smoothing) ? 2 : 0, job.mcu_rows);
   const int there = kBlockSide * shape.mcu_columns.end, width = divided_up(job.width, shape.h);
   shape.chroma_columns = (there < width ? there : width) - kBlockSide * shape.mcu_columns.begin;
   shape.chroma_rows = divided_up(job.height, shape.v);

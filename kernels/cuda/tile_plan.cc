@@ -1,6 +1,7 @@
 #include "kernels/cuda/tile_plan.h"
 
 #include <algorithm>
+#include <span>
 
 #include "kernels/cuda/reconstruct.h"
 
@@ -60,6 +61,18 @@ struct Cut {
   }
 };
 
+// Whether tiles, `across` in a band, leave out MCUs between them, which `nearest` may: blocks there go unseen, though
+// the CPU, which decodes the box around all, may find them out of the ordinary.
+bool leaves_gaps(const Cut& cut, std::span<const Tile> tiles, std::size_t across) {
+  const auto apart = [](const Span& a, const Span& b) { return a.begin > b.end || b.begin > a.end; };  // turned or not
+  for (std::size_t i = 1; i < tiles.size(); ++i) {
+    const bool first = i % across == 0;
+    const Shape before = cut.shape(tiles[first ? i - across : i - 1]), shape = cut.shape(tiles[i]);
+    if (first ? apart(before.mcu_rows, shape.mcu_rows) : apart(before.mcu_columns, shape.mcu_columns)) return true;
+  }
+  return false;
+}
+
 bool is_sampled_here(const ImageJob& job) {
   const int h = job.component[0].h, v = job.component[0].v;
   const auto is_factor = [](int factor) { return factor == 1 || factor == 2 || factor == 4; };
@@ -92,11 +105,19 @@ std::string_view cut_tiles(const TensorSpec& spec, const ImageJob& job, const st
     return side.table == nullptr && side.in != side.out && !is_computed(spec.filter);
   };
   if (lacks_table(whole.across) || lacks_table(whole.down)) return "this filter needs weight tables";
+  const std::size_t first = tiles.size();
+  const int parts = spec.filter == Filter::kNearest ? 1 : wanted;  // which has one tap, and may leave_gaps()
+  const auto verdict = [&](int across) -> std::string_view {
+    const bool unseen = spec.filter == Filter::kNearest &&
+                        leaves_gaps(cut, std::span(tiles).subspan(first), static_cast<std::size_t>(across));
+    if (unseen) tiles.resize(first);
+    return unseen ? "the crop is so much larger than the tensor that blocks between its tiles would not be seen" : "";
+  };
   for (int across = 1; across <= cut.sides.columns; across = next_count(across, cut.sides.columns)) {
-    if (cut.append(across, least_bands(whole, wanted, across), tiles)) return {};
+    if (cut.append(across, least_bands(whole, parts, across), tiles)) return verdict(across);
   }
   for (int bands = 1; bands <= cut.sides.rows; bands = next_count(bands, cut.sides.rows)) {
-    if (cut.append(cut.sides.columns, bands, tiles)) return {};
+    if (cut.append(cut.sides.columns, bands, tiles)) return verdict(cut.sides.columns);
   }
   return "the crop is too much larger than the tensor for a multiprocessor's shared memory";
 }

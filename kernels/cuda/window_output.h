@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/predictors.h"
 #include "kernels/cuda/windows.h"
 
 namespace millrace::kernels::cuda {
@@ -110,15 +111,17 @@ MILLRACE_KERNEL void sum_differences(Block& block, const ScanWindow& window,
   }
 }
 
-// The entries of wanted blocks, without how many tokens they have.
+// The entries of wanted blocks, without how many tokens they have. Whether a level up to the last of them is_beyond().
 template <class Block>
-MILLRACE_KERNEL void write_entries(Block& block, const ScanWindow& window, const ImageOutput& out, std::uint32_t kept,
+MILLRACE_KERNEL bool write_entries(Block& block, const ScanWindow& window, const ImageOutput& out, std::uint32_t kept,
                                    const typename Block::template PerThread<int>& first_block,
                                    const typename Block::template PerThread<int>& kept_before,
                                    const typename Block::template PerThread<int> (&before)[kMostComponents]) {
   auto& shared = block.template shared<TokeniseShared>();
+  auto beyond = block.template per_thread<bool>();
   block.each([&](int thread) {
     unsigned predictors[kMostComponents];
+    bool any_beyond = false;
     for (int i = 0; i < kMostComponents; ++i) predictors[i] = static_cast<unsigned>(before[i][thread]);
     const std::uint32_t base = kept + static_cast<std::uint32_t>(kept_before[thread]);
     const auto first = static_cast<std::uint32_t>(first_block[thread]);
@@ -130,13 +133,16 @@ MILLRACE_KERNEL void write_entries(Block& block, const ScanWindow& window, const
                        predictors[i] += i == component ? static_cast<unsigned>(start.difference) : 0U;
                        level = i == component ? predictors[i] : level;
                      }
+                     any_beyond |= at < out.end_wanted && is_beyond(level);
                      if (!out.wants(at)) return;
                      const std::uint32_t token = base + shared.kept_at[region] + start.tokens - shared.from[region];
                      out.blocks[at - out.first_wanted] = {token, static_cast<std::int16_t>(level), 0};
                    });
     const RegionRun run = window.run_of(thread);
     for (std::uint32_t region = run.first; region < run.first + run.count; ++region) shared.kept_at[region] += base;
+    beyond[thread] = any_beyond;
   });
+  return block.any(beyond);
 }
 
 // Each warp takes regions in turn.
@@ -192,7 +198,7 @@ MILLRACE_KERNEL bool put_window(Block& block, const ScanWindow& window, int live
   const auto kept_here = static_cast<std::uint32_t>(block.exclusive_sum(kept));
   if (kept_here > out.token_capacity - progress.kept) return false;
   sum_differences(block, window, first_block, progress, before);
-  write_entries(block, window, out, progress.kept, first_block, kept, before);
+  if (write_entries(block, window, out, progress.kept, first_block, kept, before)) return false;
   move_tokens(block, window, out, live);
   progress.started += starts;
   progress.kept += kept_here;

@@ -21,6 +21,11 @@ int restart_before(std::int64_t number) {
   return kRst0 + static_cast<int>((number - 1) % 8);
 }
 
+bool is_well_marked(FileBytes scan_untrusted, std::int64_t mcus, std::int64_t interval, Target target) {
+  const std::int64_t intervals = interval == 0 ? 1 : (mcus + interval - 1) / interval;
+  return RestartIntervals(scan_untrusted, intervals, target).skip_to(intervals);
+}
+
 bool RestartIntervals::skip_to(std::int64_t number) {
   while (number_ < number) {
     const MarkerPlace marker = find_marker(left_, target_);

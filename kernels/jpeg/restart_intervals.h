@@ -21,6 +21,11 @@ bool ends_image(int code);
 bool is_restart(int code);
 int restart_before(std::int64_t number);
 
+// Whether a scan of `mcus` MCUs has all markers that it should have up to EOI, and no others: RST0 to RST7 in turns, one
+// after every `interval` of them (0: none). What stands between them is not judged. Costs a look at the scan's bytes.
+// REQUIRES: mcus > 0.
+bool is_well_marked(FileBytes scan_untrusted, std::int64_t mcus, std::int64_t interval, Target target);
+
 // A walk through a scan. Thread-bound(its owner).
 class RestartIntervals {
  public:

@@ -151,10 +151,31 @@ bool fits_tokens(const JpegBlock& block) {
   return std::all_of(block.begin() + 1, block.end(), [](int value) { return value >= -2047 && value <= 2047; });
 }
 
-std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const Header& header, std::size_t interval) {
+namespace {
+
+// The component of each block of an MCU.
+std::vector<std::size_t> components_of(const Header& header) {
   std::vector<std::size_t> component_of;
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.components); ++i)
     component_of.insert(component_of.end(), static_cast<std::size_t>(header.component[i].h * header.component[i].v), i);
+  return component_of;
+}
+
+}  // namespace
+
+bool fit_levels(std::span<const JpegBlock> blocks, const Header& header) {
+  const auto component_of = components_of(header);
+  int levels[3] = {};
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    int& level = levels[component_of[i % component_of.size()]];
+    level += blocks[i][0];
+    if (level < -INT16_MAX || level > INT16_MAX) return false;
+  }
+  return true;
+}
+
+std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const Header& header, std::size_t interval) {
+  const auto component_of = components_of(header);
   std::uint16_t levels[3] = {};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     if (interval != 0 && i % interval == 0) std::fill(std::begin(levels), std::end(levels), 0);
@@ -189,6 +210,7 @@ std::optional<std::vector<JpegBlock>> decode_wanted(const TokeniseImage& image) 
   for (const JpegBlock& block : collector.all) {
     if (!fits_tokens(block)) return std::nullopt;
   }
+  if (!fit_levels(collector.all, header)) return std::nullopt;
   return wanted_of(with_levels(std::move(collector.all), header), image);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/tokenise_args.h"
@@ -49,6 +50,9 @@ std::optional<Tokenised> tokenise_one(const TokeniseImage& image, const Tokenise
 // A token has 12 bits for a value.
 bool fits_tokens(const JpegBlock& block);
 
+// Whether the levels of blocks with differences, without restarts between them, stay within 16 bits.
+bool fit_levels(std::span<const JpegBlock> blocks, const kernels::jpeg::Header& header);
+
 // Blocks with differences into blocks with levels. `interval`: in blocks, between restarts; 0: none.
 std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const kernels::jpeg::Header& header,
                                    std::size_t interval = 0);
@@ -56,8 +60,8 @@ std::vector<JpegBlock> with_levels(std::vector<JpegBlock> blocks, const kernels:
 // The blocks of the image's wanted rows.
 std::vector<JpegBlock> wanted_of(const std::vector<JpegBlock>& blocks, const TokeniseImage& image);
 
-// The CPU decoder's blocks of the wanted rows; nullopt: it does not take them, or a token cannot say one. What ends the
-// data is not asked, for K1 never looks behind the wanted rows.
+// The CPU decoder's blocks of the wanted rows; nullopt: it does not take them, a token cannot say one, or a level leaves
+// 16 bits. What ends the data is not asked, for K1 never looks behind the wanted rows.
 std::optional<std::vector<JpegBlock>> decode_wanted(const TokeniseImage& image);
 
 }  // namespace millrace

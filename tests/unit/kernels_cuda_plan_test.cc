@@ -7,6 +7,7 @@
 #include "kernels/cuda/plan.h"
 #include "kernels/cuda/start_points.h"
 #include "kernels/cuda/tile.h"
+#include "kernels/jpeg/restart_intervals.h"
 #include "tests/support/guarded_bytes.h"
 #include "tests/support/random_jpeg.h"
 #include "tests/support/rounds.h"
@@ -260,7 +261,7 @@ TEST_CASE("restart intervals that meet a window are found, with their bytes", "[
         REQUIRE(segments[at].mcus == end - first);
         REQUIRE(segments[at].first_bit == 8 * byte);
         REQUIRE(segments[at].end_bit == 8 * (byte + bytes[i]));
-        REQUIRE(segments[at].checked == (end < wanted_end ? kEndPadded : kEndUnknown));
+        REQUIRE(segments[at].checked == (end <= wanted_end && end < mcus ? kEndPadded : kEndUnknown));
         ++at;
       }
       byte += bytes[i] + 2;
@@ -290,14 +291,30 @@ TEST_CASE("a restart marker that is missing or another one makes the image one f
   }
 }
 
-TEST_CASE("a scan that no marker ends is found out, and one that ends early is not taken for it", "[cuda][plan]") {
+TEST_CASE("a scan is well marked whose restarts stand in turns, as many as belong there, and EOI behind them",
+          "[cuda][plan]") {
+  const auto is_well_marked = [](kernels::jpeg::FileBytes scan, std::int64_t mcus, std::int64_t interval) {
+    return kernels::jpeg::is_well_marked(scan, mcus, interval, kernels::best_target());
+  };
   auto scan = scan_with_restarts({10, 12, 14});
-  REQUIRE(has_end(scan));
-  scan.push_back(7);
-  REQUIRE(has_end(scan));
-  for (std::size_t size = 0; size < 10 + 2 + 12 + 2 + 14 + 2; ++size) {
+  for (const std::int64_t mcus : {5, 6}) REQUIRE(is_well_marked(scan, mcus, 2));
+  for (const std::int64_t mcus : {1, 2, 4, 7, 8}) REQUIRE_FALSE(is_well_marked(scan, mcus, 2));
+  REQUIRE_FALSE(is_well_marked(scan, 6, 0));
+  REQUIRE_FALSE(is_well_marked(scan, 6, 6));
+  REQUIRE_FALSE(is_well_marked(scan, 6, 9));
+  REQUIRE(is_well_marked(std::span(scan).last(16), 6, 0));
+  REQUIRE(is_well_marked(std::span(scan).last(16), 6, 9));
+  for (std::size_t size = 0; size < scan.size(); ++size) {
     GuardedBytes memory(std::max<std::size_t>(size, 1));
-    REQUIRE_FALSE(has_end(file_bytes(memory.at_end({reinterpret_cast<const std::byte*>(scan.data()), size}))));
+    const auto cut = memory.at_end({reinterpret_cast<const std::byte*>(scan.data()), size});
+    REQUIRE_FALSE(is_well_marked(file_bytes(cut), 6, 2));
+  }
+  scan.push_back(7);
+  REQUIRE(is_well_marked(scan, 6, 2));
+  for (const int code : {0x01, 0xD0, 0xD2, 0xD9, 0xFF}) {
+    auto other = scan;
+    other[10 + 2 + 12 + 1] = static_cast<std::uint8_t>(code);
+    REQUIRE_FALSE(is_well_marked(other, 6, 2));
   }
 }
 

@@ -61,10 +61,8 @@ bool crops_exactly(jpeg_decompress_struct& jpeg) {
 bool is_well_marked(const Decoding& decoding, const JOCTET* begin) {
   const jpeg_decompress_struct& jpeg = decoding.jpeg;
   const std::int64_t mcus = std::int64_t{jpeg.MCUs_per_row} * jpeg.MCU_rows_in_scan;
-  const std::int64_t interval = jpeg.restart_interval == 0 ? mcus : jpeg.restart_interval;
-  const std::int64_t intervals = (mcus + interval - 1) / interval;
   const kernels::jpeg::FileBytes scan{begin, static_cast<std::size_t>(decoding.file_end - begin)};
-  return kernels::jpeg::RestartIntervals(scan, intervals, kernels::best_target()).skip_to(intervals);
+  return kernels::jpeg::is_well_marked(scan, mcus, jpeg.restart_interval, kernels::best_target());
 }
 
 // Leaves out the columns that `box` does not depend on. Returns the column where rows begin from now on.
