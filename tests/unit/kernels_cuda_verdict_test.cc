@@ -412,4 +412,26 @@ TEST_CASE("what the kernels make of damaged files is what the CPU makes, and not
   REQUIRE(tally.refused > tally.mutants / 4);
 }
 
+TEST_CASE("what the kernels make of damaged photographs is what the CPU makes", "[cuda][verdict]") {
+  const auto folder = test_data("photos");
+  if (!folder) return;
+  const auto files = files_in(*folder);
+  const Size size{48, 40};
+  const Recipe recipe;
+  std::mt19937 random(93);
+  Tally tally;
+  ImageWorkspace workspace;
+  Kernels kernels(recipe, size);
+  for (int round = 0; round < rounds(6); ++round) {
+    std::vector<Mutant> mutants;
+    while (mutants.size() < 8) {
+      const File& file = files[random() % files.size()].second;
+      auto mutant = draw_mutant(draw_damage(located(file), random), size, random);
+      if (mutant) mutants.push_back(std::move(*mutant));
+    }
+    check(recipe, Fidelity::kExact, kernels, workspace, mutants, static_cast<std::uint32_t>(round), tally);
+  }
+  REQUIRE(tally.made > tally.mutants / 4);
+}
+
 }  // namespace millrace
