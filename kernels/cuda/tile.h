@@ -181,10 +181,16 @@ MILLRACE_HD inline void find_sampling(const TensorSpec& spec, const ImageJob& jo
 }
 
 // The samples of the image that have a say in the verdict on outputs first .. first + count - 1. All of the CPU's windows
-// are as long as the longest, and what lies in them is decoded; so it is here, too.
+// are as long as the longest, and what lies in them is decoded; so it is here, too. They are made longer at the turned
+// picture's end.
 MILLRACE_HD inline Span judged(const Side& side, int first, int count, int offset) {
-  const int taps = side.most_taps(), begin = side.window(first).start,
-            end = side.window(first + count - 1).start + taps;
+  const int taps = side.most_taps();
+  if (side.mirrored) {
+    const int begin = side.window(first).end() - taps, end = side.window(first + count - 1).end(),
+              least = taps < side.in ? taps : side.in;
+    return {offset + (begin > 0 ? begin : 0), offset + (end > least ? end : least)};
+  }
+  const int begin = side.window(first).start, end = side.window(first + count - 1).start + taps;
   return {offset + (begin < side.in - taps ? begin : side.in - taps), offset + (end < side.in ? end : side.in)};
 }
 
