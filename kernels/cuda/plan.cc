@@ -289,7 +289,7 @@ std::string_view Planner::add_start_points(const ImageRequest& request, const jp
   jpeg::McuWindow window{{shape.mcu_rows.begin, shape.mcu_rows.end}, {shape.mcu_columns.begin, shape.mcu_columns.end}};
   if (is_judged_from_start(header)) window = {{0, shape.mcu_rows.end}, {0, grid.columns}};
   job.first_segment = plan_.segments.size();
-  const std::int64_t end = std::int64_t{window.lines.end - 1} * grid.columns + window.columns.end;
+  const std::int64_t end = std::int64_t{window.lines.end} * grid.columns;  // whole rows are decoded
   if (header.restart_interval > 0 && header.restart_interval < end) {
     job.restart_interval = static_cast<std::uint32_t>(header.restart_interval);
     if (!append_intervals(header.scan, grid, header.restart_interval, window, plan_.segments))

@@ -118,6 +118,9 @@ int kernel_overrun(Arguments) {
        "cuFuncSetAttribute");
   const CUdeviceptr memory = gpu.memory(kBytes);
   need(gpu.cu.cuMemsetD8Async(memory, 0, kBytes, stream), "memset");
+  for (std::size_t i = 0; i < kBytes / sizeof(ImageJob); ++i)  // files, of which all but the first have no status
+    need(gpu.cu.cuMemsetD8Async(memory + i * sizeof(ImageJob) + offsetof(ImageJob, byte_count), 1, 1, stream),
+         "memset");
   TokeniseArgs args{.jobs = reinterpret_cast<const ImageJob*>(memory),
                     .images = kBytes / sizeof(ImageJob),
                     .bytes = reinterpret_cast<const std::uint8_t*>(memory),
