@@ -73,7 +73,7 @@ PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", 
 
 # Where the headers of an accelerator's maker may be included.
 DEVICE_HEADERS = {
-    r"(cuda|cublas|nvjpeg|nvml)[\w/]*\.h": ("daemon/device/", "daemon/backend/cuda/", "kernels/cuda/", "tests/"),
+    r"(cuda|cublas|nvjpeg|nvml)[\w/]*\.h": ("daemon/device/", "daemon/backend/cuda/", "tests/"),
     r"(xrt|xclbin|experimental/xrt)[\w/]*(\.h)?": ("daemon/device/", "daemon/backend/fpga/", "hls/", "tests/"),
 }
 
