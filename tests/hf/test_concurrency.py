@@ -172,7 +172,7 @@ def test_the_timeout_is_kept_while_a_session_is_opened(made: list[Path], monkeyp
     with daemon, millrace.connect(daemon.address) as client, ImageProcessor.from_config(CLIP, client=client) as processor:
         os.kill(daemon.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(millrace.DaemonUnavailable, match="no answer in time.*call again once it runs"):
+            with pytest.raises(millrace.DaemonUnavailable, match=r"no answer in time.*call again once it runs"):
                 processor(made[:1], timeout=1)
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
