@@ -13,6 +13,7 @@
 #include "tests/support/test_images.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
+#include "tests/system/operator.h"
 
 namespace millrace {
 namespace {
@@ -142,7 +143,7 @@ TEST_CASE("a context that breaks, and a GPU that hangs, cost no sample", "[syste
   REQUIRE(made.errors.empty());
   REQUIRE(made.tensors == expected.tensors);
   REQUIRE(made.by_backend.at("cpu") > 0);
-  REQUIRE_THAT(mill.daemon.errors(), Catch::Contains(told));
+  REQUIRE(logs(mill.daemon, told));
   REQUIRE(eventually([&] { return mill.is_ready(); }));  // which fails in the same way, and comes back again
   REQUIRE(run_epoch(mill, "").tensors == expected.tensors);
 }
@@ -228,7 +229,7 @@ TEST_CASE("a daemon says why it has no GPU, and goes without one where that is a
   if (settings != kSmall) return;  // a GPU that is named has to be there
   const Daemon daemon(spec);
   REQUIRE(need(daemon.connect().devices()).size() == 1);
-  REQUIRE_THAT(daemon.errors(), Catch::Contains("backends.cuda"));
+  REQUIRE(logs(daemon, "backends.cuda"));
 }
 
 }  // namespace millrace
