@@ -72,6 +72,12 @@ constexpr ResourceRow kTable[] = {
      .state = "are running or being prepared",
      .instead = "wait for one to end, or stop one",
      .session_setting = "limits.epochs"},
+    {.id = Resource::kDeviceTensors,
+     .unit = Unit::kBytes,
+     .noun = "the GPUs' memory for tensors",
+     .instead = "use fewer or smaller slots, end processes whose sessions had some",
+     .setting = "cuda.tensors",
+     .user_setting = "memory.user_percent"},
 };
 
 constexpr bool in_order() {
@@ -112,6 +118,8 @@ Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
   budgets[Resource::kRequests] = {
       .total = memory.requests.count, .user = of_user(memory.requests), .parts = memory.parts};
   budgets[Resource::kEpochs].session = limits.epochs;
+  budgets[Resource::kDeviceTensors] = {
+      .total = memory.device_tensors.count, .user = of_user(memory.device_tensors), .parts = memory.parts};
   return budgets;
 }
 

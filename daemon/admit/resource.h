@@ -30,8 +30,9 @@ enum class Resource : std::uint8_t {
   kDecoding,  // bytes that large pictures take while they are decoded
   kRequests,  // bytes that clients' requests take while they are kept
   kEpochs,
+  kDeviceTensors,  // bytes of devices' memory that sessions have, until the process that had them ends
 };
-inline constexpr std::size_t kResources = 11;
+inline constexpr std::size_t kResources = 12;
 
 enum class Unit : std::uint8_t { kCount, kBytes };
 // kPart: what one user may have while others may come, see Bounds::parts.
@@ -93,8 +94,9 @@ struct MemoryBudgets {
   Bytes encoded{kUnbounded};
   Bytes decoding{kUnbounded};
   Bytes requests{kUnbounded};
-  std::uint32_t user_percent = 100;  // of segments and of requests, the most that one user may hold
-  Parts parts = Parts::kNo;          // of segments and requests
+  Bytes device_tensors{kUnbounded};
+  std::uint32_t user_percent = 100;  // of segments, requests and devices' tensors, the most that one user may hold
+  Parts parts = Parts::kNo;          // of the same
 };
 Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory = {});
 

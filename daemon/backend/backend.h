@@ -20,6 +20,7 @@
 
 #include "daemon/backend/health.h"
 #include "daemon/memory/destination.h"
+#include "daemon/memory/tensor_memory.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
@@ -104,6 +105,10 @@ class Backend {
 
   // Never blocks. false: appetite().jobs are in it or it is shut down; `job` is then left as it was.
   [[nodiscard]] virtual bool try_submit(DecodeJob&& job) = 0;
+
+  // Its own, in which sessions may have their tensors; BackendInfo::memories then has its number. nullptr: none. It is
+  // there as long as the backend.
+  virtual TensorMemory* memory() { return nullptr; }
 
   // Running samples finish, queued ones come back as kCancelled; returns when every `done` has been called. Idempotent.
   virtual void shutdown() = 0;

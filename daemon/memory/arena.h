@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -52,10 +53,12 @@ class Arena {
 
   // What the session asked for: room for a tensor and its records, counted together even where they lie apart.
   virtual Bytes slot_bytes() const = 0;
+  // Of which there is room for records in a slot, where they lie apart from the tensors.
+  virtual std::uint32_t most_samples() const { return std::numeric_limits<std::uint32_t>::max(); }
   // Of a slot's first byte from the start of what hand_over() gives.
   virtual std::uint64_t tensor_offset(SlotIndex slot) const = 0;
-  // Of a batch's first record from the start of its slot in the segment.
-  virtual std::uint64_t records_offset(Bytes tensor) const = 0;
+  // Of a batch's first record from the start of its slot in the segment: 0, where nothing else is there.
+  virtual std::uint64_t records_offset(Bytes /*tensor*/) const { return 0; }
 
   // Where a backend that can write this memory writes. Of destination() and stage() for a range the last one counts.
   virtual Destination destination(SlotIndex slot, SlotRange range) = 0;

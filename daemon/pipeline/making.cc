@@ -63,6 +63,13 @@ std::vector<BackendInfo> Making::infos() const {
   return infos;
 }
 
+std::vector<TensorMemory*> Making::memories() const {
+  std::vector<TensorMemory*> memories;
+  for (const BackendRun& run : backends_)
+    if (TensorMemory* const memory = run.backend->memory()) memories.push_back(memory);
+  return memories;
+}
+
 void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
   for (SampleTask& task : tasks) {
     const SampleRun& sample = batch->sample(task.index);

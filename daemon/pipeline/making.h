@@ -56,6 +56,7 @@ class Making {
 
   const Placer& placer() const { return placer_; }
   std::vector<BackendInfo> infos() const;
+  std::vector<TensorMemory*> memories() const;  // the devices'
   bool lost(std::size_t index) const { return placer_.lost(index).has_value(); }
 
   // The longest that a backend has given nothing back which has jobs, beyond what a job of its may take when every image

@@ -301,6 +301,10 @@ std::vector<BackendInfo> Pipeline::backends() const {
   return stages_->making.infos();
 }
 
+std::vector<TensorMemory*> Pipeline::memories() const {
+  return stages_->making.memories();
+}
+
 bool Pipeline::backend_lost(std::size_t index) const {
   return stages_->making.lost(index);
 }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/memory/tensor_memory.h"
 #include "daemon/model/backend_info.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/dataset_use.h"
@@ -105,6 +106,8 @@ class Pipeline {
   Stillness stillness() const;
 
   std::vector<BackendInfo> backends() const;
+  // In which sessions may have tensors, beside the host's. They are there as long as the pipeline.
+  std::vector<TensorMemory*> memories() const;
   bool backend_lost(std::size_t index) const;
 
  private:

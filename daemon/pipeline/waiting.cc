@@ -11,8 +11,14 @@
 namespace millrace {
 namespace {
 
-Result<void> check_fits(const TensorLayout& layout, std::uint32_t samples, Bytes slot) {
-  const Bytes needed = least_slot_bytes(layout, samples);
+// Whether a batch fits a slot.
+Result<void> check_slot(const TensorLayout& layout, std::uint32_t samples, const Arena& arena) {
+  const Bytes needed = least_slot_bytes(layout, samples), slot = arena.slot_bytes();
+  if (samples > arena.most_samples())
+    return Error{Code::kExhausted, "a batch of " + std::to_string(samples) +
+                                       " has more records than the session's slots have room for, " +
+                                       std::to_string(arena.most_samples()) +
+                                       ": make smaller batches, or open another session"};
   if (needed <= slot) return {};
   return Error{Code::kExhausted, "a batch of " + std::to_string(samples) + " needs " + to_text_beside(needed, slot) +
                                      " and the session's slots have " + to_text_beside(slot, needed) +
@@ -42,8 +48,7 @@ Result<BatchPtr> Waiting::new_batch(BatchRequest request, std::shared_ptr<EpochR
   if (request.samples.empty()) return Error{Code::kInvalid, "samples: a batch needs at least one"};
   MILLRACE_TRY(std::unique_ptr<const TensorLayout> layout,
                TensorLayout::create(request.recipe, around_.limits.sample.side));
-  MILLRACE_TRY_VOID(
-      check_fits(*layout, static_cast<std::uint32_t>(request.samples.size()), session_->parts.arena->slot_bytes()));
+  MILLRACE_TRY_VOID(check_slot(*layout, static_cast<std::uint32_t>(request.samples.size()), *session_->parts.arena));
   return std::make_shared<Batch>(session_, std::move(request), std::move(layout), std::move(epoch), around_.batches);
 }
 
@@ -121,7 +126,7 @@ Result<void> Waiting::check(const EpochRequest& request) const {
 Result<void> Waiting::check_size(const EpochRequest& request) const {
   MILLRACE_TRY(const std::unique_ptr<const TensorLayout> layout,
                TensorLayout::create(request.recipe, around_.limits.sample.side));
-  return check_fits(*layout, request.order.batch_size, session_->parts.arena->slot_bytes());
+  return check_slot(*layout, request.order.batch_size, *session_->parts.arena);
 }
 
 Result<EpochCharges> Waiting::charge(const EpochRequest& request) {

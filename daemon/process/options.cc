@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "daemon/backend/cpu/cpu_backend.h"
+#include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/fetch/roots.h"
 #include "daemon/settings/fair_weights.h"
 
@@ -25,6 +26,7 @@ Budgets budgets_of(const Settings& settings) {
                      .encoded = settings.encoded_in_flight,
                      .decoding = settings.decoding,
                      .requests = settings.requests,
+                     .device_tensors = cuda_tensors(settings.groups.of<CudaSettings>()),
                      .user_percent = settings.user_percent,
                      .parts = others_can_reach(settings.socket) ? Parts::kOfFree : Parts::kNo});
 }
@@ -39,7 +41,8 @@ DescriptorNeeds descriptor_needs(const Settings& settings) {
           .fetch_threads = fetch_threads(settings),
           .roots = settings.roots.size(),
           .decoders = decoders ? *decoders : 0,  // what is wrong with the lanes is said when they are made
-          .opener = opener ? WithOpener::kYes : WithOpener::kNo};
+          .opener = opener ? WithOpener::kYes : WithOpener::kNo,
+          .device_memory = cuda_tensors(settings.groups.of<CudaSettings>()).count != 0};
 }
 
 Fetcher::Options fetcher_options(const Settings& settings, const SharedLimits& limits, const UnmappedIds& unmapped,

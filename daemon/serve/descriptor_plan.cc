@@ -8,6 +8,7 @@
 #include <string>
 
 #include "daemon/serve/grpc_connections.h"
+#include "daemon/serve/lent_memory.h"
 #include "daemon/serve/unix_listener.h"
 
 namespace millrace {
@@ -17,6 +18,7 @@ namespace {
 // of when descriptors are short.
 constexpr std::uint64_t kOwn = 48;
 constexpr std::uint64_t kPerSession = 4;       // segment (two), reply socket, input ring
+constexpr std::uint64_t kPerDeviceMemory = 2;  // its descriptor, and the process that it was lent to
 constexpr std::uint64_t kFilesAndLists = 32;   // folders that are being listed, and some to spare
 constexpr std::uint64_t kPerFetchThread = 16;  // half of them held in reserve (fetch/spare_descriptors.h)
 constexpr std::uint64_t kPerRoot = 4;          // with the folders above it
@@ -26,6 +28,12 @@ constexpr std::uint64_t kOpenedAhead = 16;     // by an opener, for each fetch t
 std::uint64_t for_files(const DescriptorNeeds& needs) {
   const std::uint64_t ahead = needs.opener == WithOpener::kYes ? kOpenedAhead : 0;
   return kFilesAndLists + (kPerFetchThread + ahead) * needs.fetch_threads;
+}
+
+// Of sessions that are open, and of processes whose sessions were.
+std::uint64_t for_device_memory(const DescriptorNeeds& needs) {
+  if (!needs.device_memory) return 0;
+  return kPerDeviceMemory * needs.sessions.sessions + LentMemory::kMostProcesses;
 }
 
 // Connections to it: of fetch threads and of the one that lists, for each root, and to introduce clients.
@@ -40,7 +48,7 @@ std::uint64_t descriptors_needed(const DescriptorNeeds& needs) {
   constexpr std::uint64_t kKept = UnixListener::kKept;
   const std::uint64_t handoff = budgets_of(needs.sessions)[Resource::kHandoffConnections].total + kKept;
   return kOwn + kPerRoot * needs.roots + kPerDecoder * needs.decoders + for_files(needs) + handoff + for_opener(needs) +
-         kPerSession * needs.sessions.sessions +
+         kPerSession * needs.sessions.sessions + for_device_memory(needs) +
          std::uint64_t{kDescriptorsPerGrpcConnection} * (needs.sessions.grpc_connections() + kKept);
 }
 

@@ -18,6 +18,7 @@ struct DescriptorNeeds {
   std::size_t roots = 0;
   std::uint64_t decoders = 0;  // processes that decode
   WithOpener opener = WithOpener::kNo;
+  bool device_memory = false;  // sessions may have tensors in a device's
 };
 
 // All together, for the most clients that the limits allow.

@@ -105,6 +105,13 @@ class SessionsService final : public SessionsOfBytes {
     v1::Memory& memory = *reply.add_memories();
     memory.set_name(std::string(kHostMemoryName));
     memory.set_bytes(opened.segment.count);
+    if (opened.memory != nullptr) {
+      v1::Memory& tensors = *reply.add_memories();
+      const DeviceUuid device = opened.memory->device();
+      tensors.set_name(opened.memory->name());
+      tensors.set_bytes(opened.memory_bytes.count);
+      tensors.set_device(std::string(device.begin(), device.end()));
+    }
     for (const std::string_view extension : kOtherPictureExtensions) reply.add_undecoded(std::string(extension));
   }
 

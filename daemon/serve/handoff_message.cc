@@ -78,6 +78,14 @@ shm::HandoffReply segment_reply(Bytes segment) {
   return reply;
 }
 
+shm::HandoffReply memory_reply(Bytes memory, const DeviceUuid& device) {
+  static_assert(sizeof(DeviceUuid) == sizeof(shm::HandoffReply::ticket));
+  shm::HandoffReply reply = reply_of(shm::ReplyKind::kMemory);
+  std::memcpy(reply.ticket, device.data(), device.size());
+  reply.segment_bytes = memory.count;
+  return reply;
+}
+
 shm::HandoffReply ring_reply(Bytes ring) {
   shm::HandoffReply reply = reply_of(shm::ReplyKind::kRing);
   reply.segment_bytes = ring.count;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "daemon/memory/tensor_memory.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
 #include "proto/base/result.h"
@@ -31,6 +32,7 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted);
 // The four answers. `error`'s message is cut where the field ends, between characters.
 shm::HandoffReply welcome_reply(const Ticket& ticket);
 shm::HandoffReply segment_reply(Bytes segment);
+shm::HandoffReply memory_reply(Bytes memory, const DeviceUuid& device);
 shm::HandoffReply ring_reply(Bytes ring);
 shm::HandoffReply refused_reply(const Error& error);
 

@@ -295,4 +295,12 @@ Result<UniqueFd> HandoffServer::send_segment(ClientId client, int read_only_fd, 
   return sent.error();
 }
 
+Result<void> HandoffServer::send_memory(ClientId client, int fd, Bytes size, const DeviceUuid& device) {
+  Guest* const guest = state_->find(client);
+  if (guest == nullptr) return Error{Code::kUnavailable, "hand-off: the client is gone"};
+  const Result<void> sent = send_reply(guest->socket.native_handle(), memory_reply(size, device), std::array{fd});
+  if (!sent) ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
+  return sent;
+}
+
 }  // namespace millrace

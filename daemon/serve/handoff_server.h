@@ -22,6 +22,7 @@
 #include <string>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/memory/tensor_memory.h"
 #include "daemon/model/caller.h"
 #include "daemon/model/in_force.h"
 #include "daemon/observe/counters.h"
@@ -88,6 +89,8 @@ class HandoffServer {
   // kUnavailable: the client is gone, or does not read; then disconnected() follows. kExhausted: no descriptors are
   // left.
   Result<UniqueFd> send_segment(ClientId client, int read_only_fd, Bytes size);
+  // After that: the descriptor of a device's memory, which stays the caller's. kUnavailable: as above.
+  Result<void> send_memory(ClientId client, int fd, Bytes size, const DeviceUuid& device);
 
  private:
   struct State;

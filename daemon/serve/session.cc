@@ -212,6 +212,8 @@ KeyValues Session::identity() const {
 std::string Session::opening_account() const {
   KeyValues line = identity();
   line.add("slots", slots_.slots()).add("segment_bytes", slots_.bytes().count);
+  if (!parts_.memory.empty())
+    line.add("memory", parts_.memory).add("memory_bytes", parts_.arena->hand_over().bytes.count);
   return line.text();
 }
 

@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
@@ -27,6 +29,7 @@
 #include "daemon/publish/publisher.h"
 #include "daemon/serve/client_request.h"
 #include "daemon/serve/dataset_table.h"
+#include "daemon/serve/lent_memory.h"
 #include "daemon/serve/reply_socket.h"
 #include "daemon/serve/session_listings.h"
 #include "daemon/serve/stream_port.h"
@@ -48,6 +51,7 @@ enum class StreamEnd : std::uint8_t { kByClient, kBroken };
 struct SessionCharges {
   Charge session;
   Charge slots;
+  Charge staging;  // of tensors in a device's memory: what the processor makes for them waits in the host's
 };
 
 class Session {
@@ -64,11 +68,13 @@ class Session {
     std::shared_ptr<const Caller> caller;  // shared with the fetch tasks
     std::string name;
     std::uint32_t slots = 1;
-    Bytes slot_bytes;
+    Bytes slot_bytes;                     // in the segment
     CacheUse cache = CacheUse::kTensors;  // see SessionParts
     bool cache_at_once = false;
     std::shared_ptr<Segment> segment;    // shared: see SlotPool
     std::shared_ptr<Arena> arena;        // shared: see SessionParts
+    std::optional<LentTo> lent;          // of a device, where the tensors are in its memory
+    std::string memory;                  // where they are, for the log; empty: in the segment
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever fills the segment; stopped when the session goes
     std::shared_ptr<Account> account;    // shared: see Ledger::account()
     SessionCharges charges;
@@ -89,6 +95,8 @@ class Session {
   const std::string& name() const { return parts_.name; }
   Segment& segment() const { return *parts_.segment; }
   const Arena& arena() const { return *parts_.arena; }
+  // What stays lent when it has gone, to the first who asks.
+  std::optional<LentTo> take_lent() { return std::exchange(parts_.lent, std::nullopt); }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
   // Messages to its client leave by `socket`. REQUIRES: once, before attach().

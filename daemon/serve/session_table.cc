@@ -1,6 +1,8 @@
 #include "daemon/serve/session_table.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "daemon/memory/host_arena.h"
 #include "proto/base/printable.h"
@@ -15,9 +17,11 @@ Error no_such_ticket() {
       "ticket: not valid here; connect to the hand-off socket, and keep that connection open as long as the session"};
 }
 
-Error no_such_memory(std::string_view name_untrusted) {
-  return Error{Code::kNotFound, "memory: there is no \"" + printable(name_untrusted) + "\" here; this daemon has " +
-                                    std::string(kHostMemoryName)};
+Error no_such_memory(std::string_view name_untrusted, const std::vector<TensorMemory*>& memories) {
+  std::string there(kHostMemoryName);
+  for (const TensorMemory* memory : memories) there += ", " + memory->name();
+  return Error{Code::kNotFound,
+               "memory: there is no \"" + printable(name_untrusted) + "\" here; this daemon has " + there};
 }
 
 }  // namespace
@@ -30,7 +34,8 @@ SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, con
       maker_(maker),
       copier_(copier),
       counters_(counters),
-      limits_(limits) {}
+      limits_(limits),
+      lent_(control) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -43,69 +48,140 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
   const std::optional<HandoffServer::Connection> connection = handoff_->find(request.ticket);
   if (!connection) return done(no_such_ticket());
   const ClientId client = connection->id;
-  if (!request.memory.empty() && request.memory != kHostMemoryName) return done(no_such_memory(request.memory));
+  const Result<TensorMemory*> memory = memory_of(request.memory);
+  if (!memory) return done(memory.error());
   if (opening_.contains(client) || by_client_.contains(client))
     return done(
         Error{Code::kPrecondition,
               "this ticket has opened its session already; every session needs a hand-off connection of its own"});
   const SessionId id{next_id_};
-  Result<Admitted> admitted = admit(id, request, *connection->caller);
+  Result<Admitted> admitted = admit(id, request, *connection->caller, *memory);
   if (!admitted) {
     log_refused(*connection->caller, request.name, admitted.error());
     return done(admitted.error());
   }
   ++next_id_;
 
-  const SegmentOrder order{.size = shm::segment_bytes(request.slots, request.slot_bytes),
+  const Bytes slot_bytes = segment_slot(request, *memory);
+  const SegmentOrder order{.size = shm::segment_bytes(request.slots, slot_bytes),
                            .head = shm::data_offset(request.slots),
-                           .stride = shm::slot_stride(request.slot_bytes),
+                           .stride = shm::slot_stride(slot_bytes),
                            .slots = request.slots,
-                           .whole = !request.slots_later,
+                           .whole = !request.slots_later || *memory != nullptr,  // records alone are little
                            .user = connection->caller->uid};
   const auto unwanted = std::make_shared<StopFlag>();
-  Charge memory = std::move(admitted->memory);
-  opening_.emplace(
-      client, Opening{id, std::move(request), connection->caller, std::move(done), unwanted, *std::move(admitted)});
+  Charge charge = std::move(admitted->memory);
+  opening_.emplace(client, Opening{.id = id,
+                                   .request = std::move(request),
+                                   .caller = connection->caller,
+                                   .done = std::move(done),
+                                   .unwanted = unwanted,
+                                   .admitted = *std::move(admitted),
+                                   .memory = *memory,
+                                   .slot_bytes = slot_bytes});
   handoff_->opening(client);
   maker_.make(
-      order, std::move(memory), unwanted,
+      order, std::move(charge), unwanted,
       {.made = [this, client](Result<std::shared_ptr<Segment>> segment) { segment_made(client, std::move(segment)); },
        .grown = [this, client](SegmentProgress progress) { segment_grown(client, std::move(progress)); }});
 }
 
-Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenRequest& request, const Caller& caller) {
-  Admitted admitted{.account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}, .memory = {}};
+// nullptr: the host's.
+Result<TensorMemory*> SessionTable::memory_of(const std::string& name_untrusted) const {
+  if (name_untrusted.empty() || name_untrusted == kHostMemoryName) return static_cast<TensorMemory*>(nullptr);
+  const std::vector<TensorMemory*> memories = services_.pipeline.memories();
+  for (TensorMemory* const memory : memories)
+    if (memory->name() == name_untrusted) return memory;
+  return no_such_memory(name_untrusted, memories);
+}
+
+// A slot of the segment: the whole one, or room for the records of a batch, which are in the host's memory in any case: of
+// as many images as fit the slot if their tensors are of 32 x 32 pixels, or larger.
+Bytes SessionTable::segment_slot(const OpenRequest& request, const TensorMemory* memory) const {
+  if (memory == nullptr) return request.slot_bytes;
+  constexpr std::uint64_t kSmallest = sizeof(shm::SampleRecord) + 3 * 32 * 32;
+  const std::uint64_t samples =
+      std::min<std::uint64_t>(limits_.batch.samples, request.slot_bytes.count / kSmallest + 1);
+  return Bytes{sizeof(shm::SampleRecord)} * samples;
+}
+
+Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenRequest& request, const Caller& caller,
+                                                   const TensorMemory* memory) {
+  Admitted admitted{
+      .account = ledger_.account({.user = caller.user(), .session = id}), .charges = {}, .memory = {}, .lent = {}};
+  const Bytes whole = shm::segment_bytes(request.slots, request.slot_bytes);
+  const Bytes segment = shm::segment_bytes(request.slots, segment_slot(request, memory));
   MILLRACE_TRY(admitted.charges.slots, admitted.account->charge(Resource::kSlots, request.slots));
   MILLRACE_TRY(admitted.charges.session, admitted.account->charge(Resource::kSessions, 1));
-  MILLRACE_TRY(admitted.memory,
-               admitted.account->charge(Resource::kSegments, shm::segment_bytes(request.slots, request.slot_bytes)));
+  MILLRACE_TRY(admitted.memory, admitted.account->charge(Resource::kSegments, segment));
+  if (memory == nullptr) return admitted;
+  MILLRACE_TRY(admitted.charges.staging, admitted.account->charge(Resource::kSegments, whole - segment));
+  admitted.lent.emplace();
+  const TensorMemory::Order order{.slots = request.slots, .slot_bytes = request.slot_bytes};
+  MILLRACE_TRY(admitted.lent->charge, admitted.account->charge(Resource::kDeviceTensors, order.charged()));
+  MILLRACE_TRY_VOID(lent_.check_room());
+  MILLRACE_TRY(admitted.lent->process, BorrowingProcess::of(caller.pid));
   return admitted;
 }
 
 void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment) {
-  auto entry = opening_.extract(client);
-  if (entry.empty()) return;  // disconnected meanwhile, and told so
-  Opening& opening = entry.mapped();
-  if (!segment) {
-    handoff_->not_opened(client);
-    log_refused(*opening.caller, opening.request.name, segment.error());
-    return opening.done(std::move(segment).error());
-  }
+  const auto entry = opening_.find(client);
+  if (entry == opening_.end()) return;  // disconnected meanwhile, and told so
+  Opening& opening = entry->second;
+  if (!segment) return not_opened(client, opening, segment.error());
+  opening.segment = *std::move(segment);
+  if (opening.memory == nullptr)
+    return begin(client, opening,
+                 std::make_shared<HostArena>(opening.segment, opening.request.slots, opening.request.slot_bytes,
+                                             opening.caller->user(), copier_));
+  opening.memory->make(
+      control_,
+      {.slots = opening.request.slots,
+       .slot_bytes = opening.request.slot_bytes,
+       .most_samples = static_cast<std::uint32_t>(opening.slot_bytes.count / sizeof(shm::SampleRecord))},
+      [this, client](Result<MadeArena> made) { arena_made(client, std::move(made)); });
+}
 
+void SessionTable::arena_made(ClientId client, Result<MadeArena> made) {
+  const auto entry = opening_.find(client);
+  if (entry == opening_.end()) return;  // as above
+  if (!made) return not_opened(client, entry->second, made.error());
+  entry->second.admitted.lent->room = std::move(made->room);
+  begin(client, entry->second, std::move(made->arena));
+}
+
+void SessionTable::not_opened(ClientId client, Opening& opening, const Error& why) {
+  handoff_->not_opened(client);
+  log_refused(*opening.caller, opening.request.name, why);
+  const auto done = std::move(opening.done);
+  opening.unwanted->stop();
+  opening_.erase(client);
+  done(why);
+}
+
+void SessionTable::begin(ClientId client, Opening& opening_until_then, std::shared_ptr<Arena> arena) {
+  Opening opening = std::move(opening_until_then);
+  opening_.erase(client);
   const SessionId id = opening.id;
-  auto arena = std::make_shared<HostArena>(*segment, opening.request.slots, opening.request.slot_bytes,
-                                           opening.caller->user(), copier_);
-  const OpenedSession opened{id, (*segment)->size(), opening.request.slots, opening.request.slot_bytes};
+  const TensorMemory* const memory = opening.memory;
+  const OpenedSession opened{.id = id,
+                             .segment = opening.segment->size(),
+                             .slots = opening.request.slots,
+                             .slot_bytes = opening.request.slot_bytes,
+                             .memory = memory,
+                             .memory_bytes = arena->hand_over().bytes};
   Session::Parts parts{.id = id,
                        .client = client,
                        .caller = std::move(opening.caller),
                        .name = std::move(opening.request.name),
                        .slots = opening.request.slots,
-                       .slot_bytes = opening.request.slot_bytes,
+                       .slot_bytes = opening.slot_bytes,
                        .cache = opening.request.cache,
                        .cache_at_once = opening.request.cache_at_once,
-                       .segment = *std::move(segment),
+                       .segment = std::move(opening.segment),
                        .arena = std::move(arena),
+                       .lent = std::move(opening.admitted.lent),
+                       .memory = memory == nullptr ? std::string() : memory->name(),
                        .unwanted = std::move(opening.unwanted),
                        .account = std::move(opening.admitted.account),
                        .charges = std::move(opening.admitted.charges),
@@ -118,7 +194,7 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
   log_.say(LogLevel::kInfo, caller.uid,
            "session " + std::to_string(raw(id)) + " opened: " + session->second->opening_account());
   // If the client is gone, the event loop reports it after this: disconnected().
-  const Result<void> handed = hand_over(*session->second);
+  const Result<void> handed = hand_over(*session->second, memory);
   if (!handed) return opening.done(handed.error());
   opening.done(opened);
 }
@@ -131,13 +207,15 @@ void SessionTable::log_refused(const Caller& caller, const std::string& name_unt
   log_.say(level_of(why), caller.uid, "no session for " + who(caller, name_untrusted) + ": " + printable(why.message));
 }
 
-Result<void> SessionTable::hand_over(Session& session) {
-  const HandedOver memory = session.arena().hand_over();
-  MILLRACE_TRY(UniqueFd replies, handoff_->send_segment(session.client(), memory.descriptor, memory.bytes));
+Result<void> SessionTable::hand_over(Session& session, const TensorMemory* memory) {
+  MILLRACE_TRY(UniqueFd replies,
+               handoff_->send_segment(session.client(), session.segment().read_only_fd(), session.segment().size()));
   MILLRACE_TRY(std::shared_ptr<ReplySocket> socket,
                ReplySocket::create(control_, std::move(replies), session.account()));
   session.reply_by(std::move(socket));
-  return {};
+  if (memory == nullptr) return {};
+  const HandedOver tensors = session.arena().hand_over();
+  return handoff_->send_memory(session.client(), tensors.descriptor, tensors.bytes, memory->device());
 }
 
 std::optional<ClientId> SessionTable::client_of(const Ticket& ticket_untrusted) const {
@@ -193,6 +271,7 @@ std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why) {
   if (entry.empty()) return nullptr;
   auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
+  if (std::optional<LentTo> lent = session.mapped()->take_lent()) lent_.keep(*std::move(lent));
   if (StreamPort* stream = session.mapped()->stream()) stream->finish(why);
   return std::move(session.mapped());
 }

@@ -1,9 +1,10 @@
 // All sessions: who may open one, whose hand-off connection closes one. Admission of sessions is here; of batches, in
 // the pipeline.
 //
-//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ segment_made(): Session,
-//                            descriptor to the hand-off connection ─▶ `done`
-//                                                                  └─▶ segment_grown(): slots get ready
+//   Sessions.Open(ticket) ─▶ open(): caller, limits ─▶ SegmentMaker ─▶ segment_made()
+//                                                                       │    └─▶ a device's memory, if asked for: arena_made()
+//                            begin(): Session, descriptors to the hand-off connection ─▶ `done`
+//                                                                       └─▶ segment_grown(): slots get ready
 //   Stream: Attach(ticket) ─▶ attach()             end of the stream ─▶ detach()
 //   hand-off connection closes ─▶ disconnected(): the session and everything that it holds goes
 //
@@ -26,6 +27,7 @@
 #include "daemon/pipeline/pipeline.h"
 #include "daemon/serve/client_request.h"
 #include "daemon/serve/handoff_server.h"
+#include "daemon/serve/lent_memory.h"
 #include "daemon/serve/session.h"
 #include "millrace/v1/statistics.pb.h"
 #include "proto/base/result.h"
@@ -37,6 +39,8 @@ struct OpenedSession {
   Bytes segment;
   std::uint32_t slots = 0;
   Bytes slot_bytes;
+  const TensorMemory* memory = nullptr;  // in which its tensors are; nullptr: in the segment
+  Bytes memory_bytes;
 };
 
 struct AttachedSession {
@@ -101,6 +105,7 @@ class SessionTable final : public HandoffServer::Events {
     std::shared_ptr<Account> account;  // shared: becomes the session's
     SessionCharges charges;
     Charge memory;  // becomes its segment's
+    std::optional<LentTo> lent;
   };
   struct Opening {
     SessionId id;
@@ -109,12 +114,20 @@ class SessionTable final : public HandoffServer::Events {
     std::function<void(Result<OpenedSession>)> done;
     std::shared_ptr<StopFlag> unwanted;  // shared with whoever makes the memory
     Admitted admitted;
+    TensorMemory* memory = nullptr;              // a device's that it asked for
+    Bytes slot_bytes;                            // in the segment
+    std::shared_ptr<Segment> segment = nullptr;  // shared: becomes the session's
   };
 
-  Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller);
+  Result<TensorMemory*> memory_of(const std::string& name_untrusted) const;
+  Bytes segment_slot(const OpenRequest& request, const TensorMemory* memory) const;
+  Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller, const TensorMemory* memory);
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
+  void arena_made(ClientId client, Result<MadeArena> made);
+  void not_opened(ClientId client, Opening& opening, const Error& why);
+  void begin(ClientId client, Opening& opening, std::shared_ptr<Arena> arena);
   void segment_grown(ClientId client, SegmentProgress progress);
-  Result<void> hand_over(Session& session);
+  Result<void> hand_over(Session& session, const TensorMemory* memory);
   void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
   std::unique_ptr<Session> take(ClientId client, const Error& why);
   Session* find(SessionId id) const;
@@ -130,7 +143,8 @@ class SessionTable final : public HandoffServer::Events {
   HandoffServer* handoff_ = nullptr;
   LinesByUser log_;
   const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
-  std::map<ClientId, Opening> opening_;                                                  // their memory is being made
+  LentMemory lent_;
+  std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;
   std::map<ClientId, SessionId> by_client_;
   std::uint64_t next_id_ = 1;

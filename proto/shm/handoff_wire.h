@@ -8,10 +8,15 @@
 //           ◀───────────────────────── Reply{kWelcome, ticket}        or Reply{kRefused, why}
 //   gRPC Sessions.Open(ticket) ──────▶ allocates the segment
 //           ◀───────────────────────── Reply{kSegment} + read-only descriptor of the segment + reply socket
+//           ◀───────────────────────── Reply{kMemory} + descriptor of a device's memory, if the session asked for one
 //   RingRequest{ring_bytes} ─────────▶ (at any time after kSegment, once) makes a memfd of that size, sealed
 //           ◀───────────────────────── Reply{kRing} + its descriptor, writable   or Reply{kRefused, why}
 //   Goodbye ─────────────────────────▶ (at any time, unanswered) notes that the client means to go: it did not die
 //   close ───────────────────────────▶ reclaims everything that the session holds
+//
+// A GPU's memory comes as what cuMemExportToShareableHandle() makes; all of it is to be imported and mapped, as one
+// allocation. It is the session's alone, zeroes at first, and lives until its last holder lets go, also when the daemon
+// has ended. Whoever has the descriptor can write all of it.
 //
 // Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
 // Linux 6.16 on the sender gets EPERM.
@@ -48,15 +53,15 @@ struct HandoffRequest {
 };
 static_assert(sizeof(HandoffRequest) == 24 && std::is_trivial_v<HandoffRequest>);
 
-enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRing = 3, kRefused = 4 };
+enum class ReplyKind : std::uint32_t { kWelcome = 1, kSegment = 2, kRing = 3, kRefused = 4, kMemory = 5 };
 
 struct HandoffReply {
   std::uint32_t magic;
   std::uint32_t version;
   std::uint32_t kind;                 // ReplyKind
   std::uint32_t code;                 // kRefused: millrace::Code
-  std::uint8_t ticket[kTicketBytes];  // kWelcome
-  std::uint64_t segment_bytes;        // kSegment: its size; kRing: the ring's, as asked for
+  std::uint8_t ticket[kTicketBytes];  // kWelcome; kMemory: the GPU's UUID
+  std::uint64_t segment_bytes;        // kSegment, kMemory: its size; kRing: the ring's, as asked for
   char message[200];                  // kRefused: zero-terminated
 };
 static_assert(sizeof(HandoffReply) == 240 && std::is_trivial_v<HandoffReply>);

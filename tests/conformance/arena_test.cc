@@ -1,4 +1,4 @@
-// What every arena does: host memory's, and one whose memory no pointer leads to.
+// What every arena does: host memory's, one whose memory no pointer leads to, and a GPU's, on the simulated driver.
 #include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -9,8 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "daemon/backend/cuda/cuda_backend.h"
 #include "daemon/memory/host_arena.h"
 #include "proto/shm/segment_layout.h"
+#include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/device_arena.h"
 #include "tests/support/segment_budget.h"
 
@@ -90,8 +92,52 @@ class DeviceBench final : public Bench {
   DeviceArena arena_{control.context, device_, kSlots, kSlotBytes};
 };
 
+// A GPU's, through the process that owns it. It is read as a client has it: by the descriptor, which is the memory itself here.
+class GpuBench final : public Bench {
+ public:
+  GpuBench() {
+    std::optional<Result<MadeArena>> told;
+    memory_->make(control.context, {.slots = kSlots, .slot_bytes = kSlotBytes, .most_samples = 1},
+                  [&](Result<MadeArena> made) { told = std::move(made); });
+    while (!told) control.context.run_one();
+    REQUIRE(*told);
+    made_ = **std::move(told);
+  }
+  Arena& arena() override { return *made_.arena; }
+  void fill(Destination to, std::byte value) override {
+    REQUIRE(to.host == nullptr);
+    REQUIRE(to.memory == arena().memory());
+    const CudaPlace place = CudaPlace::of(to.offset);
+    std::promise<Result<void>> end;
+    CudaMemory::Move move{.to = place.offset, .bytes = to.bytes, .uploaded = filled(to.bytes, value)};
+    dynamic_cast<CudaMemory&>(*memory_).move(place.memory, {std::move(move)},
+                                             [&](Result<void> how) { end.set_value(std::move(how)); });
+    REQUIRE(end.get_future().get());
+  }
+
+ private:
+  static std::vector<std::byte> filled(Bytes bytes, std::byte value) {
+    return std::vector<std::byte>(bytes.count, value);
+  }
+  static std::unique_ptr<Backend> start_gpu() {
+    auto gpus = make_cuda_backends(settings_of({}), {});
+    REQUIRE(gpus);
+    REQUIRE_FALSE(gpus->empty());
+    return std::move(gpus->front());
+  }
+
+  const std::unique_ptr<Backend> gpu_ = start_gpu();
+  TensorMemory* const memory_ = gpu_->memory();
+  MadeArena made_;
+};
+
 template <class Test>
 void for_every_arena(Test test) {
+  {
+    INFO("a GPU's memory");
+    GpuBench bench;
+    test(bench);
+  }
   {
     INFO("host memory");
     HostBench bench;

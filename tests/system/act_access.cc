@@ -5,6 +5,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iostream>
+#include <optional>
+#include <stdexcept>
 
 #include "millrace/client.h"
 #include "tests/system/acts.h"
@@ -45,6 +48,25 @@ int act_list(const std::string& socket, Arguments arguments) {
   const Result<Dataset> dataset = session.open_dataset(arguments[0]);
   if (dataset) say("samples " + std::to_string(dataset->samples()));
   if (!dataset) say(std::string(code_name(dataset.error().code)) + " " + dataset.error().message);
+  return 0;
+}
+
+int act_gpu_memory(const std::string& socket, Arguments arguments) {
+  std::optional<RawSession> session;
+  try {
+    session.emplace(socket, RawSessionSpec{.slots = static_cast<std::uint32_t>(std::stoul(arguments[1])),
+                                           .slot_bytes = std::stoull(arguments[2]) << 20,
+                                           .memory = arguments[0]});
+  } catch (const std::runtime_error& error) {
+    say(error.what());
+    return 0;
+  }
+  say("open");
+  std::string line;
+  std::getline(std::cin, line);
+  session.reset();
+  say("closed");
+  std::getline(std::cin, line);
   return 0;
 }
 

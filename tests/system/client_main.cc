@@ -37,6 +37,10 @@ constexpr Act kActs[] = {
      ": asks for statistics without end, eight times at once; says `done` after each"},
     {"read", act_read, "PATH...: one batch of these files; prints what became of each"},
     {"list", act_list, "FOLDER: opens it as a dataset; prints the number of samples, or the error"},
+    {"gpu_memory", act_gpu_memory,
+     "MEMORY SLOTS MIB: opens a session with tensors there, closes it on the first line of stdin, and waits; says "
+     "`open`, "
+     "`closed`, or the error"},
     {"reopen", act_reopen, ": tries to get write access to its segment; prints what each attempt gave"},
 };
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -122,6 +123,7 @@ RawSession::RawSession(const std::string& socket, const RawSessionSpec& spec)
   request.set_name(spec.name);
   request.set_slots(spec.slots);
   request.set_slot_bytes(spec.slot_bytes);
+  request.set_memory(spec.memory);
   const grpc::Status status = raw_open(channel, request, opened);
   if (!status.ok()) throw std::runtime_error("opening a session: " + status.error_message());
   RawHandoff::Received received = handoff.receive();
@@ -129,6 +131,11 @@ RawSession::RawSession(const std::string& socket, const RawSessionSpec& spec)
   segment = std::move(received.descriptors[0]);
   replies = std::move(received.descriptors[1]);
   segment_bytes = received.reply.segment_bytes;
+  if (!spec.memory.empty()) {
+    tensors = handoff.receive();
+    if (tensors.reply.kind != static_cast<std::uint32_t>(shm::ReplyKind::kMemory) || tensors.descriptors.size() != 1)
+      throw std::runtime_error("opening a session: no memory came");
+  }
 
   stream = std::make_unique<RawStream>(channel);
   stream->attach(handoff.ticket());
@@ -138,6 +145,14 @@ v1::ServerMessage RawSession::receive() const {
   auto message = read_reply(replies.get());
   if (!message) throw std::runtime_error("the reply socket has ended");
   return *std::move(message);
+}
+
+std::vector<std::byte> RawSession::read_tensors(std::uint64_t offset, std::uint64_t bytes) const {
+  std::vector<std::byte> read(bytes);
+  if (::pread(tensors.descriptors.at(0).get(), read.data(), bytes, static_cast<off_t>(offset)) !=
+      static_cast<ssize_t>(bytes))
+    throw std::runtime_error("the tensors' memory is shorter than it should be");
+  return read;
 }
 
 }  // namespace millrace

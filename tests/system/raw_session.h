@@ -74,6 +74,7 @@ struct RawSessionSpec {
   std::uint32_t slots = 2;
   std::uint64_t slot_bytes = 1 << 20;
   std::string name = "raw";
+  std::string memory;  // where the tensors shall lie; empty: in the segment
 };
 
 struct RawSession {
@@ -84,9 +85,13 @@ struct RawSession {
   RawHandoff handoff;
   std::shared_ptr<grpc::Channel> channel;
   v1::OpenSessionReply opened;
+  // Bytes of the device's memory, which the simulated driver shares as an ordinary file.
+  std::vector<std::byte> read_tensors(std::uint64_t offset, std::uint64_t bytes) const;
+
   UniqueFd segment;
   UniqueFd replies;
   std::uint64_t segment_bytes = 0;
+  RawHandoff::Received tensors;       // a device's memory: what came after the segment, if it was asked for
   std::unique_ptr<RawStream> stream;  // attached
 };
 

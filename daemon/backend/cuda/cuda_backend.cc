@@ -59,6 +59,11 @@ std::string cuda_version(int driver) {
   return std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
 }
 
+// Memories are numbered as the GPUs are, behind the host's.
+MemoryId memory_id(std::uint32_t number) {
+  return MemoryId{raw(kHostMemory) + 1 + number};
+}
+
 BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings) {
   const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
   return {.name = "cuda:" + std::to_string(number),
@@ -66,8 +71,10 @@ BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& se
           .detail = "compute capability " + capability + ", driver for CUDA " + cuda_version(gpu.driver_version),
           .lanes = settings.lanes,
           .formats = {ImageFormat::kJpeg},
+          .memories = {memory_id(number)},
           .properties = {{"uuid", text_of(gpu.uuid)},
                          {"memory", to_text(settings.memory) + " of " + to_text(gpu.memory) + " at most"},
+                         {"tensors", to_text(settings.tensors) + " at most, of sessions in its memory"},
                          {"staging", to_text(settings.staging) + " of the host's memory"}},
           .copies_files = true};
 }
@@ -111,16 +118,22 @@ Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32
   MILLRACE_TRY(std::unique_ptr<CudaDevice> device,
                CudaDevice::start(cuda_program(settings.worker), gpu.uuid, order_of(settings, staging)));
   return std::unique_ptr<Backend>(
-      new CudaBackend(info_of(gpu, number, settings), std::move(device), staging, settings, services));
+      new CudaBackend(info_of(gpu, number, settings), gpu.uuid, std::move(device), staging, settings, services));
 }
 
-CudaBackend::CudaBackend(BackendInfo info, std::unique_ptr<CudaDevice> device, CudaStaging staging,
+CudaBackend::CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<CudaDevice> device, CudaStaging staging,
                          const CudaSettings& settings, const BackendServices& services)
     : info_(std::move(info)),
       staging_(staging),
       patience_(settings.hang),
       limits_(services.limits),
       device_(std::move(device)),
+      memory_(settings.tensors.count == 0 ? nullptr
+                                          : CudaMemory::create(*device_, {.id = info_.memories.front(),
+                                                                          .name = info_.name,
+                                                                          .gpu = gpu,
+                                                                          .most = settings.tensors,
+                                                                          .patience = settings.hang})),
       queue_(appetite().jobs),
       running_(info_.lanes) {
   for (std::uint32_t i = 0; i < info_.lanes; ++i) {
@@ -144,12 +157,13 @@ void CudaBackend::shutdown() {
       }
     }
     device_->stop();
+    if (memory_) memory_->stop();
     for (std::thread& thread : threads_) thread.join();
   });
 }
 
 void CudaBackend::run_lane(std::uint32_t number) {
-  CudaLane lane(*device_, number, staging_, patience_);
+  CudaLane lane(*device_, info_.memories.front(), number, staging_, patience_);
   while (std::optional<QueuedDecode> next = queue_.pop()) {
     DecodeJob job = std::move(next->job);
     const auto waited =

@@ -14,6 +14,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_row.h"
 #include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/job_queue.h"
 #include "proto/base/mutex.h"
@@ -41,10 +42,11 @@ class CudaBackend final : public Backend {
   void listen(HealthListener listener) override { device_->health().listen(std::move(listener)); }
   [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
   void shutdown() override;
+  TensorMemory* memory() override { return memory_.get(); }
 
  private:
-  CudaBackend(BackendInfo info, std::unique_ptr<CudaDevice> device, CudaStaging staging, const CudaSettings& settings,
-              const BackendServices& services);
+  CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<CudaDevice> device, CudaStaging staging,
+              const CudaSettings& settings, const BackendServices& services);
   void run_lane(std::uint32_t number);
 
   const BackendInfo info_;
@@ -52,6 +54,7 @@ class CudaBackend final : public Backend {
   const std::chrono::milliseconds patience_;
   const InForce<SampleLimits> limits_;
   const std::unique_ptr<CudaDevice> device_;
+  const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none
   JobQueue queue_;
   std::vector<std::thread> threads_;
   std::once_flag shut_down_;

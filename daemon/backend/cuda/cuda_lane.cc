@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/backend/words.h"
 #include "proto/base/printable.h"
 
@@ -33,6 +34,15 @@ ByteView input_of(const EncodedImage& image) {
   return is_packed(image) ? image.kept->bytes->view() : image.bytes.view();
 }
 
+bool is_on_device(const Destination& out) {
+  return out.memory != kHostMemory;
+}
+
+// 0: the host's.
+std::uint64_t memory_of(const Destination& out) {
+  return is_on_device(out) ? CudaPlace::of(out.offset).memory : 0;
+}
+
 CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
   const SampleGeometry& geometry = task.geometry;
   return {.at = at,
@@ -52,6 +62,7 @@ CudaOrder order_of(const SampleTask& task, std::uint64_t at) {
           .stored_width = static_cast<std::uint16_t>(task.image.info.stored.width),
           .stored_height = static_cast<std::uint16_t>(task.image.info.stored.height),
           .packed = is_packed(task.image) ? 1U : 0U,
+          .out_at = is_on_device(task.out) ? CudaPlace::of(task.out.offset).offset : 0,
           .verdict = 1};
 }
 
@@ -122,9 +133,9 @@ struct CudaLane::Work {
   const SampleTask& task(std::size_t i) const { return job.tasks[i]; }
 
   // Whether the GPU may try it; else it is settled.
-  bool is_for_gpu(std::size_t i, const CudaStaging& staging) {
+  bool is_for_gpu(std::size_t i, const CudaStaging& staging, MemoryId own) {
     Result<void> fine = check_task(task(i), *job.recipe, limits);
-    if (fine) fine = check_on_host(task(i), *job.recipe);
+    if (fine && task(i).out.memory != own) fine = check_on_host(task(i), *job.recipe);
     const EncodedImage& image = task(i).image;
     if (fine)
       fine = cuda_can_make({image.info, task(i).geometry, job.fidelity, kind_kept(image)}, *job.recipe, staging);
@@ -164,16 +175,19 @@ std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimit
   return std::move(work.outcomes);
 }
 
-// The next ones whose tensors are of one size and which fit the staging together. `next`: the first that is not settled.
+// The next ones whose tensors are of one size and in one memory, and which fit the staging together. `next`: the first that is not settled.
 std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
   std::vector<std::size_t> tasks;
-  std::uint64_t files = 0, tensors = 0;
+  std::uint64_t files = 0, tensors = 0, memory = 0;
   Size size{};
   for (std::size_t i = next; i < work.job.tasks.size() && tasks.size() < kMostCudaImages; ++i) {
-    if (work.settled[i] || !work.is_for_gpu(i, staging_)) continue;
+    if (work.settled[i] || !work.is_for_gpu(i, staging_, memory_)) continue;
     const Size output = work.task(i).geometry.output();
-    if (tasks.empty()) size = output;
-    if (output != size) continue;
+    if (tasks.empty()) {
+      size = output;
+      memory = memory_of(work.task(i).out);
+    }
+    if (output != size || memory_of(work.task(i).out) != memory) continue;
     files += room_of(input_of(work.task(i).image).size());
     tensors += work.task(i).out.bytes.count;
     if (files > staging_.encoded_bytes || tensors > staging_.tensor_bytes) break;
@@ -198,8 +212,9 @@ void CudaLane::make(Work& work, Indices tasks) {
     return make(work, tasks.subspan(tasks.size() / 2));
   }
   if (!asked) {
-    const bool is_lost = asked.error().code == Code::kUnavailable;
-    if (is_lost) device_.lost(worker, asked.error().message);
+    const Code code = asked.error().code;
+    if (code == Code::kUnavailable) device_.lost(worker, asked.error().message);
+    const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
     return settle_all(work, tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
   }
   collect(work, tasks, worker->lane(number_));
@@ -217,6 +232,7 @@ void CudaLane::settle_all(Work& work, Indices tasks, const Error& error) const {
 Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) {
   CudaLaneChannel& channel = worker.lane(number_);
   CudaBatch batch = batch_of(*work.job.recipe, work.job.fidelity, work.task(tasks[0]).geometry.output(), tasks.size());
+  batch.memory = memory_of(work.task(tasks[0]).out);
   for (std::size_t n = 0; n < tasks.size(); ++n) {
     const SampleTask& task = work.task(tasks[n]);
     const ByteView input = input_of(task.image);
@@ -236,7 +252,7 @@ void CudaLane::collect(Work& work, Indices tasks, const CudaLaneChannel& channel
     const CudaOrder& order = channel.orders()[n];
     const std::uint32_t verdict = order.verdict;
     const bool is_made = verdict == 0;
-    if (is_made) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
+    if (is_made && !is_on_device(out)) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
     work.settle(tasks[n],
                 is_made ? std::optional<Error>() : unsupported("the GPU leaves it to others: " + why_not(order)));
     if (verdict == 2) work.outcomes[tasks[n]].read_again = is_packed(image) && image.bytes.size() == 0;

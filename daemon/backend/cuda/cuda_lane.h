@@ -1,7 +1,8 @@
 // One lane of the CUDA backend: takes a job's samples through the process that owns the GPU, a batch after the other.
 //
 //   tasks ──look──▶ refused, or of one tensor size ──▶ files into the staging ──▶ ask ──▶ tensors from the staging
-//                                                          ▲ half of them: kExhausted ──┘
+//                                                          ▲ half of them: kExhausted ──┘  (or they are where they
+//                                                                                              belong, on the GPU)
 //
 // A packed form that is kept of a file goes into the staging instead of it. Where that is no use and there is no file, the
 // sample is read again.
@@ -26,9 +27,10 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
 
 class CudaLane {
  public:
-  // `device` outlives the lane.
-  CudaLane(CudaDevice& device, std::uint32_t number, CudaStaging staging, std::chrono::milliseconds patience)
-      : device_(device), number_(number), staging_(staging), patience_(patience) {}
+  // `device` outlives the lane. `memory`: the device's own, in which sessions' tensors may be wanted.
+  CudaLane(CudaDevice& device, MemoryId memory, std::uint32_t number, CudaStaging staging,
+           std::chrono::milliseconds patience)
+      : device_(device), memory_(memory), number_(number), staging_(staging), patience_(patience) {}
 
   // An outcome for each task, in order. `stopped` is asked before each batch, also of the halves of one.
   std::vector<SampleOutcome> run(const DecodeJob& job, const SampleLimits& limits,
@@ -45,6 +47,7 @@ class CudaLane {
   void collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const;
 
   CudaDevice& device_;
+  const MemoryId memory_;
   const std::uint32_t number_;
   const CudaStaging staging_;
   const std::chrono::milliseconds patience_;

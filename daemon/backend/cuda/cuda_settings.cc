@@ -22,6 +22,7 @@ const Key kKeys[] = {
     {"cuda.devices", place(in_group<&CudaSettings::devices>), "Which GPUs: UUIDs as `nvidia-smi -L` prints them, or numbers as CUDA counts them, for example [\"GPU-8f6c...\", \"1\"]. Empty: all that the daemon sees."},
     {"cuda.lanes", number(in_group<&CudaSettings::lanes>, 1, kMostCudaLanes), "Batches that a GPU works on at once: while one is decoded there, others are copied and planned."},
     {"cuda.memory", number(in_group<&CudaSettings::memory>, 128ULL << 20, 64ULL << 30), "Of each GPU's memory, beside what a CUDA context takes (some hundreds of MiB). Given back while nothing is to be made. A batch that does not fit is divided."},
+    {"cuda.tensors", number(in_group<&CudaSettings::tensors>, 0, 1024ULL << 30), "Of each GPU's memory, for the tensors of sessions that ask for them there. It is charged until the process that had the session ends. 0: no session may have any."},
     {"cuda.staging", number(in_group<&CudaSettings::staging>, 16ULL << 20, 16ULL << 30), "Of the host's memory, pinned, for each GPU: files on their way there and tensors on their way back. Larger images are made by the CPU."},
     {"cuda.hang_milliseconds", number(in_group<&CudaSettings::hang>, 100, 600'000), "A GPU that has not finished a batch by then passes for lost: its process is killed and started anew, and its samples go to the CPU."},
     {"cuda.worker", place(in_group<&CudaSettings::worker>), "The program that owns a GPU. Empty: millrace-cuda, beside millraced or in ../libexec/millrace."},
@@ -34,6 +35,13 @@ std::uint64_t gpus_of_the_host() {
   std::error_code none;
   const auto all = std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none);
   return none ? 0 : static_cast<std::uint64_t>(std::distance(begin(all), end(all)));
+}
+
+// Those that are named, or those that the kernel's driver has, or one.
+std::uint64_t gpus_of(const CudaSettings& settings) {
+  if (settings.wanted == WantsCuda::kNo) return 0;
+  const std::uint64_t gpus = settings.devices.empty() ? gpus_of_the_host() : settings.devices.size();
+  return std::max<std::uint64_t>(1, gpus);
 }
 
 std::vector<Complaint> complaints(const Settings& settings) {
@@ -54,10 +62,12 @@ std::optional<WantsCuda> wants_cuda_of(std::string_view word) {
   return found == std::end(kWants) ? std::nullopt : std::optional(found->value);
 }
 
+Bytes cuda_tensors(const CudaSettings& settings) {
+  return settings.tensors * gpus_of(settings);
+}
+
 Bytes cuda_staging(const CudaSettings& settings) {
-  if (settings.wanted == WantsCuda::kNo) return {};
-  const std::uint64_t gpus = settings.devices.empty() ? gpus_of_the_host() : settings.devices.size();
-  return (settings.staging + kCudaPlans * settings.lanes) * std::max<std::uint64_t>(1, gpus);
+  return (settings.staging + kCudaMemoryStagingBytes + kCudaPlans * settings.lanes) * gpus_of(settings);
 }
 
 }  // namespace millrace

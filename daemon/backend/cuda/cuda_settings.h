@@ -20,6 +20,7 @@ struct CudaSettings {
   std::vector<std::string> devices;  // UUIDs, or numbers in the driver's order; empty: all
   std::uint32_t lanes = 2;           // of a GPU
   Bytes memory = 1_GiB;              // of a GPU's, for all of its lanes
+  Bytes tensors = 2_GiB;             // of a GPU's, for tensors of sessions that are in its memory
   Bytes staging = 192_MiB;           // of the host's, for all lanes of a GPU; pinned, with kCudaPlans for each lane
   std::chrono::milliseconds hang{10'000};
   std::string worker;  // the program that owns a GPU; empty: where it is installed
@@ -29,6 +30,9 @@ SettingsPart cuda_settings();
 
 // What the words of backends.cuda mean; nullopt: none of them.
 std::optional<WantsCuda> wants_cuda_of(std::string_view word);
+
+// Memory of the GPUs that sessions may have, all together.
+Bytes cuda_tensors(const CudaSettings& settings);
 
 // Host memory that the GPUs take: of those that are named, or of those that the kernel's driver has, or of one.
 Bytes cuda_staging(const CudaSettings& settings);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "proto/base/printable.h"
+#include "proto/base/socket_message.h"
 
 namespace millrace {
 namespace {
@@ -108,9 +109,9 @@ bool send_all(int socket, const Message& message) {
 
 enum class Heard : std::uint8_t { kMessage, kEnd, kLate };
 
-// The next message; one of another length counts as the end.
+// The next message; one of another length counts as the end. `descriptor`: what may come with it.
 template <class Message>
-Heard receive(int socket, Message& message, Clock::time_point until) {
+Heard receive(int socket, Message& message, Clock::time_point until, UniqueFd* descriptor = nullptr) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
     pollfd ready{.fd = socket, .events = POLLIN};
@@ -118,9 +119,10 @@ Heard receive(int socket, Message& message, Clock::time_point until) {
     if (found < 0 && errno == EINTR) continue;
     if (found == 0) return Heard::kLate;
     if (found < 0) return Heard::kEnd;
-    const ssize_t bytes = recv(socket, &message, sizeof message, MSG_DONTWAIT);
-    if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    return bytes == static_cast<ssize_t>(sizeof message) ? Heard::kMessage : Heard::kEnd;
+    ReceivedMessage received = receive_message(socket, std::as_writable_bytes(std::span(&message, 1)), 1, MSG_DONTWAIT);
+    if (received.bytes < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (descriptor != nullptr && !received.descriptors.empty()) *descriptor = std::move(received.descriptors.front());
+    return received.bytes == static_cast<ssize_t>(sizeof message) ? Heard::kMessage : Heard::kEnd;
   }
 }
 
@@ -131,7 +133,7 @@ std::string text_in(const char (&text_untrusted)[kSize]) {
 }
 
 Error error_in(std::uint32_t code, std::string text) {
-  for (const Code known : {Code::kUnsupported, Code::kExhausted, Code::kUnavailable}) {
+  for (const Code known : {Code::kUnsupported, Code::kExhausted, Code::kNotFound, Code::kUnavailable}) {
     if (code == static_cast<std::uint32_t>(known)) return {known, std::move(text)};
   }
   return {Code::kUnavailable, "millrace-cuda: " + text};
@@ -151,6 +153,21 @@ Gpu gpu_of(const CudaReady& ready) {
           .driver_version = ready.driver_version};
   std::copy(std::begin(ready.uuid), std::end(ready.uuid), gpu.uuid.begin());
   return gpu;
+}
+
+// Sends what has a number, and waits for the answer to that number.
+template <class Order>
+Result<UniqueFd> ask_process(int socket, const Order& order, std::chrono::milliseconds patience) {
+  if (!send_all(socket, order)) return Error{Code::kUnavailable, "the process that has the GPU is gone"};
+  CudaDone done;
+  UniqueFd descriptor;
+  const Heard heard = receive(socket, done, Clock::now() + patience, &descriptor);
+  if (heard == Heard::kLate)
+    return Error{Code::kUnavailable, "the GPU does not answer within " + std::to_string(patience.count()) + " ms"};
+  if (heard == Heard::kEnd || done.number != order.number)
+    return Error{Code::kUnavailable, "the process that has the GPU ended"};
+  if (done.code != 0) return error_in(done.code, text_in(done.text));
+  return descriptor;
 }
 
 // A while only: one that hangs in a driver may be there for long.
@@ -222,15 +239,22 @@ CudaLaneChannel::~CudaLaneChannel() {
 
 Result<void> CudaLaneChannel::ask(CudaBatch& batch, std::chrono::milliseconds patience) {
   batch.number = ++asked_;
-  if (!send_all(socket_.get(), batch)) return Error{Code::kUnavailable, "the process that has the GPU is gone"};
-  CudaDone done;
-  const Heard heard = receive(socket_.get(), done, Clock::now() + patience);
-  if (heard == Heard::kLate)
-    return Error{Code::kUnavailable, "the GPU does not answer within " + std::to_string(patience.count()) + " ms"};
-  if (heard == Heard::kEnd || done.number != batch.number)
-    return Error{Code::kUnavailable, "the process that has the GPU ended"};
-  if (done.code != 0) return error_in(done.code, text_in(done.text));
+  MILLRACE_TRY(const UniqueFd none, ask_process(socket_.get(), batch, patience));
   return {};
+}
+
+CudaMemoryChannel::CudaMemoryChannel(CudaMemoryChannel&& other) noexcept
+    : socket_(std::move(other.socket_)), staging_(std::exchange(other.staging_, nullptr)) {}
+
+CudaMemoryChannel::~CudaMemoryChannel() {
+  if (staging_ != nullptr) munmap(staging_, kCudaMemoryStagingBytes.count);
+}
+
+Result<UniqueFd> CudaMemoryChannel::ask(CudaMemoryOrder order, std::chrono::milliseconds patience) {
+  order.number = ++asked_;
+  Result<UniqueFd> answer = ask_process(socket_.get(), order, patience);
+  if (!answer && answer.error().code == Code::kUnavailable) why_lost_ = answer.error().message;
+  return answer;
 }
 
 Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program, const CudaWorkerOrder& order) {
@@ -238,6 +262,12 @@ Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program
   MILLRACE_TRY(Channel control, make_channel());
   std::vector<Handed> handed{{control.theirs.get(), kCudaControl}};
   std::vector<UniqueFd> theirs;
+  MILLRACE_TRY(Channel memory, make_channel());
+  MILLRACE_TRY(UniqueFd moved, make_staging(kCudaMemoryStagingBytes.count));
+  MILLRACE_TRY(std::byte * moved_at, map(moved.get(), kCudaMemoryStagingBytes.count));
+  CudaMemoryChannel memory_channel(std::move(memory.ours), moved_at);
+  handed.push_back({memory.theirs.get(), kCudaMemorySocket});
+  handed.push_back({moved.get(), kCudaMemoryStaging});
   std::vector<CudaLaneChannel> lanes;
   for (std::uint32_t i = 0; i < order.lanes; ++i) {
     MILLRACE_TRY(Channel channel, make_channel());
@@ -252,11 +282,12 @@ Result<std::shared_ptr<CudaWorker>> CudaWorker::start(const std::string& program
   MILLRACE_TRY(const pid_t pid, spawn(program, handed));
   control.theirs.reset();
   theirs.clear();
-  return std::shared_ptr<CudaWorker>(new CudaWorker(std::move(control.ours), std::move(lanes), pid));
+  return std::shared_ptr<CudaWorker>(
+      new CudaWorker(std::move(control.ours), std::move(memory_channel), std::move(lanes), pid));
 }
 
-CudaWorker::CudaWorker(UniqueFd control, std::vector<CudaLaneChannel> lanes, pid_t pid)
-    : control_(std::move(control)), lanes_(std::move(lanes)), pid_(pid) {}
+CudaWorker::CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid)
+    : control_(std::move(control)), memory_(std::move(memory)), lanes_(std::move(lanes)), pid_(pid) {}
 
 Result<void> CudaWorker::greet(const CudaUuid& gpu, const CudaWorkerOrder& order, std::chrono::milliseconds patience) {
   CudaHello hello{.work = CudaWork::kServe,

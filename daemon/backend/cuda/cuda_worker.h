@@ -4,7 +4,7 @@
 //   list_gpus(program) ──▶ which there are
 //   CudaWorker::start(program, order) ──▶ greet(gpu) ──▶ lane(i) asks, one thread each ──▶ end(), or it dies ──▶ is_gone()
 //
-// Thread-safe, but for a lane, which is Thread-bound(its thread).
+// Thread-safe, but for a lane and the memory, which are each Thread-bound(a thread's).
 #pragma once
 
 #include <sys/types.h>
@@ -67,7 +67,8 @@ class CudaLaneChannel {
   std::span<std::byte> encoded() const { return {staging_ + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
   std::span<const std::byte> tensors() const { return {staging_ + layout_.tensors_at(), layout_.tensor_bytes}; }
 
-  // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kUnavailable: the process
+  // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kNotFound: the memory that
+  // the tensors are to go to is not this process's. kUnavailable: the process
   // is gone, the GPU's context is broken, or there was no answer in `patience`.
   Result<void> ask(CudaBatch& batch, std::chrono::milliseconds patience);
 
@@ -76,6 +77,31 @@ class CudaLaneChannel {
   std::byte* staging_;
   CudaStaging layout_;
   std::uint64_t asked_ = 0;
+};
+
+// The memory's part of it: likewise.
+class CudaMemoryChannel {
+ public:
+  CudaMemoryChannel(UniqueFd socket, std::byte* staging) : socket_(std::move(socket)), staging_(staging) {}
+  CudaMemoryChannel(CudaMemoryChannel&& other) noexcept;
+  CudaMemoryChannel& operator=(CudaMemoryChannel&&) = delete;
+  ~CudaMemoryChannel();
+
+  // REQUIRES: nothing is asked for.
+  std::span<CudaMove> moves() const { return {reinterpret_cast<CudaMove*>(staging_), kMostCudaMoves}; }
+  std::span<std::byte> bytes() const { return {staging_ + kCudaMovedAt, kCudaMoving.count}; }
+
+  // One order; what kTake took has a descriptor, else there is none. kExhausted: the GPU has not so much left. kNotFound:
+  // this process does not have that memory. kUnsupported: the GPU exports none. kUnavailable: as a lane's.
+  Result<UniqueFd> ask(CudaMemoryOrder order, std::chrono::milliseconds patience);
+  // Of the last kUnavailable; empty: there was none.
+  const std::string& why_lost() const { return why_lost_; }
+
+ private:
+  UniqueFd socket_;
+  std::byte* staging_;
+  std::uint64_t asked_ = 0;
+  std::string why_lost_;
 };
 
 class CudaWorker {
@@ -91,6 +117,7 @@ class CudaWorker {
   Result<void> greet(const CudaUuid& gpu, const CudaWorkerOrder& order, std::chrono::milliseconds patience);
 
   CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
+  CudaMemoryChannel& memory() { return memory_; }
 
   // Kills it: whoever asks it gets kUnavailable.
   void end() MILLRACE_EXCLUDES(mutex_);
@@ -102,9 +129,10 @@ class CudaWorker {
   int end_of_it() const { return control_.get(); }
 
  private:
-  CudaWorker(UniqueFd control, std::vector<CudaLaneChannel> lanes, pid_t pid);
+  CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid);
 
   UniqueFd control_;
+  CudaMemoryChannel memory_;
   std::vector<CudaLaneChannel> lanes_;
   const pid_t pid_;
   mutable Mutex mutex_;

@@ -83,18 +83,20 @@ Error none_left() {
 
 }  // namespace
 
-Result<std::unique_ptr<GpuLane>> GpuLane::create(const GpuContext& context, const Kernels& kernels, std::byte* staging,
+Result<std::unique_ptr<GpuLane>> GpuLane::create(const GpuContext& context, const Kernels& kernels,
+                                                 const ExportedMemories& memories, std::byte* staging,
                                                  const CudaStaging& layout, std::size_t device_bytes) {
   MILLRACE_TRY_VOID(context.use());
-  std::unique_ptr<GpuLane> lane(new GpuLane(context, kernels, staging, layout, device_bytes));
+  std::unique_ptr<GpuLane> lane(new GpuLane(context, kernels, memories, staging, layout, device_bytes));
   MILLRACE_TRY_VOID(lane->prepare());
   return lane;
 }
 
-GpuLane::GpuLane(const GpuContext& context, const Kernels& kernels, std::byte* staging, const CudaStaging& layout,
-                 std::size_t device_bytes)
+GpuLane::GpuLane(const GpuContext& context, const Kernels& kernels, const ExportedMemories& memories,
+                 std::byte* staging, const CudaStaging& layout, std::size_t device_bytes)
     : context_(context),
       kernels_(kernels),
+      memories_(memories),
       staging_(staging),
       layout_(layout),
       device_bytes_(device_bytes),
@@ -195,7 +197,41 @@ Result<void> GpuLane::run(const PlannerOfRecipe& planner, const BatchPlan& plan,
   if (layout.upload_bytes > kPlansBytes - kStatusBytes || at.end > memory_.size()) return too_much();
   Result<void> enqueued = enqueue(planner, plan, layout, at, batch);
   MILLRACE_TRY_VOID(stream_.wait());
-  return enqueued;
+  MILLRACE_TRY_VOID(std::move(enqueued));
+  return batch.memory == 0 ? Result<void>() : deliver(plan, batch, memory_.at() + at.tensors);
+}
+
+// Only what is good, for where a tensor was not made something of another batch may lie, and this memory is a client's to
+// read. Those that follow each other go together.
+Result<void> GpuLane::deliver(const BatchPlan& plan, const CudaBatch& batch, CUdeviceptr tensors) {
+  MILLRACE_TRY(const std::shared_ptr<ExportedMemory> memory, memories_.find(batch.memory));
+  const Driver& driver = context_.driver();
+  const auto* const statuses = reinterpret_cast<const Status*>(plans_.at());
+  struct {
+    std::uint64_t to = 0, from = 0, bytes = 0;
+  } row;
+  const auto copy = [&]() -> Result<void> {
+    if (row.bytes == 0) return {};
+    return driver.checked(
+        driver.cuMemcpyDtoDAsync_v2(memory->at() + row.to, tensors + row.from, row.bytes, stream_.get()),
+        "copying tensors on the GPU");
+  };
+  Result<void> copied;
+  for (std::size_t job = 0; copied && job < plan.jobs.size(); ++job) {
+    if (statuses[job] != Status::kDone) continue;
+    const std::uint64_t from = plan.requests[job] * plan.tensor_bytes, to = orders()[plan.requests[job]].out_at;
+    if (!memory->holds(to, plan.tensor_bytes)) {
+      copied = Error{Code::kInvalid, "a tensor's place is not in the session's memory"};
+    } else if (row.from + row.bytes == from && row.to + row.bytes == to) {
+      row.bytes += plan.tensor_bytes;
+    } else {
+      copied = copy();
+      row = {to, from, plan.tensor_bytes};
+    }
+  }
+  if (copied) copied = copy();
+  MILLRACE_TRY_VOID(stream_.wait());
+  return copied;
 }
 
 Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& plan, const WorkspaceLayout& layout,
@@ -214,6 +250,7 @@ Result<void> GpuLane::enqueue(const PlannerOfRecipe& planner, const BatchPlan& p
       driver.checked(driver.cuMemcpyHtoDAsync_v2(views.encoded, files, batch.encoded_bytes, stream_.get()),
                      "copying files to the GPU"));
   MILLRACE_TRY_VOID(kernels_.launch(plan, layout, views, stream_.get()));
+  if (batch.memory != 0) return {};
   return driver.checked(driver.cuMemcpyDtoHAsync_v2(staging_ + layout_.tensors_at(), views.tensors,
                                                     batch.images * plan.tensor_bytes, stream_.get()),
                         "copying tensors from the GPU");

@@ -1,6 +1,6 @@
 // millrace-cuda: owns a GPU for the daemon, which starts it (cuda_worker.h). By hand it says which GPUs there are.
 //
-// A thread watches the daemon, and each lane has one. Whatever breaks the CUDA context ends the process: the
+// A thread watches the daemon, the memory that sessions map has one, and each lane. Whatever breaks the CUDA context ends the process: the
 // daemon starts another one.
 #include <poll.h>
 #include <pthread.h>
@@ -16,15 +16,19 @@
 #include <cstdlib>
 #include <cstring>
 #include <latch>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "daemon/backend/cuda/cuda_wire.h"
+#include "daemon/backend/cuda/worker/exported_memory.h"
 #include "daemon/backend/cuda/worker/gpu.h"
 #include "daemon/backend/cuda/worker/gpu_lane.h"
 #include "daemon/backend/cuda/worker/kernel_image.h"
 #include "proto/base/mutex.h"
+#include "proto/base/socket_message.h"
 
 namespace millrace::cuda {
 namespace {
@@ -56,10 +60,10 @@ Message with_error(const Error& error) {
   return message;
 }
 
-// What the lanes begin with, and whether all have begun.
+// What the threads begin with, and whether all have begun.
 class Start {
  public:
-  explicit Start(std::uint32_t lanes) : left_(lanes) {}
+  explicit Start(std::uint32_t threads) : left_(threads) {}
 
   void began(const Result<void>& how) {
     {
@@ -99,14 +103,42 @@ void serve(GpuLane& lane, int socket) {
   }
 }
 
+// Until the daemon closes its end.
+void serve(MemoryMover& mover) {
+  CudaMemoryOrder order;
+  while (receive(kCudaMemorySocket, order)) {
+    const Result<UniqueFd> carried_out = mover.carry_out(order);
+    CudaDone done = carried_out ? CudaDone{} : with_error<CudaDone>(carried_out.error());
+    done.number = order.number;
+    const int descriptor = carried_out ? carried_out->get() : -1;
+    const auto message = std::as_bytes(std::span(&done, 1));
+    while (send_message(kCudaMemorySocket, message, {&descriptor, descriptor < 0 ? 0U : 1U}) < 0 && errno == EINTR) {
+    }
+    if (!carried_out && carried_out.error().code == Code::kUnavailable) _exit(EXIT_FAILURE);
+  }
+}
+
+Result<std::byte*> map_staging(int descriptor, std::uint64_t bytes) {
+  void* const staging = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (staging == MAP_FAILED) return Error{Code::kExhausted, errno_error("mapping the staging memory", errno).message};
+  return static_cast<std::byte*>(staging);
+}
+
+void run_memory(const GpuContext& context, ExportedMemories& memories, Start& start) {
+  const Result<std::byte*> staging = map_staging(kCudaMemoryStaging, kCudaMemoryStagingBytes.count);
+  if (!staging) return start.began(staging.error());
+  const Result<std::unique_ptr<MemoryMover>> mover = MemoryMover::create(context, memories, *staging);
+  start.began(mover ? Result<void>() : Result<void>(mover.error()));
+  if (mover) serve(**mover);
+}
+
 void run_lane(std::uint32_t number, const CudaHello& hello, const GpuContext& context, const Kernels& kernels,
-              Start& start) {
+              const ExportedMemories& memories, Start& start) {
   const CudaStaging layout{hello.encoded_bytes, hello.tensor_bytes};
-  void* const staging = mmap(nullptr, layout.size(), PROT_READ | PROT_WRITE, MAP_SHARED, cuda_lane_staging(number), 0);
-  if (staging == MAP_FAILED)
-    return start.began(Error{Code::kExhausted, errno_error("mapping the staging memory", errno).message});
+  const Result<std::byte*> staging = map_staging(cuda_lane_staging(number), layout.size());
+  if (!staging) return start.began(staging.error());
   const Result<std::unique_ptr<GpuLane>> lane =
-      GpuLane::create(context, kernels, static_cast<std::byte*>(staging), layout, hello.device_bytes);
+      GpuLane::create(context, kernels, memories, *staging, layout, hello.device_bytes);
   start.began(lane ? Result<void>() : Result<void>(lane.error()));
   if (lane) serve(**lane, cuda_lane_socket(number));
 }
@@ -121,21 +153,23 @@ void end_with_the_daemon() {
   }).detach();
 }
 
-// Ends with the process: lanes may be in calls of a driver that hangs.
+// Ends with the process: threads may be in calls of a driver that hangs.
 Result<void> serve_all(const Driver& driver, const CudaHello& hello) {
   if (hello.lanes < 1 || hello.lanes > kMostCudaLanes) return Error{Code::kUnsupported, "1 to 4 lanes are possible"};
   MILLRACE_TRY(const GpuContext context, GpuContext::open(driver, hello.uuid));
   MILLRACE_TRY(const Kernels kernels, Kernels::load(driver, context.device(), kernel_image()));
-  Start start(hello.lanes);
-  std::vector<std::thread> lanes;
+  Start start(hello.lanes + 1);
+  ExportedMemories memories;
+  std::vector<std::thread> threads;
+  pthread_setname_np(threads.emplace_back([&] { run_memory(context, memories, start); }).native_handle(), "mr-memory");
   for (std::uint32_t i = 0; i < hello.lanes; ++i) {
-    std::thread& lane = lanes.emplace_back([&, i] { run_lane(i, hello, context, kernels, start); });
+    std::thread& lane = threads.emplace_back([&, i] { run_lane(i, hello, context, kernels, memories, start); });
     pthread_setname_np(lane.native_handle(), ("mr-lane-" + std::to_string(i)).c_str());
   }
   const Result<void> begun = start.wait();
   answer(kCudaControl, begun ? CudaReady{} : with_error<CudaReady>(begun.error()));
   if (!begun) _exit(EXIT_FAILURE);
-  for (std::thread& lane : lanes) lane.join();
+  for (std::thread& thread : threads) thread.join();
   _exit(EXIT_SUCCESS);
 }
 
