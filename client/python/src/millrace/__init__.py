@@ -16,6 +16,7 @@ from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarni
 from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
 from millrace.dataset import Dataset
+from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch, EpochShape
 from millrace.errors import (
     Cancelled,
@@ -76,6 +77,7 @@ __all__ = [
     "DatasetSample",
     "DeadlineExceeded",
     "Device",
+    "DeviceTensor",
     "Epoch",
     "EpochShape",
     "Error",

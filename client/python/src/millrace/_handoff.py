@@ -17,8 +17,8 @@ _MAGIC = 0x4D524831  # "1HRM"
 _VERSION = 2
 _HELLO, _RING_REQUEST, _GOODBYE = 1, 2, 3
 _WANTS_REPLY_SOCKET = 1  # a flag of Hello
-_WELCOME, _SEGMENT, _RING, _REFUSED = 1, 2, 3, 4
-_DESCRIPTORS = {_SEGMENT: 2, _RING: 1}  # that come with an answer
+_WELCOME, _SEGMENT, _RING, _REFUSED, _MEMORY = 1, 2, 3, 4, 5
+_DESCRIPTORS = {_SEGMENT: 2, _RING: 1, _MEMORY: 1}  # that come with an answer
 _REQUEST = struct.Struct("<IIIIQ")
 _REPLY = struct.Struct("<IIII16sQ200s")
 _SAME_VERSION = "install the Python package and millraced of the same version"
@@ -63,9 +63,14 @@ class HandoffConnection:
 
     def receive_segment(self, deadline: float) -> tuple[int, int]:
         """The descriptor of the session's shared memory, now the caller's, and its bytes. From then on there is ``take_replies``."""
-        (fd, replies), size = self._receive_descriptors(_SEGMENT, deadline)
+        (fd, replies), size, _ = self._receive_descriptors(_SEGMENT, deadline)
         self._replies = Replies(replies)
         return fd, size
+
+    def receive_memory(self, deadline: float) -> tuple[int, int, bytes]:
+        """The descriptor of a GPU's memory, now the caller's, its bytes and the GPU's UUID. After ``receive_segment``."""
+        (fd,), size, uuid = self._receive_descriptors(_MEMORY, deadline)
+        return fd, size, uuid
 
     def take_replies(self) -> Replies:
         """The session's reply socket, to the first who takes it, after ``receive_segment``."""
@@ -77,7 +82,7 @@ class HandoffConnection:
     def request_ring(self, size: int, deadline: float) -> int:
         """The writable descriptor, now the caller's, of an input ring of ``size`` bytes that the daemon makes."""
         self._send(_RING_REQUEST, deadline, ring_bytes=size)
-        (fd,), made = self._receive_descriptors(_RING, deadline)
+        (fd,), made, _ = self._receive_descriptors(_RING, deadline)
         if made != size:
             os.close(fd)
             raise InternalError(f"hand-off: a ring of {made} bytes came, {size} were asked for")
@@ -137,12 +142,12 @@ class HandoffConnection:
         except OSError as why:
             raise _broken("sending", why) from why
 
-    def _receive_descriptors(self, expected: int, deadline: float) -> tuple[list[int], int]:
-        _, size, fds = self._receive(expected, deadline)
+    def _receive_descriptors(self, expected: int, deadline: float) -> tuple[list[int], int, bytes]:
+        ticket, size, fds = self._receive(expected, deadline)
         if len(fds) < _DESCRIPTORS[expected]:
             _close_all(fds)
             raise InternalError("hand-off: the daemon's message lacks a descriptor (is this process out of them? ulimit -n)")
-        return fds, size
+        return fds, size, ticket
 
     def _receive(self, expected: int, deadline: float) -> tuple[bytes, int, list[int]]:
         try:

@@ -23,7 +23,7 @@ from millrace._messages import failure
 from millrace._segment import Segment
 from millrace._warn import warn
 from millrace.batch import Batch
-from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, NotFound, SlotsWithdrawn
+from millrace.errors import Cancelled, DeadlineExceeded, Error, FailedPrecondition, InternalError, NotFound, SlotsWithdrawn
 from millrace.recipe import Recipe
 from millrace.ring import RingRoom
 
@@ -179,6 +179,10 @@ class Inbox:
                 handle = completed.handle
                 if segment is None:
                     return Cancelled("the session was closed", batch_id=completed.batch_id)
+                if handle.segment != (segment.device_memory is not None):  # by number: 0 is the host's
+                    return InternalError(
+                        f"the batch is in memory {handle.segment} of the session; please report it with the daemon's version"
+                    )
                 end = handle.records_offset + handle.samples * RECORD.itemsize
                 held = Held(segment, self._outgoing, handle.slot, handle.generation, end)
             batch = Batch(completed, held, expected.recipe if expected else Recipe())

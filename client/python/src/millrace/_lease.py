@@ -3,7 +3,8 @@
     Batch, Tensor --> Held --> Lease --> Segment        handles: lose the lease when the batch is released
     NumPy arrays, DLPack consumers --> Lease            views of the memory itself: keep it as long as they live
 
-The slot goes back to the daemon when the last reference to its Lease is gone, so no view ever shows another batch's pixels.
+The slot goes back to the daemon when the last reference to its Lease is gone, so no view ever shows another batch's pixels; in a GPU's
+memory when the streams that were given it have done by then, too (_gpu_work.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from millrace._device_memory import DeviceMemory, OnDevice
 from millrace._segment import Segment
 from millrace.errors import Forked, Released, StaleHandle
 
@@ -28,13 +30,15 @@ class LeaseEnd(weakref.ref["Lease"]):
     then, and with it no signal handler, whose KeyboardInterrupt would be lost there.
     """
 
-    __slots__ = ("_segment", "generation", "kept", "slot", "used")
+    __slots__ = ("_segment", "generation", "kept", "slot", "streams", "used")
 
     slot: int
     generation: int
     used: int
     _segment: weakref.ref[Segment]
     kept: bool
+    streams: set[int]
+    """CUDA's handles of those that were given the slot's tensors, in a GPU's memory."""
 
     @property
     def segment(self) -> Segment | None:
@@ -52,14 +56,18 @@ class LeaseEnd(weakref.ref["Lease"]):
 class Lease:
     """One slot as long as it is read. NumPy makes of it the slot's bytes, an array whose base is the lease."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "segment", "window")
+    __slots__ = ("__array_interface__", "__weakref__", "segment", "slot", "streams", "window")
 
     def __init__(self, segment: Segment, outgoing: Outgoing, slot: int, generation: int, used: int) -> None:
         self.segment = segment
+        self.slot = slot
+        self.streams: set[int] = set()
+        """See ``LeaseEnd``."""
         self.window = segment.windows[slot]  # mapped as long as the lease lives, also when the slot has another one by then
         self.__array_interface__ = self.window.array_interface
         end = LeaseEnd(self, outgoing.put)
         end.slot, end.generation, end.used, end._segment, end.kept = slot, generation, used, weakref.ref(segment), False
+        end.streams = self.streams
         segment.leases[end] = None
 
 
@@ -113,6 +121,22 @@ class Held:
         if self._bytes is None:
             self._bytes = np.asarray(lease)
         return self._bytes
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the batch's tensors are in a GPU's memory. Raises as ``check``."""
+        return self.check().segment.device_memory is not None
+
+    def device_memory(self) -> DeviceMemory:
+        """The GPU's memory in which they are. Raises as ``check``."""
+        memory = self.check().segment.device_memory
+        assert memory is not None
+        return memory
+
+    def device_bytes(self) -> np.ndarray[Any, np.dtype[np.uint8]]:
+        """The slot's bytes there, for their address and nothing else; they keep the slot as ``bytes`` do. Raises as ``check``."""
+        lease, memory = self.check(), self.device_memory()
+        return np.asarray(OnDevice(memory.address + lease.slot * memory.stride, memory.stride, lease))
 
     def release(self) -> bool:
         """Lets go of the slot. True: it went back at once; False: views that live keep it until they are gone."""

@@ -6,6 +6,7 @@ A framework's loader says in ``_convert`` what becomes of a batch.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 import weakref
 from collections.abc import Generator, Iterator, Mapping
@@ -27,14 +28,15 @@ from millrace._position import for_rank
 from millrace._progress import Progress
 from millrace._ranks import Ranks, given_ranks, ranks_of_environment
 from millrace._transform import AnyTransform, recipe_of
+from millrace._warn import warn
 from millrace.batch import Batch
-from millrace.client import connect
+from millrace.client import Client, connect
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
-from millrace.errors import DaemonUnavailable, InvalidRequest
+from millrace.errors import DaemonUnavailable, InvalidRequest, NotFound, ResourceExhausted, Unsupported
 from millrace.recipe import Layout
 from millrace.samples import AnyPath
-from millrace.session import Session
+from millrace.session import HOST, Session
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -92,6 +94,7 @@ class BaseLoader(Generic[Item]):
         """What the loop has got last, with ids, boxes, errors, ...; its slot is given back when the next one is asked for."""
         self._bad = BadImages()
         self._session: Session | None = None
+        self._told_of_memory = False  # that the GPU's cannot be had
         self._listed: Listed | None = None
         self._running: weakref.ref[Loop[Item]] | None = None
         self._progress = Progress(0)
@@ -181,20 +184,37 @@ class BaseLoader(Generic[Item]):
         options = self._options
         if self._session is None:
             with connect(options.address) as client:
-                writable = options.writable and not self._shares
-                name = self._session_name()
-                self._session = client.session(
-                    self.recipe,
-                    options.batch_size,
-                    options.slots,
-                    name=name,
-                    writable=writable,
-                    cache=options.cache,
-                    cache_at_once=options.cache_at_once,
-                )
+                self._session = self._session_of(client)
         if self._listed is None:
             self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed
+
+    def _session_of(self, client: Client) -> Session:
+        options = self._options
+        open_in = functools.partial(
+            client.session,
+            self.recipe,
+            options.batch_size,
+            options.slots,
+            name=self._session_name(),
+            writable=options.writable and not self._shares,
+            cache=options.cache,
+            cache_at_once=options.cache_at_once,
+        )
+        memory = self._memory(client)
+        if memory == HOST:
+            return open_in()
+        try:
+            return open_in(memory=memory)
+        except (NotFound, ResourceExhausted, Unsupported) as why:
+            if not self._told_of_memory:
+                self._told_of_memory = True
+                warn(f"{called(type(self))}: batches come by the host's memory, not the GPU's: {why}")
+            return open_in()
+
+    def _memory(self, client: Client) -> str:
+        """Where the session's tensors should lie: ``Client.session``'s ``memory``."""
+        return HOST
 
     def _session_name(self) -> str:
         if self._options.name:

@@ -230,6 +230,20 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]
     return rooms
 
 
+def fill_choices(out: Any, seed: int, epoch: int, fidelity: recipe.Fidelity, priority: recipe.Priority, backend: str) -> None:
+    """The fields that a batch and an epoch have in common.
+
+    Raises:
+        InvalidRequest: a number is out of its field's range, or a word is none.
+    """
+    try:
+        out.seed, out.epoch, out.backend = seed, epoch, text_bytes(backend)
+    except (TypeError, ValueError) as why:
+        raise InvalidRequest(f"seed, epoch and backend: {why}") from why
+    out.fidelity = fidelity_number(fidelity)
+    out.priority = priority_number(priority)
+
+
 def sample_errors(messages: Iterable[Any]) -> tuple[SampleError, ...]:
     """The bad samples of a batch."""
     return tuple(SampleError(m.index, m.sample_id, m.source, m.code, m.message, os.fsdecode(m.path) if m.path else None) for m in messages)

@@ -17,6 +17,7 @@ import numpy as np
 
 from millrace import _fork
 from millrace._copy_on_write import SharedMapping, SharedWindow, Window, noticed
+from millrace._device_memory import DeviceMemory
 from millrace._handoff import HandoffConnection
 from millrace._layout import SEALED, SEGMENT_HEADER, SEGMENT_MAGIC, SEGMENT_VERSION, SLOT_HEADER
 from millrace.errors import FailedPrecondition, InternalError, ResourceExhausted
@@ -37,6 +38,8 @@ class Segment:
         """Whether each slot has a copy-on-write mapping, where batches are read."""
         self.leases: dict[Any, None] = {}
         """The ends of the leases that this process holds at the moment (see _lease.py), the oldest first."""
+        self.device_memory: DeviceMemory | None = None
+        """Where the tensors are if the session asked for a GPU's memory; the slots have the records alone then."""
         self._written = False  # somebody writes to batches
         self._descriptor = -1
         self._lock = threading.Lock()
@@ -74,6 +77,25 @@ class Segment:
         headers_end, end = SEGMENT_HEADER.size + self.slots * SLOT_HEADER.size, self._data_offset + self.slots * self._stride
         if self.slots < 1 or headers_end > self._data_offset or end > size or self._data_offset > filled:
             raise InternalError("the segment's header contradicts itself; please report it with the daemon's version")
+
+    def receive_device_memory(self, opened: Any, name: str, deadline: float) -> None:
+        """Receives the GPU's memory of that name that goes with it, as the ``OpenSessionReply`` describes it, and maps it.
+
+        Raises:
+            Unsupported, Forked, ResourceExhausted, FailedPrecondition: as ``DeviceMemory``.
+            InternalError: the daemon passes none, or another one.
+            Error: as ``HandoffConnection``.
+        """
+        if len(opened.memories) != 2 or opened.memories[1].name != name:
+            raise InternalError(f"the daemon opened the session without the memory {name}; please report it with the daemon's version")
+        told = opened.memories[1]
+        fd, size, uuid = self._connection.receive_memory(deadline)
+        try:
+            if (size, uuid) != (told.bytes, told.device):
+                raise InternalError(f"hand-off: {size} bytes of {uuid.hex()} came, the daemon spoke of {told.bytes} of {told.device.hex()}")
+            self.device_memory = DeviceMemory(uuid, fd, size, self.slots, self.leases)
+        finally:
+            os.close(fd)
 
     def start_of(self, slot: int) -> int:
         """Where the slot's bytes begin, from the segment's start."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from millrace import _fork, _schema
 from millrace._bell import Bell
+from millrace._gpu_work import GpuWork
 from millrace._grpc import grpc
 from millrace._inbox import EpochEnd, Inbox
 from millrace._lease import LeaseEnd, Outgoing
@@ -157,15 +158,18 @@ class Wire:
 
 
 def _queued(outgoing: Outgoing, inbox: Inbox) -> Iterator[Any]:
-    while True:
-        message = outgoing.get()
-        if message is _Close:
-            return
-        if isinstance(message, EpochEnd):
-            if inbox.leave_epoch(message):
-                yield _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
-        elif not isinstance(message, LeaseEnd) or not message.kept:
-            yield message
+    work = GpuWork(outgoing)
+    try:
+        while (message := work.next()) is not _Close:
+            if isinstance(message, EpochEnd):
+                if inbox.leave_epoch(message):
+                    yield _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
+            elif not isinstance(message, LeaseEnd) or not message.kept:
+                yield message
+    except Error as why:  # CUDA's: what was to be given back may be in use for ever
+        inbox.close(FailedPrecondition(f"the session ended, for nobody can say whether its slots are in use on the GPU: {why}"))
+    finally:
+        work.drop()
 
 
 def _serialised(message: Any) -> bytes:

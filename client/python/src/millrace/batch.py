@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from millrace._layout import FLIPPED, RECORD
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
+from millrace.device_tensor import DeviceTensor
 from millrace.errors import InternalError, SampleError, SampleFailed
 from millrace.recipe import DTYPE_BYTES, DType, Recipe
 from millrace.tensor import Tensor
@@ -48,7 +49,7 @@ class Batch:
 
     @property
     def images(self) -> Tensor:
-        """The pixels: N x 3 x H x W, or as the recipe says.
+        """The pixels: N x 3 x H x W, or as the recipe says; a ``DeviceTensor`` where the session has its tensors in a GPU's memory.
 
         A packed batch has one axis: the elements of all images and of the gaps between them, which mean nothing; ``image`` has each image.
         Patches, packed or not, are one array of all images' patches: patches x 3 x temporal x height x width.
@@ -60,7 +61,7 @@ class Batch:
         held = self._require()
         if self._images is None:
             handle = self._completed.handle
-            tensor = Tensor(held, handle.offset, tuple(handle.shape), tuple(handle.strides), dtype_name(handle.dtype))
+            tensor = _tensor(held, handle.offset, tuple(handle.shape), tuple(handle.strides), dtype_name(handle.dtype))
             self._images = tensor
         return self._images
 
@@ -80,11 +81,11 @@ class Batch:
         if self.recipe.patches is not None:
             record = self.records[index]
             shape = (int(record["pixels_bytes"]) // images.strides[0], *images.shape[1:])
-            return Tensor(self._require(), int(record["pixels_offset"]), shape, images.strides, images.dtype_name)
+            return _tensor(self._require(), int(record["pixels_offset"]), shape, images.strides, images.dtype_name)
         if images.ndim == 4:
             index %= count
             offset = self._completed.handle.offset + index * images.strides[0]
-            return Tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype_name)
+            return _tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype_name)
         return self._packed_image(self.records[index], images.dtype_name)
 
     def _packed_image(self, record: Any, dtype: DType) -> Tensor:
@@ -94,7 +95,7 @@ class Batch:
             raise InternalError("a packed image's record does not fit its pixels; please report it with the daemon's version")
         shape = (height, width, channels) if self.recipe.layout == "NHWC" else (channels, height, width)
         strides = (shape[1] * shape[2] * size, shape[2] * size, size)
-        return Tensor(self._require(), int(record["pixels_offset"]), shape, strides, dtype)
+        return _tensor(self._require(), int(record["pixels_offset"]), shape, strides, dtype)
 
     @property
     def records(self) -> NDArray[Any]:
@@ -204,3 +205,7 @@ class Batch:
     def __repr__(self) -> str:
         state = ", released" if self.released else ""
         return f"<millrace.Batch {self.id}: {len(self)} images, {self.bad} bad{state}>"
+
+
+def _tensor(held: Held, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Tensor:
+    return (DeviceTensor if held.on_device else Tensor)(held, offset, shape, strides, dtype)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from millrace import _address, _fork, _schema
+from millrace import _address, _cuda, _fork, _schema
 from millrace import _messages as messages
 from millrace._again import asked_again
 from millrace._grpc import grpc
@@ -17,7 +17,7 @@ from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
 from millrace.recipe import CacheUse, Recipe
-from millrace.session import Session
+from millrace.session import HOST, Session
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,8 @@ class Device:
     lanes: int
     formats: tuple[str, ...]
     detail: str
+    properties: dict[str, str] = field(default_factory=dict)
+    """How it is set up, for people; of a GPU also its ``"uuid"``, as ``nvidia-smi -L`` prints it."""
 
 
 class Client:
@@ -124,6 +126,7 @@ class Client:
         writable: bool = True,
         cache: CacheUse = "tensors",
         cache_at_once: bool = False,
+        memory: str = "host",
     ) -> Session:
         """Opens a session.
 
@@ -135,12 +138,19 @@ class Client:
             name: for statistics: ``"resnet50 rank 3"``; at most 64 bytes, printable.
             timeout: seconds for opening.
             writable: batches may be written to, in place: pages that are written to become copies of this process's own and go with the
-                batch. False: batches are read-only, where ``Session.memory()`` is.
+                batch. False: batches are read-only, where ``Session.memory()`` is. Of no meaning in a GPU's memory, where whoever has
+                it mapped may write.
             cache: the most that the daemon keeps of the images, and uses, to make the next epochs faster: ``"off"``, ``"index"``,
                 ``"packed"`` or ``"tensors"``, each with those before. With ``fidelity="exact"`` pixels are the same whatever is kept.
             cache_at_once: it is kept from the first touch on, though that makes the first epoch slower; else from the second.
+            memory: where the batches' tensors lie: ``"host"``, or in the memory of a GPU that the daemon has, by its backend's name:
+                ``"cuda:0"`` (``devices()``). Then ``Batch.images`` are ``DeviceTensor``; the README says more. The GPU's number in this
+                process may be another.
 
         Raises:
+            Unsupported: this process does not see that GPU, or has no NVIDIA driver; says what to do.
+            Forked: it was forked from one that used CUDA.
+            NotFound: the daemon has no memory of that name; says which it has.
             InvalidRequest: a field is wrong, or ``slot_bytes`` is needed because the recipe leaves the images' sizes open.
             ResourceExhausted: which budget of the daemon, and how to raise it.
             DaemonUnavailable, PermissionDenied, FailedPrecondition: as they say.
@@ -157,8 +167,21 @@ class Client:
                 "session: slot_bytes must be given, because the recipe leaves the images' sizes open; "
                 f"allow for the batch's pixels and {MOST_BESIDE_PIXELS} bytes an image"
             )
-        kept = messages.cache_fields(cache, cache_at_once)
-        return asked_again(lambda left: Session(self.path, recipe, batch, slots, room, name, left, writable=writable, kept=kept), timeout)
+        if not isinstance(memory, str):
+            raise InvalidRequest(f"session: memory is a name, not {memory!r}")
+        asked = messages.cache_fields(cache, cache_at_once)
+        if memory not in ("", HOST):
+            asked["memory"] = memory
+            self._look_for(memory, timeout)
+        return asked_again(lambda left: Session(self.path, recipe, batch, slots, room, name, left, writable=writable, asked=asked), timeout)
+
+    def _look_for(self, memory: str, timeout: float) -> None:
+        """Before it is asked for: the daemon charges memory until the process that was given it has ended, used or not."""
+        _cuda.driver()
+        for device in self.devices(timeout):
+            uuid = _cuda.uuid_bytes(device.properties.get("uuid", ""))
+            if device.backend == memory and uuid is not None:
+                _cuda.driver().find(uuid)
 
     def ping(self, timeout: float = 5.0) -> float:
         """One round trip to the daemon's health service; how many seconds it took.
@@ -205,7 +228,10 @@ class Client:
         """The host's preprocessing devices."""
         self._check()
         reply = unary(self._channel, "/millrace.v1.Devices/List", b"", _schema.ListDevicesReply, self.path, timeout)
-        return tuple(Device(d.backend, d.name, d.state == 1, d.lanes, tuple(d.formats), d.detail) for d in reply.devices)
+        return tuple(
+            Device(d.backend, d.name, d.state == 1, d.lanes, tuple(d.formats), d.detail, {p.name: p.value for p in d.properties})
+            for d in reply.devices
+        )
 
     def close(self) -> None:
         """Ends the connection. Idempotent; sessions go on."""

@@ -34,6 +34,7 @@ from millrace.samples import AnyPath, Sample, Source
 
 T = TypeVar("T")
 
+HOST = "host"
 PATIENCE = 120.0
 """Seconds that calls which wait for the daemon's work do so unless told otherwise; then ``DeadlineExceeded``."""
 
@@ -56,7 +57,7 @@ class Session:
         timeout: float,
         *,
         writable: bool,
-        kept: dict[str, Any],
+        asked: dict[str, Any],
     ) -> None:
         deadline = time.monotonic() + timeout
         self._recipe = recipe
@@ -67,12 +68,15 @@ class Session:
         connection = HandoffConnection(path, deadline)
         try:
             channel = channel_to(path)
-            fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes, **kept}
+            fields = {"ticket": connection.ticket, "name": messages.text_bytes(name), "slots": slots, "slot_bytes": slot_bytes, **asked}
             request = _schema.OpenSessionRequest(**fields)
             method, reply = f"/millrace.v1.{OPENING}", _schema.OpenSessionReply
             opened = unary(channel, method, request.SerializeToString(), reply, path, left(deadline), SLOTS_LATER)
             self._knowledge = DaemonKnowledge(opened)
-            self._segment: Segment | None = Segment(connection, deadline, writable=writable)
+            memory = asked.get("memory", "")
+            self._segment: Segment | None = Segment(connection, deadline, writable=writable and not memory)
+            if memory:
+                self._segment.receive_device_memory(opened, memory, deadline)
         except BaseException as why:
             told = told_of(why, path, connection)
             connection.close()
@@ -84,8 +88,10 @@ class Session:
         self.limits: Limits = Limits.told(opened)
         """What the daemon takes in one request."""
         self._undecoded = frozenset(opened.undecoded)  # what names of pictures end with that the daemon does not decode
-        self.slot_bytes: int = self._segment.slot_bytes
-        """Room for one batch's tensor and records."""
+        self.slot_bytes: int = opened.slot_bytes
+        """Room for one batch's tensor and records; in a GPU's memory for the tensor alone."""
+        self.memory_name: str = memory or HOST
+        """Where the batches' tensors lie: ``"host"``, or the daemon's name of a GPU, ``"cuda:0"``."""
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
@@ -143,7 +149,7 @@ class Session:
         rooms = messages.fill_samples(submit.samples, samples)
         used = recipe or self._recipe
         submit.recipe.CopyFrom(messages.recipe_message(used))
-        _fill_choices(submit, seed, epoch, fidelity, priority, backend)
+        messages.fill_choices(submit, seed, epoch, fidelity, priority, backend)
         submit.on_error = messages.on_error_number(on_error)
         submit.batch_id = number
         if deadline is not None:
@@ -319,7 +325,7 @@ class Session:
         start = message.start_epoch
         used = recipe or self._recipe
         start.recipe.CopyFrom(messages.recipe_message(used))
-        _fill_choices(start, seed, epoch, fidelity, priority, backend)
+        messages.fill_choices(start, seed, epoch, fidelity, priority, backend)
         if on_error is not None:
             start.on_error = messages.on_error_number(on_error)
         try:
@@ -342,6 +348,7 @@ class Session:
 
         Batches lie in it with ``writable=False``; else each is in a copy-on-write mapping of the same memory, at other addresses. A slot is
         mapped there when the first batch comes in it: page-lock what a batch lies in, not the whole, most of which may be zeros still.
+        Where the tensors are in a GPU's memory it has the records alone.
 
         Raises:
             Cancelled: the session was closed.
@@ -436,13 +443,3 @@ class Session:
 def _leave(segment: Segment, wire: Wire) -> None:
     segment.say_goodbye()
     wire.close_soon()
-
-
-def _fill_choices(out: Any, seed: int, epoch: int, fidelity: Fidelity, priority: Priority, backend: str) -> None:
-    """The fields that a batch and an epoch have in common."""
-    try:
-        out.seed, out.epoch, out.backend = seed, epoch, messages.text_bytes(backend)
-    except (TypeError, ValueError) as why:
-        raise InvalidRequest(f"seed, epoch and backend: {why}") from why
-    out.fidelity = messages.fidelity_number(fidelity)
-    out.priority = messages.priority_number(priority)

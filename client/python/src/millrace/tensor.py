@@ -22,12 +22,13 @@ _CPU = (1, 0)  # kDLCPU, device 0
 _BFLOAT = 4  # kDLBfloat
 VERSIONED = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 """Whether NumPy makes DLPack capsules that can say that their memory is read-only."""
-_NUMPY: dict[DType, np.dtype[Any]] = {
+ELEMENTS: dict[DType, np.dtype[Any]] = {
     "uint8": np.dtype(np.uint8),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(np.uint16),  # NumPy has none of its own: the bits
     "float32": np.dtype(np.float32),
 }
+"""NumPy's element types."""
 
 
 class Tensor:
@@ -56,7 +57,7 @@ class Tensor:
         Raises:
             Unsupported: bfloat16, and ``ml_dtypes`` is not installed.
         """
-        return _bfloat16() if self.dtype_name == "bfloat16" else _NUMPY[self.dtype_name]
+        return _bfloat16() if self.dtype_name == "bfloat16" else ELEMENTS[self.dtype_name]
 
     @property
     def ndim(self) -> int:
@@ -86,13 +87,7 @@ class Tensor:
         Raises:
             Released: the batch was released.
         """
-        whole = self._held.bytes()
-        dtype = _NUMPY[self.dtype_name]
-        try:
-            array: NDArray[Any] = np.ndarray(self.shape, dtype, whole, self._offset - self._held.start, self.strides)
-            return array
-        except (TypeError, ValueError) as why:
-            raise InternalError(f"the daemon's handle does not lie in its slot ({why}); please report it") from why
+        return inside(self._held.bytes(), self._offset - self._held.start, self.shape, self.strides, self.dtype_name)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -153,7 +148,7 @@ class Tensor:
             array = array.copy()
         capsule = array.__dlpack__(max_version=max_version) if VERSIONED else array.__dlpack__()
         if self.dtype_name == "bfloat16":
-            _mark_bfloat16(capsule)
+            mark_bfloat16(capsule)
         return capsule
 
     def __len__(self) -> int:
@@ -176,8 +171,26 @@ def _bfloat16() -> np.dtype[Any]:
     return dtype
 
 
-def _mark_bfloat16(capsule: Any) -> None:
-    """Makes the capsule of an array of bits one of bfloat16: rewrites ``dtype.code`` in its DLTensor.
+def inside(slot: NDArray[np.uint8], offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> NDArray[Any]:
+    """An array of bytes of the slot, bfloat16 as uint16.
+
+    Raises:
+        InternalError: they do not lie in it.
+    """
+    try:
+        array: NDArray[Any] = np.ndarray(shape, ELEMENTS[dtype], slot, offset, strides)
+        return array
+    except (TypeError, ValueError) as why:
+        raise InternalError(f"the daemon's handle does not lie in its slot ({why}); please report it") from why
+
+
+def mark_bfloat16(capsule: Any) -> None:
+    """Makes the capsule of an array of bits one of bfloat16: rewrites ``dtype.code`` in its DLTensor."""
+    ctypes.c_uint8.from_address(dl_tensor(capsule) + 8 + 8 + 4).value = _BFLOAT
+
+
+def dl_tensor(capsule: Any) -> int:
+    """The address of the DLTensor in a DLPack capsule.
 
     The structs are dlpack.h's: DLTensor = {void* data; {i32, i32} device; i32 ndim; {u8 code, u8 bits, u16 lanes} dtype; ...}, behind
     {version {u32, u32}, manager_ctx, deleter, u64 flags} in a DLManagedTensorVersioned, first in a DLManagedTensor.
@@ -185,5 +198,5 @@ def _mark_bfloat16(capsule: Any) -> None:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     versioned = "dltensor_versioned" in repr(capsule)
-    at = get(capsule, b"dltensor_versioned" if versioned else b"dltensor")
-    ctypes.c_uint8.from_address(at + (32 if versioned else 0) + 8 + 8 + 4).value = _BFLOAT
+    at: int = get(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    return at + (32 if versioned else 0)

@@ -10,6 +10,7 @@ Every rank makes its own; rank and world size come from ``torch.distributed`` or
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import SequentialSampler
 
+from millrace import _cuda
 from millrace._image_folder import FolderDataset, Listed
+from millrace._lease import Lease
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, called, documented
 from millrace._ranks import Ranks
@@ -25,8 +28,11 @@ from millrace._torchvision import from_torchvision
 from millrace._transform import AnyTransform
 from millrace._warn import warn
 from millrace.batch import Batch
+from millrace.client import Client
+from millrace.device_tensor import DeviceTensor
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.samples import AnyPath
+from millrace.session import HOST
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -46,9 +52,14 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     nothing else. It copies what it writes, so asking for ``dtype=torch.float32`` is cheaper. Keep a batch with ``images.clone()``. With
     ``writable=False`` the memory is read-only; PyTorch has no such tensors, and an operation in place ends the process with SIGSEGV.
 
-    **On a GPU** each slot of the session's shared memory is page-locked once (``cudaHostRegister``) and each batch is copied from there
-    without an intermediate copy, on the current stream, not waited for (``non_blocking``); the slot goes back when its copy has ended.
-    Where the driver cannot page-lock read-only memory, or with ``pin_memory=False``, it is an ordinary copy.
+    **On a GPU** that the daemon has as well, the images are in its memory already, and nothing is copied: an operation in place changes
+    this batch and nothing else, and the slot goes back when the current stream has done what was queued before the batch was let go. Work
+    on other streams: let the current one wait for it. A loop that keeps more batches than ``slots - 1`` gets copies, on the GPU.
+
+    On another GPU, or where its memory cannot be had (a warning says why), each slot of the session's shared memory is page-locked once
+    (``cudaHostRegister``) and each batch is copied from there without an intermediate copy, on the current stream, not waited for
+    (``non_blocking``); the slot goes back when its copy has ended. Where the driver cannot page-lock read-only memory, or with
+    ``pin_memory=False``, it is an ordinary copy.
 
     **Ranks** are found when the loader is first used, and anew for each loop: as given, else those of ``torch.distributed``'s default group
     if it is initialised, else $RANK and $WORLD_SIZE. So it may be made before Lightning's ``fit`` or ``torch.multiprocessing.spawn``.
@@ -92,6 +103,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         self._pin = pin_memory
         self._moves = self._shares = self._device.type != "cpu" or bool(pin_memory)
         self._registered: dict[int, bool] = {}  # by a slot's address: whether it could be page-locked
+        self._given: list[weakref.ref[Lease]] = []  # of batches in the GPU's memory that the loop has got
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 
     @property
@@ -110,17 +122,40 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
             return Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size())
         return None
 
-    def _convert(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        images = torch.from_dlpack(batch.images)
-        if self._layout == "NHWC":
-            images = images.permute(0, 3, 1, 2)
-        return images, torch.from_numpy(self._labels_of(batch))
+    def _memory(self, client: Client) -> str:
+        if self._device.type != "cuda" or torch.version.cuda is None:  # ROCm calls its GPUs so, too
+            return HOST
+        ordinal = self._device.index if self._device.index is not None else torch.cuda.current_device()
+        uuid = _cuda.uuid_of(ordinal)
+        told = {_cuda.uuid_bytes(device.properties.get("uuid", "")): device.backend for device in client.devices() if device.ready}
+        return told.get(uuid, HOST) if uuid is not None else HOST
 
-    def _moved(self, item: tuple[torch.Tensor, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _convert(self, batch: Batch) -> tuple[Any, torch.Tensor]:
+        images = batch.images
+        labels = torch.from_numpy(self._labels_of(batch))
+        if isinstance(images, DeviceTensor):  # it names the stream on which it is used, which the loop's thread knows
+            return images, labels
+        return self._shaped(torch.from_dlpack(images)), labels
+
+    def _shaped(self, images: torch.Tensor) -> torch.Tensor:
+        return images.permute(0, 3, 1, 2) if self._layout == "NHWC" else images
+
+    def _moved(self, item: tuple[Any, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
         images, labels = item
         if self._device.type == "cpu":
             return images.pin_memory(), labels.pin_memory()
+        if isinstance(images, DeviceTensor):
+            return self._shaped(self._in_place(images)), labels.to(self._device)
         return self._to_device(images), labels.to(self._device)
+
+    def _in_place(self, images: DeviceTensor) -> torch.Tensor:
+        """The slot's own memory, or a copy where the loop keeps so much that no slot would be left for the next batch."""
+        there: torch.Tensor = torch.from_dlpack(images)
+        self._given = [given for given in self._given if given() is not None]
+        if len(self._given) >= self._options.slots - 1:
+            return there.clone()
+        self._given.append(weakref.ref(images._held.check()))
+        return there
 
     def _to_device(self, images: torch.Tensor) -> torch.Tensor:
         if self._device.type != "cuda" or self._pin is False or not self._page_locked(images):
@@ -158,7 +193,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_registered": {}, "_copies": deque()}
+        return {**super().__getstate__(), "_registered": {}, "_copies": deque(), "_given": []}
 
 
 def _accelerated() -> bool:
