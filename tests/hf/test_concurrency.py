@@ -128,7 +128,8 @@ def test_calls_that_gave_up_leave_no_slot_behind(client: millrace.Client, made: 
     with ImageProcessor.from_config(CLIP, client=client, slots=2) as processor:
         processor(made[:1], copy=True)
         for _ in range(6):
-            with pytest.raises(millrace.DeadlineExceeded, match="not finished within"):
+            late = (millrace.DeadlineExceeded, millrace.DaemonUnavailable)  # the second where it ends while the session is opened
+            with pytest.raises(late, match=r"not finished within|no answer in time"):
                 processor(made, timeout=0.0005)
 
         assert processor(made[:1], timeout=PATIENCE).pixel_values.shape == (1, 3, 224, 224)

@@ -99,6 +99,7 @@ def test_the_hand_off() -> None:
         "kSegment": _handoff._SEGMENT,
         "kRing": _handoff._RING,
         "kRefused": _handoff._REFUSED,
+        "kMemory": _handoff._MEMORY,
     }
 
 
