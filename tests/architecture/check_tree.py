@@ -21,7 +21,8 @@ MAY_INCLUDE = {
     "proto/base": set(),
     "proto/shm": set(),
     "proto/rpc": set(),
-    "client": {"proto/rpc", "proto/shm"},
+    "proto/cuda": set(),
+    "client": {"proto/rpc", "proto/shm", "proto/cuda"},
     "client/cli": {"client", "proto/rpc", "proto/shm", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
     "kernels/base": set(),
     "kernels/jpeg": {"kernels/base"},
@@ -34,7 +35,6 @@ MAY_INCLUDE = {
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
     "daemon/formats": {"daemon/model", "kernels/mrp"},
-    "daemon/device": set(),
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
@@ -42,7 +42,7 @@ MAY_INCLUDE = {
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
-        "daemon/model", "daemon/device", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
+        "daemon/model", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
         "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
@@ -73,8 +73,8 @@ PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", 
 
 # Where the headers of an accelerator's maker may be included.
 DEVICE_HEADERS = {
-    r"(cuda|cublas|nvjpeg|nvml)[\w/]*\.h": ("daemon/device/", "daemon/backend/cuda/", "tests/"),
-    r"(xrt|xclbin|experimental/xrt)[\w/]*(\.h)?": ("daemon/device/", "daemon/backend/fpga/", "hls/", "tests/"),
+    r"(cuda|cublas|nvjpeg|nvml)[\w/]*\.h": ("proto/cuda/", "daemon/backend/cuda/", "tests/"),
+    r"(xrt|xclbin|experimental/xrt)[\w/]*(\.h)?": ("daemon/backend/fpga/", "hls/", "tests/"),
 }
 
 # Types that are defined in this folder and nowhere else, however convenient a second one may be. Kernels and hls, which use nothing of ours, have their own.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "daemon/device/cuda/driver.h"
+#include "proto/cuda/driver.h"
 
 namespace millrace::cuda_scenes {
 

@@ -30,7 +30,7 @@ CudaWorkerOrder order_of(const CudaSettings& settings, const CudaStaging& stagin
 }
 
 bool is_named(const Gpu& gpu, const std::string& name) {
-  const std::string uuid = text_of(gpu.uuid);
+  const std::string uuid = cuda::uuid_text(gpu.uuid);
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(b); };
   return name == std::to_string(gpu.ordinal) || std::equal(name.begin(), name.end(), uuid.begin(), uuid.end(), same);
 }
@@ -38,7 +38,7 @@ bool is_named(const Gpu& gpu, const std::string& name) {
 Error no_such(const std::string& name, const std::vector<Gpu>& all) {
   std::string there;
   for (const Gpu& gpu : all)
-    there += (there.empty() ? "" : ", ") + text_of(gpu.uuid) + " (" + std::to_string(gpu.ordinal) + ")";
+    there += (there.empty() ? "" : ", ") + cuda::uuid_text(gpu.uuid) + " (" + std::to_string(gpu.ordinal) + ")";
   return Error{Code::kInvalid, "cuda.devices: there is no GPU " + name + "; there are " + there};
 }
 
@@ -72,7 +72,7 @@ BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& se
           .lanes = settings.lanes,
           .formats = {ImageFormat::kJpeg},
           .memories = {memory_id(number)},
-          .properties = {{"uuid", text_of(gpu.uuid)},
+          .properties = {{"uuid", cuda::uuid_text(gpu.uuid)},
                          {"memory", to_text(settings.memory) + " of " + to_text(gpu.memory) + " at most"},
                          {"tensors", to_text(settings.tensors) + " at most, of sessions in its memory"},
                          {"staging", to_text(settings.staging) + " of the host's memory"}},
@@ -105,7 +105,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
       backends.push_back(*std::move(backend));
       continue;
     }
-    last = backend.error().within(gpu.name + " " + text_of(gpu.uuid));
+    last = backend.error().within(gpu.name + " " + cuda::uuid_text(gpu.uuid));
     if (!cuda.devices.empty()) return without(last);
     if (gpus.size() > 1) log_warning(last.message + "; it is left out");
   }

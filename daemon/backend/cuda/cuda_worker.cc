@@ -199,17 +199,6 @@ Result<std::vector<Gpu>> hear_gpus(int control) {
 
 }  // namespace
 
-std::string text_of(const CudaUuid& uuid) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU";
-  for (std::size_t i = 0; i < uuid.size(); ++i) {
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += kDigits[uuid[i] >> 4];
-    text += kDigits[uuid[i] & 15];
-  }
-  return text;
-}
-
 std::string cuda_program(const std::string& path) {
   if (!path.empty()) return path;
   std::error_code error;

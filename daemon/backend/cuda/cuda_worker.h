@@ -9,7 +9,6 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,12 +22,11 @@
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
+#include "proto/cuda/uuid.h"
 
 namespace millrace {
 
-using CudaUuid = std::array<std::uint8_t, 16>;
-// As NVIDIA's tools print it: "GPU-8f6c...".
-std::string text_of(const CudaUuid& uuid);
+using CudaUuid = cuda::Uuid;
 
 struct Gpu {
   int ordinal = 0;  // in the driver's order, which CUDA_VISIBLE_DEVICES changes

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/device/cuda/driver_api.h"
 #include "proto/base/result.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::kernels::cuda::bench {
 

@@ -50,7 +50,7 @@ compile() {
   mkdir -p "$build"
   echo "$nvcc ${flags[*]}" >"$build/flags"
   local GLOBIGNORE=kernels/jpeg/index_hash.cc  # without_xxhash/ has it
-  sources=(kernels/{base,jpeg,packed,tensor,cpu,cpu/jpeg,cuda}/*.cc daemon/device/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc
+  sources=(kernels/{base,jpeg,packed,tensor,cpu,cpu/jpeg,cuda}/*.cc proto/cuda/driver.cc daemon/backend/cuda/worker/{batch_launch,kernel_image}.cc
     tests/bench/cuda/*.c[cu] tests/bench/cuda/without_xxhash/*.cc)
   say "compiling the kernels and ${#sources[@]} files with $nvcc"
   "$nvcc" "${flags[@]}" -fatbin -o "$build/kernels.fatbin" kernels/cuda/kernels.cu || die "the kernels do not compile"

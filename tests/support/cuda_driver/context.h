@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "daemon/device/cuda/driver_api.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::cuda {
 

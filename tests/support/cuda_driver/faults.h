@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-#include "daemon/device/cuda/driver_api.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::sim {
 

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "daemon/device/cuda/driver_api.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::sim {
 

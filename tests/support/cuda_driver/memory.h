@@ -13,9 +13,9 @@
 #include <map>
 #include <memory>
 
-#include "daemon/device/cuda/driver_api.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::sim {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/device/cuda/driver_api.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::sim {
 

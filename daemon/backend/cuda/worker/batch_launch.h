@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <span>
 
-#include "daemon/device/cuda/driver.h"
 #include "kernels/cuda/workspace_layout.h"
 #include "proto/base/result.h"
+#include "proto/cuda/driver.h"
 
 namespace millrace::cuda {
 

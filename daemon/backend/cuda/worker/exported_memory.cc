@@ -3,43 +3,18 @@
 #include <algorithm>
 #include <string>
 
+#include "proto/cuda/shared_memory.h"
+
 namespace millrace::cuda {
 namespace {
 
 constexpr std::size_t kBounce = 4 << 20;
 
-CUmemAllocationProp properties_of(CUdevice device) {
-  return {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-          .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-          .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
-          .win32HandleMetaData = nullptr,
-          .allocFlags = {}};
-}
-
-Result<void> can_export(const GpuContext& context) {
-  const Driver& driver = context.driver();
-  for (const int attribute : {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-                              CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED}) {
-    int supported = 0;
-    MILLRACE_TRY_VOID(
-        driver.checked(driver.cuDeviceGetAttribute(&supported, attribute, context.device()), "cuDeviceGetAttribute"));
-    if (supported == 0)
-      return Error{Code::kUnsupported, "this GPU, or its driver, has no memory that is shared by descriptor"};
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<ExportedMemory>> ExportedMemory::create(const GpuContext& context, std::size_t bytes) {
-  MILLRACE_TRY_VOID(can_export(context));
-  const Driver& driver = context.driver();
-  const CUmemAllocationProp properties = properties_of(context.device());
-  std::size_t granule = 0;
-  MILLRACE_TRY_VOID(
-      driver.checked(driver.cuMemGetAllocationGranularity(&granule, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                     "cuMemGetAllocationGranularity"));
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + granule - 1) / granule * granule;
+  MILLRACE_TRY_VOID(can_share_memory(context.driver(), context.device()));
+  MILLRACE_TRY(const std::size_t size, shared_memory_size(context.driver(), context.device(), bytes));
   std::shared_ptr<ExportedMemory> memory(new ExportedMemory(context, size));
   MILLRACE_TRY_VOID(memory->prepare());
   return memory;
@@ -47,7 +22,7 @@ Result<std::shared_ptr<ExportedMemory>> ExportedMemory::create(const GpuContext&
 
 Result<void> ExportedMemory::prepare() {
   const Driver& driver = context_.driver();
-  const CUmemAllocationProp properties = properties_of(context_.device());
+  const CUmemAllocationProp properties = shared_memory_of(context_.device());
   const CUmemAccessDesc access{.location = properties.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   MILLRACE_TRY_VOID(driver.checked(driver.cuMemCreate(&handle_, size_, &properties, 0), "cuMemCreate"));
   has_handle_ = true;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "daemon/backend/cuda/cuda_wire.h"
-#include "daemon/device/cuda/driver.h"
 #include "proto/base/result.h"
+#include "proto/cuda/driver.h"
 
 namespace millrace::cuda {
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "daemon/device/cuda/driver_api.h"
 #include "proto/base/result.h"
+#include "proto/cuda/driver_api.h"
 
 namespace millrace::cuda {
 

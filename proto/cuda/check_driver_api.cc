@@ -37,7 +37,7 @@ enum Value : long long {
 extern "C" ::CUresult cuEventElapsedTime(float*, ::CUevent, ::CUevent);
 #undef CU_MEMHOSTREGISTER_PORTABLE
 #undef CU_MEMHOSTREGISTER_READ_ONLY
-#include "daemon/device/cuda/driver_api.h"
+#include "proto/cuda/driver_api.h"
 namespace mine = millrace::cuda;
 
 #define X(name) static_assert(real::real_##name == static_cast<long long>(mine::name), #name);

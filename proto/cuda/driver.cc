@@ -1,4 +1,4 @@
-#include "daemon/device/cuda/driver.h"
+#include "proto/cuda/driver.h"
 
 #include <dlfcn.h>
 
