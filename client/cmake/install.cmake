@@ -19,7 +19,8 @@ foreach(name batch_choices bytes error recipe result skipped_files)
 endforeach()
 
 # One library file: ours, the vocabulary (shown), and the messages (hidden in a shared one, along with everything from gRPC).
-add_library(libmillrace $<TARGET_OBJECTS:millrace_client> $<TARGET_OBJECTS:millrace_base>)
+add_library(libmillrace $<TARGET_OBJECTS:millrace_client> $<TARGET_OBJECTS:millrace_cuda_api>
+  $<TARGET_OBJECTS:millrace_base>)
 if(BUILD_SHARED_LIBS)
   target_link_libraries(libmillrace PRIVATE $<BUILD_INTERFACE:millrace_rpc> Threads::Threads)
   target_link_options(libmillrace PRIVATE -Wl,--exclude-libs,ALL)

@@ -14,7 +14,7 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr std::size_t kDescriptorsSeen = 4;  // the segment, the reply socket; or the ring
+constexpr std::size_t kDescriptorsSeen = 4;  // the segment, the reply socket; or the ring, or the memory
 
 shm::HandoffRequest request_of(shm::RequestKind kind) {
   shm::HandoffRequest request{};
@@ -63,6 +63,16 @@ Result<HandoffConnection::ReceivedSegment> HandoffConnection::receive_segment(De
   MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kSegment, &descriptors, deadline));
   if (descriptors.size() < 2) return no_descriptor();
   return ReceivedSegment{std::move(descriptors[0]), Bytes{reply.segment_bytes}, std::move(descriptors[1])};
+}
+
+Result<HandoffConnection::ReceivedMemory> HandoffConnection::receive_memory(Deadline deadline) {
+  std::vector<UniqueFd> descriptors;
+  MILLRACE_TRY(const shm::HandoffReply reply, receive(shm::ReplyKind::kMemory, &descriptors, deadline));
+  if (descriptors.empty()) return no_descriptor();
+  ReceivedMemory memory{.fd = std::move(descriptors[0]), .size = Bytes{reply.segment_bytes}};
+  static_assert(sizeof reply.ticket == sizeof memory.device);
+  std::memcpy(memory.device.data(), reply.ticket, sizeof reply.ticket);
+  return memory;
 }
 
 Result<UniqueFd> HandoffConnection::request_ring(Bytes size, Deadline deadline) {

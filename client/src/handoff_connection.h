@@ -12,6 +12,7 @@
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
+#include "proto/cuda/uuid.h"
 #include "proto/shm/handoff_wire.h"
 
 namespace millrace {
@@ -32,6 +33,14 @@ class HandoffConnection {
   };
   // After Sessions.Open has succeeded.
   Result<ReceivedSegment> receive_segment(Deadline deadline);
+
+  struct ReceivedMemory {
+    UniqueFd fd;
+    Bytes size;  // as the daemon says; not yet checked
+    cuda::Uuid device{};
+  };
+  // A GPU's, after receive_segment(), of a session that asked for it.
+  Result<ReceivedMemory> receive_memory(Deadline deadline);
 
   // An input ring of `size` bytes, made by the daemon: its descriptor, writable. kPrecondition: the session has one.
   Result<UniqueFd> request_ring(Bytes size, Deadline deadline);

@@ -104,6 +104,17 @@ Result<UniqueFd> Holding::request_ring(Bytes size, Deadline deadline) {
   return connection_.request_ring(size, deadline);
 }
 
+Result<void> Holding::receive_memory(const VisibleGpu& gpu, Bytes size, Deadline deadline) {
+  MutexLock lock(mutex_);
+  MILLRACE_TRY(const HandoffConnection::ReceivedMemory memory, connection_.receive_memory(deadline));
+  if (memory.size != size || memory.device != gpu.uuid())
+    return Error{Code::kInternal, "hand-off: " + to_text(memory.size) + " of " + cuda::uuid_text(memory.device) +
+                                      " came, the daemon spoke of " + to_text(size) + " of " +
+                                      cuda::uuid_text(gpu.uuid()) + "; please report it with the daemon's version"};
+  MILLRACE_TRY(device_, DeviceMemory::map(gpu, memory.fd, size));
+  return {};
+}
+
 bool Holding::has_ended() {
   MutexLock lock(mutex_);
   return connection_.has_ended();

@@ -7,7 +7,7 @@
 // The daemon may still be filling the segment: its object is shorter then, and a page behind its end would be a SIGBUS.
 // So a slot is mapped, once, when the first batch comes in it.
 //
-// Thread-safe, but for take_replies(), which its maker calls.
+// Thread-safe, but for take_replies() and receive_memory(), which its maker calls.
 // The mapped bytes follow proto/shm/segment_layout.h.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "client/src/device_memory.h"
 #include "client/src/handoff_connection.h"
 #include "millrace/result.h"
 #include "proto/base/mutex.h"
@@ -29,6 +30,11 @@ class Holding {
  public:
   // Maps the headers of the segment that arrives on `connection` and checks them. kPrecondition: of another version.
   static Result<std::shared_ptr<Holding>> receive(HandoffConnection connection, Deadline deadline);
+
+  // Receives the memory on `gpu` that goes with it, and maps it. kInternal: other memory came than the daemon spoke of.
+  Result<void> receive_memory(const VisibleGpu& gpu, Bytes size, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
+  // Where the tensors are then, and the segment's slots have the records alone; else nothing.
+  DeviceMemory* device() const { return device_.get(); }
 
   // The reply socket that came with the segment, to the first who takes it.
   UniqueFd take_replies() { return std::move(replies_); }
@@ -69,6 +75,7 @@ class Holding {
   Mutex slots_mutex_;
   std::vector<bool> mapped_ MILLRACE_GUARDED_BY(slots_mutex_);
   UniqueFd replies_;
+  std::unique_ptr<DeviceMemory> device_;
   Mutex mutex_;
   HandoffConnection connection_ MILLRACE_GUARDED_BY(mutex_);
 };

@@ -37,7 +37,7 @@ Session::~Session() = default;
 Result<Ticket> Session::submit(BatchRequest request) {
   MILLRACE_TRY_VOID(check_samples(request, core_->limits()));
   if (const Result<void> paths = check_paths(request); !paths) return paths.error().within("submit");
-  if (auto ended = core_->wire().ended()) return *std::move(ended);
+  if (auto ended = core_->ended()) return *std::move(ended);
   if (core_->wire().unsent() >= kUnsentMost)
     return Error{Code::kExhausted,
                  "submit: the daemon does not take messages any faster; take batches with next() between submits"};
@@ -123,7 +123,7 @@ std::uint32_t Session::slots() const noexcept {
   return core_->holding().slots();
 }
 Bytes Session::slot_bytes() const noexcept {
-  return {core_->segment().slot_bytes};
+  return core_->slot_bytes();
 }
 const RequestLimits& Session::limits() const noexcept {
   return core_->limits();

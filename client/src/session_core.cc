@@ -1,10 +1,12 @@
 #include "client/src/session_core.h"
 
-#include "client/src/asked_again.h"
+#include <cstring>
 
+#include "client/src/asked_again.h"
 #include "client/src/daemon_channel.h"
 #include "client/src/handoff_connection.h"
 #include "client/src/request_limits.h"
+#include "proto/base/printable.h"
 #include "proto/rpc/batch_choices_message.h"
 
 namespace millrace {
@@ -26,6 +28,38 @@ Error ended_meanwhile(const Address& address, const Error& why) {
   return turned_down(address, "millraced has ended while the session was opened: " + why.message);
 }
 
+// Before its memory is asked for: the daemon charges that until the process that was given it has ended, used or not.
+Result<void> look_for_gpu(const DaemonChannel& channel, const std::string& memory, Deadline deadline) {
+  MILLRACE_TRY(const std::vector<Device> devices, channel.devices(deadline));
+  for (const Device& device : devices) {
+    if (device.backend != memory) continue;
+    for (const DeviceProperty& property : device.properties) {
+      const auto uuid = property.name == "uuid" ? cuda::uuid_from_text(property.value) : std::nullopt;
+      if (uuid) MILLRACE_TRY_VOID(VisibleGpu::find(*uuid));
+    }
+  }
+  return {};  // the daemon says what it thinks of other names
+}
+
+Result<void> receive_memory(Holding& holding, const v1::OpenSessionReply& reply, const std::string& memory,
+                            Deadline deadline) {
+  cuda::Uuid uuid{};
+  if (reply.memories_size() == 0)
+    return Error{
+        Code::kUnsupported,
+        "SessionOptions.memory: the daemon is older and has no memory but the host's to give; install libmillrace "
+        "and millraced of the same version"};
+  if (reply.memories_size() != 2 || reply.memories(1).name() != memory ||
+      reply.memories(1).device().size() != uuid.size())
+    return Error{Code::kInternal, "the daemon opened the session without the memory " + printable(memory) +
+                                      "; please report it with the daemon's version"};
+  std::memcpy(uuid.data(), reply.memories(1).device().data(), uuid.size());
+  MILLRACE_TRY(const VisibleGpu gpu, VisibleGpu::find(uuid));
+  return holding.receive_memory(gpu, Bytes{reply.memories(1).bytes()}, deadline);
+}
+
+constexpr std::chrono::microseconds kLookAgain{500};  // how long a slot that the GPU has done with may wait
+
 }  // namespace
 
 Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, const SessionOptions& options) {
@@ -46,13 +80,19 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   request.set_slot_bytes(slot_bytes.count);
   if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
   if (options.cache_at_once) request.set_cache_at_once(true);
+  const bool is_on_gpu = !options.memory.empty() && options.memory != kHostMemory;
+  if (is_on_gpu) {
+    request.set_memory(options.memory);
+    MILLRACE_TRY_VOID(look_for_gpu(channel, options.memory, deadline));
+  }
   const Result<v1::OpenSessionReply> opened = channel.open(request, deadline);
   if (!opened && connection.has_ended()) return ended_meanwhile(address, opened.error());
   MILLRACE_TRY(const v1::OpenSessionReply reply, opened);
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
-  std::shared_ptr<SessionCore> core(
-      new SessionCore(std::move(holding), channel, options, std::move(knowledge), from_message(reply.limits())));
+  if (is_on_gpu) MILLRACE_TRY_VOID(receive_memory(*holding, reply, options.memory, deadline));
+  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options, std::move(knowledge),
+                                                    from_message(reply.limits()), Bytes{reply.slot_bytes()}));
   const Result<void> attached = core->attach(ticket, deadline);
   const bool cut_off = !attached && (attached.error().code == Code::kCancelled || core->holding().has_ended());
   if (cut_off) return ended_meanwhile(address, attached.error());
@@ -61,19 +101,33 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
 }
 
 SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-                         DaemonKnowledge knowledge, const RequestLimits& limits)
+                         DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes)
     : recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
       limits_(limits),
+      slot_bytes_(slot_bytes),
       holding_(std::move(holding)),
       wire_(std::make_shared<Wire>(channel, holding_->take_replies())),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
 
 Result<void> SessionCore::send(v1::ClientMessage message) {
   MILLRACE_TRY_VOID(knowledge_.check(message));
+  look_at_device();
   wire_->send(std::move(message));
   return {};
+}
+
+std::optional<Error> SessionCore::ended() const {
+  if (auto ended = wire_->ended()) return ended;
+  const DeviceMemory* const device = holding_->device();
+  return device == nullptr ? std::nullopt : device->failure();
+}
+
+Deadline SessionCore::look_at_device() {
+  DeviceMemory* const device = holding_->device();
+  const bool is_waiting = device != nullptr && device->look();
+  return is_waiting ? std::chrono::steady_clock::now() + kLookAgain : Deadline::max();
 }
 
 Result<void> SessionCore::attach(const std::string& ticket, Deadline deadline) {

@@ -1,6 +1,7 @@
 // A session's parts, shared by Session, its epochs and its datasets: memory, stream, and what has arrived. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -26,7 +27,7 @@ class SessionCore {
   SessionCore& operator=(const SessionCore&) = delete;
 
   std::uint64_t id() const { return id_; }
-  const shm::SegmentHeader& segment() const { return holding_->header(); }
+  Bytes slot_bytes() const { return slot_bytes_; }
   const Recipe& recipe() const { return recipe_; }
   std::uint32_t batch() const { return batch_; }
   const RequestLimits& limits() const { return limits_; }
@@ -41,18 +42,22 @@ class SessionCore {
   // Queues a message that asks for something. kUnsupported: the daemon is older and does not know what it says.
   Result<void> send(v1::ClientMessage message);
 
+  // Why nothing will come any more.
+  std::optional<Error> ended() const;
+
   // Waits until `take` (of Inbox) has an answer. kDeadline: names `what`.
   template <class Take>
   auto wait(Deadline deadline, std::string_view what, Take take) -> typename decltype(take())::value_type {
     for (;;) {
       const std::uint64_t seen = wire_->seen();
+      const Deadline next_look = look_at_device();
       if (auto taken = take()) return *std::move(taken);
-      if (auto ended = wire_->ended()) return *std::move(ended);
+      if (auto ended = this->ended()) return *std::move(ended);
       if (std::chrono::steady_clock::now() >= deadline)
         return Error{
             Code::kDeadline,
             std::string(what) + ": nothing came in time; give it a longer timeout, or see what `millrace stats` says"};
-      wire_->pump(seen, deadline);
+      wire_->pump(seen, std::min(deadline, next_look));
     }
   }
 
@@ -60,13 +65,16 @@ class SessionCore {
   static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
                                                         Bytes slot_bytes, Deadline deadline);
   SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-              DaemonKnowledge knowledge, const RequestLimits& limits);
+              DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes);
   Result<void> attach(const std::string& ticket, Deadline deadline);
+  // Gives back the slots that the GPU has done with. Returns when to look again.
+  Deadline look_at_device();
 
   const Recipe recipe_;
   const std::uint32_t batch_;
   const DaemonKnowledge knowledge_;
   const RequestLimits limits_;
+  const Bytes slot_bytes_;
   const std::shared_ptr<Holding> holding_;  // shared with the views
   const std::shared_ptr<Wire> wire_;        // shared with views that are giving their slots back
   const std::shared_ptr<Inbox> inbox_;      // shared with the wire

@@ -19,6 +19,8 @@ struct TensorView::State {
   std::uint32_t slot = 0;
   std::uint64_t generation = 0;
   std::span<const std::byte> tensor;
+  DeviceBytes on_device;               // instead of `tensor`
+  std::vector<void*> streams;          // that use it there
   std::span<const std::byte> records;  // samples x SampleRecord
   std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> strides;

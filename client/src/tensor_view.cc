@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -30,15 +31,29 @@ bool fits(std::span<const std::uint64_t> shape, std::span<const std::uint64_t> s
   return dtype_bytes(dtype).count <= bytes - last;
 }
 
+// Those bytes of it; none if they do not lie in it.
+DeviceBytes device_range(const DeviceMemory& device, std::uint64_t offset, std::uint64_t bytes) {
+  if (offset > device.size().count || bytes > device.size().count - offset) return {};
+  return {device.address() + offset, Bytes{bytes}};
+}
+
 }  // namespace
 
 TensorView::State::~State() {
-  const auto to = wire.lock();
-  if (!to) return;
-  v1::ClientMessage message;
-  message.mutable_release()->set_slot(slot);
-  message.mutable_release()->set_generation(generation);
-  to->send(std::move(message));
+  const auto release = [to = wire, slot = slot, generation = generation] {
+    const auto alive = to.lock();
+    if (!alive) return;
+    v1::ClientMessage message;
+    message.mutable_release()->set_slot(slot);
+    message.mutable_release()->set_generation(generation);
+    alive->send(std::move(message));
+  };
+  if (streams.empty()) {
+    release();
+    return;
+  }
+  holding->device()->release_after(streams, release);
+  if (const auto to = wire.lock()) to->wake();  // whoever waits looks after the streams, too
 }
 
 Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr<Holding>& holding,
@@ -50,7 +65,9 @@ Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr
   state->generation = handle.generation();
   state->shape.assign(handle.shape().begin(), handle.shape().end());
   state->strides.assign(handle.strides().begin(), handle.strides().end());
-  state->tensor = holding->range(handle.offset(), handle.bytes());
+  const DeviceMemory* const device = holding->device();
+  if (device == nullptr) state->tensor = holding->range(handle.offset(), handle.bytes());
+  if (device != nullptr) state->on_device = device_range(*device, handle.offset(), handle.bytes());
   state->records = holding->range(handle.records_offset(), std::uint64_t{handle.samples()} * sizeof(shm::SampleRecord));
   state->sealed_at = std::chrono::steady_clock::time_point(std::chrono::nanoseconds(handle.sealed_at_ns()));
   if (!holding->holds(state->slot, state->generation))
@@ -63,7 +80,8 @@ Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr
                  "the batch has elements of a type that this library does not know; install the library and millraced "
                  "of the same version"};
   state->dtype = *dtype;
-  if (handle.segment() != 0 || state->tensor.size() != handle.bytes() ||
+  const std::uint32_t memory = device == nullptr ? 0 : 1;
+  if (handle.segment() != memory || state->tensor.size() + state->on_device.size.count != handle.bytes() ||
       state->records.size() != handle.samples() * sizeof(shm::SampleRecord) ||
       !fits(state->shape, state->strides, state->dtype, handle.bytes()))
     return Error{
@@ -115,9 +133,37 @@ SampleInfo TensorView::sample(std::size_t index) const {
 }
 
 std::span<const std::byte> TensorView::pixels(std::size_t index) const noexcept {
-  if (index >= samples()) return {};
+  if (index >= samples() || device()) return {};
   const shm::SampleRecord record = record_at(state_->records, index);
   return state_->holding->range(record.pixels_offset, record.pixels_bytes);
+}
+
+std::optional<int> TensorView::device() const noexcept {
+  const DeviceMemory* const device = state_ ? state_->holding->device() : nullptr;
+  return device == nullptr ? std::nullopt : std::optional<int>(device->ordinal());
+}
+
+DeviceBytes TensorView::device_data() const noexcept {
+  return state_ ? state_->on_device : DeviceBytes{};
+}
+
+DeviceBytes TensorView::device_pixels(std::size_t index) const noexcept {
+  if (index >= samples() || !device()) return {};
+  const shm::SampleRecord record = record_at(state_->records, index);
+  return device_range(*state_->holding->device(), record.pixels_offset, record.pixels_bytes);
+}
+
+void TensorView::used_by(void* stream) {
+  if (!device()) return;
+  std::vector<void*>& streams = state_->streams;
+  if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+}
+
+Result<std::vector<std::byte>> TensorView::copy() const {
+  if (!device()) return std::vector<std::byte>(data().begin(), data().end());
+  std::vector<std::byte> bytes(state_->on_device.size.count);
+  MILLRACE_TRY_VOID(state_->holding->device()->copy(state_->on_device.address, bytes, state_->streams));
+  return bytes;
 }
 
 std::vector<std::int64_t> TensorView::labels() const {
@@ -145,6 +191,8 @@ void TensorView::release() noexcept {
 }
 
 Result<void> TensorView::check_elements(std::size_t bytes, bool floating) const {
+  if (device())
+    return Error{Code::kPrecondition, "the tensor is in a GPU's memory: device_data() says where, copy() copies it"};
   const bool is_float = dtype() == DType::kFloat32;
   if (dtype_bytes(dtype()).count == bytes && is_float == floating) return {};
   return Error{

@@ -124,6 +124,14 @@ void Wire::pump(std::uint64_t seen, Deadline deadline) {
   }
 }
 
+void Wire::wake() {
+  if (forked()) return;
+  MutexLock lock(mutex_);
+  ++version_;
+  changed_.notify_all();
+  if (leading_) replies_.wake();
+}
+
 void Wire::lead(Deadline deadline) {
   leading_ = true;
   if (!attached_ || drained_) {

@@ -55,6 +55,9 @@ class Wire {
   std::uint64_t seen() const MILLRACE_EXCLUDES(mutex_);
   void pump(std::uint64_t seen, Deadline deadline) MILLRACE_EXCLUDES(mutex_);
 
+  // Ends the pump()s that are under way: their callers look again.
+  void wake() MILLRACE_EXCLUDES(mutex_);
+
   // Why nothing will arrive any more: kUnavailable when the daemon went away, kPrecondition in a forked child, or the
   // daemon's reason.
   std::optional<Error> ended() const MILLRACE_EXCLUDES(mutex_);

@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
+#include <string_view>
 
 #include "millrace/client.h"
 #include "tests/system/acts.h"
@@ -48,6 +50,23 @@ int act_list(const std::string& socket, Arguments arguments) {
   const Result<Dataset> dataset = session.open_dataset(arguments[0]);
   if (dataset) say("samples " + std::to_string(dataset->samples()));
   if (!dataset) say(std::string(code_name(dataset.error().code)) + " " + dataset.error().message);
+  return 0;
+}
+
+int act_gpu_read(const std::string& socket, Arguments arguments) {
+  const std::span<const std::string> paths = arguments.subspan(1);
+  const auto count = static_cast<std::uint32_t>(paths.size());
+  Session session =
+      need(need(Client::connect(socket))
+               .open_session({.slots = 1, .batch = count, .recipe = Recipe::evaluate(40, 32), .memory = arguments[0]}));
+  BatchRequest request;
+  for (const std::string& path : paths) request.samples.push_back({.source = Path{path}});
+  need(session.submit(request));
+  const Batch batch = need(session.next());
+  if (batch.failure) throw unexpected(*batch.failure);
+  const std::vector<std::byte> bytes = need(batch.tensor.copy());
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  say(std::to_string(batch.tensor.samples()) + " images: " + std::to_string(std::hash<std::string_view>()(text)));
   return 0;
 }
 

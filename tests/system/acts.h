@@ -34,6 +34,7 @@ int act_list_again(const std::string& socket, Arguments arguments);
 // act_access.cc
 int act_read(const std::string& socket, Arguments arguments);
 int act_list(const std::string& socket, Arguments arguments);
+int act_gpu_read(const std::string& socket, Arguments arguments);
 int act_gpu_memory(const std::string& socket, Arguments arguments);
 int act_reopen(const std::string& socket, Arguments arguments);
 

@@ -37,6 +37,8 @@ constexpr Act kActs[] = {
      ": asks for statistics without end, eight times at once; says `done` after each"},
     {"read", act_read, "PATH...: one batch of these files; prints what became of each"},
     {"list", act_list, "FOLDER: opens it as a dataset; prints the number of samples, or the error"},
+    {"gpu_read", act_gpu_read,
+     "MEMORY PATH...: one batch of these files with its tensors there, by libmillrace; prints a hash of its bytes"},
     {"gpu_memory", act_gpu_memory,
      "MEMORY SLOTS MIB: opens a session with tensors there, closes it on the first line of stdin, and waits; says "
      "`open`, "

@@ -49,6 +49,9 @@ class MILLRACE_API Client {
   // kInvalid: slot_bytes is needed, because the recipe does not fix the size. kExhausted: says which budget, and how to
   // raise it. kPrecondition: library and daemon do not fit together. (Of a daemon that is older, but does fit, only
   // what it does not know is kUnsupported, where it is asked for.)
+  // In a GPU's memory, also kNotFound: the daemon has no such memory; says which it has. kUnsupported: this process has no
+  // driver of NVIDIA's, or does not see that GPU; says what to do. kPrecondition: it was forked from one that used CUDA, or
+  // CUDA fails.
   Result<Session> open_session(const SessionOptions& options = {});
 
   // One round trip to the health service; how long it took. kUnavailable: not serving.

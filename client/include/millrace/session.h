@@ -25,6 +25,8 @@
 namespace millrace {
 inline namespace client {
 
+inline constexpr const char* kHostMemory = "host";
+
 struct SessionOptions {
   std::string name{};        // for statistics: "resnet50 rank 3"; at most 64 bytes, printable
   std::uint32_t slots = 4;   // batches that may be finished or under way at once
@@ -36,6 +38,10 @@ struct SessionOptions {
   // else from the second.
   CacheUse cache = CacheUse::kTensors;
   bool cache_at_once = false;
+  // Where the batches' tensors lie: "" or kHostMemory, or in the memory of a GPU that the daemon has, by its backend's
+  // name: "cuda:0" (Client::devices()). Its number in this process may be another. The daemon charges that memory until
+  // the process ends, so a session is better kept than opened again.
+  std::string memory{};
   std::chrono::milliseconds timeout{30'000};  // of opening
 };
 
@@ -81,10 +87,10 @@ class MILLRACE_API Session {
   Result<InputRing> open_ring(Bytes size, std::chrono::milliseconds timeout = kPatience);
 
   std::uint64_t id() const noexcept;
-  // As asked for. Their memory is filled one slot after the other, and batches wait for it; where the host has no room
+  // As asked for. On the host their memory is filled one slot after the other, and batches wait for it; where the host has no room
   // for the later ones they are fewer from then on (the daemon's log says why), and with 0 every batch fails.
   std::uint32_t slots() const noexcept;
-  Bytes slot_bytes() const noexcept;
+  Bytes slot_bytes() const noexcept;  // in a GPU's memory, of the tensor alone
   const RequestLimits& limits() const noexcept;
 
  private:

@@ -1,4 +1,5 @@
-// A finished batch in shared memory, mapped read-only, and what happened to each of its images.
+// A finished batch, and what happened to each of its images. In shared memory it is mapped read-only; a session may also
+// have its tensors in a GPU's memory (SessionOptions::memory), where whoever has it mapped may write to it.
 //
 // A TensorView is a lease: as long as it lives the daemon does not touch its slot; its destructor gives the slot back,
 // without waiting. It may outlive its Session: the mapping, and with it the session's memory in the daemon, stays until
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -45,7 +47,13 @@ struct SampleInfo {
   Size oriented() const { return orientation >= 5 ? Size{source.height, source.width} : source; }
 };
 
-// Thread-safe for reading; moving, release() and destruction are its owner's. After fork() only the parent may use it.
+// Bytes in a GPU's memory. The host cannot read them: TensorView::copy() does.
+struct DeviceBytes {
+  std::uint64_t address = 0;  // a CUdeviceptr, in the device's primary context, which is the CUDA run time's
+  Bytes size{};
+};
+
+// Thread-safe for reading; moving, used_by(), release() and destruction are its owner's. After fork() only the parent may use it.
 class MILLRACE_API TensorView {
  public:
   TensorView() noexcept;  // empty: no bytes, no samples
@@ -55,12 +63,26 @@ class MILLRACE_API TensorView {
 
   bool empty() const noexcept { return state_ == nullptr; }
 
-  // The tensor's bytes, in place. Valid until release() or destruction.
+  // The tensor's bytes, in place; none if they are in a GPU's memory. Valid until release() or destruction.
   std::span<const std::byte> data() const noexcept;
   // The same, as elements. T is uint8_t, float, or uint16_t for the two 16-bit floats' bits. kPrecondition: T is not
-  // what the tensor holds.
+  // what the tensor holds, or it is in a GPU's memory.
   template <class T>
   Result<std::span<const T>> as() const;
+
+  // The GPU, as CUDA counts in this process; nothing: the tensor is in the host's memory. The rest is for GPUs alone.
+  std::optional<int> device() const noexcept;
+  // The tensor's bytes there, and one image's. They are complete: no stream has to wait for them.
+  DeviceBytes device_data() const noexcept;
+  DeviceBytes device_pixels(std::size_t index) const noexcept;
+  // The slot goes back to the daemon only when that stream has done what it has to do when the view is released: for
+  // each stream that reads or writes the tensor, before release(). `stream`: a CUstream or cudaStream_t that lives until
+  // then; nullptr: the default one. (The daemon hears of it in the session's next call, so a loop that takes batches as
+  // they come has none to wait for.)
+  void used_by(void* stream);
+  // A copy of the tensor's bytes, from wherever they are; of a GPU's when the streams of used_by() have done what they have
+  // to do now. kPrecondition: CUDA fails.
+  Result<std::vector<std::byte>> copy() const;
 
   // Elements along each axis. A packed tensor has one axis: all elements, those in the gaps between images included;
   // pixels() has each image alone. For patches see Patches.
@@ -69,8 +91,9 @@ class MILLRACE_API TensorView {
   DType dtype() const noexcept;
 
   std::size_t samples() const noexcept;
-  SampleInfo sample(std::size_t index) const;                           // REQUIRES: index < samples()
-  std::span<const std::byte> pixels(std::size_t index) const noexcept;  // that image alone, packed tensors too
+  SampleInfo sample(std::size_t index) const;  // REQUIRES: index < samples()
+  std::span<const std::byte> pixels(
+      std::size_t index) const noexcept;  // that image alone, packed tensors too; as data()
   std::vector<std::int64_t> labels() const;
   std::vector<std::uint64_t> ids() const;
 
@@ -79,7 +102,7 @@ class MILLRACE_API TensorView {
   // Whether the slot still holds this batch. Always true while the daemon keeps to its contract; for those who check.
   bool valid() const noexcept;
 
-  // Gives the slot back now; the view is empty afterwards. Never waits.
+  // Gives the slot back, now or as used_by() says; the view is empty afterwards. Never waits.
   void release() noexcept;
 
   struct State;  // the library's own
