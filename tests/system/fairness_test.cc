@@ -152,7 +152,7 @@ TEST_CASE("a small file that takes seconds to decode leaves a lane to others", "
   if (skipped_without_root("progressive files of another user")) return;
   const Mill mill;
   const std::string file = mill.folder / "scans.jpg";
-  write_file(file, many_scans(kSanitized ? 1'000 : 6'000, 480));
+  write_file(file, many_scans(kSanitized ? 2'500 : 6'000, 480));
   const Process steady = mill.start("work", mill.with_paths({}), kSteady);
   wait_until_done(steady, 5);
 
