@@ -76,12 +76,25 @@ void add_devices(const std::vector<Device>& devices, Findings& findings) {
 }
 
 // The way of every tensor: descriptors over the hand-off socket, memory of both processes.
+Result<Session> session_in(Client& client, const std::string& memory) {
+  return client.open_session(
+      {.name = "doctor", .slots = 1, .batch = 1, .recipe = Recipe::train(224), .memory = memory});
+}
+
 Finding hand_over(Client& client) {
-  const Result<Session> session =
-      client.open_session({.name = "doctor", .slots = 1, .batch = 1, .recipe = Recipe::train(224)});
+  const Result<Session> session = session_in(client, kHostMemory);
   if (session) return {"hand-over", "a session opens, its memory is mapped"};
   return {"hand-over", session.error().message, Verdict::kProblem,
           "no session can be opened, so nothing can be made: see the message"};
+}
+
+// The same by a GPU's memory, of which a session takes 2 MiB until this process ends.
+Finding hand_over(Client& client, const std::string& gpu) {
+  const Result<Session> session = session_in(client, gpu);
+  if (session) return {"hand-over on " + gpu, "a session opens, its memory on the GPU is mapped"};
+  return {"hand-over on " + gpu, session.error().message, Verdict::kNote,
+          "tensors come by the host's memory only, as far as this user and this environment go: see the message, and "
+          "daemon/doc/gpu_sharing.md"};
 }
 
 void check_daemon(const ConnectionOptions& options, Findings& findings) {
@@ -107,6 +120,9 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   for (Finding& finding : check_gpus(has_gpu)) findings.push_back(std::move(finding));
   add_roots(*statistics, findings);
   findings.push_back(hand_over(client));
+  for (const Device& device : *devices) {
+    if (device.ready && device.backend.starts_with("cuda:")) findings.push_back(hand_over(client, device.backend));
+  }
 }
 
 int doctor(const Options& options) {
@@ -130,7 +146,8 @@ void add_doctor(CLI::App& app, Chosen& chosen) {
   add_connection_options(*command, options->connection);
   command->footer(
       "Looks at the host first, which needs no daemon, then at the daemon: settings, backends, how they decode "
-      "and where their lanes are, folders, hand-over. Exit status: 0 no problem (notes are none), 1 a problem.\n\n"
+      "and where their lanes are, folders, hand-over, also by the memory of its GPUs. Exit status: 0 no problem (notes "
+      "are none), 1 a problem.\n\n"
       "Examples:\n  millrace doctor\n  millrace doctor --private       what this machine offers, without a running "
       "service\n  millrace doctor --json | jq '.findings[] | select(.verdict != \"fine\")'");
   command->callback([options, &chosen] { chosen = [options] { return doctor(*options); }; });

@@ -50,6 +50,7 @@ struct Options {
   std::string cache = "tensors";
   bool cache_at_once = false;
   std::string backend;
+  std::string memory = kHostMemory;
   std::string position;
   std::uint64_t slot_bytes = 0;
   EpochOptions order;  // shuffle, seed, rank, world_size, drop_last
@@ -120,11 +121,13 @@ void Run::say_done() {
 }
 
 Result<Session> Run::open(Client& client, const Recipe& recipe, Bytes slot_bytes) {
-  const std::string all = to_text(slot_bytes * options_.slots);
+  const bool is_on_host = options_.memory == kHostMemory;
+  const std::string all =
+      to_text(slot_bytes * options_.slots) + (is_on_host ? " of shared memory" : " of " + printable(options_.memory));
   if (!options_.json)
-    std::fprintf(stderr, "millrace: %u slots of %s for a batch each: %s of shared memory\n", options_.slots,
-                 to_text(slot_bytes).c_str(), all.c_str());
-  const WaitingLine waiting("filling " + all + " of shared memory");
+    std::fprintf(stderr, "millrace: %u slots of %s for a batch each: %s\n", options_.slots, to_text(slot_bytes).c_str(),
+                 all.c_str());
+  const WaitingLine waiting("filling " + all);
   return client.open_session({.name = "millrace run",
                               .slots = options_.slots,
                               .batch = options_.batch,
@@ -132,6 +135,7 @@ Result<Session> Run::open(Client& client, const Recipe& recipe, Bytes slot_bytes
                               .slot_bytes = slot_bytes,
                               .cache = kCacheUse.at(options_.cache),
                               .cache_at_once = options_.cache_at_once,
+                              .memory = options_.memory,
                               .timeout = kPatience});
 }
 
@@ -344,6 +348,14 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->transform(positive_size());
   command->add_option("--backend", options->backend, "pin to this backend (default: the daemon places)")
       ->check(not_empty());
+  command
+      ->add_option(
+          "--memory", options->memory,
+          "where finished tensors lie: host, or in the memory of a GPU that `millrace devices` names; they come "
+          "there whatever backend makes them")
+      ->check(not_empty())
+      ->type_name("host|cuda:N")
+      ->capture_default_str();
   add_recipe_options(*command, options->recipe);
   add_order_options(*command, *options);
   add_connection_options(*command, options->connection);

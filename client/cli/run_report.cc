@@ -20,7 +20,7 @@ double median(std::vector<double> values) {
 
 void RunReport::add(const Batch& batch, Progress& progress) {
   if (!batch.failure) ++batches_;
-  bytes_ += batch.tensor.data().size();
+  bytes_ += batch.tensor.size().count;
   for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
     const SampleInfo sample = batch.tensor.sample(i);
     if (sample.good()) ++images_;  // stand-ins for bad ones are not counted

@@ -99,6 +99,9 @@ TensorView::~TensorView() = default;
 std::span<const std::byte> TensorView::data() const noexcept {
   return state_ ? state_->tensor : std::span<const std::byte>();
 }
+Bytes TensorView::size() const noexcept {
+  return Bytes{data().size()} + device_data().size;
+}
 std::span<const std::uint64_t> TensorView::shape() const noexcept {
   return state_ ? std::span<const std::uint64_t>(state_->shape) : std::span<const std::uint64_t>();
 }

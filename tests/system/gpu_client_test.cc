@@ -18,6 +18,7 @@
 #include "tests/support/image_folder.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_images.h"
+#include "tests/system/command.h"
 #include "tests/system/daemon.h"
 #include "tests/system/need.h"
 
@@ -75,12 +76,12 @@ class HeldStream {
     check(driver_.cuDevicePrimaryCtxRetain(&context, 0));
     check(driver_.cuCtxSetCurrent(context));
     check(driver_.cuStreamCreateWithPriority(&stream_, cuda::CU_STREAM_NON_BLOCKING, 0));
-    check(driver_.cuMemHostRegister_v2(const_cast<std::uint64_t*>(&word_), sizeof word_, 0));
+    check(driver_.cuMemHostRegister_v2(&word_, sizeof word_, 0));
   }
   ~HeldStream() {
     open();
     static_cast<void>(driver_.cuStreamSynchronize(stream_));
-    static_cast<void>(driver_.cuMemHostUnregister(const_cast<std::uint64_t*>(&word_)));
+    static_cast<void>(driver_.cuMemHostUnregister(&word_));
   }
 
   void hold() {
@@ -104,7 +105,7 @@ class HeldStream {
 
   const cuda::Driver& driver_;
   cuda::CUstream stream_ = nullptr;
-  alignas(8) volatile std::uint64_t word_ = 0;
+  std::atomic<std::uint64_t> word_ = 0;
 };
 
 }  // namespace
@@ -118,6 +119,7 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
     const Batch here = need(host.wait(mill.ask(host, first, 4))), there = need(gpu.wait(mill.ask(gpu, first, 4)));
     const TensorView &expected = here.tensor, &found = there.tensor;
     REQUIRE(found.samples() == 4);
+    REQUIRE(found.size() == expected.size());
     REQUIRE(found.data().empty());
     REQUIRE(found.pixels(1).empty());
     REQUIRE(found.as<std::uint8_t>().error().code == Code::kPrecondition);
@@ -297,6 +299,26 @@ TEST_CASE("what the daemon does not have, or this process does not see, is said"
       refused("cuda:0", {{"SIM_CUDA_VMM", "0"}}),
       Catch::Contains("UNIMPLEMENTED") && Catch::Contains("no memory that is shared by descriptor: open the session"));
   REQUIRE(mill.daemon.metric("millrace_sessions_opened_total") == 0);  // refused before the daemon lends anything
+}
+
+TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whether that goes", "[system][cuda]") {
+  const Mill mill;
+  const std::string& socket = mill.daemon.socket();
+
+  const Ran on_gpu = run({"millrace", "run", "--socket", socket, "--dataset", mill.pictures, "--memory", "cuda:0",
+                          "--slots", "2", "--batch", "7", "--json"});
+  const Ran elsewhere = run({"millrace", "run", "--socket", socket, "--dataset", mill.pictures, "--memory", "cuda:1"});
+  const Ran doctor = run({"millrace", "doctor", "--socket", socket});
+
+  CAPTURE(on_gpu.errors, elsewhere.errors, doctor.output);
+  REQUIRE(on_gpu.status == 0);
+  REQUIRE(parsed(on_gpu.output).get<int>("images") == 24);
+  REQUIRE(parsed(on_gpu.output).get<int>("tensor_bytes") == 24 * 224 * 224 * 3);
+  REQUIRE(elsewhere.status == 1);
+  REQUIRE_THAT(elsewhere.errors, Catch::Contains("this daemon has host, cuda:0"));
+  REQUIRE(doctor.status == 0);
+  REQUIRE_THAT(doctor.output,
+               Catch::Contains("hand-over on cuda:0") && Catch::Contains("its memory on the GPU is mapped"));
 }
 
 TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do", "[system][cuda]") {

@@ -62,6 +62,7 @@ class MILLRACE_API TensorView {
   ~TensorView();
 
   bool empty() const noexcept { return state_ == nullptr; }
+  Bytes size() const noexcept;  // of the tensor, wherever it is
 
   // The tensor's bytes, in place; none if they are in a GPU's memory. Valid until release() or destruction.
   std::span<const std::byte> data() const noexcept;
