@@ -42,15 +42,19 @@ Result<void> checked(const Driver& driver, CUresult result, const char* call) {
   return Error{Code::kPrecondition, text + "; if the GPU was lost, look at nvidia-smi and start this process anew"};
 }
 
-// Makes a context the thread's current one, until its end.
+// Makes a context the thread's current one, until its end. Meanwhile a CUDA graph may be captured, here or in another
+// thread, of streams that have nothing to do with it: else to ask for an event, or to unmap memory, would end that capture.
 class CurrentContext {
  public:
   CurrentContext(const Driver& driver, cuda::CUcontext context) : driver_(driver) {
     made_ = checked(driver_, driver_.cuCtxGetCurrent(&before_), "cuCtxGetCurrent");
     if (made_) made_ = checked(driver_, driver_.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    if (made_) static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&capture_mode_));
   }
   ~CurrentContext() {
-    if (made_) static_cast<void>(driver_.cuCtxSetCurrent(before_));
+    if (!made_) return;
+    static_cast<void>(driver_.cuThreadExchangeStreamCaptureMode(&capture_mode_));
+    static_cast<void>(driver_.cuCtxSetCurrent(before_));
   }
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
@@ -60,6 +64,7 @@ class CurrentContext {
  private:
   const Driver& driver_;
   cuda::CUcontext before_ = nullptr;
+  int capture_mode_ = cuda::CU_STREAM_CAPTURE_MODE_RELAXED;  // the thread's one before, once exchanged
   Result<void> made_;
 };
 

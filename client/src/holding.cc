@@ -29,6 +29,7 @@ Result<std::shared_ptr<Holding>> Holding::receive(HandoffConnection connection, 
 }
 
 Holding::~Holding() {
+  device_.reset();  // before the connection: its end tells the daemon that nobody here uses that memory any more
   ::munmap(segment_.data(), segment_.size());
 }
 

@@ -23,12 +23,18 @@ inline constexpr Bytes kGranule = 2_MiB;
 
 using DeviceUuid = std::array<std::uint8_t, 16>;
 
-// One session's part of it.
+// What was taken of it for one session. Thread-safe.
+class TensorRoom {
+ public:
+  virtual ~TensorRoom() = default;
+  virtual bool is_lost() const = 0;  // with the device: no arena can have it again
+  // Its part of what most() bounds, alone: whoever has mapped the memory keeps it, whatever becomes of the room.
+  virtual std::shared_ptr<const void> share() const = 0;
+};
+
 struct MadeArena {
-  std::shared_ptr<Arena> arena;  // shared: the session's, and one a batch under way
-  // Its share of the memory's bound. Whoever has mapped the memory keeps it, whatever becomes of the arena: shared with
-  // whoever knows when those have ended.
-  std::shared_ptr<const void> room;
+  std::shared_ptr<Arena> arena;      // shared: the session's, and one a batch under way
+  std::shared_ptr<TensorRoom> room;  // shared: the arena's, and whoever knows who has mapped it
 };
 
 class TensorMemory {
@@ -49,10 +55,10 @@ class TensorMemory {
     Bytes bytes() const { return stride() * slots; }
     Bytes charged() const { return align_up(bytes(), kGranule.count); }
   };
-  // Slots of zeroes, one after the other. Never blocks; `done` is called once, on the control
-  // thread. kExhausted: most() is given away, or others have the device's memory. kUnavailable: the device is lost.
-  // kUnsupported: it shares none.
-  virtual void make(boost::asio::io_context& control, const Order& order,
+  // Slots of zeroes, one after the other. `again`: a room of here whose arena has gone, of an order of the same charged();
+  // nullptr: another one. Never blocks; `done` is called once, on the control thread. kExhausted: most() is given away, or
+  // others have the device's memory. kUnavailable: the device is lost, or `again` is. kUnsupported: it shares none.
+  virtual void make(boost::asio::io_context& control, const Order& order, std::shared_ptr<TensorRoom> again,
                     std::function<void(Result<MadeArena>)> done) = 0;
 };
 

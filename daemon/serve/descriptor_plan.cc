@@ -30,10 +30,10 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
   return kFilesAndLists + (kPerFetchThread + ahead) * needs.fetch_threads;
 }
 
-// Of sessions that are open, and of processes whose sessions were.
+// Of sessions that are open, and of processes whose sessions were, with what they may have again.
 std::uint64_t for_device_memory(const DescriptorNeeds& needs) {
   if (!needs.device_memory) return 0;
-  return kPerDeviceMemory * needs.sessions.sessions + LentMemory::kMostProcesses;
+  return kPerDeviceMemory * needs.sessions.sessions + LentMemory::kMostProcesses + LentMemory::kMostRooms;
 }
 
 // Connections to it: of fetch threads and of the one that lists, for each root, and to introduce clients.

@@ -1,6 +1,7 @@
 // Devices' memory that clients may have mapped, after their sessions: nothing takes it back from a process, so it stays
 // charged until the process has ended. Where nobody can say which process it is, a client of another PID namespace, it
-// stays charged as long as the daemon runs.
+// stays charged as long as the daemon runs. What a process says that it uses no more, by closing its hand-off connection
+// after a Goodbye, its next session may have: of that the process alone has the harm if it lied.
 //
 // Thread-bound(control).
 #pragma once
@@ -12,9 +13,11 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "daemon/admit/ledger.h"
+#include "daemon/memory/tensor_memory.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
 
@@ -34,12 +37,17 @@ struct BorrowingProcess {
 struct LentTo {
   BorrowingProcess process;
   Charge charge;
-  std::shared_ptr<const void> room;  // shared: see MadeArena
+  UserId user{};
+  const TensorMemory* memory = nullptr;
+  std::shared_ptr<TensorRoom> room = nullptr;   // shared: see MadeArena
+  std::shared_ptr<const void> share = nullptr;  // of it; all that is left of one that nobody will have again
+  bool given_back = false;                      // by its process
 };
 
 class LentMemory {
  public:
-  static constexpr std::size_t kMostProcesses = 128;  // a descriptor each
+  static constexpr std::size_t kMostProcesses = 128;                  // a descriptor each
+  static constexpr std::size_t kMostRooms = 64, kMostRoomsOfOne = 4;  // that may be lent again, of a process: likewise
 
   explicit LentMemory(boost::asio::io_context& control) : control_(control) {}
   LentMemory(const LentMemory&) = delete;
@@ -48,8 +56,12 @@ class LentMemory {
   // kExhausted: kMostProcesses are watched already.
   Result<void> check_room() const;
 
-  // Until its process has ended.
+  // Until its process has ended, or has it again.
   void keep(LentTo lent);
+
+  // What was lent to that user's process before, so much of that memory, that it has given back and no batch uses: lent to
+  // it again. `process` moves in then.
+  std::optional<LentTo> take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory, Bytes charged);
 
  private:
   struct Watched {
@@ -61,6 +73,8 @@ class LentMemory {
     std::map<pid_t, Watched> watched;
     std::vector<LentTo> for_ever;
   };
+
+  void add(std::vector<LentTo>& to, LentTo lent) const;
 
   boost::asio::io_context& control_;
   const std::shared_ptr<All> all_ = std::make_shared<All>();  // handlers that wait hold it weakly

@@ -116,12 +116,29 @@ Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenReque
   MILLRACE_TRY(admitted.memory, admitted.account->charge(Resource::kSegments, segment));
   if (memory == nullptr) return admitted;
   MILLRACE_TRY(admitted.charges.staging, admitted.account->charge(Resource::kSegments, whole - segment));
-  admitted.lent.emplace();
   const TensorMemory::Order order{.slots = request.slots, .slot_bytes = request.slot_bytes};
-  MILLRACE_TRY(admitted.lent->charge, admitted.account->charge(Resource::kDeviceTensors, order.charged()));
-  MILLRACE_TRY_VOID(lent_.check_room());
-  MILLRACE_TRY(admitted.lent->process, BorrowingProcess::of(caller.pid));
+  MILLRACE_TRY(BorrowingProcess process, BorrowingProcess::of(caller.pid));
+  admitted.lent = lent_.take_again(process, caller.user(), *memory, order.charged());
+  if (!admitted.lent) {
+    MILLRACE_TRY(admitted.lent, lend(*admitted.account, std::move(process), *memory, order.charged()));
+  }
   return admitted;
+}
+
+Result<LentTo> SessionTable::lend(Account& account, BorrowingProcess process, const TensorMemory& memory,
+                                  Bytes charged) const {
+  MILLRACE_TRY(Charge charge, account.charge(Resource::kDeviceTensors, charged));
+  MILLRACE_TRY_VOID(lent_.check_room());
+  return LentTo{
+      .process = std::move(process), .charge = std::move(charge), .user = account.owner().user, .memory = &memory};
+}
+
+// What is lent again to a session that does not come about stays lent.
+void SessionTable::keep_lent(Opening& opening) {
+  std::optional<LentTo> lent = std::exchange(opening.admitted.lent, std::nullopt);
+  if (!lent || !lent->room) return;
+  lent->given_back = true;
+  lent_.keep(*std::move(lent));
 }
 
 void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment) {
@@ -134,20 +151,38 @@ void SessionTable::segment_made(ClientId client, Result<std::shared_ptr<Segment>
     return begin(client, opening,
                  std::make_shared<HostArena>(opening.segment, opening.request.slots, opening.request.slot_bytes,
                                              opening.caller->user(), copier_));
+  make_arena(client, opening);
+}
+
+void SessionTable::make_arena(ClientId client, const Opening& opening) {
   opening.memory->make(
       control_,
       {.slots = opening.request.slots,
        .slot_bytes = opening.request.slot_bytes,
        .most_samples = static_cast<std::uint32_t>(opening.slot_bytes.count / sizeof(shm::SampleRecord))},
-      [this, client](Result<MadeArena> made) { arena_made(client, std::move(made)); });
+      opening.admitted.lent->room, [this, client](Result<MadeArena> made) { arena_made(client, std::move(made)); });
+}
+
+// What was lost with the device cannot be lent again.
+Result<void> SessionTable::lend_anew(Opening& opening) {
+  const Bytes charged{opening.admitted.lent->charge.amount()};
+  MILLRACE_TRY(BorrowingProcess process, BorrowingProcess::of(opening.caller->pid));
+  keep_lent(opening);
+  MILLRACE_TRY(opening.admitted.lent, lend(*opening.admitted.account, std::move(process), *opening.memory, charged));
+  return {};
 }
 
 void SessionTable::arena_made(ClientId client, Result<MadeArena> made) {
   const auto entry = opening_.find(client);
   if (entry == opening_.end()) return;  // as above
-  if (!made) return not_opened(client, entry->second, made.error());
-  entry->second.admitted.lent->room = std::move(made->room);
-  begin(client, entry->second, std::move(made->arena));
+  Opening& opening = entry->second;
+  if (const auto& again = opening.admitted.lent->room; !made && again && again->is_lost()) {
+    const Result<void> lent = lend_anew(opening);
+    return lent ? make_arena(client, opening) : not_opened(client, opening, lent.error());
+  }
+  if (!made) return not_opened(client, opening, made.error());
+  opening.admitted.lent->room = std::move(made->room);
+  begin(client, opening, std::move(made->arena));
 }
 
 void SessionTable::not_opened(ClientId client, Opening& opening, const Error& why) {
@@ -155,6 +190,7 @@ void SessionTable::not_opened(ClientId client, Opening& opening, const Error& wh
   log_refused(*opening.caller, opening.request.name, why);
   const auto done = std::move(opening.done);
   opening.unwanted->stop();
+  keep_lent(opening);
   opening_.erase(client);
   done(why);
 }
@@ -254,11 +290,13 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
   const Error gone{Code::kUnavailable, "the session's hand-off connection has closed, and the session with it"};
   if (auto entry = opening_.extract(client)) {
     entry.mapped().unwanted->stop();
+    keep_lent(entry.mapped());
     return entry.mapped().done(gone);
   }
-  const std::unique_ptr<Session> session = take(client, gone);
+  const bool said_goodbye = how == HandoffServer::Departure::kGoodbye;
+  const std::unique_ptr<Session> session = take(client, gone, said_goodbye ? Lent::kGivenBack : Lent::kMapped);
   if (!session) return;
-  const bool closed = how == HandoffServer::Departure::kGoodbye || session->ended_by_client();
+  const bool closed = said_goodbye || session->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);
   log_.say(closed ? LogLevel::kInfo : LogLevel::kWarning, session->caller().uid,
            "session " + std::to_string(raw(session->id())) +
@@ -266,12 +304,15 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
 }
 
 // Out of the table; its memory is shut to its client, who hears `why`. nullptr: this client has none.
-std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why) {
+std::unique_ptr<Session> SessionTable::take(ClientId client, const Error& why, Lent memory) {
   const auto entry = by_client_.extract(client);
   if (entry.empty()) return nullptr;
   auto session = sessions_.extract(entry.mapped());
   session.mapped()->segment().revoke();
-  if (std::optional<LentTo> lent = session.mapped()->take_lent()) lent_.keep(*std::move(lent));
+  if (std::optional<LentTo> lent = session.mapped()->take_lent()) {
+    lent->given_back = memory == Lent::kGivenBack;
+    lent_.keep(*std::move(lent));
+  }
   if (StreamPort* stream = session.mapped()->stream()) stream->finish(why);
   return std::move(session.mapped());
 }
@@ -283,7 +324,7 @@ Result<SessionTable::Closed> SessionTable::close(SessionId id, const Error& why)
                                       " (any more): `millrace admin status` shows those that are open"};
   const ClientId client = known->client();
   Closed closed{.caller = known->shared_caller(), .name = known->name()};
-  const std::unique_ptr<Session> session = take(client, why);
+  const std::unique_ptr<Session> session = take(client, why, Lent::kMapped);
   handoff_->dismiss(client);
   log_.say(LogLevel::kWarning, session->caller().uid,
            "session " + std::to_string(raw(id)) + " closed by an administrator: " + session->summary());
@@ -301,6 +342,7 @@ void SessionTable::refuse_opening(const Error& why) {
   for (auto& [client, opening] : std::exchange(opening_, {})) {
     opening.unwanted->stop();
     handoff_->not_opened(client);
+    keep_lent(opening);
     opening.done(why);
   }
 }

@@ -122,6 +122,10 @@ class SessionTable final : public HandoffServer::Events {
   Result<TensorMemory*> memory_of(const std::string& name_untrusted) const;
   Bytes segment_slot(const OpenRequest& request, const TensorMemory* memory) const;
   Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller, const TensorMemory* memory);
+  Result<LentTo> lend(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged) const;
+  Result<void> lend_anew(Opening& opening);
+  void keep_lent(Opening& opening);
+  void make_arena(ClientId client, const Opening& opening);
   void segment_made(ClientId client, Result<std::shared_ptr<Segment>> segment);
   void arena_made(ClientId client, Result<MadeArena> made);
   void not_opened(ClientId client, Opening& opening, const Error& why);
@@ -129,7 +133,9 @@ class SessionTable final : public HandoffServer::Events {
   void segment_grown(ClientId client, SegmentProgress progress);
   Result<void> hand_over(Session& session, const TensorMemory* memory);
   void log_refused(const Caller& caller, const std::string& name_untrusted, const Error& why);
-  std::unique_ptr<Session> take(ClientId client, const Error& why);
+  // What its client says of a device's memory: that it has let go of it, or nothing.
+  enum class Lent : std::uint8_t { kMapped, kGivenBack };
+  std::unique_ptr<Session> take(ClientId client, const Error& why, Lent memory);
   Session* find(SessionId id) const;
   Session* find(ClientId client) const;
 

@@ -84,6 +84,7 @@ enum : int {
   CU_MEM_ACCESS_FLAGS_PROT_READ = 1,
   CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3,
   CU_MEM_ALLOC_GRANULARITY_MINIMUM = 0,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 };
 enum : unsigned {
   CU_STREAM_NON_BLOCKING = 1,
@@ -112,7 +113,7 @@ enum : unsigned {
   X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**))\
   X(cuStreamCreateWithPriority, (CUstream*, unsigned, int)) X(cuStreamDestroy_v2, (CUstream))                 \
   X(cuStreamSynchronize, (CUstream)) X(cuStreamQuery, (CUstream))                                             \
-  X(cuStreamWaitEvent, (CUstream, CUevent, unsigned))                                                         \
+  X(cuStreamWaitEvent, (CUstream, CUevent, unsigned)) X(cuThreadExchangeStreamCaptureMode, (int*))            \
   X(cuStreamWriteValue64_v2, (CUstream, CUdeviceptr, std::uint64_t, unsigned))                                \
   X(cuStreamWaitValue64_v2, (CUstream, CUdeviceptr, std::uint64_t, unsigned))                                 \
   X(cuLaunchHostFunc, (CUstream, CUhostFn, void*)) X(cuEventCreate, (CUevent*, unsigned))                     \

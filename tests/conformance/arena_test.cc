@@ -97,7 +97,7 @@ class GpuBench final : public Bench {
  public:
   GpuBench() {
     std::optional<Result<MadeArena>> told;
-    memory_->make(control.context, {.slots = kSlots, .slot_bytes = kSlotBytes, .most_samples = 1},
+    memory_->make(control.context, {.slots = kSlots, .slot_bytes = kSlotBytes, .most_samples = 1}, nullptr,
                   [&](Result<MadeArena> made) { told = std::move(made); });
     while (!told) control.context.run_one();
     REQUIRE(*told);

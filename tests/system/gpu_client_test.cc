@@ -42,9 +42,10 @@ struct Mill {
     ::setenv("SIM_CUDA_STRICT", "0", 1);  // copies into memory that is not page-locked are no fault
   }
 
-  Session open(const std::string& memory, std::uint32_t slots = 2) const {
-    return need(daemon.connect().open_session(
-        {.slots = slots, .batch = 8, .recipe = {.resize = ExactSize{{40, 24}}}, .memory = memory}));
+  Session open(const std::string& memory, std::uint32_t slots = 2) const { return need(try_open(memory, slots)); }
+  Result<Session> try_open(const std::string& memory, std::uint32_t slots = 2) const {
+    return daemon.connect().open_session(
+        {.slots = slots, .batch = 8, .recipe = {.resize = ExactSize{{40, 24}}}, .memory = memory});
   }
   Ticket ask(Session& session, std::size_t first, std::size_t count = 1) const {
     BatchRequest request;
@@ -91,6 +92,12 @@ class HeldStream {
   void open() { word_ = 1; }
   void fill(const DeviceBytes& bytes, unsigned char value) {
     check(driver_.cuMemsetD8Async(bytes.address, value, bytes.size.count, stream_));
+  }
+  Words read(const DeviceBytes& bytes) {
+    Words host(bytes.size.count);
+    check(driver_.cuMemcpyDtoHAsync_v2(host.data(), bytes.address, host.size(), stream_));
+    check(driver_.cuStreamSynchronize(stream_));
+    return host;
   }
   void destroy() { check(driver_.cuStreamDestroy_v2(std::exchange(stream_, nullptr))); }
   void* handle() const { return stream_; }
@@ -225,6 +232,52 @@ TEST_CASE("a GPU's memory outlives its session, until its last user has done", "
   REQUIRE(is_open);  // it was not unmapped under the stream
   opening.join();
   REQUIRE_FALSE(stream.is_mapped(address));
+}
+
+TEST_CASE("a process has the memory of a session that it closed again, as zeroes", "[system][cuda]") {
+  const Mill mill("tensors = \"8 MiB\"\n");  // three sessions of 2 MiB, and a rest for others
+  HeldStream stream;
+  std::optional<Batch> kept;
+  {
+    Session other = mill.open("cuda:0");
+    kept = mill.made(other, 5);  // outlives its session: that memory is in use
+  }
+  for (std::size_t i = 0; i < 12; ++i) {
+    Session session = mill.open("cuda:0");
+    const Batch batch = mill.made(session, i);
+    const DeviceBytes bytes = batch.tensor.device_data();
+    const Words in_both = stream.read({bytes.address, session.slot_bytes() * 2});
+    CAPTURE(i);
+    REQUIRE(need(batch.tensor.copy()) == mill.expected(i));
+    REQUIRE(std::count(in_both.begin() + bytes.size.count, in_both.end(), std::byte{0}) ==
+            static_cast<std::ptrdiff_t>(in_both.size() - bytes.size.count));
+    // Another batch lies there as well, for the next session not to meet.
+    need(session.wait(mill.ask(session, i + 1)));
+  }
+
+  REQUIRE(need(kept->tensor.copy()) == mill.expected(5));
+  REQUIRE(mill.daemon.run_client("gpu_read", {"cuda:0", mill.paths[0]}).starts_with("1 images"));
+}
+
+TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda]") {
+  const Mill mill("tensors = \"6 MiB\"\n");
+  { const Session lost = mill.open("cuda:0"); }
+  const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");
+  REQUIRE(workers.size() == 1);
+  ::kill(workers[0], SIGKILL);
+  REQUIRE(eventually([&] {
+    const std::vector<pid_t> now = child_processes(mill.daemon.pid(), "millrace-cuda");
+    return now.size() == 1 && now != workers;
+  }));
+
+  std::optional<Session> session;
+  REQUIRE(eventually([&] {
+    Result<Session> opened = mill.try_open("cuda:0");
+    if (opened) session.emplace(*std::move(opened));
+    return session.has_value();
+  }));
+
+  REQUIRE(need(mill.made(*session, 1).tensor.copy()) == mill.expected(1));
 }
 
 TEST_CASE("a session of which nobody can say whether its slots are in use ends", "[system][cuda]") {

@@ -40,7 +40,7 @@ struct SessionOptions {
   bool cache_at_once = false;
   // Where the batches' tensors lie: "" or kHostMemory, or in the memory of a GPU that the daemon has, by its backend's
   // name: "cuda:0" (Client::devices()). Its number in this process may be another. The daemon charges that memory until
-  // the process ends, so a session is better kept than opened again.
+  // the process ends; a later session of the same size has it again, once this one and its views are gone.
   std::string memory{};
   std::chrono::milliseconds timeout{30'000};  // of opening
 };

@@ -5,12 +5,11 @@
 
 namespace millrace {
 
-CudaArena::CudaArena(boost::asio::io_context& control, std::shared_ptr<CudaMemory> memory, std::uint64_t number,
-                     UniqueFd descriptor, const TensorMemory::Order& order)
+CudaArena::CudaArena(boost::asio::io_context& control, std::shared_ptr<CudaMemory> memory,
+                     std::shared_ptr<const CudaMemory::Room> room, const TensorMemory::Order& order)
     : control_(control),
       memory_(std::move(memory)),
-      number_(number),
-      descriptor_(std::move(descriptor)),
+      room_(std::move(room)),
       order_(order),
       bytes_(order.bytes()),
       staged_(order.slots) {}
@@ -22,7 +21,7 @@ std::uint64_t CudaArena::tensor_offset(SlotIndex slot) const {
 Destination CudaArena::destination(SlotIndex slot, SlotRange range) {
   staged_[raw(slot)].erase(range.offset);
   return {.memory = memory(),
-          .offset = CudaPlace{number_, tensor_offset(slot) + range.offset}.number(),
+          .offset = CudaPlace{room_->number(), tensor_offset(slot) + range.offset}.number(),
           .bytes = range.bytes};
 }
 
@@ -44,7 +43,7 @@ void CudaArena::settle(SlotIndex slot, std::vector<Repair> repairs, std::functio
     if (repair.from) moves.back().from = start + *repair.from;
   }
   if (moves.empty()) return done({});
-  memory_->move(number_, std::move(moves), [&control = control_, done = std::move(done)](Result<void> moved) {
+  memory_->move(room_->number(), std::move(moves), [&control = control_, done = std::move(done)](Result<void> moved) {
     boost::asio::post(control, [done, moved = std::move(moved)] { done(moved); });
   });
 }

@@ -12,16 +12,14 @@
 
 #include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/memory/arena.h"
-#include "proto/base/unique_fd.h"
 
 namespace millrace {
 
 class CudaArena final : public Arena {
  public:
-  // `memory` has `number`, made for `order`, which `descriptor` is of. `control` outlives the last settle().
-  CudaArena(boost::asio::io_context& control, std::shared_ptr<CudaMemory> memory, std::uint64_t number,
-            UniqueFd descriptor, const TensorMemory::Order& order);
-  ~CudaArena() override { memory_->give_back(number_); }
+  // `room` is of `memory`, made for `order`. `control` outlives the last settle().
+  CudaArena(boost::asio::io_context& control, std::shared_ptr<CudaMemory> memory,
+            std::shared_ptr<const CudaMemory::Room> room, const TensorMemory::Order& order);
   CudaArena(const CudaArena&) = delete;
   CudaArena& operator=(const CudaArena&) = delete;
 
@@ -33,15 +31,14 @@ class CudaArena final : public Arena {
   Destination stage(SlotIndex slot, SlotRange range) override;
   void settle(SlotIndex slot, std::vector<Repair> repairs, std::function<void(Result<void>)> done) override;
   void forget(SlotIndex slot) override { staged_[raw(slot)].clear(); }
-  HandedOver hand_over() const override { return {descriptor_.get(), bytes_}; }
+  HandedOver hand_over() const override { return {room_->descriptor(), bytes_}; }
 
  private:
   using Staged = std::map<std::uint64_t, std::vector<std::byte>>;  // by where it goes, from the slot's start
 
   boost::asio::io_context& control_;
-  const std::shared_ptr<CudaMemory> memory_;  // shared: arenas may outlive the backend
-  const std::uint64_t number_;
-  const UniqueFd descriptor_;
+  const std::shared_ptr<CudaMemory> memory_;            // shared: arenas may outlive the backend
+  const std::shared_ptr<const CudaMemory::Room> room_;  // shared: see MadeArena
   const TensorMemory::Order order_;
   const Bytes bytes_;
   std::vector<Staged> staged_;  // of each slot

@@ -50,17 +50,21 @@ class Parcel {
 
 }  // namespace
 
-class CudaMemory::Room {
+class CudaMemory::Share {
  public:
-  Room(std::shared_ptr<std::atomic<std::uint64_t>> used, Bytes bytes) : used_(std::move(used)), bytes_(bytes) {}
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() { used_->fetch_sub(bytes_.count, std::memory_order_relaxed); }
+  Share(std::shared_ptr<std::atomic<std::uint64_t>> used, Bytes bytes) : used_(std::move(used)), bytes_(bytes) {}
+  Share(const Share&) = delete;
+  Share& operator=(const Share&) = delete;
+  ~Share() { used_->fetch_sub(bytes_.count, std::memory_order_relaxed); }
 
  private:
   const std::shared_ptr<std::atomic<std::uint64_t>> used_;
   const Bytes bytes_;
 };
+
+CudaMemory::Room::~Room() {
+  if (number_ != 0) memory_->give_back(number_);
+}
 
 std::shared_ptr<CudaMemory> CudaMemory::create(CudaDevice& device, Options options) {
   std::shared_ptr<CudaMemory> memory(new CudaMemory(device, std::move(options)));
@@ -69,11 +73,11 @@ std::shared_ptr<CudaMemory> CudaMemory::create(CudaDevice& device, Options optio
   return memory;
 }
 
-Result<std::shared_ptr<const void>> CudaMemory::reserve(Bytes bytes) {
+Result<std::shared_ptr<CudaMemory::Room>> CudaMemory::reserve(Bytes bytes) {
   const std::uint64_t before = used_->fetch_add(bytes.count, std::memory_order_relaxed);
-  auto room = std::make_shared<Room>(used_, bytes);
+  auto share = std::make_shared<Share>(used_, bytes);
   if (before <= most().count && bytes.count <= most().count - before)
-    return std::shared_ptr<const void>(std::move(room));
+    return std::make_shared<Room>(shared_from_this(), std::move(share));
   return Error{Code::kExhausted, "sessions have " + to_text(Bytes{before}) + " of " + name() + "'s memory, and " +
                                      to_text(bytes) + " more would be over the " + to_text(most()) +
                                      " that there are: use fewer or smaller slots, end processes whose sessions had "
@@ -81,22 +85,36 @@ Result<std::shared_ptr<const void>> CudaMemory::reserve(Bytes bytes) {
                                      "daemon's settings"};
 }
 
-void CudaMemory::make(boost::asio::io_context& control, const Order& order,
+void CudaMemory::make(boost::asio::io_context& control, const Order& order, std::shared_ptr<TensorRoom> again,
                       std::function<void(Result<MadeArena>)> done) {
-  const Bytes bytes = order.bytes();
-  const auto answer = [&control, done = std::move(done)](Result<MadeArena> made) {
+  const Answer answer = [&control, done = std::move(done)](Result<MadeArena> made) {
     boost::asio::post(control, [done, made = std::move(made)]() mutable { done(std::move(made)); });
   };
-  Result<std::shared_ptr<const void>> room = reserve(order.charged());
-  if (!room) return answer(room.error());
-  const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
-  enqueue([this, &control, answer, number, bytes, order, room = *std::move(room)](Result<CudaMemoryChannel*> channel) {
+  auto room = std::static_pointer_cast<Room>(std::move(again));
+  if (!room) {
+    Result<std::shared_ptr<Room>> reserved = reserve(order.charged());
+    if (!reserved) return answer(reserved.error());
+    room = *std::move(reserved);
+  }
+  enqueue([this, &control, answer, order, room](Result<CudaMemoryChannel*> channel) {
     if (!channel) return answer(channel.error());
-    Result<UniqueFd> descriptor = take(**channel, number, bytes);
-    if (!descriptor) return answer(descriptor.error());
-    auto arena = std::make_shared<CudaArena>(control, shared_from_this(), number, *std::move(descriptor), order);
-    answer(MadeArena{std::move(arena), room});
+    const Result<void> prepared = prepare(**channel, *room, order.bytes());
+    if (!prepared) return answer(prepared.error());
+    answer(MadeArena{std::make_shared<CudaArena>(control, shared_from_this(), room, order), room});
   });
+}
+
+// Its memory is there, and zeroes.
+Result<void> CudaMemory::prepare(CudaMemoryChannel& channel, Room& room, Bytes bytes) {
+  if (room.number_ != 0) {
+    if (carry_out(channel, room.number_, {{.to = 0, .bytes = bytes}})) return {};
+    room.lost_.store(true, std::memory_order_relaxed);
+    return gone();
+  }
+  const std::uint64_t number = next_++;
+  MILLRACE_TRY(room.descriptor_, take(channel, number, bytes));
+  room.number_ = number;
+  return {};
 }
 
 Result<UniqueFd> CudaMemory::take(CudaMemoryChannel& channel, std::uint64_t memory, Bytes bytes) const {

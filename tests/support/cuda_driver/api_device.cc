@@ -1,6 +1,7 @@
 // Entry points: the driver itself, devices, contexts.
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "tests/support/cuda_driver/control.h"
 #include "tests/support/cuda_driver/entry.h"
@@ -164,6 +165,13 @@ MILLRACE_EXPORT cuCtxSetCurrent(CUcontext context) {
 MILLRACE_EXPORT cuCtxGetCurrent(CUcontext* context) {
   MILLRACE_RETURN_IF_FAILED(sim::enter_driver());
   *context = sim::current_context();
+  return CUDA_SUCCESS;
+}
+
+// Graphs are not captured here: the mode is only kept, for tests to look at.
+MILLRACE_EXPORT cuThreadExchangeStreamCaptureMode(int* mode) {
+  thread_local int of_this_thread = 0;  // CU_STREAM_CAPTURE_MODE_GLOBAL
+  std::swap(of_this_thread, *mode);
   return CUDA_SUCCESS;
 }
 
