@@ -42,7 +42,7 @@ compile() {
   nvcc=$(find_nvcc) || die "no nvcc: install a CUDA toolkit, or config/setup.sh deps --cuda"
   flags=(-std=c++20 -O3 -DNDEBUG -lineinfo -fmad=false "-I$top" -Xcompiler=-ffp-contract=off -DMILLRACE_HAS_KERNEL_IMAGE)
   if has_gpu; then flags+=(-arch=native); else flags+=(-arch=sm_90); fi
-  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top/proto/base" "$top"/daemon/{device,backend}/cuda "$top/tests/bench/cuda" \
+  if [ -x "$build/bench" ] && [ -z "$(find "$top/kernels" "$top"/proto/{base,cuda} "$top/daemon/backend/cuda" "$top/tests/bench/cuda" \
     -newer "$build/bench" -name '*.[hcS]*' -print -quit)" ] &&
     [ "$(cat "$build/flags")" = "$nvcc ${flags[*]}" ]; then
     return 0
