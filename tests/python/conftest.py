@@ -5,6 +5,7 @@ The daemon is $MILLRACE_DAEMON, else `millraced` in $PATH; without one every tes
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
@@ -15,6 +16,8 @@ import millrace
 import pytest
 from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, hooks
 
+from gpu_clients import Run, run
+from gpus import simulated
 from pictures import SIZE, make_folder
 
 # A job in a shell's background ignores SIGINT, and so would the programs that tests start and interrupt.
@@ -32,6 +35,22 @@ def daemon(folder: Path) -> Iterator[millrace.PrivateDaemon]:
     os.environ.pop("MILLRACE_SOCKET", None)
     with millrace.serve(folder.parent, lanes=2) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def gpu_daemon(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[millrace.PrivateDaemon]:
+    """A daemon that has a simulated GPU, as have the processes that begin meanwhile."""
+    with (
+        simulated(tmp_path_factory.mktemp("gpus"), STRICT=0, DELAY_US=20),
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=60) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def in_client(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> Run:
+    """Runs code in a client of that daemon's."""
+    return functools.partial(run, gpu_daemon, folder)
 
 
 @pytest.fixture

@@ -5,61 +5,16 @@ The GPU is simulated (gpus.py), so each client is a process that begins with its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import millrace
 import pytest
 
-from gpus import simulated
-from processes import python
-
-BEGIN = """
-import contextlib, ctypes, gc, os, signal, sys, threading, time, warnings
-from pathlib import Path
-import millrace
-import numpy as np
-from gpus import UUID, Consumed, Cuda, Gate
-from pictures import SIZE, check_pixels, path_of, pixels_of
-
-FOLDER = Path(sys.argv[2])
-OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
-client = millrace.connect(sys.argv[1])
-
-def session(recipe=OWN_SIZE, batch=4, slots=1, memory="cuda:0", **options):
-    return client.session(recipe, batch, slots, memory=memory, **options)
-
-def ask(opened, *numbers, **options):
-    return opened.submit([millrace.Sample(path_of(FOLDER, n), id=n) for n in numbers], **options)
-
-def soon(condition, what):
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until, what
-        time.sleep(0.005)
-"""
+from gpu_clients import Run
 
 
-@pytest.fixture(scope="module")
-def gpu_daemon(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[millrace.PrivateDaemon]:
-    with (
-        simulated(tmp_path_factory.mktemp("gpus"), STRICT=0, DELAY_US=20),
-        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=60) as running,
-    ):
-        yield running
-
-
-def run(daemon: millrace.PrivateDaemon, folder: Path, code: str) -> None:
-    with python(BEGIN + code, daemon.address, str(folder)) as process:
-        _, errors = process.communicate()
-    assert process.returncode == 0, f"{errors}\n{daemon.log()}"
-
-
-def test_an_epoch_is_the_same_in_both_memories(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_an_epoch_is_the_same_in_both_memories(in_client: Run) -> None:
+    in_client("""
 recipes = [
     OWN_SIZE,
     millrace.Recipe.train(24).normalised("float32"),
@@ -89,15 +44,11 @@ for recipe in recipes:
             there.release()
             here.release()
         assert batches == 4
-""",
-    )
+""")
 
 
-def test_numpy_and_bad_images_are_as_ever(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_numpy_and_bad_images_are_as_ever(in_client: Run) -> None:
+    in_client("""
 with session(slots=2) as opened:
     batch = opened.get(ask(opened, 3, 4))
     check_pixels(batch)
@@ -143,15 +94,11 @@ with session(slots=2) as opened:
         assert len(batch) == 0 and batch.bad == 1
     finally:
         bad.unlink()
-""",
-    )
+""")
 
 
-def test_a_capsule_says_what_lies_where(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_a_capsule_says_what_lies_where(in_client: Run) -> None:
+    in_client("""
 CODES = {"uint8": (1, 8), "float16": (2, 16), "bfloat16": (4, 16), "float32": (2, 32)}
 cuda = Cuda()
 stream = cuda.stream()
@@ -185,15 +132,11 @@ for dtype, (code, bits) in CODES.items():
             described = batches[1].images.__cuda_array_interface__
             assert described == {"version": 3, "shape": (2, 3, 32, 48), "typestr": "<f2", "strides": None,
                                  "data": (batches[1].images.data_ptr, False), "stream": None}
-""",
-    )
+""")
 
 
-def test_what_cannot_be_had_is_a_buffer_error(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_what_cannot_be_had_is_a_buffer_error(in_client: Run) -> None:
+    in_client("""
 with session() as opened:
     images = opened.get(ask(opened, 1)).images
     stream = Cuda().stream()
@@ -205,19 +148,14 @@ with session() as opened:
         except BufferError:
             continue
         raise AssertionError(wish)
-""",
-    )
+""")
 
 
-def test_the_slot_is_the_consumers_until_he_lets_go(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_the_slot_is_the_consumers_until_he_lets_go(in_client: Run) -> None:
+    in_client("""
 cuda = Cuda()
 stream = cuda.stream()
-with session() as opened:
-    batch = opened.get(ask(opened, 1))
+with one_batch() as (opened, batch):
     images = batch.images
     consumed = Consumed(images.__dlpack__(stream=stream, max_version=(1, 0)))
     assert not batch.release()  # somebody has it
@@ -246,19 +184,14 @@ with session() as opened:
     assert not batch.images.numpy().any()
     del batch
     check_pixels(opened.get(ask(opened, 1)))  # and the next batch is whole
-""",
-    )
+""")
 
 
-def test_the_slot_goes_back_when_the_consumers_stream_has_done_its_work(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_the_slot_goes_back_when_the_consumers_stream_has_done_its_work(in_client: Run) -> None:
+    in_client("""
 cuda = Cuda()
 gate, stream, other = Gate(cuda), cuda.stream(), cuda.stream()
-with session() as opened:
-    batch = opened.get(ask(opened, 1))
+with one_batch() as (opened, batch):
     for named in (other, stream):  # the one that has done is no reason
         Consumed(batch.images.__dlpack__(stream=named)).let_go()
     gate.hold(stream)
@@ -276,15 +209,11 @@ with session() as opened:
     assert not opened.closed
     gate.open()
     check_pixels(opened.get(number))
-""",
-    )
+""")
 
 
-def test_memory_is_unmapped_when_the_session_is_closed_and_its_last_user_has_done(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_memory_is_unmapped_when_the_session_is_closed_and_its_last_user_has_done(in_client: Run) -> None:
+    in_client("""
 cuda = Cuda()
 gate, stream = Gate(cuda), cuda.stream()
 opened = session(slots=2)
@@ -303,19 +232,14 @@ del batch
 gc.collect()
 assert time.monotonic() - began > 0.3, "it was unmapped under the stream"
 soon(lambda: not cuda.is_mapped(address), "it stays mapped")
-""",
-    )
+""")
 
 
-def test_a_session_whose_slot_is_in_use_for_all_that_cuda_says_ends(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_a_session_whose_slot_is_in_use_for_all_that_cuda_says_ends(in_client: Run) -> None:
+    in_client("""
 cuda = Cuda()
 stream = cuda.stream()
-with session() as opened:
-    batch = opened.get(ask(opened, 1))
+with one_batch() as (opened, batch):
     batch.images.used_by(stream)
     cuda.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
     del batch
@@ -325,15 +249,11 @@ with session() as opened:
         assert "CUDA: cuEventRecord: CUDA_ERROR_INVALID_HANDLE" in str(why), why
     else:
         raise AssertionError
-""",
-    )
+""")
 
 
-def test_a_forked_child_may_not_read_and_takes_nothing_from_its_parent(gpu_daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
+def test_a_forked_child_may_not_read_and_takes_nothing_from_its_parent(in_client: Run) -> None:
+    in_client("""
 opened = session()
 batch = opened.get(ask(opened, 1))
 images = batch.images
@@ -353,12 +273,11 @@ check_pixels(batch)
 del batch, images
 check_pixels(opened.get(ask(opened, 2)))
 opened.close()
-""",
-    )
+""")
 
 
 def test_what_the_daemon_does_not_have_or_this_process_not_see_is_said(
-    gpu_daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    in_client: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask_for = """
 try:
@@ -372,12 +291,12 @@ check_pixels((opened := session(memory="host")).get(ask(opened, 1)))
 opened.close()
 """
     large = {"slots": 2, "slot_bytes": 1 << 40}
-    run(gpu_daemon, folder, ask_for.format("cuda:7", {}, "NotFound", 'there is no "cuda:7" here; this daemon has host, cuda:0'))
-    run(gpu_daemon, folder, ask_for.format("cuda:0", large, "ResourceExhausted", "memory.segments"))
-    run(gpu_daemon, folder, ask_for.format(7, {}, "InvalidRequest", "memory is a name, not 7"))
+    in_client(ask_for.format("cuda:7", {}, "NotFound", 'there is no "cuda:7" here; this daemon has host, cuda:0'))
+    in_client(ask_for.format("cuda:0", large, "ResourceExhausted", "memory.segments"))
+    in_client(ask_for.format(7, {}, "InvalidRequest", "memory is a name, not 7"))
     (tmp_path / "libcuda.so.1").touch()
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
-    run(gpu_daemon, folder, ask_for.format("cuda:0", {}, "Unsupported", "finds no NVIDIA driver"))
+    in_client(ask_for.format("cuda:0", {}, "Unsupported", "finds no NVIDIA driver"))
 
 
 def test_devices_tell_the_uuid(gpu_daemon: millrace.PrivateDaemon) -> None:
@@ -387,23 +306,8 @@ def test_devices_tell_the_uuid(gpu_daemon: millrace.PrivateDaemon) -> None:
     assert found == {"cuda:0": "GPU-51515151-5151-5151-5151-515151515100", "cpu": None}
 
 
-def test_when_the_gpus_process_is_lost_what_has_come_stays_and_a_new_session_goes_on(
-    gpu_daemon: millrace.PrivateDaemon, folder: Path
-) -> None:
-    run(
-        gpu_daemon,
-        folder,
-        """
-def owners():
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[1]) == daemon and (entry / "comm").read_text().startswith("millrace-cuda") and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
-
-daemon = client.statistics().pid
+def test_when_the_gpus_process_is_lost_what_has_come_stays_and_a_new_session_goes_on(in_client: Run) -> None:
+    in_client("""
 with session(slots=2) as opened:
     batch = opened.get(ask(opened, 1))
     (owner,) = owners()
@@ -427,5 +331,4 @@ def again():
         return False
 
 soon(again, "no new session")
-""",
-    )
+""")
