@@ -33,7 +33,7 @@ from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
-from millrace.errors import DaemonUnavailable, InvalidRequest, NotFound, ResourceExhausted, Unsupported
+from millrace.errors import DaemonUnavailable, FailedPrecondition, InvalidRequest, NotFound, ResourceExhausted, Unsupported
 from millrace.recipe import Layout
 from millrace.samples import AnyPath
 from millrace.session import HOST, Session
@@ -201,19 +201,22 @@ class BaseLoader(Generic[Item]):
             cache=options.cache,
             cache_at_once=options.cache_at_once,
         )
-        memory = self._memory(client)
-        if memory == HOST:
-            return open_in()
         try:
-            return open_in(memory=memory)
-        except (NotFound, ResourceExhausted, Unsupported) as why:
+            memory = self._memory(client)
+            if memory != HOST:
+                return open_in(memory=memory)
+        except (FailedPrecondition, NotFound, ResourceExhausted, Unsupported) as why:
             if not self._told_of_memory:
                 self._told_of_memory = True
                 warn(f"{called(type(self))}: batches come by the host's memory, not the GPU's: {why}")
-            return open_in()
+        return open_in()
 
     def _memory(self, client: Client) -> str:
-        """Where the session's tensors should lie: ``Client.session``'s ``memory``."""
+        """Where the session's tensors should lie: ``Client.session``'s ``memory``.
+
+        Raises:
+            Unsupported: in a GPU's memory, which cannot be had; says why.
+        """
         return HOST
 
     def _session_name(self) -> str:

@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils.data import SequentialSampler
 
-from millrace import _cuda
 from millrace._image_folder import FolderDataset, Listed
 from millrace._lease import Lease
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, called, documented
+from millrace._progress import Progress
 from millrace._ranks import Ranks
+from millrace._same_gpu import memory_on
 from millrace._torchvision import from_torchvision
 from millrace._transform import AnyTransform
 from millrace._warn import warn
 from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
+from millrace.epoch import Epoch
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.samples import AnyPath
 from millrace.session import HOST
@@ -53,8 +55,10 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     ``writable=False`` the memory is read-only; PyTorch has no such tensors, and an operation in place ends the process with SIGSEGV.
 
     **On a GPU** that the daemon has as well, the images are in its memory already, and nothing is copied: an operation in place changes
-    this batch and nothing else, and the slot goes back when the current stream has done what was queued before the batch was let go. Work
-    on other streams: let the current one wait for it. A loop that keeps more batches than ``slots - 1`` gets copies, on the GPU.
+    this batch and nothing else, and the slot goes back when the stream that was current when the loop asked for the batch has done what
+    was queued there before the batch was let go. Work on other streams: let that one wait for it (``record_stream`` does nothing for this
+    memory). A loop that keeps more batches than ``slots - 1`` gets copies, on the GPU. With ``device="cuda"`` it is the GPU that is the
+    current one when the loop begins.
 
     On another GPU, or where its memory cannot be had (a warning says why), each slot of the session's shared memory is page-locked once
     (``cudaHostRegister``) and each batch is copied from there without an intermediate copy, on the current stream, not waited for
@@ -125,10 +129,18 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     def _memory(self, client: Client) -> str:
         if self._device.type != "cuda" or torch.version.cuda is None:  # ROCm calls its GPUs so, too
             return HOST
-        ordinal = self._device.index if self._device.index is not None else torch.cuda.current_device()
-        uuid = _cuda.uuid_of(ordinal)
-        told = {_cuda.uuid_bytes(device.properties.get("uuid", "")): device.backend for device in client.devices() if device.ready}
-        return told.get(uuid, HOST) if uuid is not None else HOST
+        return memory_on(client, self._ordinal())
+
+    def _ordinal(self) -> int:
+        """The number, in this process, of the GPU that is its device."""
+        return self._device.index if self._device.index is not None else int(torch.cuda.current_device())
+
+    def _start(self, progress: Progress) -> Epoch:
+        segment = self._session._segment if self._session is not None else None
+        memory = segment.device_memory if segment is not None else None
+        if memory is not None and memory.context.ordinal != self._ordinal():  # device="cuda", and another GPU is the current one now
+            self.close()
+        return super()._start(progress)
 
     def _convert(self, batch: Batch) -> tuple[Any, torch.Tensor]:
         images = batch.images
@@ -145,8 +157,10 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         if self._device.type == "cpu":
             return images.pin_memory(), labels.pin_memory()
         if isinstance(images, DeviceTensor):
-            return self._shaped(self._in_place(images)), labels.to(self._device)
-        return self._to_device(images), labels.to(self._device)
+            there = self._shaped(self._in_place(images))
+            return there, labels.to(there.device, non_blocking=True)  # not page-locked: CUDA has taken them when this returns
+        moved = self._to_device(images)
+        return moved, labels.to(moved.device, non_blocking=self._device.type == "cuda")
 
     def _in_place(self, images: DeviceTensor) -> torch.Tensor:
         """The slot's own memory, or a copy where the loop keeps so much that no slot would be left for the next batch."""
