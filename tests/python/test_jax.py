@@ -17,6 +17,7 @@ from pictures import COUNT, EACH, SIZE, pixels_of, png
 jax = pytest.importorskip("jax", reason="JAX is not installed: nothing of millrace.jax is tested")
 
 import millrace.jax  # noqa: E402
+from millrace.jax import _cuda_device  # noqa: E402
 
 pytestmark = pytest.mark.jax
 NHWC = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
@@ -75,3 +76,40 @@ def test_a_prefetch_as_deep_as_there_are_slots(daemon: millrace.PrivateDaemon, f
                 seen.append(np.array(queue.popleft()))
     seen += [np.asarray(images) for images in queue]
     np.testing.assert_array_equal(np.concatenate(seen), np.stack([pixels_of(number) for number in range(COUNT)]))
+
+
+class Copying(millrace.jax.Loader):
+    """Copies batches out of their slots, as the loader does in a GPU's memory, which this JAX need not have."""
+
+    def _convert(self, batch: millrace.Batch) -> tuple[Any, Any]:
+        return batch.images, self._labels_of(batch)
+
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self._copied(item[0]), item[1]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_copies_on_the_device_may_be_kept_and_donated_and_give_their_slots_back(
+    daemon: millrace.PrivateDaemon, folder: Path, slots: int
+) -> None:
+    change = jax.jit(lambda images: images + 1, donate_argnums=0)
+    with (
+        Copying(folder, NHWC, batch_size=7, slots=slots, address=daemon.address) as loader,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error", millrace.SlotsHeld)
+        kept = [images for images, _ in loader]
+        changed = [change(images) for images, _ in loader]
+        np.testing.assert_array_equal(np.concatenate(kept), np.stack([pixels_of(number) for number in range(COUNT)]))
+        np.testing.assert_array_equal(np.concatenate(changed), np.stack([pixels_of(number) + np.uint8(1) for number in range(COUNT)]))
+        assert len(loader._copies) < max(2, slots)
+        loader.close()
+        assert not loader._copies
+
+
+def test_the_hosts_memory_is_for_all_that_is_no_single_gpu() -> None:
+    cpu = jax.devices("cpu")[0]
+    single = jax.sharding.SingleDeviceSharding(cpu)
+    mesh = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array([cpu]), ("batch",)), jax.sharding.PartitionSpec("batch"))
+
+    assert [_cuda_device(device) for device in (cpu, single, mesh)] == [None] * 3

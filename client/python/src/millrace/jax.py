@@ -9,6 +9,7 @@ Every process makes its own and reads its share: ``jax.process_index()`` of ``ja
 from __future__ import annotations
 
 import gc
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -19,9 +20,14 @@ from millrace._image_folder import FolderDataset
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._ranks import Ranks
+from millrace._same_gpu import memory_on
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
+from millrace.client import Client
+from millrace.device_tensor import DeviceTensor
 from millrace.samples import AnyPath
+from millrace.session import HOST
+from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,8 +38,15 @@ __all__ = ["Loader"]
 class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
     """Yields ``(images, labels)``: ``jax.Array`` N x C x H x W (or as the recipe says), and int32 [N].
 
-    On the CPU the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed. On
-    another device they are copied there, and the slot is given back when the copy has ended.
+    **On the CPU** the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
+
+    **On a GPU** that the daemon has as well, the images come to be in its memory, and nothing crosses from the host. They are copied there
+    once, into JAX's own memory, so they may be kept and donated; the slot is given back when the copy has ended. In the slot itself they
+    could not stay: the stream that JAX names for DLPack is not the one on which it computes, and it lets go of an array when what uses it
+    is queued, so nobody could say when the slot is free.
+
+    On another device, on several (a ``Sharding``), or where the GPU's memory cannot be had (a warning says why), they are copied there from
+    the host's memory, and the slot is given back when the copy has ended.
 
     **Ranks** are found when the loader is first used, and anew for each loop: as given, else ``jax.process_index()`` of
     ``jax.process_count()`` if there are several, else $RANK and $WORLD_SIZE. Asking JAX initialises its devices: as every use of JAX, the
@@ -68,6 +81,11 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
         """
         super().__init__(dataset, transform, **options)
         self._device = device
+        self._copies: deque[tuple[jax.Array, jax.Array]] = deque()  # (ready with it, images in the slot) of copies that may be under way
+
+    def _memory(self, client: Client) -> str:
+        gpu = _cuda_device(self._device)
+        return memory_on(client, gpu.local_hardware_id) if gpu is not None else HOST
 
     def _frameworks_ranks(self) -> Ranks | None:
         processes = jax.process_count()
@@ -75,12 +93,53 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
 
     def _convert(self, batch: Batch) -> tuple[Any, Any]:
         labels: NDArray[np.int32] = self._labels_of(batch).astype(np.int32)
-        return batch.images.numpy(), labels
+        images = batch.images
+        if isinstance(images, DeviceTensor):  # of the GPU's memory, where NumPy's would be a copy
+            return images, labels
+        return images.numpy(), labels
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
         images, labels = item
+        if isinstance(images, DeviceTensor):
+            return jax.device_put(self._copied(images), self._device), jax.device_put(labels, self._device)
         return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._device)
 
+    def _copied(self, images: Tensor) -> jax.Array:
+        """The images in JAX's memory, on their device; until the copy has ended they keep their slot."""
+        there = jax.dlpack.from_dlpack(images)
+        copy, ready = _copy(there)
+        self._copies.append((ready, there))
+        return copy
+
     def _reclaim(self) -> None:
+        while self._copies and (len(self._copies) > self._options.slots - 2 or self._copies[0][0].is_ready()):
+            self._copies.popleft()[0].block_until_ready()
         # JAX lets go of host memory when it is called next, or from the hook that it puts into the garbage collector.
         gc.collect(0)
+
+    def close(self) -> None:
+        """Ends the session with the daemon, after copies that are under way; the next use connects again. Idempotent."""
+        while self._copies:
+            self._copies.popleft()[0].block_until_ready()
+        super().close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_copies": deque()}
+
+
+@jax.jit  # type: ignore[untyped-decorator]
+def _copy(images: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A copy, and an array that is ready when the copy is: whoever gets the copy may donate it, and then nobody can ask."""
+    return jax.numpy.copy(images), images.ravel()[:1]
+
+
+def _cuda_device(device: jax.Device | jax.sharding.Sharding | None) -> jax.Device | None:
+    """The GPU of NVIDIA's, in this process, to which arrays go that are put there; None: another device, or several."""
+    if isinstance(device, jax.sharding.Sharding):
+        if len(device.device_set) > 1 or device.memory_kind not in (None, "device"):
+            return None
+        (device,) = device.device_set
+    elif device is None:
+        (device,) = jax.device_put(0).devices()
+    here = device.platform in ("gpu", "cuda") and device.process_index == jax.process_index()
+    return device if here and "cuda" in device.client.platform_version else None
