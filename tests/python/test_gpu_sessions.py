@@ -212,6 +212,40 @@ with one_batch() as (opened, batch):
 """)
 
 
+def test_a_cuda_graph_may_be_captured_meanwhile(in_client: Run) -> None:
+    in_client("""
+from millrace import _cuda
+driver, modes = _cuda.driver(), {}  # of threads; the simulated driver captures nothing and has no function for them
+
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+def exchange(mode):
+    thread = threading.get_ident()
+    mode[0], modes[thread] = modes.get(thread, 0), mode[0]
+    return 0
+
+def watched(function):
+    def call(*arguments):
+        seen.append(modes.get(threading.get_ident()))
+        return function(*arguments)
+    return call
+
+seen = []
+driver._functions["cuThreadExchangeStreamCaptureMode"] = exchange
+for name in ("cuEventCreate", "cuEventRecord", "cuEventQuery", "cuMemUnmap", "cuMemcpyDtoHAsync_v2"):
+    driver._functions[name] = watched(driver._functions[name])
+stream = Cuda().stream()
+with one_batch() as (opened, batch):
+    batch.images.used_by(stream)
+    check_pixels(batch)
+    del batch
+    check_pixels(opened.get(ask(opened, 2)))
+opened.close()
+gc.collect()
+assert len(seen) > 5 and set(seen) == {2}, seen  # relaxed
+assert set(modes.values()) == {0}, modes  # and afterwards what it was
+""")
+
+
 def test_memory_is_unmapped_when_the_session_is_closed_and_its_last_user_has_done(in_client: Run) -> None:
     in_client("""
 cuda = Cuda()
