@@ -259,13 +259,33 @@ check_pixels(batch)  # it outlives its session
 queued.images.used_by(stream)
 gate.hold(stream)
 del queued
-assert cuda.is_mapped(address)
-threading.Timer(0.5, gate.open).start()
 began = time.monotonic()
 del batch
 gc.collect()
-assert time.monotonic() - began > 0.3, "it was unmapped under the stream"
+assert time.monotonic() - began < 5, "it waited for the stream"
+time.sleep(0.2)
+assert cuda.is_mapped(address), "it was unmapped under the stream"
+gate.open()
 soon(lambda: not cuda.is_mapped(address), "it stays mapped")
+""")
+
+
+def test_a_stream_that_never_ends_keeps_nobody_waiting(in_client: Run) -> None:
+    in_client("""
+cuda = Cuda()
+gate, stream = Gate(cuda), cuda.stream()
+with one_batch() as (opened, batch):
+    batch.images.used_by(stream)
+    address = batch.images.data_ptr
+    gate.hold(stream)
+    del batch
+    soon(lambda: opened.leased == 0, "nobody refers to it")
+    time.sleep(0.1)  # its event is waited for
+    began = time.monotonic()
+assert time.monotonic() - began < 5, "close() waited for the stream"
+del opened
+gc.collect()
+assert cuda.is_mapped(address)  # and the process ends
 """)
 
 

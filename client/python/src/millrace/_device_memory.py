@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator
 from ctypes import c_size_t, c_uint64, c_void_p
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _NON_BLOCKING = 1  # a flag of streams
 _READ_AND_WRITE = 3
+_LOOK = 0.005  # seconds between two looks at the streams that keep memory mapped
 
 
 class Context:
@@ -76,6 +79,14 @@ class Events:
                 driver.check("cuEventQuery", result)
                 driver.result("cuEventDestroy_v2", self._left.pop())
         return not self._left
+
+    def ended(self) -> bool:
+        """Whether all of it is done, or never will be, because the GPU is lost. Waits for nothing."""
+        try:
+            return self.passed()
+        except Error:
+            self.drop()
+            return True
 
     def wait(self) -> None:
         """Returns when all of it is done. Raises as ``Driver.check``."""
@@ -175,13 +186,27 @@ def _mapped(driver: _cuda.Driver, device: int, descriptor: int, size: int) -> tu
 
 
 def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd]) -> None:
-    driver = context.driver
-    if driver.pid != os.getpid():  # a forked child, where CUDA cannot be used
+    """Now, or when the streams' work has ended. Waits for nothing: it is called by whoever lets go of the memory last."""
+    if context.driver.pid != os.getpid():  # a forked child, where CUDA cannot be used
         return
-    streams = {stream for end in tuple(leases) for stream in end.streams}
+    events = None
     with contextlib.suppress(Error):  # a GPU that is lost works no more
-        Events(context, streams).wait()
-    with contextlib.suppress(Error), context.current():
+        events = Events(context, {stream for end in tuple(leases) for stream in end.streams})
+    if events is None or events.ended():
+        _unmap_now(context, address, whole)
+        return
+    with contextlib.suppress(RuntimeError):  # the interpreter ends, and the driver takes all back
+        threading.Thread(target=_unmap_later, args=(events, context, address, whole), name="millrace-unmap", daemon=True).start()
+
+
+def _unmap_later(events: Events, context: Context, address: int, whole: int) -> None:
+    while not events.ended():
+        time.sleep(_LOOK)
+    _unmap_now(context, address, whole)
+
+
+def _unmap_now(context: Context, address: int, whole: int) -> None:
+    with contextlib.suppress(Error), context.current() as driver:
         driver.result("cuMemUnmap", address, whole)
         driver.result("cuMemAddressFree", address, whole)
     context.release()

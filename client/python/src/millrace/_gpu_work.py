@@ -44,7 +44,7 @@ class GpuWork:
             del memory
 
     def drop(self) -> None:
-        """Nothing is sent any more. Whoever unmaps the memory waits for what uses it."""
+        """Nothing is sent any more. What unmaps the memory waits for what uses it."""
         while self._waiting:
             self._waiting.pop()[1].drop()
 
