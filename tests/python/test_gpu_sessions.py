@@ -270,6 +270,26 @@ soon(lambda: not cuda.is_mapped(address), "it stays mapped")
 """)
 
 
+def test_to_wait_for_a_stream_for_long_takes_little_of_the_cpu(in_client: Run) -> None:
+    in_client("""
+from millrace import _cuda
+cuda = Cuda()
+gate, stream = Gate(cuda), cuda.stream()
+functions, looks = _cuda.driver()._functions, []
+query = functions["cuEventQuery"]
+functions["cuEventQuery"] = lambda event: looks.append(event) or query(event)
+with one_batch() as (opened, batch):
+    batch.images.used_by(stream)
+    gate.hold(stream)
+    del batch
+    soon(lambda: len(looks) > 10, "nobody looks")
+    time.sleep(2)
+    assert len(looks) < 1000, len(looks)  # of 4000 that half a millisecond has
+    gate.open()
+    check_pixels(opened.get(ask(opened, 1)))
+""")
+
+
 def test_a_stream_that_never_ends_keeps_nobody_waiting(in_client: Run) -> None:
     in_client("""
 cuda = Cuda()

@@ -7,12 +7,14 @@ in each stream that was given its memory, and the Release message is sent when a
 from __future__ import annotations
 
 import queue
+import time
 from typing import Any
 
 from millrace._device_memory import DeviceMemory, Events
 from millrace._lease import LeaseEnd, Outgoing
 
-_LOOK = 0.0005  # seconds between two looks at the events
+_LOOK, _LATER = 0.0005, 0.005  # seconds between two looks at the events: at first, and at most
+_OF_THE_WAIT = 1 / 8  # that a look comes late at most, as long as that is no more than _LATER
 
 
 class GpuWork:
@@ -21,6 +23,7 @@ class GpuWork:
     def __init__(self, outgoing: Outgoing) -> None:
         self._outgoing = outgoing
         self._waiting: list[tuple[LeaseEnd, Events, DeviceMemory]] = []  # the memory: so that it is not unmapped meanwhile
+        self._since = 0.0  # when the last of them passed, or the first came
 
     def next(self) -> Any:
         """What is to be sent next; waits for it.
@@ -32,16 +35,23 @@ class GpuWork:
             for n, (end, events, _) in enumerate(self._waiting):
                 if events.passed():
                     del self._waiting[n]
+                    self._since = time.monotonic()
                     return end
             try:
-                message = self._outgoing.get(timeout=_LOOK if self._waiting else None)
+                message = self._outgoing.get(timeout=self._pause() if self._waiting else None)
             except queue.Empty:
                 continue
             memory = _memory_in_use(message)
             if memory is None:
                 return message
+            if not self._waiting:
+                self._since = time.monotonic()
             self._waiting.append((message, Events(memory.context, message.streams), memory))
             del memory
+
+    def _pause(self) -> float:
+        """Seconds until the next look: a look takes 0.1 ms of the CPU, and a GPU may be behind for as long as a program runs."""
+        return min(_LATER, max(_LOOK, (time.monotonic() - self._since) * _OF_THE_WAIT))
 
     def drop(self) -> None:
         """Nothing is sent any more. What unmaps the memory waits for what uses it."""
