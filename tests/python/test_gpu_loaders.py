@@ -128,3 +128,37 @@ with loader(slots=2) as one:
     check(one)
 """
     )
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_a_loader_outlives_the_gpus_process(in_client: Run, resume: bool) -> None:
+    in_client(
+        LOADER
+        + f"""
+stream = Cuda().stream()
+with loader(batch_size=2, resume={resume}) as one:
+    ids, failed = [], 0
+
+    def go_on():
+        global failed
+        try:
+            for images, _ in one:
+                check_pixels(one.batch)
+                images.used_by(stream)
+                ids.extend(one.batch.ids.tolist())
+                if len(ids) == 20:
+                    (owner,) = owners()
+                    os.kill(owner, signal.SIGKILL)
+                    soon(lambda: owner not in owners(), "it does not end")
+            return True
+        except millrace.DaemonUnavailable:
+            failed += 1
+            one.load_state_dict(one.state_dict())
+            return False
+
+    soon(go_on, "no new session")
+    assert sorted(ids) == list(range(COUNT))
+    assert (failed == 0) is {resume}
+    assert one._session.memory_name == "cuda:0"
+"""
+    )

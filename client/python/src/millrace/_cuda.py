@@ -1,6 +1,6 @@
 """NVIDIA's driver, by ctypes: what mapping a GPU's memory needs of it, with neither a CUDA toolkit nor a framework.
 
-Symbols have the versions that daemon/device/cuda/driver_api.h names. All of it belongs to the process that called ``driver()`` first: CUDA
+Symbols have the versions that proto/cuda/driver_api.h names. All of it belongs to the process that called ``driver()`` first: CUDA
 does not survive fork(), and its children get ``Forked``.
 """
 

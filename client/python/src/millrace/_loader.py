@@ -122,6 +122,7 @@ class BaseLoader(Generic[Item]):
                     batch = epoch.next()
                 except DaemonUnavailable:
                     if not self._options.resume:
+                        self._leave_lost_memory()
                         raise
                     epoch = self._start_again(progress)
                     continue
@@ -210,6 +211,11 @@ class BaseLoader(Generic[Item]):
                 self._told_of_memory = True
                 warn(f"{called(type(self))}: batches come by the host's memory, not the GPU's: {why}")
         return open_in()
+
+    def _leave_lost_memory(self) -> None:
+        """So that the next loop has another session: one whose GPU was lost is not closed, but no batch comes in it any more."""
+        if self._session is not None and self._session.memory_name != HOST:
+            self.close()
 
     def _memory(self, client: Client) -> str:
         """Where the session's tensors should lie: ``Client.session``'s ``memory``.
