@@ -24,6 +24,7 @@ functional = pytest.importorskip("torchvision.transforms.v2.functional")
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: nothing is compared with its pixels")
 
 import millrace.torch  # noqa: E402
+from millrace._loader import BaseLoader  # noqa: E402
 
 pytestmark = pytest.mark.torch
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
@@ -108,6 +109,38 @@ def test_lists_and_predictions_that_keep_their_batches(make: Any) -> None:
         assert torch.equal(torch.cat([images for images, _ in list(make(OWN_SIZE))]), whole)
     with pytest.warns(millrace.SlotsHeld):
         assert torch.equal(torch.cat([images.flatten(1) for images, _ in make(OWN_SIZE)]), whole.flatten(1))
+
+
+class InPlace(millrace.torch.Loader):
+    """Gives out batches where they are, and copies where many are kept, as the loader does in a GPU's memory; here in the host's."""
+
+    def _opened(self) -> Any:
+        self._moves = True
+        return BaseLoader._opened(self)
+
+    def _convert(self, batch: millrace.Batch) -> tuple[Any, Any]:
+        return batch.images, torch.from_numpy(self._labels_of(batch))
+
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
+        return self._in_place(item[0]), item[1]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_loop_that_keeps_batches_in_place_gets_copies_when_one_slot_is_left(daemon: Any, folder: Path, slots: int) -> None:
+    whole = np.stack([pixels_of(number).transpose(2, 0, 1) for number in range(COUNT)])
+    with (
+        InPlace(folder, OWN_SIZE, batch_size=7, slots=slots, address=daemon.address) as loader,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error", millrace.SlotsHeld)
+        kept, in_place = [], []
+        for images, _ in loader:
+            kept.append(images)
+            in_place.append(images.data_ptr() == loader.batch.images.numpy().ctypes.data)  # type: ignore[union-attr]
+        assert in_place == [n < slots - 1 for n in range(len(loader))]
+        np.testing.assert_array_equal(torch.cat(kept).numpy(), whole)
+        del kept, images
+        assert [image for images, _ in loader for image in images]
 
 
 def test_batches_that_are_copied_on_are_read_where_memory_can_be_page_locked(make: Any) -> None:
