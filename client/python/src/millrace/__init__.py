@@ -1,4 +1,4 @@
-"""Image preprocessing by the host's Millrace daemon: finished tensors in shared memory, mapped without a copy.
+"""Image preprocessing by the host's Millrace daemon: finished tensors in shared memory, or in a GPU's, mapped without a copy.
 
     >>> client = millrace.connect()
     >>> session = client.session(millrace.Recipe.train(224), batch=64)

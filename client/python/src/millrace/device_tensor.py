@@ -3,6 +3,9 @@
 The daemon says that a batch is complete when it is there, so nothing has to be waited for before it is read. Whoever takes a tensor through
 DLPack names the stream on which he will use it; the slot goes back to the daemon when nothing refers to its memory any more **and** that
 stream has done what was queued until then. Work on other streams has to be ordered before that: by an event that the named one waits for.
+
+JAX names a stream on which it does not compute. What it makes of a tensor has to be ready (``jax.block_until_ready``) before its array is
+let go of; ``millrace.jax.Loader`` sees to that.
 """
 
 from __future__ import annotations
