@@ -141,7 +141,7 @@ with session() as opened:
     images = opened.get(ask(opened, 1)).images
     stream = Cuda().stream()
     Consumed(images.__dlpack__(stream=stream, dl_device=(2, 0), copy=False)).let_go()
-    wishes = [{"dl_device": (1, 0)}, {"dl_device": (2, 1)}, {"copy": True}, *({"stream": named} for named in (0, -2, "1", True))]
+    wishes = [{"dl_device": (1, 0)}, {"dl_device": (2, 1)}, {"copy": True}, *({"stream": named} for named in (0, -2, "1", True, 1 << 64))]
     for wish in wishes:
         try:
             images.__dlpack__(**{"stream": stream, **wish})
@@ -339,6 +339,8 @@ if child == 0:
         except millrace.Forked:
             continue
         os._exit(1)
+    if "of the process that forked this one" not in repr(images):
+        os._exit(2)
     del batch, images, opened, use
     gc.collect()
     os._exit(0)

@@ -165,6 +165,13 @@ def test_without_an_accelerator_pin_memory_is_a_warning(make: Any) -> None:
     assert images.sub_(1).is_pinned() is False
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_what_needs_no_gpu_of_a_loader_for_one_is_there_without_one(make: Any) -> None:
+    loader = make(OWN_SIZE, device="cuda")
+
+    assert (len(loader), loader.classes, loader._session.memory_name) == (8, ("ant", "bee", "cat"), "host")
+
+
 def test_a_training_loop_written_for_dataloader(make: Any) -> None:
     loader = make(millrace.torch.from_torchvision(_training()), shuffle=True, drop_last=True)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 24 * 24, 3))

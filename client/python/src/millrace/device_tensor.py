@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from millrace._cuda import LEGACY_STREAM
 from millrace._lease import Lease
+from millrace.errors import Forked, Released
 from millrace.recipe import DTYPE_BYTES
 from millrace.tensor import ELEMENTS, VERSIONED, Tensor, dl_tensor, inside, mark_bfloat16
 
@@ -159,7 +160,12 @@ class DeviceTensor(Tensor):
         return True
 
     def __repr__(self) -> str:
-        state = ", released" if self._held.released else f" on {self.device}"
+        try:
+            state = f" on {self.device}"
+        except Released:
+            state = ", released"
+        except Forked:
+            state = ", of the process that forked this one"
         return f"<millrace.DeviceTensor {self.dtype_name} {' x '.join(map(str, self.shape))}{state}>"
 
 
@@ -167,6 +173,6 @@ def _followed(stream: object) -> int:
     """The handle of the stream whose work is waited for."""
     if stream in _DEFAULT_STREAMS and not isinstance(stream, bool):
         return LEGACY_STREAM
-    if not isinstance(stream, int) or isinstance(stream, bool) or stream <= 0:
+    if not isinstance(stream, int) or isinstance(stream, bool) or not 0 < stream < 1 << 64:
         raise BufferError(f"stream is CUDA's handle of one, or None, -1, 1 or 2 for the default ones, not {stream!r}")
     return stream

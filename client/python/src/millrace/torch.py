@@ -127,7 +127,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         return None
 
     def _memory(self, client: Client) -> str:
-        if self._device.type != "cuda" or torch.version.cuda is None:  # ROCm calls its GPUs so, too
+        if self._device.type != "cuda" or torch.version.cuda is None or not torch.cuda.is_available():  # ROCm calls its GPUs so, too
             return HOST
         return memory_on(client, self._ordinal())
 
