@@ -1,0 +1,124 @@
+"""How things end in a GPU's memory: sessions, the interpreter, the daemon. The GPU is simulated (gpus.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import millrace
+
+from gpu_clients import Run, run
+from gpus import simulated
+
+
+def test_sessions_that_were_closed_leave_nothing_behind(in_client: Run) -> None:
+    in_client("""
+stream = Cuda().stream()
+
+def use():
+    with one_batch() as (opened, batch):
+        batch.images.used_by(stream)
+        check_pixels(batch)
+        del batch
+
+def left():
+    gc.collect()
+    return [len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), len(Path("/proc/self/maps").read_text().splitlines())]
+
+for _ in range(5):
+    use()
+time.sleep(0.5)
+before = left()
+for _ in range(50):
+    use()
+soon(lambda: all(now <= then + 5 for now, then in zip(left(), before)), "it grows")
+""")
+
+
+def test_consumers_let_go_at_the_interpreters_end(in_client: Run) -> None:
+    in_client("""
+import atexit
+
+class AtEnd:
+    def __init__(self, consumed):
+        self.consumed = consumed
+
+    def __del__(self):
+        self.consumed.let_go()
+
+stream = Cuda().stream()
+opened = session(slots=4)
+batches = [opened.get(ask(opened, number)) for number in range(4)]
+first, second, third, last = (Consumed(batch.images.__dlpack__(stream=stream, max_version=(1, 0))) for batch in batches)
+never_consumed = batches[0].images.__dlpack__(stream=stream)
+atexit.register(first.let_go)
+of_this_module, sys.of_another = AtEnd(second), AtEnd(third)
+deleter = ctypes.cast(last.managed.deleter, ctypes.c_void_p)
+ctypes.CDLL(None).__cxa_atexit(deleter, ctypes.c_void_p(last._at), None)  # as a C++ library's static objects do, when Python is gone
+""")
+
+
+def test_asyncio(in_client: Run) -> None:
+    in_client("""
+import asyncio
+import millrace.aio
+
+async def main():
+    stream, seen = Cuda().stream(), 0
+    async with await millrace.aio.connect(sys.argv[1]) as client, await client.session(OWN_SIZE, 4, 2, memory="cuda:0") as opened:
+        batch = await opened.get(await opened.submit([millrace.Sample(path_of(FOLDER, n), id=n) for n in range(4)]))
+        assert isinstance(batch.images, millrace.DeviceTensor)
+        check_pixels(batch)
+        batch.images.used_by(stream)
+        del batch
+        async with opened.epoch(await opened.dataset(FOLDER), batch=4) as epoch:
+            async for batch in epoch:
+                check_pixels(batch)
+                batch.images.used_by(stream)
+                seen += len(batch)
+    check_pixels(batch)  # outlives its session
+    assert seen == COUNT
+
+asyncio.run(main())
+""")
+
+
+def test_a_daemon_that_is_killed_leaves_batches_as_they_are(folder: Path, tmp_path: Path) -> None:
+    with (
+        simulated(tmp_path, STRICT=0),
+        millrace.serve(folder.parent, lanes=1, cuda="yes", timeout=60) as doomed,
+    ):
+        run(
+            doomed,
+            folder,
+            """
+cuda = Cuda()
+stream = cuda.stream()
+opened = session(slots=3)
+batch, other = opened.get(ask(opened, 1)), opened.get(ask(opened, 2))
+address = batch.images.data_ptr
+numbers = [ask(opened, 3, 4) for _ in range(20)]
+os.kill(daemon, signal.SIGKILL)
+try:
+    for number in numbers:
+        opened.get(number, timeout=20)
+except millrace.DaemonUnavailable:
+    pass
+else:
+    raise AssertionError
+check_pixels(batch)
+check_pixels(other)
+consumed = Consumed(batch.images.__dlpack__(stream=stream))
+del batch, other
+opened.close()
+del opened
+np.testing.assert_array_equal(cuda.read(address, 32 * 48 * 3, stream).reshape(32, 48, 3), pixels_of(1))
+try:
+    session()
+except millrace.DaemonUnavailable:
+    pass
+else:
+    raise AssertionError
+consumed.let_go()
+soon(lambda: not cuda.is_mapped(address), "it stays mapped")
+""",
+        )
