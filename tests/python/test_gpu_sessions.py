@@ -202,8 +202,8 @@ with one_batch() as (opened, batch):
         warnings.simplefilter("error")  # nobody keeps it either
         try:
             opened.get(number, timeout=1)
-        except millrace.DeadlineExceeded:
-            pass
+        except millrace.DeadlineExceeded as why:
+            assert "the GPU is at work on 1 of 1 that nobody refers to" in str(why), why
         else:
             raise AssertionError("the slot was given back while the stream was at work")
     assert not opened.closed

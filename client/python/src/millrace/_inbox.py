@@ -295,13 +295,20 @@ class Inbox:
 
     def too_late(self, timeout: float, what: str) -> DeadlineExceeded:
         """The exception for waiting in vain, which says so when the caller holds every slot itself."""
-        text = f"{what}: nothing came within {timeout:g} s"
-        if self._segment is not None and len(self._segment.leases) >= self._segment.slots:
-            text += (
-                f"; this process holds all {self._segment.slots} slots of the session in batches and arrays that are alive: "
-                "release them, copy what is to be kept, or open the session with more slots"
+        text, segment = f"{what}: nothing came within {timeout:g} s", self._segment
+        ends = list(segment.leases) if segment is not None else []
+        if segment is None or len(ends) < segment.slots:
+            return DeadlineExceeded(text)
+        queued = sum(end() is None and bool(end.streams) for end in ends)
+        if queued:
+            return DeadlineExceeded(
+                f"{text}; no slot of the session is free: the GPU is at work on {queued} of {segment.slots} that nobody refers to any "
+                "more, or waits; look at what is queued on the streams that were given them"
             )
-        return DeadlineExceeded(text)
+        return DeadlineExceeded(
+            f"{text}; this process holds all {segment.slots} slots of the session in batches and arrays that are alive: "
+            "release them, copy what is to be kept, or open the session with more slots"
+        )
 
     def watch(self, watcher: Callable[[], None]) -> None:
         """Calls ``watcher`` (which must not block) after every arrival, from the reader's thread."""

@@ -40,10 +40,10 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
 
     **On the CPU** the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
 
-    **On a GPU** that the daemon has as well, the images come to be in its memory, and nothing crosses from the host. They are copied there
-    once, into JAX's own memory, so they may be kept and donated; the slot is given back when the copy has ended. In the slot itself they
-    could not stay: the stream that JAX names for DLPack is not the one on which it computes, and it lets go of an array when what uses it
-    is queued, so nobody could say when the slot is free.
+    **On a GPU** that the daemon has as well, the images are in its memory already. They are copied there once, into JAX's own memory, so
+    they may be kept and donated; the slot is given back when the copy has ended. In the slot itself they could not stay: the stream that
+    JAX names for DLPack is not the one on which it computes, and it may let go of an array when what uses it is queued, so nobody could
+    say when the slot is free.
 
     On another device, on several (a ``Sharding``), or where the GPU's memory cannot be had (a warning says why), they are copied there from
     the host's memory, and the slot is given back when the copy has ended.
