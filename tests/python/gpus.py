@@ -175,8 +175,10 @@ class Consumed:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements."""
+        """Elements. NumPy 1 leaves those of a tensor without gaps out, as DLPack allows."""
         tensor = self.managed.tensor
+        if not tensor.strides:
+            return tuple(int(np.prod(self.shape[n + 1 :])) for n in range(tensor.ndim))
         return tuple(tensor.strides[n] for n in range(tensor.ndim))
 
     def let_go(self) -> None:
