@@ -34,6 +34,45 @@ soon(lambda: all(now <= then + 5 for now, then in zip(left(), before)), "it grow
 """)
 
 
+def test_the_next_session_has_that_memory_but_not_while_a_stream_uses_it(in_client: Run) -> None:
+    in_client("""
+cuda = Cuda()
+gate, stream = Gate(cuda), cuda.stream()
+
+def large():
+    return session(slot_bytes=1200 << 20)  # of 2 GiB there is no other one
+
+def again():
+    try:
+        with large() as opened:
+            check_pixels(opened.get(ask(opened, 1)))
+        return True
+    except millrace.ResourceExhausted as why:
+        assert "cuda.tensors" in str(why)
+        return False
+
+with large() as opened:
+    batch = opened.get(ask(opened, 1))
+    batch.images.used_by(stream)
+    gate.hold(stream)
+    del batch
+    soon(lambda: opened.leased == 0, "nobody refers to it")
+del opened
+gc.collect()
+assert not again(), "it was given away while the stream may read it"
+gate.open()
+soon(again, "it does not come again")
+soon(again, "it comes once only")
+with large() as opened:
+    kept = opened.get(ask(opened, 1))
+del opened
+assert not again(), "it was given away while there is a batch in it"
+check_pixels(kept)
+del kept
+soon(again, "it does not come again")
+""")
+
+
 def test_consumers_let_go_at_the_interpreters_end(in_client: Run) -> None:
     in_client("""
 import atexit

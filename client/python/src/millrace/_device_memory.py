@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _NON_BLOCKING = 1  # a flag of streams
 _READ_AND_WRITE = 3
+_in_use_for_ever: list[object] = []  # connections of memory that streams may use, for all that anyone can say
 _LOOK = 0.005  # seconds between two looks at the streams that keep memory mapped
 
 
@@ -110,7 +111,7 @@ class Events:
 class DeviceMemory:
     """The mapping of one session's memory; gone with whoever has it last. Thread-safe."""
 
-    def __init__(self, uuid: bytes, descriptor: int, size: int, slots: int, leases: Iterable[LeaseEnd]) -> None:
+    def __init__(self, uuid: bytes, descriptor: int, size: int, slots: int, leases: Iterable[LeaseEnd], connection: object = None) -> None:
         """Imports and maps it.
 
         Args:
@@ -119,6 +120,7 @@ class DeviceMemory:
             size: bytes that the session has in it.
             slots: that it is divided into.
             leases: the ends of leases that are alive, or that streams still work for; asked when it is unmapped.
+            connection: lives until it is unmapped; then the daemon may give the memory to this process's next session.
 
         Raises:
             Unsupported, Forked, ResourceExhausted, FailedPrecondition: as ``driver``, ``Driver.find`` and ``Driver.check``.
@@ -136,7 +138,7 @@ class DeviceMemory:
         except BaseException:
             self.context.release()
             raise
-        end = weakref.finalize(self, _unmap, self.context, self.address, whole, leases)
+        end = weakref.finalize(self, _unmap, self.context, self.address, whole, leases, connection)
         end.atexit = False  # programs may be at work on it to their very end, and the driver takes all back then
 
     @property
@@ -185,21 +187,25 @@ def _mapped(driver: _cuda.Driver, device: int, descriptor: int, size: int) -> tu
     return address.value, whole
 
 
-def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd]) -> None:
+def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd], connection: object) -> None:
     """Now, or when the streams' work has ended. Waits for nothing: it is called by whoever lets go of the memory last."""
     if context.driver.pid != os.getpid():  # a forked child, where CUDA cannot be used
         return
-    events = None
-    with contextlib.suppress(Error):  # a GPU that is lost works no more
+    try:
         events = Events(context, {stream for end in tuple(leases) for stream in end.streams})
-    if events is None or events.ended():
-        _unmap_now(context, address, whole)
+        if not events.ended():
+            later = threading.Thread(
+                target=_unmap_later, args=(events, context, address, whole, connection), name="millrace-unmap", daemon=True
+            )
+            later.start()
+            return
+    except (Error, RuntimeError):  # a stream was destroyed, or the GPU is lost; there can be no thread
+        _in_use_for_ever.append(connection)
         return
-    with contextlib.suppress(RuntimeError):  # the interpreter ends, and the driver takes all back
-        threading.Thread(target=_unmap_later, args=(events, context, address, whole), name="millrace-unmap", daemon=True).start()
+    _unmap_now(context, address, whole)
 
 
-def _unmap_later(events: Events, context: Context, address: int, whole: int) -> None:
+def _unmap_later(events: Events, context: Context, address: int, whole: int, connection: object) -> None:
     while not events.ended():
         time.sleep(_LOOK)
     _unmap_now(context, address, whole)

@@ -93,7 +93,7 @@ class Segment:
         try:
             if (size, uuid) != (told.bytes, told.device):
                 raise InternalError(f"hand-off: {size} bytes of {uuid.hex()} came, the daemon spoke of {told.bytes} of {told.device.hex()}")
-            self.device_memory = DeviceMemory(uuid, fd, size, self.slots, self.leases)
+            self.device_memory = DeviceMemory(uuid, fd, size, self.slots, self.leases, self._connection)
         finally:
             os.close(fd)
 
