@@ -22,7 +22,6 @@ FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 WITHOUT_TIMING = 2  # a flag of events
 _OUT_OF_MEMORY, _NOT_INITIALIZED = 2, 3
 _SHARING = {"virtual memory management": 102, "memory that is shared by descriptor": 103}  # attributes of a device
-_CAPTURES_LIKE = "cuThreadExchangeStreamCaptureMode"
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _ELSE_HOST = 'or open the session with memory="host"'
 
@@ -54,7 +53,7 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "cuEventRecord": [c_void_p, c_void_p],
     "cuEventQuery": [c_void_p],
     "cuEventSynchronize": [c_void_p],
-    _CAPTURES_LIKE: [POINTER(c_int)],  # a driver that captures nothing may do without
+    "cuThreadExchangeStreamCaptureMode": [POINTER(c_int)],
 }
 
 
@@ -95,13 +94,13 @@ class Driver:
         self.pid = os.getpid()
         try:
             library = ctypes.CDLL("libcuda.so.1")
-            self._functions = {name: getattr(library, name) for name in _FUNCTIONS if name != _CAPTURES_LIKE or hasattr(library, name)}
+            self._functions = {name: getattr(library, name) for name in _FUNCTIONS}
         except (OSError, AttributeError) as why:
             raise Unsupported(
                 f"this process finds no NVIDIA driver of CUDA 12 or newer ({why}): install it, give the container its GPUs, {_ELSE_HOST}"
             ) from why
-        for name in self._functions:
-            self._functions[name].argtypes, self._functions[name].restype = _FUNCTIONS[name], c_int
+        for name, arguments in _FUNCTIONS.items():
+            self._functions[name].argtypes, self._functions[name].restype = arguments, c_int
         result = self.result("cuInit", 0)
         if result == _NOT_INITIALIZED:
             raise Forked('this process was forked from one that used CUDA, which does not survive fork(): start it with "spawn"')
@@ -189,17 +188,12 @@ class Driver:
         self.call("cuCtxGetCurrent", before)
         self.call("cuCtxSetCurrent", context)
         mode = c_int(_RELAXED)
-        self._exchange_capture_mode(mode)
+        self.result("cuThreadExchangeStreamCaptureMode", mode)
         try:
             yield
         finally:
-            self._exchange_capture_mode(mode)
+            self.result("cuThreadExchangeStreamCaptureMode", mode)
             self.result("cuCtxSetCurrent", before)
-
-    def _exchange_capture_mode(self, mode: c_int) -> None:
-        """That is this thread's then; ``mode`` is what it was."""
-        if _CAPTURES_LIKE in self._functions:
-            self.result(_CAPTURES_LIKE, mode)
 
 
 _lock = threading.Lock()
