@@ -103,7 +103,8 @@ class MILLRACE_API TensorView {
   // Whether the slot still holds this batch. Always true while the daemon keeps to its contract; for those who check.
   bool valid() const noexcept;
 
-  // Gives the slot back, now or as used_by() says; the view is empty afterwards. Never waits.
+  // Gives the slot back, now or as used_by() says; the view is empty afterwards. Never waits, but for the last view of a
+  // session on a GPU that has ended: for the streams of used_by(), since the memory goes with it.
   void release() noexcept;
 
   struct State;  // the library's own
