@@ -18,6 +18,7 @@ from typing import Any
 import millrace
 import pytest
 
+from gpus import simulated
 from pictures import COUNT, png
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
@@ -60,6 +61,15 @@ def test_training_that_is_killed_resumes_with_the_same_samples(
 
     assert kills == 2
     assert parts.read_text().splitlines() == lines
+
+
+def test_training_on_tensors_that_come_by_a_gpus_memory(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", "/nowhere/s")
+    with simulated(tmp_path, STRICT=0):
+        process = train(folder, "--memory", "cuda:0", "--ids", tmp_path / "ids.txt")
+        finish(process)
+
+    assert len((tmp_path / "ids.txt").read_text().splitlines()) == 2 * (COUNT // 4)
 
 
 def test_training_with_torchvisions_own_loader(folder: Path) -> None:

@@ -90,6 +90,30 @@ with loader({asked!r}, **{options!r}) as one, warnings.catch_warnings(record=Tru
     )
 
 
+def test_where_the_images_lie_may_be_said(in_client: Run) -> None:
+    in_client(
+        LOADER
+        + """
+import millrace.numpy
+
+for memory in ("cuda:0", "host"):
+    with millrace.numpy.Loader(FOLDER, OWN_SIZE, address=sys.argv[1], memory=memory) as one:
+        check(one)
+        assert one._session.memory_name == memory
+with loader("cuda:0", memory="host") as one:  # whatever the loader would choose
+    check(one)
+    assert one._session.memory_name == "host"
+with loader("host", memory="cuda:7") as one:
+    try:
+        check(one)
+    except millrace.NotFound as why:
+        assert "this daemon has host, cuda:0" in str(why)
+    else:
+        raise AssertionError("it fell back")
+"""
+    )
+
+
 def test_a_gpu_whose_memory_cuda_does_not_map_is_one_warning_too(in_client: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIM_CUDA_VMM", "0")
     in_client(

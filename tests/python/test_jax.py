@@ -12,6 +12,7 @@ import millrace
 import numpy as np
 import pytest
 
+from gpu_clients import Run
 from pictures import COUNT, EACH, SIZE, pixels_of, png
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: nothing of millrace.jax is tested")
@@ -113,3 +114,20 @@ def test_the_hosts_memory_is_for_all_that_is_no_single_gpu() -> None:
     mesh = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array([cpu]), ("batch",)), jax.sharding.PartitionSpec("batch"))
 
     assert [_cuda_device(device) for device in (cpu, single, mesh)] == [None] * 3
+
+
+def test_images_of_a_gpus_memory_for_the_cpu_are_copies(in_client: Run) -> None:
+    in_client("""
+import millrace.jax
+
+def epoch(memory):
+    options = {"batch_size": 8, "memory": memory, "dtype": "bfloat16"}
+    with millrace.jax.Loader(FOLDER, millrace.Recipe.train(24), address=sys.argv[1], **options) as loader:
+        kept = [(np.array(images), labels.tolist()) for images, labels in loader]
+        assert loader._session.memory_name == memory
+        return kept
+
+for (there, labels), (here, others) in zip(epoch("cuda:0"), epoch("host"), strict=True):
+    np.testing.assert_array_equal(there, here)
+    assert labels == others
+""")

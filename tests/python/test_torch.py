@@ -16,6 +16,7 @@ import millrace
 import numpy as np
 import pytest
 
+from gpu_clients import Run
 from pictures import COUNT, EACH, SIZE, pixels_of, png, png_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: nothing of millrace.torch is tested")
@@ -397,3 +398,22 @@ def test_a_centre_crop_after_a_bounded_resize_is_torchvisions_of_pillow_images(c
         batch = session.get(session.submit([png_of(picture) for picture in pictures]))
         for image, picture in zip(batch.images.numpy(), pictures, strict=True):
             np.testing.assert_array_equal(image, np.asarray(pipeline(Image.fromarray(picture))))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16"])
+def test_images_of_a_gpus_memory_for_the_cpu_are_copies(in_client: Run, dtype: str) -> None:
+    in_client(f"""
+import torch
+import millrace.torch
+
+def epoch(memory):
+    recipe = millrace.Recipe.train(24)
+    with millrace.torch.Loader(FOLDER, recipe, address=sys.argv[1], batch_size=8, memory=memory, dtype={dtype!r}, device="cpu") as loader:
+        kept = [(images.clone(), labels.tolist()) for images, labels in loader]
+        assert loader._session.memory_name == memory
+        return kept
+
+for (there, labels), (here, others) in zip(epoch("cuda:0"), epoch("host"), strict=True):
+    assert there.device.type == "cpu" and there.dtype == torch.{dtype} and there.shape == here.shape
+    assert torch.equal(there, here) and labels == others
+""")

@@ -35,6 +35,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=0.02, help="learning rate (0.02)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--memory", help="where the daemon puts the images: host, or cuda:0 as it names its GPUs (that of --device)")
     parser.add_argument("--loader", choices=["millrace", "torchvision"], default="millrace")
     parser.add_argument("--workers", type=int, default=2, help="processes of torchvision's loader (2)")
     parser.add_argument("--checkpoint", type=Path, help="written every --save-every batches and at the end of each epoch")
@@ -63,9 +64,10 @@ def transform(size: int) -> v2.Compose:
 
 def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # ranks share a daemon that runs before them
-        stack.enter_context(millrace.serve(given.folder, reuse=True))
+        gpus = "yes" if (given.memory or "").startswith("cuda") else "auto" if given.device.startswith("cuda") else "no"
+        stack.enter_context(millrace.serve(given.folder, reuse=True, cuda=gpus))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
-    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, **options)
+    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, memory=given.memory, **options)
     return stack.enter_context(loader)
 
 

@@ -202,6 +202,8 @@ class BaseLoader(Generic[Item]):
             cache=options.cache,
             cache_at_once=options.cache_at_once,
         )
+        if options.memory is not None:
+            return open_in(memory=options.memory)
         try:
             memory = self._memory(client)
             if memory != HOST:
@@ -218,7 +220,7 @@ class BaseLoader(Generic[Item]):
             self.close()
 
     def _memory(self, client: Client) -> str:
-        """Where the session's tensors should lie: ``Client.session``'s ``memory``.
+        """Where the session's tensors should lie unless the loader was told: ``Client.session``'s ``memory``.
 
         Raises:
             Unsupported: in a GPU's memory, which cannot be had; says why.

@@ -43,6 +43,7 @@ class LoaderOptions(DataLoaderArguments, total=False):
     timeout: float | None
     name: str
     writable: bool
+    memory: str | None
     cache: CacheUse
     cache_at_once: bool
 
@@ -75,6 +76,8 @@ class Options:
         timeout: seconds to wait for one batch; 0 or None: for ever, as DataLoader. A daemon that went away ends the waiting at once.
         name: for the daemon's statistics.
         writable: the loop may write to its batches, in place; False: they are read-only, and kept ones are never copied.
+        memory: where the daemon puts the images: ``"host"``, or in the memory of a GPU by the daemon's name of it (``Client.session``),
+            and then it is an error where that cannot be had. None: in the memory of the GPU to which they go, if the daemon has it.
         cache: the most that the daemon keeps of the images (``Client.session``).
         cache_at_once: the same, from the first epoch on.
         num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
@@ -109,6 +112,7 @@ class Options:
     timeout: float | None = PATIENCE
     name: str = ""
     writable: bool = True
+    memory: str | None = None
     cache: CacheUse = "tensors"
     cache_at_once: bool = False
     num_workers: int = 0

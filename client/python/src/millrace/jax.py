@@ -101,8 +101,14 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
     def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
         images, labels = item
         if isinstance(images, DeviceTensor):
-            return jax.device_put(self._copied(images), self._device), jax.device_put(labels, self._device)
+            there = self._copied(images) if self._has(images) else images.numpy()
+            return jax.device_put(there, self._device), jax.device_put(labels, self._device)
         return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._device)
+
+    def _has(self, images: DeviceTensor) -> bool:
+        """Whether they lie on the GPU to which they go."""
+        gpu = _cuda_device(self._device)
+        return gpu is not None and images.__dlpack_device__()[1] == gpu.local_hardware_id
 
     def _copied(self, images: Tensor) -> jax.Array:
         """The images in JAX's memory, on their device; until the copy has ended they keep their slot."""

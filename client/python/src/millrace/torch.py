@@ -138,16 +138,18 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     def _start(self, progress: Progress) -> Epoch:
         segment = self._session._segment if self._session is not None else None
         memory = segment.device_memory if segment is not None else None
-        if memory is not None and memory.context.ordinal != self._ordinal():  # device="cuda", and another GPU is the current one now
-            self.close()
+        if memory is not None and self._options.memory is None and memory.context.ordinal != self._ordinal():
+            self.close()  # device="cuda", and another GPU is the current one now
         return super()._start(progress)
 
     def _convert(self, batch: Batch) -> tuple[Any, torch.Tensor]:
         images = batch.images
         labels = torch.from_numpy(self._labels_of(batch))
-        if isinstance(images, DeviceTensor):  # it names the stream on which it is used, which the loop's thread knows
-            return images, labels
-        return self._shaped(torch.from_dlpack(images)), labels
+        if not isinstance(images, DeviceTensor):
+            return self._shaped(torch.from_dlpack(images)), labels
+        if self._device.type != "cuda":
+            return self._shaped(_on_host(images)), labels
+        return images, labels  # it names the stream on which it is used, which the loop's thread knows
 
     def _shaped(self, images: torch.Tensor) -> torch.Tensor:
         return images.permute(0, 3, 1, 2) if self._layout == "NHWC" else images
@@ -157,7 +159,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         if self._device.type == "cpu":
             return images.pin_memory(), labels.pin_memory()
         if isinstance(images, DeviceTensor):
-            there = self._shaped(self._in_place(images))
+            there = self._shaped(self._in_place(images).to(self._device, non_blocking=True))  # copied if it is another GPU's
             return there, labels.to(there.device, non_blocking=True)  # not page-locked: CUDA has taken them when this returns
         moved = self._to_device(images)
         return moved, labels.to(moved.device, non_blocking=self._device.type == "cuda")
@@ -208,6 +210,13 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_registered": {}, "_copies": deque(), "_given": []}
+
+
+def _on_host(images: DeviceTensor) -> torch.Tensor:
+    """A copy."""
+    if images.dtype_name == "bfloat16":
+        return torch.from_numpy(images.bits().view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(images.bits())
 
 
 def _accelerated() -> bool:
