@@ -83,6 +83,7 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   const bool is_on_gpu = !options.memory.empty() && options.memory != kHostMemory;
   if (is_on_gpu) {
     request.set_memory(options.memory);
+    request.set_samples(options.batch);
     MILLRACE_TRY_VOID(look_for_gpu(channel, options.memory, deadline));
   }
   const Result<v1::OpenSessionReply> opened = channel.open(request, deadline);

@@ -60,6 +60,7 @@ struct OpenRequest {
   std::string memory;        // for the tensors; empty: the host's
   CacheUse cache = CacheUse::kTensors;
   bool cache_at_once = false;
+  std::uint32_t samples = 0;  // of a batch, as far as it is told
 };
 
 }  // namespace millrace

@@ -118,7 +118,8 @@ Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
                      .slots = request.slots(),
                      .slot_bytes = Bytes{request.slot_bytes()},
                      .memory = request.memory(),
-                     .cache_at_once = request.cache_at_once()};
+                     .cache_at_once = request.cache_at_once(),
+                     .samples = request.samples()};
   MILLRACE_TRY(parsed.cache, from_message("cache", request.cache()));
   MILLRACE_TRY(parsed.ticket, parse_ticket(request.ticket()));
   if (parsed.name.size() > kMaxName)

@@ -96,12 +96,12 @@ Result<TensorMemory*> SessionTable::memory_of(const std::string& name_untrusted)
 }
 
 // A slot of the segment: the whole one, or room for the records of a batch, which are in the host's memory in any case: of
-// as many images as fit the slot if their tensors are of 32 x 32 pixels, or larger.
+// as many images as it was told of, and of as many as fit the slot if their tensors are of 32 x 32 pixels, or larger.
 Bytes SessionTable::segment_slot(const OpenRequest& request, const TensorMemory* memory) const {
   if (memory == nullptr) return request.slot_bytes;
   constexpr std::uint64_t kSmallest = sizeof(shm::SampleRecord) + 3 * 32 * 32;
-  const std::uint64_t samples =
-      std::min<std::uint64_t>(limits_.batch.samples, request.slot_bytes.count / kSmallest + 1);
+  const std::uint64_t samples = std::min<std::uint64_t>(
+      limits_.batch.samples, std::max<std::uint64_t>(request.samples, request.slot_bytes.count / kSmallest + 1));
   return Bytes{sizeof(shm::SampleRecord)} * samples;
 }
 

@@ -147,6 +147,20 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
   }
 }
 
+TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda]") {
+  const Mill mill;
+  const auto open = [&](const std::string& memory) {
+    return need(mill.daemon.connect().open_session(
+        {.slots = 1, .batch = 24, .recipe = {.resize = ExactSize{{4, 4}}}, .memory = memory}));
+  };
+  Session host = open("host"), gpu = open("cuda:0");
+
+  const Batch here = need(host.wait(mill.ask(host, 0, 24))), there = need(gpu.wait(mill.ask(gpu, 0, 24)));
+
+  REQUIRE_FALSE(there.failure);
+  REQUIRE(need(there.tensor.copy()) == need(here.tensor.copy()));
+}
+
 TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda]") {
   const Mill mill;
   Session host = mill.open("host", 3), gpu = mill.open("cuda:0", 3);

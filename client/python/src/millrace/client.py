@@ -171,7 +171,7 @@ class Client:
             raise InvalidRequest(f"session: memory is a name, not {memory!r}")
         asked = messages.cache_fields(cache, cache_at_once)
         if memory not in ("", HOST):
-            asked["memory"] = memory
+            asked |= {"memory": memory, "samples": min(batch, 0xFFFFFFFF)}
             self._look_for(memory, timeout)
         return asked_again(lambda left: Session(self.path, recipe, batch, slots, room, name, left, writable=writable, asked=asked), timeout)
 
