@@ -96,7 +96,7 @@ std::string refusal(const DaemonSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("GPUs make the processor's pixels, bit by bit", "[system][cuda]") {
+TEST_CASE("GPUs make the processor's pixels, bit by bit", "[system][cuda][gpu]") {
   const Mill mill;
 
   const Made gpu = run_epoch(mill, ""), cpu = run_epoch(mill, "cpu");
@@ -108,7 +108,7 @@ TEST_CASE("GPUs make the processor's pixels, bit by bit", "[system][cuda]") {
   REQUIRE(gpu.tensors == cpu.tensors);
 }
 
-TEST_CASE("a killed owner of a GPU costs no sample, and another one takes its place", "[system][cuda]") {
+TEST_CASE("a killed owner of a GPU costs no sample, and another one takes its place", "[system][cuda][gpu]") {
   const Mill mill;
   const Made expected = run_epoch(mill, "cpu");
   const std::vector<pid_t> before = mill.workers();
@@ -188,7 +188,7 @@ TEST_CASE("a pin on a family of GPUs is as good as one on a GPU", "[system][cuda
   REQUIRE(mill.workers().size() == 1);
 }
 
-TEST_CASE("whatever becomes of the daemon, the owners of its GPUs end with it", "[system][cuda]") {
+TEST_CASE("whatever becomes of the daemon, the owners of its GPUs end with it", "[system][cuda][gpu]") {
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const Mill mill(Environment{{"SIM_CUDA_DEVICES", "2"}});
   const std::vector<pid_t> workers = mill.workers();

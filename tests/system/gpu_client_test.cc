@@ -117,7 +117,7 @@ class HeldStream {
 
 }  // namespace
 
-TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda]") {
+TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda][gpu]") {
   const Mill mill;
   Session host = mill.open("host"), gpu = mill.open("cuda:0");
   REQUIRE(gpu.slot_bytes() == host.slot_bytes());
@@ -147,7 +147,7 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
   }
 }
 
-TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda]") {
+TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda][gpu]") {
   const Mill mill;
   const auto open = [&](const std::string& memory) {
     return need(mill.daemon.connect().open_session(
@@ -161,7 +161,7 @@ TEST_CASE("a batch of small images has room for its records on a GPU, too", "[sy
   REQUIRE(need(there.tensor.copy()) == need(here.tensor.copy()));
 }
 
-TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda]") {
+TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda][gpu]") {
   const Mill mill;
   Session host = mill.open("host", 3), gpu = mill.open("cuda:0", 3);
   const Dataset here = need(host.open_dataset(mill.pictures)), there = need(gpu.open_dataset(mill.pictures));
@@ -178,7 +178,7 @@ TEST_CASE("an epoch's batches lie on the GPU, each in its slot", "[system][cuda]
   REQUIRE(batches == 3);
 }
 
-TEST_CASE("a slot goes back when the consumer's stream has done its work", "[system][cuda]") {
+TEST_CASE("a slot goes back when the consumer's stream has done its work", "[system][cuda][gpu]") {
   const Mill mill;
   HeldStream busy, idle;
   Session session = mill.open("cuda:0", 1);
@@ -222,7 +222,7 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
   }
 }
 
-TEST_CASE("a GPU's memory outlives its session, until its last user has done", "[system][cuda]") {
+TEST_CASE("a GPU's memory outlives its session, until its last user has done", "[system][cuda][gpu]") {
   const Mill mill;
   HeldStream stream;
   std::optional<Session> session(mill.open("cuda:0"));
@@ -248,7 +248,7 @@ TEST_CASE("a GPU's memory outlives its session, until its last user has done", "
   REQUIRE_FALSE(stream.is_mapped(address));
 }
 
-TEST_CASE("a process has the memory of a session that it closed again, as zeroes", "[system][cuda]") {
+TEST_CASE("a process has the memory of a session that it closed again, as zeroes", "[system][cuda][gpu]") {
   const Mill mill("tensors = \"8 MiB\"\n");  // three sessions of 2 MiB, and a rest for others
   HeldStream stream;
   std::optional<Batch> kept;
@@ -273,7 +273,7 @@ TEST_CASE("a process has the memory of a session that it closed again, as zeroes
   REQUIRE(mill.daemon.run_client("gpu_read", {"cuda:0", mill.paths[0]}).starts_with("1 images"));
 }
 
-TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda]") {
+TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
   const Mill mill("tensors = \"6 MiB\"\n");
   { const Session lost = mill.open("cuda:0"); }
   const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");
@@ -310,7 +310,7 @@ TEST_CASE("a session of which nobody can say whether its slots are in use ends",
   REQUIRE_THAT(after.error().message, Catch::Contains("CUDA: cuEventRecord: CUDA_ERROR_INVALID_HANDLE"));
 }
 
-TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda]") {
+TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda][gpu]") {
   const Mill mill;
   HeldStream stream;
   Session session = mill.open("cuda:0", 1);
@@ -333,7 +333,7 @@ TEST_CASE("a forked child may not read the GPU's memory and takes nothing from i
   REQUIRE(need(mill.made(session, 2).tensor.copy()) == mill.expected(2));
 }
 
-TEST_CASE("clients of other users and PID namespaces read their tensors on the GPU", "[system][cuda]") {
+TEST_CASE("clients of other users and PID namespaces read their tensors on the GPU", "[system][cuda][gpu]") {
   if (!is_root()) return skip_loudly("clients of other users (needs root)");
   const Mill mill;
   const std::string expected = mill.daemon.run_client("gpu_read", {"host", mill.paths[3], mill.paths[4]});
@@ -368,7 +368,7 @@ TEST_CASE("what the daemon does not have, or this process does not see, is said"
   REQUIRE(mill.daemon.metric("millrace_sessions_opened_total") == 0);  // refused before the daemon lends anything
 }
 
-TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whether that goes", "[system][cuda]") {
+TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whether that goes", "[system][cuda][gpu]") {
   const Mill mill;
   const std::string& socket = mill.daemon.socket();
 
@@ -388,7 +388,8 @@ TEST_CASE("the command line runs with its tensors on a GPU, and doctor says whet
                Catch::Contains("hand-over on cuda:0") && Catch::Contains("its memory on the GPU is mapped"));
 }
 
-TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do", "[system][cuda]") {
+TEST_CASE("when a GPU's owner goes, what has come stays readable and the session says what to do",
+          "[system][cuda][gpu]") {
   const Mill mill;
   Session session = mill.open("cuda:0");
   const Batch kept = mill.made(session, 1);
