@@ -39,6 +39,8 @@ Result<void> checked(const Driver& driver, CUresult result, const char* call) {
   const std::string text = std::string("CUDA: ") + call + ": " + driver.name(result);
   if (result == cuda::CUDA_ERROR_OUT_OF_MEMORY)
     return Error{Code::kExhausted, text + ": the GPU has no memory left for this process; free some, " + kOrElse};
+  if (result == cuda::CUDA_ERROR_INVALID_HANDLE)
+    return Error{Code::kPrecondition, text + ": a stream that was given to used_by() was destroyed, or never was one"};
   return Error{Code::kPrecondition, text + "; if the GPU was lost, look at nvidia-smi and start this process anew"};
 }
 
@@ -142,6 +144,7 @@ DeviceMemory::~DeviceMemory() {
       for (const cuda::CUevent event : release.events) static_cast<void>(driver.cuEventSynchronize(event));
       destroy(release.events);
     }
+    if (failure_) return;
     if (mapped_) static_cast<void>(driver.cuMemUnmap(at_, reserved_));
     if (reserved_ != 0) static_cast<void>(driver.cuMemAddressFree(at_, reserved_));
   }

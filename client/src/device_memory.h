@@ -53,7 +53,7 @@ class DeviceMemory {
   // Maps the first `size` bytes of what `descriptor` names. kExhausted: the GPU has no memory left for this process.
   // kPrecondition: CUDA fails; has its name for why.
   static Result<std::unique_ptr<DeviceMemory>> map(const VisibleGpu& gpu, const UniqueFd& descriptor, Bytes size);
-  // Waits for what release_after() was told of.
+  // Waits for what release_after() was told of. After a failure() it stays mapped, for streams may use it.
   ~DeviceMemory();
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;

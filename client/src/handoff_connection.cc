@@ -97,9 +97,17 @@ bool HandoffConnection::has_ended() const {
 void HandoffConnection::say_goodbye() noexcept {
   if (!socket_ || said_goodbye_ || ::getpid() != pid_) return;
   said_goodbye_ = true;
-  const shm::HandoffRequest goodbye = request_of(shm::RequestKind::kGoodbye);
-  // A daemon that takes no more, or is gone, need not hear it.
-  static_cast<void>(send_message(socket_.get(), std::as_bytes(std::span(&goodbye, 1)), {}, MSG_DONTWAIT));
+  tell(shm::RequestKind::kGoodbye);
+}
+
+void HandoffConnection::let_go() noexcept {
+  if (socket_ && ::getpid() == pid_) tell(shm::RequestKind::kLetGo);
+}
+
+// A daemon that takes no more, or is gone, need not hear it.
+void HandoffConnection::tell(shm::RequestKind kind) noexcept {
+  const shm::HandoffRequest word = request_of(kind);
+  static_cast<void>(send_message(socket_.get(), std::as_bytes(std::span(&word, 1)), {}, MSG_DONTWAIT));
 }
 
 Result<void> HandoffConnection::send(const shm::HandoffRequest& request, Deadline deadline) {

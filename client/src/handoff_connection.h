@@ -48,6 +48,9 @@ class HandoffConnection {
   // Whether the daemon has closed it, or is gone. Waits for nothing.
   bool has_ended() const;
 
+  // Tells the daemon that nothing here uses the session's memory on a GPU any more, or ever will. Before the end, likewise.
+  void let_go() noexcept;
+
   // Tells the daemon that the session ends because its client wants it to; the memory stays until the connection goes.
   // Waits for nothing. Idempotent; nothing happens in a forked child, whose parent goes on.
   void say_goodbye() noexcept;
@@ -58,6 +61,7 @@ class HandoffConnection {
 
  private:
   explicit HandoffConnection(UniqueFd socket) : socket_(std::move(socket)) {}
+  void tell(shm::RequestKind kind) noexcept;
   Result<void> send(const shm::HandoffRequest& request, Deadline deadline);
   Result<shm::HandoffReply> receive(shm::ReplyKind expected, std::vector<UniqueFd>* descriptors, Deadline deadline);
 

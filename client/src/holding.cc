@@ -29,7 +29,12 @@ Result<std::shared_ptr<Holding>> Holding::receive(HandoffConnection connection, 
 }
 
 Holding::~Holding() {
-  device_.reset();  // before the connection: its end tells the daemon that nobody here uses that memory any more
+  if (device_) {
+    const bool may_be_in_use = device_->failure().has_value();
+    device_.reset();
+    MutexLock lock(mutex_);
+    if (!may_be_in_use) connection_.let_go();
+  }
   ::munmap(segment_.data(), segment_.size());
 }
 

@@ -78,6 +78,14 @@ constexpr ResourceRow kTable[] = {
      .instead = "use fewer or smaller slots, end processes whose sessions had some",
      .setting = "cuda.tensors",
      .user_setting = "memory.user_percent"},
+    {.id = Resource::kLentProcesses,
+     .noun = "processes",
+     .state = "have GPU memory of sessions, open or closed",
+     .instead = "end some"},
+    {.id = Resource::kLentRooms,
+     .noun = "closed sessions' GPU memory",
+     .state = "are kept for their processes",
+     .instead = "end some"},
 };
 
 constexpr bool in_order() {
@@ -120,6 +128,8 @@ Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
   budgets[Resource::kEpochs].session = limits.epochs;
   budgets[Resource::kDeviceTensors] = {
       .total = memory.device_tensors.count, .user = of_user(memory.device_tensors), .parts = memory.parts};
+  budgets[Resource::kLentProcesses] = {.total = kMostLentProcesses, .parts = Parts::kOfFree};
+  budgets[Resource::kLentRooms] = {.total = kMostLentRooms, .parts = Parts::kOfFree};
   return budgets;
 }
 

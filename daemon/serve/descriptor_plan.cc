@@ -7,8 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "daemon/admit/resource.h"
 #include "daemon/serve/grpc_connections.h"
-#include "daemon/serve/lent_memory.h"
 #include "daemon/serve/unix_listener.h"
 
 namespace millrace {
@@ -33,7 +33,7 @@ std::uint64_t for_files(const DescriptorNeeds& needs) {
 // Of sessions that are open, and of processes whose sessions were, with what they may have again.
 std::uint64_t for_device_memory(const DescriptorNeeds& needs) {
   if (!needs.device_memory) return 0;
-  return kPerDeviceMemory * needs.sessions.sessions + LentMemory::kMostProcesses + LentMemory::kMostRooms;
+  return kPerDeviceMemory * needs.sessions.sessions + kMostLentProcesses + kMostLentRooms;
 }
 
 // Connections to it: of fetch threads and of the one that lists, for each root, and to introduce clients.

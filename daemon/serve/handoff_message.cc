@@ -62,6 +62,10 @@ Result<HandoffMessage> parse_handoff(ByteView bytes_untrusted) {
       if (request.flags != 0 || request.ring_bytes != 0)
         return refused(Code::kInvalid, "flags, ring_bytes: must be 0 in a Goodbye");
       return HandoffMessage{HandoffGoodbye{}};
+    case shm::RequestKind::kLetGo:
+      if (request.flags != 0 || request.ring_bytes != 0)
+        return refused(Code::kInvalid, "flags, ring_bytes: must be 0 in a LetGo");
+      return HandoffMessage{HandoffLetGo{}};
   }
   return refused(Code::kInvalid, "kind: no message has the number " + std::to_string(request.kind));
 }

@@ -23,7 +23,8 @@ struct HandoffRing {
   Bytes size_untrusted;  // as wanted; whether it may be so, the input ring finds out
 };
 struct HandoffGoodbye {};
-using HandoffMessage = std::variant<HandoffHello, HandoffRing, HandoffGoodbye>;
+struct HandoffLetGo {};
+using HandoffMessage = std::variant<HandoffHello, HandoffRing, HandoffGoodbye, HandoffLetGo>;
 
 // The bytes of one datagram as it came. kInvalid: length, kind, a field that has no meaning there. kPrecondition:
 // another version, a client that reads no reply socket, or not Millrace.

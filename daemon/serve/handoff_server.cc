@@ -33,6 +33,7 @@ struct Guest {
   Ticket ticket{};
   Phase phase = Phase::kAccepted;
   bool said_goodbye = false;
+  bool let_go = false;
 };
 
 struct ReplyPair {
@@ -172,6 +173,10 @@ Result<void> HandoffServer::State::answer(ClientId client, Guest& guest, const D
     guest.said_goodbye = true;
     return {};
   }
+  if (std::holds_alternative<HandoffLetGo>(message)) {
+    guest.let_go = true;
+    return {};
+  }
   if (guest.phase != Phase::kSeated) return Error{Code::kInvalid, "hand-off: a RingRequest before the session is open"};
   return give_ring(client, std::get<HandoffRing>(message));
 }
@@ -226,7 +231,8 @@ std::optional<HandoffServer::Departure> HandoffServer::State::end(ClientId clien
   end_connection(guest.socket.release());  // the caller's alone from here on
   counters.subtract(MetricId::handoff_connections);
   if (guest.phase == Phase::kAccepted) return std::nullopt;
-  return guest.said_goodbye ? Departure::kGoodbye : Departure::kGone;
+  if (!guest.said_goodbye) return Departure::kGone;
+  return guest.let_go ? Departure::kLetGo : Departure::kGoodbye;
 }
 
 void HandoffServer::State::end_and_report(ClientId client) {

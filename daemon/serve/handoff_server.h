@@ -38,7 +38,8 @@ namespace millrace {
 
 class HandoffServer {
  public:
-  enum class Departure : std::uint8_t { kGoodbye, kGone };  // with a Goodbye before it; without: killed, or cut off
+  // With a Goodbye before it, and LetGo as well; without: killed, or cut off.
+  enum class Departure : std::uint8_t { kGoodbye, kLetGo, kGone };
 
   class Events {
    public:

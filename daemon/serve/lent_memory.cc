@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string>
 #include <utility>
 
 namespace millrace {
@@ -31,27 +30,32 @@ Result<BorrowingProcess> BorrowingProcess::of(pid_t pid) {
   return errno_error("watching the client's process", errno);
 }
 
-Result<void> LentMemory::check_room() const {
-  if (all_->watched.size() < kMostProcesses) return {};
-  return Error{Code::kExhausted,
-               std::to_string(kMostProcesses) +
-                   " processes may still have GPU memory of sessions that are closed: end some of them"};
+bool LentMemory::watches(const BorrowingProcess& process) const {
+  const auto watched = process.fd ? all_->watched.find(process.pid) : all_->watched.end();
+  return watched != all_->watched.end() && !millrace::has_ended(watched->second.descriptor.native_handle());
 }
 
 void LentMemory::keep(LentTo lent) {
-  if (!lent.process.fd) return add(all_->for_ever, std::move(lent));
-  if (lent.process.has_ended()) return;
+  if (!lent.process.fd) {
+    lent.given_back = false;  // nobody can say later whose it was
+    return add(all_->for_ever, std::move(lent));
+  }
+  const bool is_nobodys = lent.given_back && lent.room->is_lost();
+  if (is_nobodys || lent.process.has_ended()) return;
   const pid_t pid = lent.process.pid;
   // A number may belong to another process by now, if its end has not come round yet.
   if (const auto old = all_->watched.find(pid); old != all_->watched.end()) {
     if (!millrace::has_ended(old->second.descriptor.native_handle())) {
       lent.process.fd.reset();  // one is enough
+      lent.of_process = {};
       return add(old->second.lent, std::move(lent));
     }
     all_->watched.erase(old);
   }
   const int pidfd = lent.process.fd.release();
   Watched& watched = all_->watched.try_emplace(pid, control_, pidfd).first->second;
+  const bool is_counted = lent.of_process.amount() != 0;  // else its last one was lent again meanwhile
+  watched.of_process = is_counted ? std::move(lent.of_process) : lent.account->take(Resource::kLentProcesses, 1);
   add(watched.lent, std::move(lent));
   watched.descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                                 [all = std::weak_ptr(all_), pid](const boost::system::error_code& error) {
@@ -61,17 +65,24 @@ void LentMemory::keep(LentTo lent) {
 }
 
 // As a room that may be lent again, or as the room's share alone.
-void LentMemory::add(std::vector<LentTo>& to, LentTo lent) const {
-  const auto rooms_in = [](const std::vector<LentTo>& some) {
-    return static_cast<std::size_t>(
-        std::count_if(some.begin(), some.end(), [](const LentTo& one) { return one.room != nullptr; }));
-  };
-  std::size_t rooms = 0;
-  for (const auto& [pid, watched] : all_->watched) rooms += rooms_in(watched.lent);
-  const bool may_come_again = lent.given_back && !lent.room->is_lost() && &to != &all_->for_ever;
+void LentMemory::add(std::vector<LentTo>& to, LentTo lent) {
   lent.share = lent.room->share();
-  if (!may_come_again || rooms >= kMostRooms || rooms_in(to) >= kMostRoomsOfOne) lent.room.reset();
+  const auto rooms = std::count_if(to.begin(), to.end(), [](const LentTo& one) { return one.room != nullptr; });
+  std::optional<Charge> of_room;
+  if (lent.given_back && static_cast<std::size_t>(rooms) < kMostRoomsOfOne)
+    of_room = lent.account->try_charge(Resource::kLentRooms, 1);
+  if (of_room) {
+    lent.of_room = *std::move(of_room);
+  } else {
+    lent.room.reset();
+  }
   to.push_back(std::move(lent));
+}
+
+void LentMemory::drop_lost() {
+  for (auto& [pid, watched] : all_->watched)
+    std::erase_if(watched.lent, [](const LentTo& one) { return one.room && one.room->is_lost(); });
+  std::erase_if(all_->watched, [](const auto& entry) { return entry.second.lent.empty(); });
 }
 
 std::optional<LentTo> LentMemory::take_again(BorrowingProcess& process, UserId user, const TensorMemory& memory,
@@ -81,14 +92,18 @@ std::optional<LentTo> LentMemory::take_again(BorrowingProcess& process, UserId u
     return std::nullopt;
   std::vector<LentTo>& lent = watched->second.lent;
   const auto found = std::find_if(lent.begin(), lent.end(), [&](const LentTo& one) {
-    return one.room && one.user == user && one.memory == &memory && one.charge.amount() == charged.count &&
-           one.room.use_count() == 1 && !one.room->is_lost();
+    return one.room && one.account->owner().user == user && one.memory == &memory &&
+           one.charge.amount() == charged.count && one.room.use_count() == 1 && !one.room->is_lost();
   });
   if (found == lent.end()) return std::nullopt;
   LentTo again = std::move(*found);
   lent.erase(found);
-  if (lent.empty()) all_->watched.erase(watched);
+  if (lent.empty()) {
+    again.of_process = std::move(watched->second.of_process);
+    all_->watched.erase(watched);
+  }
   again.process = std::move(process);
+  again.of_room = {};
   again.given_back = false;
   return again;
 }

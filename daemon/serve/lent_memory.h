@@ -1,7 +1,7 @@
 // Devices' memory that clients may have mapped, after their sessions: nothing takes it back from a process, so it stays
 // charged until the process has ended. Where nobody can say which process it is, a client of another PID namespace, it
-// stays charged as long as the daemon runs. What a process says that it uses no more, by closing its hand-off connection
-// after a Goodbye, its next session may have: of that the process alone has the harm if it lied.
+// stays charged as long as the daemon runs. What a process says that it uses no more, its next session may have: of that
+// the process alone has the harm if it lied. What went with its device as well is forgotten.
 //
 // Thread-bound(control).
 #pragma once
@@ -37,27 +37,31 @@ struct BorrowingProcess {
 struct LentTo {
   BorrowingProcess process;
   Charge charge;
-  UserId user{};
+  Charge of_process{};                         // empty: it was watched already
+  std::shared_ptr<Account> account = nullptr;  // shared: the charges', too
   const TensorMemory* memory = nullptr;
   std::shared_ptr<TensorRoom> room = nullptr;   // shared: see MadeArena
+  Charge of_room{};                             // where nobody has it, and its process may have it again
   std::shared_ptr<const void> share = nullptr;  // of it; all that is left of one that nobody will have again
   bool given_back = false;                      // by its process
 };
 
 class LentMemory {
  public:
-  static constexpr std::size_t kMostProcesses = 128;                  // a descriptor each
-  static constexpr std::size_t kMostRooms = 64, kMostRoomsOfOne = 4;  // that may be lent again, of a process: likewise
+  static constexpr std::size_t kMostRoomsOfOne = 4;  // that a process may have again, a descriptor each
 
   explicit LentMemory(boost::asio::io_context& control) : control_(control) {}
   LentMemory(const LentMemory&) = delete;
   LentMemory& operator=(const LentMemory&) = delete;
 
-  // kExhausted: kMostProcesses are watched already.
-  Result<void> check_room() const;
+  // Whether it counts among the processes that are watched (Resource::kLentProcesses).
+  bool watches(const BorrowingProcess& process) const;
 
   // Until its process has ended, or has it again.
   void keep(LentTo lent);
+
+  // Forgets what was given back and has gone with its device: nobody has it any more.
+  void drop_lost();
 
   // What was lent to that user's process before, so much of that memory, that it has given back and no batch uses: lent to
   // it again. `process` moves in then.
@@ -67,6 +71,7 @@ class LentMemory {
   struct Watched {
     Watched(boost::asio::io_context& control, int pidfd) : descriptor(control, pidfd) {}
     boost::asio::posix::stream_descriptor descriptor;
+    Charge of_process;
     std::vector<LentTo> lent;
   };
   struct All {
@@ -74,7 +79,7 @@ class LentMemory {
     std::vector<LentTo> for_ever;
   };
 
-  void add(std::vector<LentTo>& to, LentTo lent) const;
+  static void add(std::vector<LentTo>& to, LentTo lent);
 
   boost::asio::io_context& control_;
   const std::shared_ptr<All> all_ = std::make_shared<All>();  // handlers that wait hold it weakly

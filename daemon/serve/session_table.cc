@@ -126,11 +126,18 @@ Result<SessionTable::Admitted> SessionTable::admit(SessionId id, const OpenReque
 }
 
 Result<LentTo> SessionTable::lend(Account& account, BorrowingProcess process, const TensorMemory& memory,
-                                  Bytes charged) const {
+                                  Bytes charged) {
+  lent_.drop_lost();
   MILLRACE_TRY(Charge charge, account.charge(Resource::kDeviceTensors, charged));
-  MILLRACE_TRY_VOID(lent_.check_room());
-  return LentTo{
-      .process = std::move(process), .charge = std::move(charge), .user = account.owner().user, .memory = &memory};
+  Charge of_process;
+  if (!lent_.watches(process)) {
+    MILLRACE_TRY(of_process, account.charge(Resource::kLentProcesses, 1));
+  }
+  return LentTo{.process = std::move(process),
+                .charge = std::move(charge),
+                .of_process = std::move(of_process),
+                .account = account.shared_from_this(),
+                .memory = &memory};
 }
 
 // What is lent again to a session that does not come about stays lent.
@@ -293,8 +300,9 @@ void SessionTable::disconnected(ClientId client, HandoffServer::Departure how) {
     keep_lent(entry.mapped());
     return entry.mapped().done(gone);
   }
-  const bool said_goodbye = how == HandoffServer::Departure::kGoodbye;
-  const std::unique_ptr<Session> session = take(client, gone, said_goodbye ? Lent::kGivenBack : Lent::kMapped);
+  const bool said_goodbye = how != HandoffServer::Departure::kGone;
+  const std::unique_ptr<Session> session =
+      take(client, gone, how == HandoffServer::Departure::kLetGo ? Lent::kGivenBack : Lent::kMapped);
   if (!session) return;
   const bool closed = said_goodbye || session->ended_by_client();
   if (!closed) counters_.add(MetricId::sessions_reclaimed);

@@ -122,7 +122,7 @@ class SessionTable final : public HandoffServer::Events {
   Result<TensorMemory*> memory_of(const std::string& name_untrusted) const;
   Bytes segment_slot(const OpenRequest& request, const TensorMemory* memory) const;
   Result<Admitted> admit(SessionId id, const OpenRequest& request, const Caller& caller, const TensorMemory* memory);
-  Result<LentTo> lend(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged) const;
+  Result<LentTo> lend(Account& account, BorrowingProcess process, const TensorMemory& memory, Bytes charged);
   Result<void> lend_anew(Opening& opening);
   void keep_lent(Opening& opening);
   void make_arena(ClientId client, const Opening& opening);

@@ -12,6 +12,8 @@
 //   RingRequest{ring_bytes} ─────────▶ (at any time after kSegment, once) makes a memfd of that size, sealed
 //           ◀───────────────────────── Reply{kRing} + its descriptor, writable   or Reply{kRefused, why}
 //   Goodbye ─────────────────────────▶ (at any time, unanswered) notes that the client means to go: it did not die
+//   LetGo ───────────────────────────▶ (at the end, unanswered) nothing of its process uses the session's device memory any
+//                                      more, nor ever will: a later session of the process may have it
 //   close ───────────────────────────▶ reclaims everything that the session holds
 //
 // A GPU's memory comes as what cuMemExportToShareableHandle() makes; all of it is to be imported and mapped, as one
@@ -41,7 +43,7 @@ inline constexpr std::uint32_t kHandoffMagic = 0x4D524831;  // "1HRM"
 inline constexpr std::uint32_t kHandoffVersion = 2;
 inline constexpr std::size_t kTicketBytes = 16;
 
-enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2, kGoodbye = 3 };
+enum class RequestKind : std::uint32_t { kHello = 1, kRingRequest = 2, kGoodbye = 3, kLetGo = 4 };
 enum HelloFlags : std::uint32_t { kWantsReplySocket = 1 };
 
 struct HandoffRequest {

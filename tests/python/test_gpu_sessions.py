@@ -151,6 +151,26 @@ with session() as opened:
 """)
 
 
+def test_streams_by_the_handles_that_frameworks_have(in_client: Run) -> None:
+    in_client("""
+stream = Cuda().stream()
+with one_batch() as (opened, batch):
+    for handle in (stream, 0, None, 1, 2):  # PyTorch's default stream is 0, and so is CuPy's null stream
+        batch.images.used_by(handle)
+    assert len(batch.images._held.check().streams) == 2
+    for handle in (True, "1", -2, 1 << 64, ctypes.c_void_p(stream), object()):
+        try:
+            batch.images.used_by(handle)
+        except BufferError:
+            continue
+        raise AssertionError(handle)
+    assert hasattr(batch.images, "__cuda_array_interface__")
+    check_pixels(batch)
+    del batch
+    check_pixels(opened.get(ask(opened, 2)))
+""")
+
+
 def test_the_slot_is_the_consumers_until_he_lets_go(in_client: Run) -> None:
     in_client("""
 cuda = Cuda()

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import millrace
 import pytest
@@ -189,3 +190,9 @@ def test_it_does_not_outlive_its_owner(end: str) -> None:
     if end == "kill":
         millrace.serve().stop()  # sweeps what the killed one left
     assert not Path(address).parent.exists()
+
+
+@pytest.mark.parametrize("cuda", [True, "on", None])
+def test_whether_gpus_decode_is_one_of_three_words(folder: Path, cuda: Any) -> None:
+    with pytest.raises(millrace.InvalidRequest, match=r'cuda is "no", "auto" or "yes", not'):
+        millrace.serve(folder, cuda=cuda)

@@ -93,7 +93,12 @@ def test_the_hand_off() -> None:
     assert enumeration(HANDOFF, "HelloFlags") == {"kWantsReplySocket": _handoff._WANTS_REPLY_SOCKET}
     assert packing(HANDOFF, "HandoffRequest") == _handoff._REQUEST.format
     assert packing(HANDOFF, "HandoffReply") == _handoff._REPLY.format
-    assert requests == {"kHello": _handoff._HELLO, "kRingRequest": _handoff._RING_REQUEST, "kGoodbye": _handoff._GOODBYE}
+    assert requests == {
+        "kHello": _handoff._HELLO,
+        "kRingRequest": _handoff._RING_REQUEST,
+        "kGoodbye": _handoff._GOODBYE,
+        "kLetGo": _handoff._LET_GO,
+    }
     assert replies == {
         "kWelcome": _handoff._WELCOME,
         "kSegment": _handoff._SEGMENT,

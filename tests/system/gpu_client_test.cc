@@ -199,6 +199,14 @@ TEST_CASE("a slot goes back when the consumer's stream has done its work", "[sys
     REQUIRE(after.tensor.device_data().address == address);
     REQUIRE(need(after.tensor.copy()) == mill.expected(2));
   }
+  SECTION("of the default stream, too") {
+    Batch other = std::move(batch);
+    other.tensor.used_by(nullptr);
+    busy.open();
+    other.tensor.release();
+
+    REQUIRE(need(need(session.wait(mill.ask(session, 2))).tensor.copy()) == mill.expected(2));
+  }
   SECTION("and whoever waits already hears of it") {
     const Ticket next = mill.ask(session, 2);
     std::optional<Result<Batch>> after;
@@ -274,8 +282,12 @@ TEST_CASE("a process has the memory of a session that it closed again, as zeroes
 }
 
 TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu]") {
-  const Mill mill("tensors = \"6 MiB\"\n");
-  { const Session lost = mill.open("cuda:0"); }
+  const Mill mill("tensors = \"8 MiB\"\n");
+  const auto open_half = [&] {  // not twice at once
+    return mill.daemon.connect().open_session(
+        {.slots = 2, .batch = 8, .recipe = {.resize = ExactSize{{40, 24}}}, .slot_bytes = 2_MiB, .memory = "cuda:0"});
+  };
+  need(open_half());
   const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");
   REQUIRE(workers.size() == 1);
   ::kill(workers[0], SIGKILL);
@@ -286,7 +298,7 @@ TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu
 
   std::optional<Session> session;
   REQUIRE(eventually([&] {
-    Result<Session> opened = mill.try_open("cuda:0");
+    Result<Session> opened = open_half();
     if (opened) session.emplace(*std::move(opened));
     return session.has_value();
   }));

@@ -93,12 +93,12 @@ TEST_CASE("fields that have no meaning yet must be zero", "[handoff]") {
   shm::HandoffRequest with_size = request(shm::RequestKind::kHello);
   with_size.ring_bytes = 1;
   shm::HandoffRequest unknown = request(shm::RequestKind::kHello);
-  unknown.kind = 4;
+  unknown.kind = 5;
 
   REQUIRE(parse(flagged).error().message == "hand-off: flags: this daemon knows 1, the reply socket, not 3");
   REQUIRE(parse(flagged_ring).error().message == "hand-off: flags: must be 0 in a RingRequest");
   REQUIRE(parse(with_size).error().message == "hand-off: ring_bytes: must be 0 in a Hello");
-  REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 4");
+  REQUIRE(parse(unknown).error().message == "hand-off: kind: no message has the number 5");
 }
 
 TEST_CASE("a Hello of a client that reads no reply socket is refused, and says what to do", "[handoff]") {

@@ -17,7 +17,7 @@ TEST_CASE("every session, connection and fetch thread that the limits allow is c
   CHECK(descriptors_needed({.sessions = {.sessions = 65, .connections = 200}}) == base + 5);
   CHECK(descriptors_needed({.sessions = {.connections = 200}, .fetch_threads = 5}) == base + 16);
   CHECK(descriptors_needed({.sessions = {.sessions = 64, .connections = 200}, .device_memory = true}) ==
-        descriptors_needed({.sessions = {.sessions = 64, .connections = 200}}) + 2 * 64 + 128 + 64);
+        descriptors_needed({.sessions = {.sessions = 64, .connections = 200}}) + 2 * 64 + 256 + 128);
 }
 
 TEST_CASE("an opener's connections, and the files that it opens ahead, are counted", "[serve]") {

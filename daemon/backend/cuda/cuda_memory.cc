@@ -14,7 +14,9 @@ namespace {
 
 Error gone() {
   return Error{Code::kUnavailable,
-               "the GPU whose memory the session's tensors are in was lost, and they with it: open another session"};
+               "the GPU in whose memory the session's tensors are was lost, and no batch comes there any more: open "
+               "another session, in "
+               "some seconds"};
 }
 
 // The moves that go to the process together: as many as its staging has room for.
@@ -114,6 +116,7 @@ Result<void> CudaMemory::prepare(CudaMemoryChannel& channel, Room& room, Bytes b
   const std::uint64_t number = next_++;
   MILLRACE_TRY(room.descriptor_, take(channel, number, bytes));
   room.number_ = number;
+  room.maker_ = worker_;
   return {};
 }
 
@@ -191,13 +194,14 @@ void CudaMemory::run() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    const std::shared_ptr<CudaWorker> worker = device_.current();
-    if (!worker) {
-      work(Error{Code::kUnavailable, "the GPU is lost, and not back yet"});
+    worker_ = device_.current();
+    if (!worker_) {
+      work(Error{Code::kUnavailable, "the GPU is lost, and not back yet: try again in some seconds"});
       continue;
     }
-    work(&worker->memory());
-    if (const std::string why = worker->memory().why_lost(); !why.empty()) device_.lost(worker, why);
+    work(&worker_->memory());
+    if (const std::string why = worker_->memory().why_lost(); !why.empty()) device_.lost(worker_, why);
+    worker_.reset();
   }
 }
 

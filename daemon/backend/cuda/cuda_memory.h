@@ -68,7 +68,9 @@ class CudaMemory final : public TensorMemory, public std::enable_shared_from_thi
     Room& operator=(const Room&) = delete;
     ~Room() override;
 
-    bool is_lost() const override { return lost_.load(std::memory_order_relaxed); }
+    bool is_lost() const override {
+      return lost_.load(std::memory_order_relaxed) || (number_ != 0 && maker_.expired());
+    }
     std::shared_ptr<const void> share() const override { return share_; }
     std::uint64_t number() const { return number_; }
     int descriptor() const { return descriptor_.get(); }
@@ -80,7 +82,8 @@ class CudaMemory final : public TensorMemory, public std::enable_shared_from_thi
     const std::shared_ptr<const void> share_;
     std::uint64_t number_ = 0;  // 0: nothing was taken
     UniqueFd descriptor_;
-    std::atomic<bool> lost_ = false;  // publishes nothing but itself
+    std::weak_ptr<CudaWorker> maker_;  // the process that has it
+    std::atomic<bool> lost_ = false;   // publishes nothing but itself
   };
 
   // `device` is used until stop().
@@ -120,7 +123,8 @@ class CudaMemory final : public TensorMemory, public std::enable_shared_from_thi
 
   CudaDevice& device_;
   const Options options_;
-  std::uint64_t next_ = 1;  // the thread's
+  std::uint64_t next_ = 1;              // the thread's
+  std::shared_ptr<CudaWorker> worker_;  // likewise, while it works: the process that there is
   // Bytes that are given away. Writers: reserve() and Share. Publishes nothing but itself.
   const std::shared_ptr<std::atomic<std::uint64_t>> used_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   Mutex mutex_;

@@ -60,7 +60,8 @@ CUresult enter_context() {
 CUresult enter_stream(CUstream stream, std::shared_ptr<Stream>& found) {
   MILLRACE_RETURN_IF_FAILED(enter_context());
   if (stream == nullptr) return refuse("the default stream is not simulated", CUDA_ERROR_NOT_SUPPORTED);
-  found = Streams::get().find(stream);
+  const bool is_default = stream == reinterpret_cast<CUstream>(std::uintptr_t{1});  // CU_STREAM_LEGACY
+  found = is_default ? Streams::get().default_of(*current) : Streams::get().find(stream);
   if (found == nullptr || &found->context() != current)
     return refuse("a stream of another context, or none", CUDA_ERROR_INVALID_HANDLE);
   return CUDA_SUCCESS;

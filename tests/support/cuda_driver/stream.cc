@@ -178,6 +178,18 @@ std::shared_ptr<Stream> Streams::find(Stream* stream) const {
   return nullptr;
 }
 
+std::shared_ptr<Stream> Streams::default_of(cuda::Context& context) {
+  {
+    MutexLock lock(mutex_);
+    if (const auto made = defaults_.find(&context); made != defaults_.end()) return made->second;
+  }
+  Stream* const made = create(context, cuda::kLeastPriority);
+  MutexLock lock(mutex_);
+  for (const auto& living : living_)
+    if (living.get() == made) return defaults_.emplace(&context, living).first->second;
+  return nullptr;  // the process ends
+}
+
 bool Streams::destroy(Stream* stream) {
   MutexLock lock(mutex_);
   drop_ended();
@@ -197,6 +209,7 @@ void Streams::stop_all() {
   {
     MutexLock lock(mutex_);
     all.swap(living_);
+    defaults_.clear();
     all.insert(all.end(), closed_.begin(), closed_.end());
     closed_.clear();
   }

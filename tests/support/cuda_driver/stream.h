@@ -9,6 +9,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -98,6 +99,8 @@ class Streams {
   cuda::Stream* create(cuda::Context& context, int priority);
   // Null: there is none, or none any more.
   std::shared_ptr<cuda::Stream> find(cuda::Stream* stream) const;
+  // The default stream, made when it is first asked for. It waits for no other one: all others are non-blocking.
+  std::shared_ptr<cuda::Stream> default_of(cuda::Context& context);
   // What it still has to do is done; nobody waits.
   bool destroy(cuda::Stream* stream);
   // At the process's end: no operation begins any more, and threads end, but for one that the caller's code or a
@@ -109,6 +112,7 @@ class Streams {
 
   mutable Mutex mutex_;
   std::vector<std::shared_ptr<cuda::Stream>> living_ MILLRACE_GUARDED_BY(mutex_), closed_ MILLRACE_GUARDED_BY(mutex_);
+  std::map<cuda::Context*, std::shared_ptr<cuda::Stream>> defaults_ MILLRACE_GUARDED_BY(mutex_);  // living ones
   std::uint32_t created_ MILLRACE_GUARDED_BY(mutex_) = 0;
 };
 

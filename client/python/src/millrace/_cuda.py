@@ -20,7 +20,8 @@ NOT_READY = 600
 LEGACY_STREAM = 1  # the default stream, which all blocking streams wait for
 FILE_DESCRIPTOR = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 WITHOUT_TIMING = 2  # a flag of events
-_OUT_OF_MEMORY, _NOT_INITIALIZED = 2, 3
+_OUT_OF_MEMORY, _NOT_INITIALIZED, _INVALID_HANDLE = 2, 3, 400
+_CAPTURING = range(900, 910)  # CUDA_ERROR_STREAM_CAPTURE_...
 _SHARING = {"virtual memory management": 102, "memory that is shared by descriptor": 103}  # attributes of a device
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _ELSE_HOST = 'or open the session with memory="host"'
@@ -130,6 +131,11 @@ class Driver:
         text = f"CUDA: {function.partition('_')[0]}: {self.name_of(result)}"
         if result == _OUT_OF_MEMORY:
             raise ResourceExhausted(f"{text}: the GPU has no memory left for this process; free some, {_ELSE_HOST}")
+        given = "a stream that was given a tensor, by used_by() or DLPack,"
+        if result == _INVALID_HANDLE:
+            raise FailedPrecondition(f"{text}: {given} was destroyed or never was one")
+        if result in _CAPTURING:
+            raise FailedPrecondition(f"{text}: {given} is being captured in a CUDA graph")
         raise FailedPrecondition(f"{text}; if the GPU was lost, look at nvidia-smi and start this process anew")
 
     def name_of(self, result: int) -> str:

@@ -24,11 +24,11 @@ from millrace._layout import align_up
 from millrace.errors import Error, InternalError
 
 if TYPE_CHECKING:
+    from millrace._handoff import HandoffConnection
     from millrace._lease import LeaseEnd
 
 _NON_BLOCKING = 1  # a flag of streams
 _READ_AND_WRITE = 3
-_in_use_for_ever: list[object] = []  # connections of memory that streams may use, for all that anyone can say
 _LOOK = 0.005  # seconds between two looks at the streams that keep memory mapped
 
 
@@ -111,7 +111,9 @@ class Events:
 class DeviceMemory:
     """The mapping of one session's memory; gone with whoever has it last. Thread-safe."""
 
-    def __init__(self, uuid: bytes, descriptor: int, size: int, slots: int, leases: Iterable[LeaseEnd], connection: object = None) -> None:
+    def __init__(
+        self, uuid: bytes, descriptor: int, size: int, slots: int, leases: Iterable[LeaseEnd], connection: HandoffConnection | None = None
+    ) -> None:
         """Imports and maps it.
 
         Args:
@@ -120,7 +122,7 @@ class DeviceMemory:
             size: bytes that the session has in it.
             slots: that it is divided into.
             leases: the ends of leases that are alive, or that streams still work for; asked when it is unmapped.
-            connection: lives until it is unmapped; then the daemon may give the memory to this process's next session.
+            connection: hears when it is unmapped: then the daemon may give the memory to this process's next session.
 
         Raises:
             Unsupported, Forked, ResourceExhausted, FailedPrecondition: as ``driver``, ``Driver.find`` and ``Driver.check``.
@@ -187,7 +189,7 @@ def _mapped(driver: _cuda.Driver, device: int, descriptor: int, size: int) -> tu
     return address.value, whole
 
 
-def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd], connection: object) -> None:
+def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd], connection: HandoffConnection | None) -> None:
     """Now, or when the streams' work has ended. Waits for nothing: it is called by whoever lets go of the memory last."""
     if context.driver.pid != os.getpid():  # a forked child, where CUDA cannot be used
         return
@@ -200,21 +202,22 @@ def _unmap(context: Context, address: int, whole: int, leases: Iterable[LeaseEnd
             later.start()
             return
     except (Error, RuntimeError):  # a stream was destroyed, or the GPU is lost; there can be no thread
-        _in_use_for_ever.append(connection)
-        return
-    _unmap_now(context, address, whole)
+        return  # streams may use it for ever, for all that anyone can say: it stays mapped, and the daemon does not hear otherwise
+    _unmap_now(context, address, whole, connection)
 
 
-def _unmap_later(events: Events, context: Context, address: int, whole: int, connection: object) -> None:
+def _unmap_later(events: Events, context: Context, address: int, whole: int, connection: HandoffConnection | None) -> None:
     while not events.ended():
         time.sleep(_LOOK)
-    _unmap_now(context, address, whole)
+    _unmap_now(context, address, whole, connection)
 
 
-def _unmap_now(context: Context, address: int, whole: int) -> None:
+def _unmap_now(context: Context, address: int, whole: int, connection: HandoffConnection | None) -> None:
     with contextlib.suppress(Error), context.current() as driver:
         driver.result("cuMemUnmap", address, whole)
         driver.result("cuMemAddressFree", address, whole)
+        if connection is not None:
+            connection.let_go()
     context.release()
 
 

@@ -9,13 +9,14 @@ import struct
 import time
 from collections.abc import Iterator
 
+from millrace import _fork
 from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect, no_answer
 from millrace._replies import Replies
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
 _MAGIC = 0x4D524831  # "1HRM"
 _VERSION = 2
-_HELLO, _RING_REQUEST, _GOODBYE = 1, 2, 3
+_HELLO, _RING_REQUEST, _GOODBYE, _LET_GO = 1, 2, 3, 4
 _WANTS_REPLY_SOCKET = 1  # a flag of Hello
 _WELCOME, _SEGMENT, _RING, _REFUSED, _MEMORY = 1, 2, 3, 4, 5
 _DESCRIPTORS = {_SEGMENT: 2, _RING: 1, _MEMORY: 1}  # that come with an answer
@@ -45,6 +46,7 @@ class HandoffConnection:
         self._replies: Replies | None = None
         self._pid = os.getpid()
         self._said_goodbye = False
+        _fork.register(self)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
             try:
                 connect(connecting, path, left(deadline))
@@ -108,12 +110,16 @@ class HandoffConnection:
         if self._fd < 0 or self._said_goodbye or os.getpid() != self._pid:
             return
         self._said_goodbye = True
-        with contextlib.suppress(OSError):  # a daemon that takes no more, or is gone, need not hear it
-            farewell = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
-            try:
-                farewell.send(_REQUEST.pack(_MAGIC, _VERSION, _GOODBYE, 0, 0), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            finally:
-                farewell.detach()
+        self._tell(_GOODBYE)
+
+    def let_go(self) -> None:
+        """Tells the daemon that nothing here uses the session's memory on a GPU any more, or ever will; as ``say_goodbye``, at the end."""
+        if self._fd >= 0 and os.getpid() == self._pid:
+            self._tell(_LET_GO)
+
+    def after_fork_in_child(self) -> None:
+        """Would keep the parent's session alive for as long as the child lives."""
+        self.close()
 
     def close(self) -> None:
         """Gives the session back, with a goodbye. Idempotent."""
@@ -133,6 +139,14 @@ class HandoffConnection:
             yield connected
         finally:
             connected.detach()
+
+    def _tell(self, kind: int) -> None:
+        with contextlib.suppress(OSError):  # a daemon that takes no more, or is gone, need not hear it
+            connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
+            try:
+                connected.send(_REQUEST.pack(_MAGIC, _VERSION, kind, 0, 0), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            finally:
+                connected.detach()
 
     def _send(self, kind: int, deadline: float, *, flags: int = 0, ring_bytes: int = 0) -> None:
         request = _REQUEST.pack(_MAGIC, _VERSION, kind, flags, ring_bytes)

@@ -173,10 +173,9 @@ class Segment:
         self._connection.say_goodbye()
 
     def after_fork_in_child(self) -> None:
-        """Lets go of the connection, which would keep the parent's session alive for as long as this child lives."""
+        """Nothing of it is used there."""
         self.forked = True
         self.leases.clear()  # they would be put into a queue of the parent's
-        self._connection.close()
 
     def __del__(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -23,7 +23,7 @@ from millrace.recipe import DTYPE_BYTES
 from millrace.tensor import ELEMENTS, VERSIONED, Tensor, dl_tensor, inside, mark_bfloat16
 
 _CUDA = 2  # kDLCUDA
-_DEFAULT_STREAMS = {None, -1, 1, 2}  # the per-thread one is a blocking stream, which the legacy one waits for
+_DEFAULT_STREAMS = {-1, 1, 2}  # the per-thread one is a blocking stream, which the legacy one waits for
 
 
 class DeviceTensor(Tensor):
@@ -53,13 +53,19 @@ class DeviceTensor(Tensor):
         """The slot goes back only when that stream has done what is queued there when the last reference is gone, too.
 
         Args:
-            stream: CUDA's handle of it, which lives as long as the tensor's memory is referred to; None: the default stream.
+            stream: CUDA's handle of it, as PyTorch's ``stream.cuda_stream`` and CuPy's ``stream.ptr`` are; it lives as long as the
+                tensor's memory is referred to. None, or 0, which frameworks have for it: the default stream.
 
         Raises:
             BufferError: it is no handle.
             Released: the batch was released.
         """
-        self._held.check().streams.add(_followed(stream))
+        default = isinstance(stream, int) and not isinstance(stream, bool) and stream == 0  # which DLPack does not allow
+        self._held.check().streams.add(_followed(None if default else stream))
+
+    def numpy(self) -> NDArray[Any]:
+        """A copy in the host's memory, as ``bits``, in its own element type: bfloat16 needs the package ``ml_dtypes``."""
+        return super().numpy()
 
     def bits(self) -> NDArray[Any]:
         """A copy in the host's memory, after what streams that were named have queued; bfloat16 as the uint16 of its bits.
@@ -171,7 +177,7 @@ class DeviceTensor(Tensor):
 
 def _followed(stream: object) -> int:
     """The handle of the stream whose work is waited for."""
-    if stream in _DEFAULT_STREAMS and not isinstance(stream, bool):
+    if stream is None or (isinstance(stream, int) and not isinstance(stream, bool) and stream in _DEFAULT_STREAMS):
         return LEGACY_STREAM
     if not isinstance(stream, int) or isinstance(stream, bool) or not 0 < stream < 1 << 64:
         raise BufferError(f"stream is CUDA's handle of one, or None, -1, 1 or 2 for the default ones, not {stream!r}")

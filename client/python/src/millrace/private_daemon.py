@@ -194,6 +194,7 @@ def serve(
 
     Raises:
         NotFound: no millraced, or no such root; says where it was looked for.
+        InvalidRequest: ``cuda`` is none of its words.
         DaemonUnavailable: it ended or did not listen in time, with what it wrote last.
     """
     if reuse:
@@ -203,6 +204,8 @@ def serve(
     for folder in folders:
         if not os.path.isdir(folder):
             raise NotFound(f"private daemon: root {path_text(folder)} is not a folder")
+    if cuda not in ("no", "auto", "yes"):
+        raise InvalidRequest(f'private daemon: cuda is "no", "auto" or "yes", not {cuda!r}')
     further = list(arguments) if cuda == "no" else ["--cuda", cuda, *arguments]
     return PrivateDaemon(_find_program(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
 

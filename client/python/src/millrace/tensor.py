@@ -51,6 +51,14 @@ class Tensor:
         """``"uint8"``, ``"float16"``, ``"bfloat16"`` or ``"float32"``."""
 
     @property
+    def device(self) -> str:
+        """Where the pixels are: ``"cpu"``; of a ``DeviceTensor`` ``"cuda:N"``."""
+        return "cpu"
+
+    def used_by(self, stream: int | None) -> None:
+        """For programs that take both: on the host nothing has to be said of streams. See ``DeviceTensor``."""
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's element type; for bfloat16 that of the package ``ml_dtypes``.
 
