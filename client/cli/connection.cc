@@ -23,10 +23,13 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
       ->needs(own)
       ->check(whole_number(1, 1024));
-  command.add_option("--cuda", options.cuda, "with --private: NVIDIA's GPUs: auto, where there are some; yes")
+  command
+      .add_option("--cuda", options.cuda,
+                  "with --private: whether it uses NVIDIA's GPUs: no; auto, where there are some; yes, or it does not "
+                  "start (default: no)")
       ->needs(own)
-      ->option_text("auto|yes")
-      ->check(CLI::IsMember({"auto", "yes"}));
+      ->option_text("no|auto|yes")
+      ->check(CLI::IsMember({"no", "auto", "yes"}));
   command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
       ->needs(own)
       ->check(not_empty());
@@ -45,7 +48,7 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
   }
   for (const std::string& root : options.roots) MILLRACE_TRY_VOID(canonical_folder("--root", root));
   PrivateDaemonOptions daemon_options{.roots = options.roots, .lanes = options.lanes};
-  if (!options.cuda.empty()) {
+  if (!options.cuda.empty() && options.cuda != "no") {
     daemon_options.arguments = {"--cuda", options.cuda};
     daemon_options.timeout = kGpuPatience;
   }

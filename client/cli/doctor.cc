@@ -101,7 +101,10 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   auto connection = open_connection(options);
   if (!connection) {
     findings.push_back({"daemon", connection.error().message, Verdict::kProblem,
-                        "what is said of the host above needs none; `millrace doctor --private` tries one of its own"});
+                        options.own
+                            ? "what is said of the host above needs none"
+                            : "what is said of the host above needs none; `millrace doctor --private` tries one of "
+                              "its own"});
     return;
   }
   Client& client = connection->client;
@@ -118,6 +121,10 @@ void check_daemon(const ConnectionOptions& options, Findings& findings) {
   const bool has_gpu = std::any_of(devices->begin(), devices->end(),
                                    [](const Device& device) { return device.backend.starts_with("cuda:"); });
   for (Finding& finding : check_gpus(has_gpu)) findings.push_back(std::move(finding));
+  const bool wants_gpu = !options.cuda.empty() && options.cuda != "no";
+  if (wants_gpu && !has_gpu)
+    findings.push_back({"GPUs", "the daemon finds none that it can use", Verdict::kNote,
+                        "millrace-cuda, on a terminal, says what it sees, or why nothing; daemon/doc/gpu.md"});
   add_roots(*statistics, findings);
   findings.push_back(hand_over(client));
   for (const Device& device : *devices) {

@@ -354,7 +354,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
           "where finished tensors lie: host, or in the memory of a GPU that `millrace devices` names; they come "
           "there whatever backend makes them")
       ->check(not_empty())
-      ->type_name("host|cuda:N")
+      ->type_name("host|GPU")
       ->capture_default_str();
   add_recipe_options(*command, options->recipe);
   add_order_options(*command, *options);

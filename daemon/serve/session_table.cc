@@ -20,8 +20,12 @@ Error no_such_ticket() {
 Error no_such_memory(std::string_view name_untrusted, const std::vector<TensorMemory*>& memories) {
   std::string there(kHostMemoryName);
   for (const TensorMemory* memory : memories) there += ", " + memory->name();
-  return Error{Code::kNotFound,
-               "memory: there is no \"" + printable(name_untrusted) + "\" here; this daemon has " + there};
+  return Error{
+      Code::kNotFound,
+      "memory: there is no \"" + printable(name_untrusted) + "\" here; this daemon has " + there +
+          (memories.empty() ? "; that of GPUs takes backends.cuda in its settings, or --cuda of a private daemon, and "
+                              "cuda.tensors over 0"
+                            : "")};
 }
 
 }  // namespace

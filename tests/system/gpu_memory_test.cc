@@ -225,7 +225,8 @@ TEST_CASE("a memory that is not there is refused with those that are", "[system]
                  Catch::Contains("cuda.tensors") || Catch::Contains("memory.segments"));
   }
   const Mill without(kSettings + "tensors = 0\n");
-  REQUIRE_THAT(refusal(without.daemon, kOnGpu), Catch::EndsWith("this daemon has host"));
+  REQUIRE_THAT(refusal(without.daemon, kOnGpu),
+               Catch::Contains("this daemon has host; that of GPUs takes backends.cuda"));
 }
 
 }  // namespace millrace

@@ -55,7 +55,7 @@ struct RequestLimits {
 };
 
 // Thread-safe. Move-only. Its end cancels what is under way; it ends with the last of itself, its epochs and its
-// datasets.
+// datasets. On a GPU its end waits for the streams of TensorView::used_by(), unless views keep the memory.
 class MILLRACE_API Session {
  public:
   Session(Session&&) noexcept;

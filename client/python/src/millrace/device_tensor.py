@@ -139,7 +139,7 @@ class DeviceTensor(Tensor):
             )
         if copy:
             raise BufferError("the tensor's memory is exported without a copy; copy what was made of it")
-        self.used_by(stream)
+        self._held.check().streams.add(_followed(stream))
         # NumPy makes the capsule, whose deleter is C's: any thread may call it, at any time. It only counts references to the array.
         array = inside(self._held.device_bytes(), self._offset - self._slot_start(), self.shape, self.strides, self.dtype_name)
         capsule = array.__dlpack__(max_version=max_version) if VERSIONED else array.__dlpack__()
