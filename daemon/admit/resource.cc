@@ -79,8 +79,8 @@ constexpr ResourceRow kTable[] = {
      .setting = "cuda.tensors",
      .user_setting = "memory.user_percent"},
     {.id = Resource::kLentProcesses,
-     .noun = "processes",
-     .state = "have GPU memory of sessions, open or closed",
+     .noun = "processes with GPU memory",
+     .state = "are there, whose sessions are open or were",
      .instead = "end some"},
     {.id = Resource::kLentRooms,
      .noun = "closed sessions' GPU memory",
@@ -128,8 +128,8 @@ Budgets budgets_of(const SessionLimits& limits, const MemoryBudgets& memory) {
   budgets[Resource::kEpochs].session = limits.epochs;
   budgets[Resource::kDeviceTensors] = {
       .total = memory.device_tensors.count, .user = of_user(memory.device_tensors), .parts = memory.parts};
-  budgets[Resource::kLentProcesses] = {.total = kMostLentProcesses, .parts = Parts::kOfFree};
-  budgets[Resource::kLentRooms] = {.total = kMostLentRooms, .parts = Parts::kOfFree};
+  budgets[Resource::kLentProcesses] = {.total = kMostLentProcesses, .parts = memory.parts};
+  budgets[Resource::kLentRooms] = {.total = kMostLentRooms, .parts = memory.parts};
   return budgets;
 }
 

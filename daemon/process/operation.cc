@@ -14,6 +14,10 @@
 namespace millrace {
 namespace {
 
+// Whoever waits for a drain hears of its end within a tenth of a second. A connection that ends while its client still
+// writes to it (an acknowledgement of gRPC's is enough) takes with it what the client has not read.
+constexpr std::chrono::milliseconds kUntilTold{300};
+
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostWaiting = 16;  // calls
@@ -162,11 +166,11 @@ void Operation::drained() {
   log_always(left == 0 ? "drained: no batch is under way"
                        : "draining has taken daemon.drain_seconds, and " + std::to_string(left) +
                              " batches are still under way");
-  if (stops_) {
-    boost::asio::post(control_, [this] {
-      if (drain_until_ && stops_) lifetime_.end();  // unless it was resumed meanwhile
-    });
-  }
+  if (!stops_) return;
+  told_.expires_after(kUntilTold);
+  told_.async_wait([this](boost::system::error_code cancelled) {
+    if (!cancelled && drain_until_ && stops_) lifetime_.end();  // unless it was resumed meanwhile
+  });
 }
 
 bool Operation::resume(const std::string& who) {

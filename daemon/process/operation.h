@@ -67,6 +67,7 @@ class Operation final : public DaemonOrders {
   std::deque<std::function<void()>> waiting_;                         // for their turn to read it
   std::optional<std::chrono::steady_clock::time_point> drain_until_;  // set: draining
   boost::asio::steady_timer patience_{control_};
+  boost::asio::steady_timer told_{control_};
   bool stops_ = false;
 };
 

@@ -116,12 +116,12 @@ TEST_DEFINED = re.compile(r'TEST_CASE\(\s*((?:"(?:\\.|[^"\\\n])*"\s*)+)')
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 
 # How a test would skip without being listed, and the files that may write so: tests/support/skip.h and skips.py are the ways that are listed.
-# tests/bench/cuda is run by hand on another machine, where there is no list.
+# tests/bench/cuda and tests/gpu are run by hand on another machine, where there is no list.
 SILENT_SKIPS = re.compile(
     r"\bSKIPPED\b|\bnot tested:|WARN\(.*(?:skipped|lacks)|\bexit\(77\)|\b(?:exit|return) 77\b"
     r"|if \(!?(?:kSanitized|is_root\(\)|.*\bgete?uid\(\).*|.*\bis_available\(.*\))\) return;"
 )
-MAY_SKIP = ("tests/support/skip.cc", "tests/support/skips.py", "tests/architecture/", "tests/bench/cuda/")
+MAY_SKIP = ("tests/support/skip.cc", "tests/support/skips.py", "tests/architecture/", "tests/bench/cuda/", "tests/gpu/")
 
 CODE = (".h", ".cc", ".cu", ".cuh")
 SOURCES = CODE + (".py", ".sh", ".proto", ".cmake", "CMakeLists.txt", ".ci/run")

@@ -133,8 +133,9 @@ TEST_CASE("drain --stop ends the daemon with status 0 once nothing is under way"
   const Batch batch = need(session.wait(ticket));
 
   REQUIRE_FALSE(batch.failure);
-  CAPTURE(drain.errors());
-  REQUIRE(drain.wait() == 0);
+  const std::optional<int> status = drain.wait();
+  CAPTURE(drain.output(), drain.errors());
+  REQUIRE(status == 0);
   REQUIRE_THAT(drain.output(), Catch::EndsWith("the daemon ends\n"));
   REQUIRE(rig.daemon.wait() == 0);
 }
