@@ -31,7 +31,7 @@ enum class Resource : std::uint8_t {
   kRequests,  // bytes that clients' requests take while they are kept
   kEpochs,
   kDeviceTensors,  // bytes of devices' memory that sessions have, until the process that had them ends
-  kLentProcesses,  // that may have devices' memory of sessions, open or closed: the daemon watches them
+  kLentProcesses,  // that may have devices' memory of closed sessions, each open session as one: the daemon watches them
   kLentRooms,      // closed sessions' memory of devices that their process may have again
 };
 inline constexpr std::size_t kResources = 14;

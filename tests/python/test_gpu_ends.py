@@ -162,3 +162,47 @@ consumed.let_go()
 soon(lambda: not cuda.is_mapped(address), "it stays mapped")
 """,
         )
+
+
+def test_a_session_whose_memory_streams_may_use_for_ever_ends_at_the_daemon(in_client: Run) -> None:
+    in_client("""
+cuda = Cuda()
+stream = cuda.stream()
+opened = session()
+batch = opened.get(ask(opened, 1))
+address = batch.images.data_ptr
+batch.images.used_by(stream)
+cuda.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+del batch
+opened.close()
+del opened
+gc.collect()
+soon(lambda: not client.statistics().sessions, "the daemon keeps the session")
+assert cuda.is_mapped(address)
+""")
+
+
+def test_a_forked_child_keeps_no_session_whose_memory_is_unmapped_later(in_client: Run) -> None:
+    in_client("""
+cuda = Cuda()
+gate, stream = Gate(cuda), cuda.stream()
+opened = session()
+batch = opened.get(ask(opened, 1))
+batch.images.used_by(stream)
+gate.hold(stream)
+del batch
+opened.close()
+del opened
+gc.collect()
+reading, writing = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(writing)
+    os.read(reading, 1)  # until its parent has seen that it keeps nothing
+    os._exit(0)
+os.close(reading)
+gate.open()
+soon(lambda: not client.statistics().sessions, "the child keeps the session")
+os.close(writing)
+assert os.waitpid(child, 0)[1] == 0
+""")

@@ -35,6 +35,11 @@ std::vector<pid_t> decoder_processes(pid_t parent) {
   return child_processes(parent, "millrace-decoder");
 }
 
+bool is_replaced(pid_t parent, const std::string& name, pid_t before) {
+  const std::vector<pid_t> now = child_processes(parent, name);
+  return now.size() == 1 && now[0] != before;
+}
+
 bool is_shut_in(pid_t process) {
   return status_line(process, "Seccomp") == "2";
 }

@@ -17,6 +17,8 @@ inline constexpr int kCrash = kSanitized ? SIGTERM : SIGSEGV;
 // Those whose parent is `parent` and whose program has this name. Ended ones that nobody has reaped count, too.
 std::vector<pid_t> child_processes(pid_t parent, const std::string& name);
 std::vector<pid_t> decoder_processes(pid_t parent);
+// Whether there is one such child, and it is another one than `before`.
+bool is_replaced(pid_t parent, const std::string& name, pid_t before);
 
 // Whether it is in its sandbox: it has a filter of system calls.
 bool is_shut_in(pid_t process);

@@ -291,10 +291,7 @@ TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu
   const std::vector<pid_t> workers = child_processes(mill.daemon.pid(), "millrace-cuda");
   REQUIRE(workers.size() == 1);
   ::kill(workers[0], SIGKILL);
-  REQUIRE(eventually([&] {
-    const std::vector<pid_t> now = child_processes(mill.daemon.pid(), "millrace-cuda");
-    return now.size() == 1 && now != workers;
-  }));
+  REQUIRE(eventually([&] { return is_replaced(mill.daemon.pid(), "millrace-cuda", workers[0]); }));
 
   std::optional<Session> session;
   REQUIRE(eventually([&] {
@@ -309,17 +306,21 @@ TEST_CASE("memory that went with its GPU is not lent again", "[system][cuda][gpu
 TEST_CASE("a session of which nobody can say whether its slots are in use ends", "[system][cuda]") {
   const Mill mill;
   HeldStream stream;
-  Session session = mill.open("cuda:0", 1);
-  Batch batch = mill.made(session, 1);
+  std::optional<Session> session(mill.open("cuda:0", 1));
+  Batch batch = mill.made(*session, 1);
+  const std::uint64_t address = batch.tensor.device_data().address;
   batch.tensor.used_by(stream.handle());
   stream.destroy();
 
   batch.tensor.release();
 
-  const Result<Ticket> after = session.submit({.samples = {{.source = Path{mill.paths[0]}}}});
+  const Result<Ticket> after = session->submit({.samples = {{.source = Path{mill.paths[0]}}}});
   REQUIRE_FALSE(after);
   REQUIRE(after.error().code == Code::kPrecondition);
   REQUIRE_THAT(after.error().message, Catch::Contains("CUDA: cuEventRecord: CUDA_ERROR_INVALID_HANDLE"));
+  session.reset();
+  REQUIRE(stream.is_mapped(address));  // the stream may use it still
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_sessions") == 0; }));
 }
 
 TEST_CASE("a forked child may not read the GPU's memory and takes nothing from its parent", "[system][cuda][gpu]") {

@@ -162,10 +162,7 @@ TEST_CASE("when a GPU's owner goes, sessions in its memory are told, and others 
 
   ::kill(workers[0], SIGKILL);
 
-  REQUIRE(eventually([&] {
-    const std::vector<pid_t> now = child_processes(mill.daemon.pid(), "millrace-cuda");
-    return now.size() == 1 && now != workers;
-  }));
+  REQUIRE(eventually([&] { return is_replaced(mill.daemon.pid(), "millrace-cuda", workers[0]); }));
   const v1::ServerMessage lost = ask(gpu, mill.submit(v1::ON_ERROR_ZERO));
   CAPTURE(lost.ShortDebugString());
   REQUIRE(lost.has_failed());

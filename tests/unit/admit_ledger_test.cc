@@ -235,6 +235,16 @@ TEST_CASE("a setting bounds what one user may have of memory", "[admit]") {
   CHECK_THAT(over.error().message, Catch::Contains("of user 1000: ") && Catch::Contains("raise memory.user_percent"));
 }
 
+TEST_CASE("no user has all that is there of processes with GPU memory, or of what is kept for them", "[admit]") {
+  const Resource resource = GENERATE(Resource::kLentProcesses, Resource::kLentRooms);
+  Ledger ledger(budgets_of({}, {.parts = Parts::kOfFree}));
+  std::vector<Charge> greedy;
+  while (Result<Charge> charge = ledger.charge(resource, kOne, 1)) greedy.push_back(*std::move(charge));
+
+  REQUIRE(greedy.size() >= 64);
+  REQUIRE(ledger.charge(resource, kTwo, 1));
+}
+
 TEST_CASE("a refusal of bytes says who has how much of them, who has most first", "[admit]") {
   Ledger ledger(budgets_of({}, {.requests = 8'000'000_B, .parts = Parts::kOfFree}));
   const Result<Charge> small = ledger.charge(Resource::kRequests, kTwo, 1'000'000);

@@ -15,8 +15,7 @@ namespace {
 Error gone() {
   return Error{Code::kUnavailable,
                "the GPU in whose memory the session's tensors are was lost, and no batch comes there any more: open "
-               "another session, in "
-               "some seconds"};
+               "another session, in some seconds"};
 }
 
 // The moves that go to the process together: as many as its staging has room for.
