@@ -117,7 +117,12 @@ Result<void> Holding::receive_memory(const VisibleGpu& gpu, Bytes size, Deadline
     return Error{Code::kInternal, "hand-off: " + to_text(memory.size) + " of " + cuda::uuid_text(memory.device) +
                                       " came, the daemon spoke of " + to_text(size) + " of " +
                                       cuda::uuid_text(gpu.uuid()) + "; please report it with the daemon's version"};
-  MILLRACE_TRY(device_, DeviceMemory::map(gpu, memory.fd, size));
+  Result<std::unique_ptr<DeviceMemory>> mapped = DeviceMemory::map(gpu, memory.fd, size);
+  if (!mapped) {
+    connection_.let_go();  // nothing is mapped, so another attempt need not be charged beside this one
+    return std::move(mapped).error();
+  }
+  device_ = *std::move(mapped);
   return {};
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import millrace
+import pytest
 
 from gpu_clients import Run, run
 from gpus import simulated
@@ -205,4 +206,19 @@ gate.open()
 soon(lambda: not client.statistics().sessions, "the child keeps the session")
 os.close(writing)
 assert os.waitpid(child, 0)[1] == 0
+""")
+
+
+def test_what_could_not_be_mapped_is_not_charged(in_client: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIM_CUDA_FAULTS", "import:*:1=2")
+    in_client("""
+half = {"slots": 2, "slot_bytes": 520 << 20}  # half of what there is, and a little
+try:
+    session(**half)
+except millrace.ResourceExhausted as why:
+    assert "cuMemImportFromShareableHandle: CUDA_ERROR_OUT_OF_MEMORY" in str(why), why
+else:
+    raise AssertionError
+with session(**half) as opened:
+    check_pixels(opened.get(ask(opened, 1)))
 """)

@@ -93,7 +93,11 @@ class Segment:
         try:
             if (size, uuid) != (told.bytes, told.device):
                 raise InternalError(f"hand-off: {size} bytes of {uuid.hex()} came, the daemon spoke of {told.bytes} of {told.device.hex()}")
-            self.device_memory = DeviceMemory(uuid, fd, size, self.slots, self.leases, self._connection)
+            try:
+                self.device_memory = DeviceMemory(uuid, fd, size, self.slots, self.leases, self._connection)
+            except Exception:
+                self._connection.let_go()  # nothing is mapped, so another attempt need not be charged beside this one
+                raise
         finally:
             os.close(fd)
 
