@@ -38,13 +38,25 @@ struct Descriptors {
   UniqueFd read_only;
 };
 
+// Without a name at any time, so whenever the daemon is killed, none is left. An error where /dev/shm
+// makes no such files: every tmpfs does, a sandbox that imitates one may not.
+Result<Descriptors> create_nameless() {
+  UniqueFd writable(::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!writable) return errno_error("creating a shared-memory object in /dev/shm", errno);
+  const std::string again = "/proc/self/fd/" + std::to_string(writable.get());
+  UniqueFd read_only(::open(again.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!read_only) return errno_error("opening a shared-memory object for reading", errno);
+  return Descriptors{std::move(writable), std::move(read_only)};
+}
+
 UniqueFd own_copy(const ipc::shared_memory_object& object) {
   return UniqueFd(::fcntl(object.get_mapping_handle().handle, F_DUPFD_CLOEXEC, 3));
 }
 
 // Creates, reopens and unlinks: when this returns, in whatever way, no name is left. Boost's objects own their
 // descriptors, so both are copied out of them; its exceptions end here.
-Result<Descriptors> create_object(const std::string& name) {
+Result<Descriptors> create_named() {
+  MILLRACE_TRY(const std::string name, random_name());
   struct Unlink {
     const std::string& name;
     bool created = false;
@@ -63,6 +75,12 @@ Result<Descriptors> create_object(const std::string& name) {
   } catch (const ipc::interprocess_exception& error) {
     return errno_error("creating a shared-memory object in /dev/shm", error.get_native_error());
   }
+}
+
+// Whatever hinders the first way, the second is tried and says what is wrong if it is hindered, too.
+Result<Descriptors> create_object() {
+  if (Result<Descriptors> nameless = create_nameless()) return nameless;
+  return create_named();
 }
 
 struct Room {
@@ -132,8 +150,7 @@ Segment::Segment(std::byte* data, UniqueFd writable, UniqueFd read_only, Charge 
 
 Result<std::shared_ptr<Segment>> Segment::reserve(Charge charge, PromisedMemory& promised) {
   const Bytes size{charge.amount()};
-  MILLRACE_TRY(const std::string name, random_name());
-  MILLRACE_TRY(Descriptors object, create_object(name));
+  MILLRACE_TRY(Descriptors object, create_object());
 
   const Room room = room_of(object.writable.get());
   const Bytes taken = promised.bytes();

@@ -1,5 +1,5 @@
-// One session's shared-memory object. It has its charge (Resource::kSegments) until the last user is gone. Created
-// O_EXCL under a random name with mode 0600, reopened read-only, unlinked at once.
+// One session's shared-memory object. It has its charge (Resource::kSegments) until the last user is gone. A
+// file of mode 0600 in /dev/shm that never has a name, opened once for writing and once for reading.
 //
 //   0                     filled()                                size()
 //   ├─────────────────────┼───────────────────────────────────────┤

@@ -41,10 +41,11 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
   return text;
 }
 
-// The name in a line of /proc/PID/maps or a link of /proc/PID/fd, or nothing.
+// What the kernel calls a file in /dev/shm, in a line of /proc/PID/maps or a link of /proc/PID/fd; or nothing. One that
+// never had a name is "#" and its inode.
 std::string segment_name(const std::string& text) {
   constexpr std::string_view kFolder = "/dev/shm/";
-  const std::size_t at = text.find(std::string(kFolder) + "millrace-");
+  const std::size_t at = text.find(kFolder);
   if (at == std::string::npos) return {};
   const std::size_t begin = at + kFolder.size();
   return text.substr(begin, text.find(' ', begin) - begin);

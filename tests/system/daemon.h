@@ -89,7 +89,7 @@ class Daemon {
 
   // One figure of its statistics, asked for now.
   double metric(const std::string& name) const;
-  // The names, as the kernel remembers them, of the shared memory that it has mapped or open now.
+  // The shared memory that it has mapped or open now, each as the kernel calls it.
   std::vector<std::string> segments() const;
 
  private:
@@ -110,8 +110,8 @@ class Daemon {
 // One figure of statistics that are there already.
 double metric_of(const Statistics& statistics, const std::string& name);
 
-// Names in /dev/shm that are a daemon's. Another test's daemon has one there for microseconds: ask again, see
-// eventually().
+// Names in /dev/shm that are a daemon's. There are none, but where /dev/shm makes no nameless files, and then for
+// microseconds: ask again, see eventually().
 std::vector<std::string> names_in_dev_shm();
 
 bool is_root();

@@ -86,8 +86,7 @@ TEST_CASE("the segment's descriptor can be mapped for reading only", "[system]")
   munmap(mapped, 4096);
 }
 
-TEST_CASE("no answer, no figure and no line of the log holds the name of a shared-memory object or a ticket",
-          "[system]") {
+TEST_CASE("no answer, no figure and no line of the log holds a ticket", "[system]") {
   const RawMill mill;
   RawSession session(mill.daemon.socket(), {});
   std::string told;
@@ -108,13 +107,9 @@ TEST_CASE("no answer, no figure and no line of the log holds the name of a share
   told += refused.error().message;
   for (const auto& metric : need(client.statistics()).metrics) told += metric.name + metric.help;
   for (const auto& one : need(client.statistics()).sessions) told += one.name;
-  const std::vector<std::string> names = mill.daemon.segments();
-  REQUIRE(names.size() == 1);
 
   told += mill.daemon.errors();
 
-  REQUIRE(told.find(names[0]) == std::string::npos);
-  REQUIRE(told.find(names[0].substr(std::string("millrace-").size())) == std::string::npos);
   std::string in_hex;
   for (const char byte : session.handoff.ticket()) {
     char digits[3];

@@ -1,20 +1,28 @@
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "daemon/memory/segment.h"
 #include "proto/shm/segment_layout.h"
 #include "tests/support/segment_budget.h"
+#include "tests/support/skip.h"
 
 namespace millrace {
 namespace {
@@ -67,9 +75,45 @@ TEST_CASE("a segment has no name and is its owner's alone", "[slots]") {
 
   REQUIRE(segment);
   REQUIRE(names_of_ours() == before);
+  const std::string link = "/proc/self/fd/" + std::to_string((*segment)->read_only_fd());
+  REQUIRE(std::filesystem::read_symlink(link).string().starts_with("/dev/shm/#"));  // it never had one
   const struct stat status = status_of((*segment)->read_only_fd());
   REQUIRE(status.st_nlink == 0);
   REQUIRE((status.st_mode & 07777) == 0600);
+}
+
+// From now on, and in this thread alone, no file without a name is made. false: filters are not to be had here.
+bool refuse_nameless_files() {
+  constexpr std::size_t kFlags = offsetof(seccomp_data, args) + 2 * sizeof(std::uint64_t);
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFlags),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST_CASE("where /dev/shm makes no nameless files a segment has a name for a moment, and is the same", "[slots]") {
+  SegmentBudget budget(64_MiB);
+  bool refused = false;
+  Result<std::shared_ptr<Segment>> segment = Error{Code::kInternal, "not made"};
+  std::thread([&] {
+    refused = refuse_nameless_files();
+    if (refused) segment = budget.create(64_KiB);
+  }).join();
+  if (!refused) return skip_loudly("a /dev/shm without nameless files (needs seccomp filters)");
+
+  REQUIRE(segment);
+  const struct stat status = status_of((*segment)->read_only_fd());
+  CHECK(status.st_nlink == 0);
+  CHECK((status.st_mode & 07777) == 0600);
+  const std::string link = "/proc/self/fd/" + std::to_string((*segment)->read_only_fd());
+  CHECK(std::filesystem::read_symlink(link).string().starts_with("/dev/shm/millrace-"));
+  CHECK((::fcntl((*segment)->read_only_fd(), F_GETFL) & O_ACCMODE) == O_RDONLY);
 }
 
 TEST_CASE("the descriptor of a segment reads and does not write", "[slots]") {
