@@ -32,6 +32,9 @@ MAY_INCLUDE = {
     "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls": set(),
+    "hls/host": {"hls", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
+    "hls/card": {"hls"},
+    "hls/model": {"hls", "hls/host", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
     "daemon/formats": {"daemon/model", "kernels/mrp"},
@@ -43,7 +46,7 @@ MAY_INCLUDE = {
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/model", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
-        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp",
+        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "hls", "hls/host",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
@@ -66,7 +69,7 @@ MAY_INCLUDE = {
 NOT_YET: dict[str, str] = {}
 
 # Modules that do without proto/base: of ours they use themselves and what their rows name.
-APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls"}
+APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}
