@@ -67,7 +67,7 @@ std::unique_ptr<Backend> start_gpu(const CudaSettings& cuda = small_settings()) 
   return std::move(backends->front());
 }
 
-pid_t owner() {
+pid_t gpu_process() {
   const std::vector<pid_t> owners = child_processes(::getpid(), "millrace-cuda");
   REQUIRE(owners.size() == 1);
   return owners[0];
@@ -194,7 +194,7 @@ TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and rep
   const std::unique_ptr<Backend> gpu = start_gpu();
   HealthOnTheBench health;
   gpu->listen(health.listener());
-  const pid_t before = owner();
+  const pid_t before = gpu_process();
 
   ::kill(before, SIGTERM);
 
@@ -202,7 +202,7 @@ TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and rep
   REQUIRE(health.told()[0].state == Health::State::kLost);
   REQUIRE_THAT(health.told()[0].why, Catch::Contains("of signal 15"));
   REQUIRE(health.told()[1].state == Health::State::kReady);
-  REQUIRE(owner() != before);
+  REQUIRE(gpu_process() != before);
   const Images files = jpegs(4, 1);
   REQUIRE(count_right(make(*gpu, files, kB), on_the_processor(files, kB)) == files.size());
   gpu->shutdown();
@@ -210,7 +210,7 @@ TEST_CASE("an owner that ends while nobody asks it is noticed, said why, and rep
 
 TEST_CASE("an owner cannot take the staging away from under the daemon", "[cuda]") {
   const std::unique_ptr<Backend> gpu = start_gpu();
-  const std::string staging = "/proc/" + std::to_string(owner()) + "/fd/" + std::to_string(cuda_lane_staging(0));
+  const std::string staging = "/proc/" + std::to_string(gpu_process()) + "/fd/" + std::to_string(cuda_lane_staging(0));
 
   REQUIRE(::truncate(staging.c_str(), 0) == -1);
 
@@ -243,7 +243,7 @@ TEST_CASE("nobody waits for a GPU that hangs while its owner begins, or in a bat
     REQUIRE(gpu->try_submit(bench.job(collector)));
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // where it is too short nothing hangs
   } else {
-    ::kill(owner(), SIGKILL);
+    ::kill(gpu_process(), SIGKILL);
     REQUIRE(eventually([&] {
       const std::vector<std::byte> times = read_file(began);
       return !times.empty() && times[0] == std::byte{'3'};

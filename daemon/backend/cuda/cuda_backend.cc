@@ -1,7 +1,5 @@
 #include "daemon/backend/cuda/cuda_backend.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -14,7 +12,6 @@ namespace millrace {
 namespace {
 
 constexpr std::uint64_t kPage = CudaStaging::kPage;
-constexpr std::chrono::seconds kPatienceAtEnd{5};
 
 // Files are a quarter of it: photographs of 110 KB make tensors of 300 KB and more.
 CudaStaging staging_of(const CudaSettings& settings) {
@@ -115,8 +112,14 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
 Result<std::unique_ptr<Backend>> CudaBackend::create(const Gpu& gpu, std::uint32_t number, const CudaSettings& settings,
                                                      const BackendServices& services) {
   const CudaStaging staging = staging_of(settings);
-  MILLRACE_TRY(std::unique_ptr<CudaDevice> device,
-               CudaDevice::start(cuda_program(settings.worker), gpu.uuid, order_of(settings, staging)));
+  const auto start = [program = cuda_program(settings.worker), uuid = gpu.uuid,
+                      order = order_of(settings, staging)]() -> Result<std::shared_ptr<owner::OwnerProcess>> {
+    MILLRACE_TRY(std::shared_ptr<CudaWorker> worker, CudaWorker::start(program, uuid, order));
+    return std::shared_ptr<owner::OwnerProcess>(std::move(worker));
+  };
+  auto device =
+      std::make_unique<CudaDevice>(owner::DeviceDescription{.what = "GPU", .thread = "mr-gpu", .start = start});
+  MILLRACE_TRY_VOID(device->start());
   return std::unique_ptr<Backend>(
       new CudaBackend(info_of(gpu, number, settings), gpu.uuid, std::move(device), staging, settings, services));
 }
@@ -126,7 +129,6 @@ CudaBackend::CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<
     : info_(std::move(info)),
       staging_(staging),
       patience_(settings.hang),
-      limits_(services.limits),
       device_(std::move(device)),
       memory_(settings.tensors.count == 0 ? nullptr
                                           : CudaMemory::create(*device_, {.id = info_.memories.front(),
@@ -134,51 +136,21 @@ CudaBackend::CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<
                                                                           .gpu = gpu,
                                                                           .most = settings.tensors,
                                                                           .patience = settings.hang})),
-      queue_(appetite().jobs),
-      running_(info_.lanes) {
-  for (std::uint32_t i = 0; i < info_.lanes; ++i) {
-    std::thread& lane = threads_.emplace_back([this, i] { run_lane(i); });
-    pthread_setname_np(lane.native_handle(), ("mr-gpu-" + std::to_string(i)).c_str());
-  }
-}
+      lanes_(info_.lanes, appetite().jobs, "mr-gpu-", services.limits,
+             [this](std::uint32_t number, const DecodeJob& job, const SampleLimits& limits,
+                    const std::function<bool()>& stopped) {
+               return CudaLane(*device_, info_.memories.front(), number, staging_, patience_).run(job, limits, stopped);
+             }) {}
 
 Result<void> CudaBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
   return cuda_can_make(facts, recipe, staging_);
 }
 
-// Lanes get what is under way back in a moment, or the GPU is not waited for.
 void CudaBackend::shutdown() {
-  std::call_once(shut_down_, [this] {
-    queue_.close();
-    {
-      const auto until = std::chrono::steady_clock::now() + kPatienceAtEnd;
-      MutexLock lock(mutex_);
-      while (running_ > 0 && ended_.wait_until(mutex_, until)) {
-      }
-    }
+  lanes_.shutdown([this] {
     device_->stop();
     if (memory_) memory_->stop();
-    for (std::thread& thread : threads_) thread.join();
   });
-}
-
-void CudaBackend::run_lane(std::uint32_t number) {
-  CudaLane lane(*device_, info_.memories.front(), number, staging_, patience_);
-  while (std::optional<QueuedDecode> next = queue_.pop()) {
-    DecodeJob job = std::move(next->job);
-    const auto waited =
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - next->since);
-    std::vector<SampleOutcome> outcomes =
-        lane.run(job, limits_.now(), [&] { return queue_.closed() || (job.stop && job.stop->stopped()); });
-    for (SampleOutcome& outcome : outcomes) outcome.queued = waited;
-    queue_.finished();  // before done(): who is told so may submit the next at once
-    job.done(std::move(job.tasks), std::move(outcomes));
-  }
-  {
-    MutexLock lock(mutex_);
-    --running_;
-  }
-  ended_.notify_all();
 }
 
 }  // namespace millrace

@@ -7,17 +7,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
-#include <thread>
 #include <vector>
 
 #include "daemon/backend/backend.h"
 #include "daemon/backend/backend_row.h"
-#include "daemon/backend/cuda/cuda_device.h"
 #include "daemon/backend/cuda/cuda_memory.h"
 #include "daemon/backend/cuda/cuda_settings.h"
-#include "daemon/backend/job_queue.h"
-#include "proto/base/mutex.h"
+#include "daemon/backend/cuda/cuda_worker.h"
+#include "daemon/backend/owner/lane_threads.h"
 
 namespace millrace {
 
@@ -40,27 +37,20 @@ class CudaBackend final : public Backend {
   }
   Result<void> can_make(const SampleFacts& facts, const Recipe& recipe) const override;
   void listen(HealthListener listener) override { device_->health().listen(std::move(listener)); }
-  [[nodiscard]] bool try_submit(DecodeJob&& job) override { return queue_.try_push(std::move(job)); }
+  [[nodiscard]] bool try_submit(DecodeJob&& job) override { return lanes_.try_submit(std::move(job)); }
   void shutdown() override;
   TensorMemory* memory() override { return memory_.get(); }
 
  private:
   CudaBackend(BackendInfo info, const CudaUuid& gpu, std::unique_ptr<CudaDevice> device, CudaStaging staging,
               const CudaSettings& settings, const BackendServices& services);
-  void run_lane(std::uint32_t number);
 
   const BackendInfo info_;
   const CudaStaging staging_;  // of a lane
   const std::chrono::milliseconds patience_;
-  const InForce<SampleLimits> limits_;
   const std::unique_ptr<CudaDevice> device_;
   const std::shared_ptr<CudaMemory> memory_;  // shared with sessions' arenas. nullptr: sessions may have none
-  JobQueue queue_;
-  std::vector<std::thread> threads_;
-  std::once_flag shut_down_;
-  Mutex mutex_;
-  Condition ended_;
-  std::uint32_t running_ MILLRACE_GUARDED_BY(mutex_);  // lanes
+  owner::LaneThreads lanes_;
 };
 
 }  // namespace millrace

@@ -118,61 +118,28 @@ Result<void> cuda_can_make(const SampleFacts& facts, const Recipe& recipe, const
   return {};
 }
 
-// A job as it is worked off.
-struct CudaLane::Work {
-  const DecodeJob& job;
-  const SampleLimits& limits;
-  const std::function<bool()>& stopped;
-  std::vector<SampleOutcome> outcomes{};
-  std::vector<bool> settled{};
-
-  void settle(std::size_t i, std::optional<Error> error) {
-    outcomes[i].error = std::move(error);
-    settled[i] = true;
+// Whether the GPU may try it; else it is settled.
+bool CudaLane::is_for_gpu(Work& work, std::size_t i) const {
+  const SampleTask& task = work.task(i);
+  const Recipe& recipe = *work.job().recipe;
+  Result<void> fine = check_task(task, recipe, work.limits());
+  if (fine && task.out.memory != memory_) fine = check_on_host(task, recipe);
+  const EncodedImage& image = task.image;
+  if (fine) fine = cuda_can_make({image.info, task.geometry, work.job().fidelity, kind_kept(image)}, recipe, staging_);
+  if (fine && image.bytes.size() == 0 && image.kept && !is_packed(image)) {
+    work.outcome(i).read_again = true;
+    fine = unsupported("the GPU takes no kept tensors");
   }
-  const SampleTask& task(std::size_t i) const { return job.tasks[i]; }
-
-  // Whether the GPU may try it; else it is settled.
-  bool is_for_gpu(std::size_t i, const CudaStaging& staging, MemoryId own) {
-    Result<void> fine = check_task(task(i), *job.recipe, limits);
-    if (fine && task(i).out.memory != own) fine = check_on_host(task(i), *job.recipe);
-    const EncodedImage& image = task(i).image;
-    if (fine)
-      fine = cuda_can_make({image.info, task(i).geometry, job.fidelity, kind_kept(image)}, *job.recipe, staging);
-    if (fine && image.bytes.size() == 0 && image.kept && !is_packed(image)) {
-      outcomes[i].read_again = true;
-      fine = unsupported("the GPU takes no kept tensors");
-    }
-    if (fine && room_of(input_of(image).size()) > staging.encoded_bytes)
-      fine = unsupported("the file is larger than a lane's part of cuda.staging");
-    if (!fine) settle(i, std::move(fine).error());
-    return !settled[i];
-  }
-};
+  if (fine && room_of(input_of(image).size()) > staging_.encoded_bytes)
+    fine = unsupported("the file is larger than a lane's part of cuda.staging");
+  if (!fine) work.settle(i, std::move(fine).error());
+  return !work.is_settled(i);
+}
 
 std::vector<SampleOutcome> CudaLane::run(const DecodeJob& job, const SampleLimits& limits,
                                          const std::function<bool()>& stopped) {
-  Work work{.job = job, .limits = limits, .stopped = stopped};
-  work.outcomes.resize(job.tasks.size());
-  work.settled.resize(job.tasks.size());
-  for (std::size_t i = 0; i < job.tasks.size(); ++i) work.outcomes[i].index = job.tasks[i].index;
-  const Clock::time_point begun = Clock::now();
-  bool has_begun = false;
-  for (std::size_t next = 0; next < job.tasks.size();) {
-    const bool is_over = std::exchange(has_begun, true) && Clock::now() - begun >= job.turn;
-    if (is_over || stopped()) {
-      for (std::size_t i = 0; i < job.tasks.size(); ++i) {
-        if (work.settled[i]) continue;
-        if (is_over)
-          work.outcomes[i].not_begun = true;
-        else
-          work.settle(i, cancelled_error());
-      }
-      break;
-    }
-    make(work, take(work, next));
-  }
-  return std::move(work.outcomes);
+  Work work(job, limits, stopped);
+  return work.work_off([&](std::size_t& next) { make(work, take(work, next)); });
 }
 
 // The next ones whose tensors are of one size and in one memory, and which fit the staging together. `next`: the first that is not settled.
@@ -180,8 +147,8 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
   std::vector<std::size_t> tasks;
   std::uint64_t files = 0, tensors = 0, memory = 0;
   Size size{};
-  for (std::size_t i = next; i < work.job.tasks.size() && tasks.size() < kMostCudaImages; ++i) {
-    if (work.settled[i] || !work.is_for_gpu(i, staging_, memory_)) continue;
+  for (std::size_t i = next; i < work.job().tasks.size() && tasks.size() < kMostCudaImages; ++i) {
+    if (work.is_settled(i) || !is_for_gpu(work, i)) continue;
     const Size output = work.task(i).geometry.output();
     if (tasks.empty()) {
       size = output;
@@ -193,18 +160,16 @@ std::vector<std::size_t> CudaLane::take(Work& work, std::size_t& next) const {
     if (files > staging_.encoded_bytes || tensors > staging_.tensor_bytes) break;
     tasks.push_back(i);
   }
-  while (next < work.job.tasks.size() &&
-         (work.settled[next] || std::find(tasks.begin(), tasks.end(), next) != tasks.end()))
-    ++next;
+  next = work.next_after(next, tasks);
   return tasks;
 }
 
 // Too many for the GPU's memory are halved; one alone that is too much is the CPU's.
 void CudaLane::make(Work& work, Indices tasks) {
   if (tasks.empty()) return;
-  if (work.stopped()) return settle_all(work, tasks, cancelled_error());
+  if (work.stopped()) return work.settle_all(tasks, cancelled_error());
   const std::shared_ptr<CudaWorker> worker = device_.current();
-  if (!worker) return settle_all(work, tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
+  if (!worker) return work.settle_all(tasks, {Code::kUnavailable, "the GPU is lost, and not back yet"});
   const Clock::time_point begun = Clock::now();
   const Result<void> asked = ask(work, tasks, *worker);
   if (!asked && asked.error().code == Code::kExhausted && tasks.size() > 1) {
@@ -215,23 +180,16 @@ void CudaLane::make(Work& work, Indices tasks) {
     const Code code = asked.error().code;
     if (code == Code::kUnavailable) device_.lost(worker, asked.error().message);
     const bool is_lost = code == Code::kUnavailable || code == Code::kNotFound;  // all of it, or the session's memory
-    return settle_all(work, tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
+    return work.settle_all(tasks, {is_lost ? Code::kUnavailable : Code::kUnsupported, asked.error().message});
   }
   collect(work, tasks, worker->lane(number_));
-  const auto each = (Clock::now() - begun) / tasks.size();
-  for (const std::size_t i : tasks) {
-    work.outcomes[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(each);
-    if (each > work.limits.time) work.settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
-  }
-}
-
-void CudaLane::settle_all(Work& work, Indices tasks, const Error& error) const {
-  for (const std::size_t i : tasks) work.settle(i, error);
+  work.note_time(tasks, Clock::now() - begun);
 }
 
 Result<void> CudaLane::ask(const Work& work, Indices tasks, CudaWorker& worker) {
   CudaLaneChannel& channel = worker.lane(number_);
-  CudaBatch batch = batch_of(*work.job.recipe, work.job.fidelity, work.task(tasks[0]).geometry.output(), tasks.size());
+  CudaBatch batch =
+      batch_of(*work.job().recipe, work.job().fidelity, work.task(tasks[0]).geometry.output(), tasks.size());
   batch.memory = memory_of(work.task(tasks[0]).out);
   for (std::size_t n = 0; n < tasks.size(); ++n) {
     const SampleTask& task = work.task(tasks[n]);
@@ -255,7 +213,7 @@ void CudaLane::collect(Work& work, Indices tasks, const CudaLaneChannel& channel
     if (is_made && !is_on_device(out)) std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
     work.settle(tasks[n],
                 is_made ? std::optional<Error>() : unsupported("the GPU leaves it to others: " + why_not(order)));
-    if (verdict == 2) work.outcomes[tasks[n]].read_again = is_packed(image) && image.bytes.size() == 0;
+    if (verdict == 2) work.outcome(tasks[n]).read_again = is_packed(image) && image.bytes.size() == 0;
     at += out.bytes.count;
   }
 }

@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "daemon/backend/backend.h"
-#include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/backend/cuda/cuda_worker.h"
+#include "daemon/backend/owner/lane_work.h"
 #include "daemon/model/limits.h"
 
 namespace millrace {
@@ -37,12 +38,12 @@ class CudaLane {
                                  const std::function<bool()>& stopped);
 
  private:
-  struct Work;
-  using Indices = std::span<const std::size_t>;
+  using Work = owner::LaneWork;
+  using Indices = Work::Indices;
 
+  bool is_for_gpu(Work& work, std::size_t i) const;
   std::vector<std::size_t> take(Work& work, std::size_t& next) const;
   void make(Work& work, Indices tasks);
-  void settle_all(Work& work, Indices tasks, const Error& error) const;
   Result<void> ask(const Work& work, Indices tasks, CudaWorker& worker);
   void collect(Work& work, Indices tasks, const CudaLaneChannel& channel) const;
 

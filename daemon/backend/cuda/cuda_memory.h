@@ -24,7 +24,7 @@
 #include <thread>
 #include <vector>
 
-#include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/backend/cuda/cuda_worker.h"
 #include "daemon/memory/tensor_memory.h"
 #include "proto/base/mutex.h"
 

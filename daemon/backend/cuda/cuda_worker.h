@@ -2,7 +2,7 @@
 // context is the end of the process that has the context, and of no other: so the daemon has none.
 //
 //   list_gpus(program) ──▶ which there are
-//   CudaWorker::start(program, order) ──▶ greet(gpu) ──▶ lane(i) asks, one thread each ──▶ end(), or it dies ──▶ is_gone()
+//   CudaWorker::start(program, gpu, order) ──▶ greet() ──▶ lane(i) asks, one thread each ──▶ end(), or it dies
 //
 // Thread-safe, but for a lane and the memory, which are each Thread-bound(a thread's).
 #pragma once
@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "daemon/backend/cuda/cuda_wire.h"
+#include "daemon/backend/owner/channel.h"
+#include "daemon/backend/owner/owned_device.h"
+#include "daemon/backend/owner/owner_process.h"
 #include "proto/base/bytes.h"
-#include "proto/base/mutex.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
 #include "proto/cuda/uuid.h"
@@ -54,16 +56,13 @@ struct CudaWorkerOrder {
 // A lane's part of it: a socket, and the staging that both have mapped.
 class CudaLaneChannel {
  public:
-  CudaLaneChannel(UniqueFd socket, std::byte* staging, CudaStaging layout)
-      : socket_(std::move(socket)), staging_(staging), layout_(layout) {}
-  CudaLaneChannel(CudaLaneChannel&& other) noexcept;
-  CudaLaneChannel& operator=(CudaLaneChannel&&) = delete;
-  ~CudaLaneChannel();
+  CudaLaneChannel(UniqueFd socket, owner::Staging staging, CudaStaging layout)
+      : socket_(std::move(socket)), staging_(std::move(staging)), layout_(layout) {}
 
   // REQUIRES: no batch is asked for.
-  std::span<CudaOrder> orders() const { return {reinterpret_cast<CudaOrder*>(staging_), kMostCudaImages}; }
-  std::span<std::byte> encoded() const { return {staging_ + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
-  std::span<const std::byte> tensors() const { return {staging_ + layout_.tensors_at(), layout_.tensor_bytes}; }
+  std::span<CudaOrder> orders() const { return {reinterpret_cast<CudaOrder*>(staging_.data()), kMostCudaImages}; }
+  std::span<std::byte> encoded() const { return {staging_.data() + CudaStaging::encoded_at(), layout_.encoded_bytes}; }
+  std::span<const std::byte> tensors() const { return {staging_.data() + layout_.tensors_at(), layout_.tensor_bytes}; }
 
   // One batch. kExhausted: it is too much at once for the GPU's memory, and nothing was made. kNotFound: the memory that
   // the tensors are to go to is not this process's. kUnavailable: the process
@@ -72,7 +71,7 @@ class CudaLaneChannel {
 
  private:
   UniqueFd socket_;
-  std::byte* staging_;
+  owner::Staging staging_;
   CudaStaging layout_;
   std::uint64_t asked_ = 0;
 };
@@ -80,14 +79,12 @@ class CudaLaneChannel {
 // The memory's part of it: likewise.
 class CudaMemoryChannel {
  public:
-  CudaMemoryChannel(UniqueFd socket, std::byte* staging) : socket_(std::move(socket)), staging_(staging) {}
-  CudaMemoryChannel(CudaMemoryChannel&& other) noexcept;
-  CudaMemoryChannel& operator=(CudaMemoryChannel&&) = delete;
-  ~CudaMemoryChannel();
+  CudaMemoryChannel(UniqueFd socket, owner::Staging staging)
+      : socket_(std::move(socket)), staging_(std::move(staging)) {}
 
   // REQUIRES: nothing is asked for.
-  std::span<CudaMove> moves() const { return {reinterpret_cast<CudaMove*>(staging_), kMostCudaMoves}; }
-  std::span<std::byte> bytes() const { return {staging_ + kCudaMovedAt, kCudaMoving.count}; }
+  std::span<CudaMove> moves() const { return {reinterpret_cast<CudaMove*>(staging_.data()), kMostCudaMoves}; }
+  std::span<std::byte> bytes() const { return {staging_.data() + kCudaMovedAt, kCudaMoving.count}; }
 
   // One order; what kTake took has a descriptor, else there is none. kExhausted: the GPU has not so much left. kNotFound:
   // this process does not have that memory. kUnsupported: the GPU exports none. kUnavailable: as a lane's.
@@ -97,45 +94,33 @@ class CudaMemoryChannel {
 
  private:
   UniqueFd socket_;
-  std::byte* staging_;
+  owner::Staging staging_;
   std::uint64_t asked_ = 0;
   std::string why_lost_;
 };
 
-class CudaWorker {
+class CudaWorker final : public owner::OwnerProcess {
  public:
   // kExhausted, kInternal: there is none. To be called by a thread that lives as long as the process may.
-  static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaWorkerOrder& order);
-  CudaWorker(const CudaWorker&) = delete;
-  CudaWorker& operator=(const CudaWorker&) = delete;
-  ~CudaWorker();  // ends it, and waits for it a while
+  static Result<std::shared_ptr<CudaWorker>> start(const std::string& program, const CudaUuid& gpu,
+                                                   const CudaWorkerOrder& order);
 
-  // Once; returns when it can be asked, or has ended, or does not come up in `patience`: a driver that has to compile
-  // takes half a minute. kUnsupported, kExhausted, kUnavailable: in its own words.
-  Result<void> greet(const CudaUuid& gpu, const CudaWorkerOrder& order, std::chrono::milliseconds patience);
+  // A driver that has to compile takes half a minute.
+  Result<void> greet(std::chrono::milliseconds patience) override;
 
   CudaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
   CudaMemoryChannel& memory() { return memory_; }
 
-  // Kills it: whoever asks it gets kUnavailable.
-  void end() MILLRACE_EXCLUDES(mutex_);
-  // Whether it has ended, and its memory with it. A GPU that hangs may keep a killed process for long.
-  bool is_gone() MILLRACE_EXCLUDES(mutex_);
-  // "of signal 9", "with status 1"; empty: it has not, or end() was first.
-  std::string how_it_ended() const MILLRACE_EXCLUDES(mutex_);
-  // To be polled: hangs up when it ends. Nothing comes from it after greet().
-  int end_of_it() const { return control_.get(); }
-
  private:
-  CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid);
+  CudaWorker(UniqueFd control, CudaMemoryChannel memory, std::vector<CudaLaneChannel> lanes, pid_t pid,
+             const CudaUuid& gpu, const CudaWorkerOrder& order);
 
-  UniqueFd control_;
   CudaMemoryChannel memory_;
   std::vector<CudaLaneChannel> lanes_;
-  const pid_t pid_;
-  mutable Mutex mutex_;
-  bool gone_ MILLRACE_GUARDED_BY(mutex_) = false, ended_ MILLRACE_GUARDED_BY(mutex_) = false;
-  int code_ MILLRACE_GUARDED_BY(mutex_) = 0, status_ MILLRACE_GUARDED_BY(mutex_) = 0;  // as waitid() says
+  const CudaUuid gpu_;
+  const CudaWorkerOrder order_;
 };
+
+using CudaDevice = owner::Owned<CudaWorker>;
 
 }  // namespace millrace

@@ -1,4 +1,4 @@
-#include "daemon/backend/cuda/cuda_device.h"
+#include "daemon/backend/owner/owned_device.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace millrace {
+namespace millrace::owner {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -20,27 +20,25 @@ constexpr std::chrono::seconds kPatienceAtFirst{20}, kPatience{120};
 
 }  // namespace
 
-Result<std::unique_ptr<CudaDevice>> CudaDevice::start(std::string program, const CudaUuid& gpu,
-                                                      const CudaWorkerOrder& order) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(std::move(program), gpu, order));
-  if (!device->woken_) return Error{Code::kExhausted, errno_error("making an eventfd", errno).message};
-  device->keeper_ = std::thread([self = device.get()] { self->run_keeper(); });
-  pthread_setname_np(device->keeper_.native_handle(), "mr-gpu");
-  const Result<void> first = device->wait_for_first();
+OwnedDevice::OwnedDevice(DeviceDescription description)
+    : is_(std::move(description)), woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+Result<void> OwnedDevice::start() {
+  if (!woken_) return Error{Code::kExhausted, errno_error("making an eventfd", errno).message};
+  keeper_ = std::thread([this] { run_keeper(); });
+  pthread_setname_np(keeper_.native_handle(), is_.thread.c_str());
+  const Result<void> first = wait_for_first();
   const bool is_hopeless =
       !first && (first.error().code == Code::kUnsupported || first.error().code == Code::kInternal);
-  if (is_hopeless) return first.error();
+  if (is_hopeless) return first;
   if (!first) {
-    MutexLock telling(device->telling_);
-    if (!device->current()) device->health_.lost(first.error().message);
+    MutexLock telling(telling_);
+    if (!current()) health_.lost(first.error().message);
   }
-  return device;
+  return {};
 }
 
-CudaDevice::CudaDevice(std::string program, const CudaUuid& gpu, const CudaWorkerOrder& order)
-    : program_(std::move(program)), gpu_(gpu), order_(order), woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-Result<void> CudaDevice::wait_for_first() {
+Result<void> OwnedDevice::wait_for_first() {
   const Clock::time_point until = Clock::now() + kPatienceAtFirst;
   MutexLock lock(mutex_);
   while (!first_ && changed_.wait_until(mutex_, until)) {
@@ -49,7 +47,7 @@ Result<void> CudaDevice::wait_for_first() {
 }
 
 // False, for whoever has nothing else to say.
-bool CudaDevice::first_came_to(Result<void> how) {
+bool OwnedDevice::first_came_to(Result<void> how) {
   {
     MutexLock lock(mutex_);
     if (first_) return false;
@@ -59,7 +57,7 @@ bool CudaDevice::first_came_to(Result<void> how) {
   return false;
 }
 
-void CudaDevice::stop() {
+void OwnedDevice::stop() {
   {
     MutexLock lock(mutex_);
     closed_ = true;
@@ -70,27 +68,27 @@ void CudaDevice::stop() {
   if (keeper_.joinable()) keeper_.join();
 }
 
-void CudaDevice::wake_keeper() {
+void OwnedDevice::wake_keeper() {
   const std::uint64_t one = 1;
   while (woken_ && write(woken_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
 }
 
-std::shared_ptr<CudaWorker> CudaDevice::current() const {
+std::shared_ptr<OwnerProcess> OwnedDevice::current() const {
   MutexLock lock(mutex_);
   return current_;
 }
 
-bool CudaDevice::closed() const {
+bool OwnedDevice::closed() const {
   MutexLock lock(mutex_);
   return closed_;
 }
 
-void CudaDevice::lost(const std::shared_ptr<CudaWorker>& worker, const std::string& why) {
+void OwnedDevice::lost(const std::shared_ptr<OwnerProcess>& process, const std::string& why) {
   MutexLock telling(telling_);
-  if (current() != worker) return;
-  const std::string how = worker->is_gone() ? worker->how_it_ended() : "";
-  worker->end();
+  if (current() != process) return;
+  const std::string how = process->is_gone() ? process->how_it_ended() : "";
+  process->end();
   health_.lost(how.empty() ? why : why + ", " + how);
   {
     MutexLock lock(mutex_);
@@ -100,16 +98,16 @@ void CudaDevice::lost(const std::shared_ptr<CudaWorker>& worker, const std::stri
 }
 
 // False: the end has come.
-bool CudaDevice::wait(std::chrono::milliseconds time) {
+bool OwnedDevice::wait(std::chrono::milliseconds time) {
   const auto until = Clock::now() + time;
   MutexLock lock(mutex_);
   while (!closed_ && Clock::now() < until) static_cast<void>(changed_.wait_until(mutex_, until));
   return !closed_;
 }
 
-// A new process would find the GPU's memory taken while the old one is still there.
-bool CudaDevice::wait_for_its_end() {
-  std::shared_ptr<CudaWorker> latest;
+// A new process would find the device's memory taken while the old one is still there.
+bool OwnedDevice::wait_for_its_end() {
+  std::shared_ptr<OwnerProcess> latest;
   {
     MutexLock lock(mutex_);
     latest = latest_;
@@ -122,7 +120,7 @@ bool CudaDevice::wait_for_its_end() {
   return !closed_;
 }
 
-void CudaDevice::run_keeper() {
+void OwnedDevice::run_keeper() {
   auto pause = kFirstPause;
   while (!closed()) {
     const Clock::time_point begun = Clock::now();
@@ -133,18 +131,18 @@ void CudaDevice::run_keeper() {
   }
 }
 
-bool CudaDevice::bring_up() {
-  Result<std::shared_ptr<CudaWorker>> started = CudaWorker::start(program_, order_);
+bool OwnedDevice::bring_up() {
+  Result<std::shared_ptr<OwnerProcess>> started = is_.start();
   if (!started) return first_came_to(started.error());
-  const std::shared_ptr<CudaWorker> worker = *std::move(started);
+  const std::shared_ptr<OwnerProcess> process = *std::move(started);
   {
     MutexLock lock(mutex_);
-    latest_ = worker;
-    if (closed_) worker->end();
+    latest_ = process;
+    if (closed_) process->end();
   }
-  const Result<void> greeted = worker->greet(gpu_, order_, kPatience);
+  const Result<void> greeted = process->greet(kPatience);
   if (!greeted) {
-    worker->end();
+    process->end();
     return first_came_to(greeted);
   }
   {
@@ -152,7 +150,7 @@ bool CudaDevice::bring_up() {
     {
       MutexLock lock(mutex_);
       if (closed_) return false;
-      current_ = worker;
+      current_ = process;
     }
     health_.ready();
   }
@@ -160,18 +158,18 @@ bool CudaDevice::bring_up() {
   return true;
 }
 
-// Until the current worker is lost. One that ends while nobody asks it is noticed here.
-void CudaDevice::watch() {
-  while (const std::shared_ptr<CudaWorker> worker = current()) {
-    pollfd both[] = {{.fd = woken_.get(), .events = POLLIN}, {.fd = worker->end_of_it(), .events = POLLIN}};
+// Until the current process is lost. One that ends while nobody asks it is noticed here.
+void OwnedDevice::watch() {
+  while (const std::shared_ptr<OwnerProcess> process = current()) {
+    pollfd both[] = {{.fd = woken_.get(), .events = POLLIN}, {.fd = process->end_of_it(), .events = POLLIN}};
     if (poll(both, 2, -1) < 0) continue;
     std::uint64_t times = 0;
     if (both[0].revents != 0 && read(woken_.get(), &times, sizeof times) < 0) continue;
     if (closed()) return;
     if (both[1].revents == 0) continue;
-    for (int i = 0; i < 100 && !worker->is_gone(); ++i) static_cast<void>(wait(std::chrono::milliseconds(1)));
-    lost(worker, "the process that has the GPU ended");
+    for (int i = 0; i < 100 && !process->is_gone(); ++i) static_cast<void>(wait(std::chrono::milliseconds(1)));
+    lost(process, "the process that has the " + is_.what + " ended");
   }
 }
 
-}  // namespace millrace
+}  // namespace millrace::owner

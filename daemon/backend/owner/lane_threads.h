@@ -1,0 +1,55 @@
+// The threads of a backend whose device belongs to another process: each takes jobs from one queue and works them off
+// through its own channel to the process. Thread-safe. `done` of a job is called on these threads; shutdown() must not be
+// called from there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "daemon/backend/backend.h"
+#include "daemon/backend/job_queue.h"
+#include "daemon/model/in_force.h"
+#include "daemon/model/limits.h"
+#include "proto/base/mutex.h"
+
+namespace millrace::owner {
+
+class LaneThreads {
+ public:
+  // An outcome for each task of the job, in order. `stopped`: whether what has not begun is to be left.
+  using WorkOff = std::function<std::vector<SampleOutcome>(
+      std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits, const std::function<bool()>& stopped)>;
+
+  // `depth`: jobs that wait or run. `name`: of the threads, which get a number behind it.
+  LaneThreads(std::uint32_t lanes, std::uint32_t depth, const std::string& name, InForce<SampleLimits> limits,
+              WorkOff work_off);
+  LaneThreads(const LaneThreads&) = delete;
+  LaneThreads& operator=(const LaneThreads&) = delete;
+  ~LaneThreads() {
+    shutdown([] {});
+  }
+
+  [[nodiscard]] bool try_submit(DecodeJob&& job) { return queue_.try_push(std::move(job)); }
+
+  // Queued jobs come back as cancelled. Lanes get what is under way back in a moment, or the device is not waited for:
+  // `stop_device` must make whatever they wait for end. Idempotent.
+  void shutdown(const std::function<void()>& stop_device);
+
+ private:
+  void run(std::uint32_t lane);
+
+  const InForce<SampleLimits> limits_;
+  const WorkOff work_off_;
+  JobQueue queue_;
+  std::once_flag shut_down_;
+  Mutex mutex_;
+  Condition ended_;
+  std::uint32_t running_ MILLRACE_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace millrace::owner
