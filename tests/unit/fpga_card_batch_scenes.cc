@@ -2,7 +2,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -144,9 +146,52 @@ int use_wrong_bank(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {
-    {"enumerate", enumerate},           {"metadata", metadata},           {"fly", fly},
-    {"forget to sync", forget_to_sync}, {"user memory", use_user_memory}, {"wrong bank", use_wrong_bank}};
+struct Ended {
+  std::atomic<int> calls{0};
+  std::chrono::steady_clock::time_point at;
+};
+
+void note_time(const void*, ert_cmd_state, void* ended) {
+  static_cast<Ended*>(ended)->at = std::chrono::steady_clock::now();
+  ++static_cast<Ended*>(ended)->calls;
+}
+
+// From start() to the callback, for a batch of 256 images that are answered alone.
+int measure(Arguments) {
+  One one;
+  Ended ended;
+  one.batch.write(Act::kAnswer, 1, 0, hls::kMostImages);
+  one.batch.run.add_callback(ERT_CMD_STATE_COMPLETED, note_time, &ended);
+  std::vector<double> times;
+  for (int round = 0; round < 5000; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    one.batch.run.start();
+    while (ended.calls <= round) usleep(20);
+    times.push_back(std::chrono::duration<double, std::micro>(ended.at - begin).count());
+  }
+  std::vector<double> waits;
+  Batch second(one.device, one.kernel);
+  second.write(Act::kAnswer, 1, 0, hls::kMostImages);
+  for (int round = 0; round < 5000; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    second.run.start();
+    second.run.wait();
+    waits.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(waits.begin(), waits.end());
+  std::sort(times.begin(), times.end());
+  say("us, from start to the end of wait(): p50 %.1f, p90 %.1f, p99 %.1f", waits[2500], waits[4500], waits[4950]);
+  say("us, from start to callback: p50 %.1f, p90 %.1f, p99 %.1f", times[2500], times[4500], times[4950]);
+  return 0;
+}
+
+constexpr Scene kScenes[] = {{"enumerate", enumerate},
+                             {"metadata", metadata},
+                             {"fly", fly},
+                             {"forget to sync", forget_to_sync},
+                             {"user memory", use_user_memory},
+                             {"wrong bank", use_wrong_bank},
+                             {"measure", measure}};
 
 }  // namespace
 

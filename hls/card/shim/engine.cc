@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 #include "hls/card/shim/faults.h"
 #include "hls/card/shim/settings.h"
@@ -50,37 +51,47 @@ int Engine::submit(Command command) {
   if (best == kMostUnits) return -EINVAL;
   set_state(*command.packet, State::kQueued);
   units_[best].waiting.push_back(std::move(command));
-  if (units_[best].running == 0) start_next(best);
+  send_next(best);
   return 0;
 }
 
-void Engine::start_next(unsigned number) {
+void Engine::send_next(unsigned number) {
   Unit& unit = units_[number];
-  if (unit.waiting.empty() || dead_) return;
-  unit.command = std::move(unit.waiting.front());
-  unit.waiting.pop_front();
-  unit.running = ++sequence_;
+  while (!dead_ && !unit.waiting.empty() && unit.sent.size() < kMostSent) {
+    unit.sent.push_back({++sequence_, std::move(unit.waiting.front())});
+    unit.waiting.pop_front();
+    if (unit.sent.size() == 1) mark_running(unit);
+    send(number, unit.sent.back().command);
+  }
+}
+
+void Engine::mark_running(const Unit& unit) {
+  const Sent& first = unit.sent.front();
+  if (!first.aborted) set_state(*first.command.packet, State::kRunning);
+}
+
+void Engine::send(unsigned number, const Command& command) {
   const Fault fault = next_fault(card_);
   Start& start = *message_;
-  start.sequence = unit.running;
+  start.sequence = sequence_;
   start.harm = fault.harm;
   start.harm_amount = fault.amount;
   for (std::size_t i = 0; i < kPointerCount; ++i) {
-    const Buffer* const buffer = unit.command->buffers[i].get();
+    const Buffer* const buffer = command.buffers[i].get();
     start.windows[i] = buffer == nullptr ? Window{0, 0} : Window{buffer->address(), buffer->bytes()};
   }
-  start.words = static_cast<std::uint32_t>(unit.command->registers.size());
-  std::copy(unit.command->registers.begin(), unit.command->registers.end(), start.registers);
-  set_state(*unit.command->packet, State::kRunning);
+  start.words = static_cast<std::uint32_t>(command.registers.size());
+  std::copy(command.registers.begin(), command.registers.end(), start.registers);
   process_->send(number, start);  // where nobody is there any more, the reading thread ends the command
 }
 
 bool Engine::abort(const Buffer& packet) {
   std::lock_guard lock(mutex_);
   for (Unit& unit : units_) {
-    if (unit.command && unit.command->packet.get() == &packet) {
-      finish(*unit.command, State::kAborted);
-      unit.command.reset();
+    for (Sent& sent : unit.sent) {
+      if (sent.aborted || sent.command.packet.get() != &packet) continue;
+      sent.aborted = true;
+      finish(sent.command, State::kAborted);
       return true;
     }
     const auto waits = std::find_if(unit.waiting.begin(), unit.waiting.end(),
@@ -99,19 +110,21 @@ void Engine::read_replies() {
 }
 
 void Engine::take_reply(const Done& done) {
-  std::optional<Command> finished;
+  std::vector<Sent> finished;
   {
     std::lock_guard lock(mutex_);
-    if (done.unit >= units_.size() || units_[done.unit].running != done.sequence) return;
+    if (done.unit >= units_.size() || units_[done.unit].sent.empty()) return;
     Unit& unit = units_[done.unit];
-    finished.swap(unit.command);
-    unit.running = 0;
-    start_next(done.unit);
+    if (unit.sent.front().sequence != done.sequence) return;
+    finished.push_back(std::move(unit.sent.front()));
+    unit.sent.pop_front();
+    if (!unit.sent.empty()) mark_running(unit);
+    send_next(done.unit);
   }
-  if (!finished) return;
+  if (finished.front().aborted) return;
   if (done.outcome == Outcome::kRefused)
     complain(card_, "a kernel got an address that is in no buffer, or not with all its bytes");
-  finish(*finished, done.outcome == Outcome::kDone ? State::kCompleted : State::kError);
+  finish(finished.front().command, done.outcome == Outcome::kDone ? State::kCompleted : State::kError);
 }
 
 void Engine::fail_all() {
@@ -120,11 +133,11 @@ void Engine::fail_all() {
     std::lock_guard lock(mutex_);
     dead_ = true;
     for (Unit& unit : units_) {
-      if (unit.command) lost.push_back(std::move(*unit.command));
+      for (Sent& sent : unit.sent)
+        if (!sent.aborted) lost.push_back(std::move(sent.command));
       std::move(unit.waiting.begin(), unit.waiting.end(), std::back_inserter(lost));
-      unit.command.reset();
+      unit.sent.clear();
       unit.waiting.clear();
-      unit.running = 0;
     }
     if (!ends_) {
       complain(card_, "fell off the bus with %zu commands in flight", lost.size());

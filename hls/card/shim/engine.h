@@ -1,10 +1,11 @@
 // What a card is while it is programmed: its device process, and for each compute unit a queue of commands.
 //
-//   submit ──▶ the unit with the fewest ──▶ queue ──one at a time──▶ device process
-//                                             ▲                          │ a reading thread
-//   abort  ──takes away, or disowns───────────┘        state, event ◀────┘
+//   submit ──▶ the unit with the fewest ──▶ queue ──up to two at a time──▶ device process
+//                                             ▲                              │ a reading thread
+//   abort  ──takes away, or disowns───────────┘            state, event ◀────┘
 //
-// A unit is busy until its kernel returns, whether its command was aborted or not. When the process dies every command
+// The second waits in the process for the first, so that a unit need not wait for the host between them. What the process
+// has it carries out, whether it was aborted or not, and its buffers live so long. When the process dies every command
 // ends with no response, and none is taken any more.
 //
 // Thread-safe.
@@ -14,7 +15,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <vector>
 
@@ -45,17 +45,25 @@ class Engine {
   std::uint32_t* at(unsigned unit, std::uint32_t offset) const;
 
  private:
+  static constexpr std::size_t kMostSent = 2;
+  struct Sent {
+    std::uint64_t sequence;
+    Command command;
+    bool aborted = false;  // the host heard of its end
+  };
   struct Unit {
     std::deque<Command> waiting;
-    std::uint64_t running = 0;       // its sequence; 0: the unit is idle
-    std::optional<Command> command;  // nullopt while running: it was aborted
-    std::size_t load() const { return waiting.size() + (running != 0); }
+    std::deque<Sent> sent;  // the first one runs
+    std::size_t load() const { return waiting.size() + sent.size(); }
   };
 
   void read_replies();
   void take_reply(const Done& done);
   void fail_all();
-  void start_next(unsigned unit);  // REQUIRES: mutex_
+  // REQUIRES: mutex_
+  void send_next(unsigned unit);
+  void send(unsigned unit, const Command& command);
+  void mark_running(const Unit& unit);
 
   const unsigned card_;
   const std::shared_ptr<CardMemory> memory_;
