@@ -15,6 +15,7 @@ build_packages=(
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready
+  libxrt-dev uuid-dev                                                     # driving FPGAs; its headers want uuid/uuid.h. Optional
 )
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
