@@ -69,7 +69,7 @@ struct Descriptor {
   std::uint8_t column_taps, row_taps;                          // 1..kMostTaps
   std::uint8_t flip;                                           // 1: left to right, after resampling
   std::uint8_t rows_first;  // 1: rows are filtered before columns (see kernels/tensor/resample_spec.h)
-  std::uint8_t grey;        // 1: pixels become luma before they are resampled; Batch::channels is 1
+  std::uint8_t grey;        // 1: the resampled pixels become luma; Batch::channels is 1
   std::uint8_t zeroes[10];
 };
 

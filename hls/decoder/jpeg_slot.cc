@@ -1,0 +1,38 @@
+#include "hls/decoder/jpeg_slot.h"
+
+namespace millrace {
+namespace hls {
+
+void JpegSlot::start(const Job& job, const Ports&) {
+  words_.clear();
+  pieces_.clear();
+  codes_.clear();
+  verdicts_.clear();
+  const std::uint32_t quants = job.image.tables + kHeadUnits, codes = quants + kQuantUnits;
+  code_feed_.start({codes, kCodes * kCodeUnits}, {0, 0});
+  loader_.start(job);
+  unstuffer_.start(job);
+  huffman_.start(job, most_symbols(job));
+  picture_.start(job, {quants, kQuantUnits});
+}
+
+bool JpegSlot::step(const Ports& ports) {
+  bool moved = code_feed_.step(ports.commands, codes_);
+  // What follows the image in its source is of no interest.
+  if (unstuffer_.has_ended()) loader_.stop();
+  moved = loader_.step(ports.encoded, words_) || moved;
+  moved = unstuffer_.step(words_, pieces_) || moved;
+  moved = huffman_.step(codes_, pieces_, picture_.tokens(), verdicts_) || moved;
+  return picture_.step(ports) || moved;
+}
+
+// A table that leads out of the crop comes first: it is the host's fault.
+Outcome JpegSlot::take_outcome() {
+  const Reason picture = picture_.take_reason();
+  const ScanVerdict scan = verdicts_.read();
+  const Reason reason = picture == Reason::kBadDescriptor || scan.reason == Reason::kDone ? picture : scan.reason;
+  return {reason, scan.symbols, scan.blocks};
+}
+
+}  // namespace hls
+}  // namespace millrace

@@ -1,0 +1,17 @@
+// A JPEG header's tables as a card wants them. Thread-safe: plain functions.
+#pragma once
+
+#include <string_view>
+
+#include "hls/wire/words.h"
+#include "kernels/jpeg/header.h"
+
+namespace millrace::hls {
+
+// Components and quantisation of a picture, for packed images as well.
+void put_frame(const kernels::jpeg::Header& header, JpegTables& tables);
+
+// All of a scan's; why not, or empty. REQUIRES: `tables` is all zero.
+std::string_view put_tables(const kernels::jpeg::Header& header, JpegTables& tables);
+
+}  // namespace millrace::hls
