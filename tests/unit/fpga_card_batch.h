@@ -37,6 +37,7 @@ struct Scene {
 std::span<const Scene> batch_scenes();
 std::span<const Scene> fault_scenes();
 std::span<const Scene> sharing_scenes();
+std::span<const Scene> soak_scenes();
 
 // Of the tests' own: `name` is acts-1, acts-2 or acts-jpeg.
 std::string xclbin(std::string_view name);

@@ -19,7 +19,7 @@ int enumerate(Arguments) {
   say("%u cards", xrt::system::enumerate_devices());
   for (unsigned i = 0; i < xrt::system::enumerate_devices(); ++i)
     say("%s", xrt::device(i).get_info<xrt::info::device::name>().c_str());
-  say("beyond: %s", thrown_by([] { xrt::device(xrt::system::enumerate_devices()); }).c_str());
+  say("beyond: %s", thrown_by([] { const xrt::device none(xrt::system::enumerate_devices()); }).c_str());
   return 0;
 }
 

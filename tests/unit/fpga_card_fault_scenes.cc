@@ -2,13 +2,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
 #include "tests/unit/fpga_card_batch.h"
+#include "tests/unit/fpga_card_processes.h"
 
 namespace millrace::card_scenes {
 namespace {
@@ -72,29 +70,14 @@ int crash(Arguments arguments) {
   return 0;
 }
 
-// The processes of this one's cards.
-std::vector<pid_t> card_processes() {
-  std::vector<pid_t> found;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    pid_t pid = 0, parent = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size()) continue;
-    std::ifstream file(entry.path() / "stat");
-    std::string number, program, state;
-    if (file >> number >> program >> state >> parent && parent == getpid() && program.starts_with("(millrace-card"))
-      found.push_back(pid);
-  }
-  return found;
-}
-
 int kill_card(Arguments) {
   {
     Opened opened;
     opened.batch.write(Act::kHang, 1);
     opened.batch.run.start();
     std::this_thread::sleep_for(50ms);
-    say("%zu processes", card_processes().size());
-    for (const pid_t pid : card_processes()) kill(pid, SIGKILL);
+    say("%zu processes", processes_of_cards(getpid()).size());
+    for (const pid_t pid : processes_of_cards(getpid())) kill(pid, SIGKILL);
     say("state %d", end_of(opened.batch.run));
   }
   say_round("opened again");

@@ -1,6 +1,5 @@
 // A bitstream for tests of the simulated card: two kernels of the table that do what the commands say (fpga_card_order.h).
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -16,8 +15,9 @@ void spin(std::chrono::microseconds time) {
   }
 }
 
-[[noreturn]] void hang() {
-  for (;;) std::atomic_signal_fence(std::memory_order_seq_cst);
+void hang() {
+  for (volatile bool for_ever = true; for_ever;) {
+  }
 }
 
 void act(const Order& order, const std::uint8_t* encoded, std::uint8_t* tensors, std::uint32_t bytes,
@@ -34,6 +34,7 @@ void act(const Order& order, const std::uint8_t* encoded, std::uint8_t* tensors,
       break;
     case Act::kHang:
       hang();
+      break;
     case Act::kOverrun:
       reinterpret_cast<volatile std::uint8_t*>(tensors)[tensors_bytes] = 1;
       break;

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   using namespace millrace::card_scenes;
   const std::vector<std::string_view> arguments(argv + 1, argv + argc);
   try {
-    for (const auto scenes : {batch_scenes(), fault_scenes(), sharing_scenes()})
+    for (const auto scenes : {batch_scenes(), fault_scenes(), sharing_scenes(), soak_scenes()})
       for (const Scene& scene : scenes)
         if (!arguments.empty() && scene.name == arguments[0]) return scene.run(Arguments(arguments).subspan(1));
   } catch (const std::exception& error) {

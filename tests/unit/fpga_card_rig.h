@@ -30,19 +30,29 @@ inline std::ostream& operator<<(std::ostream& out, const Played& played) {
   return out << "status " << played.status << "\n" << played.output << "---\n" << played.errors;
 }
 
-inline Played play(std::vector<std::string> arguments, const Environment& environment = {}) {
+inline Process start_scene(std::vector<std::string> arguments, const Environment& environment = {}) {
   arguments.insert(arguments.begin(), tests_folder() + "/millrace_card_scenes");
-  const Process process = Process::spawn({.argv = arguments, .env = environment, .user = {}, .folder = {}});
+  return Process::spawn({.argv = arguments, .env = environment, .user = {}, .folder = {}});
+}
+
+inline Played play(std::vector<std::string> arguments, const Environment& environment = {}) {
+  const Process process = start_scene(std::move(arguments), environment);
   const std::optional<int> status = process.wait(std::chrono::seconds(60));
   return {status.value_or(-1), process.output(), process.errors()};
 }
 
-inline Played make_xclbin(std::vector<std::string> arguments) {
+// A program of MILLRACE_FPGA_FOLDER.
+inline Played run_program(const std::string& name, std::vector<std::string> arguments,
+                          const Environment& environment = {}) {
   const char* const folder = std::getenv("MILLRACE_FPGA_FOLDER");
-  arguments.insert(arguments.begin(), std::string(folder == nullptr ? "." : folder) + "/millrace-xclbin");
-  const Process process = Process::spawn({.argv = arguments, .env = {}, .user = {}, .folder = {}});
+  arguments.insert(arguments.begin(), std::string(folder == nullptr ? "." : folder) + "/" + name);
+  const Process process = Process::spawn({.argv = arguments, .env = environment, .user = {}, .folder = {}});
   const std::optional<int> status = process.wait();
   return {status.value_or(-1), process.output(), process.errors()};
+}
+
+inline Played make_xclbin(std::vector<std::string> arguments) {
+  return run_program("millrace-xclbin", std::move(arguments));
 }
 
 inline void put_file(const std::string& path, const std::string& bytes) {

@@ -1,5 +1,7 @@
 // Scenes of several who use a card, and of one image after the other.
+#include <cstdio>
 #include <optional>
+#include <string>
 
 #include "tests/unit/fpga_card_batch.h"
 
@@ -82,7 +84,47 @@ int swap(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"share", share}, {"registers", read_registers}, {"swap", swap}};
+// Holds the first unit alone, and a kernel that hangs on the second, until a line comes.
+int hold(Arguments) {
+  xrt::device device(0);
+  const xrt::uuid uuid = device.load_xclbin(xclbin("acts-2"));
+  xrt::kernel alone(device, uuid, "answer:{answer_1}", AccessMode::exclusive), other(device, uuid, "answer:{answer_2}");
+  Batch batch(device, other);
+  batch.write(Act::kHang, 1);
+  batch.run.start();
+  say("held");
+  return std::getchar() == EOF;
+}
+
+// Beside another process.
+int try_all(Arguments) {
+  xrt::device device(0);
+  say("another image: %s", load(device, "acts-jpeg"));
+  const xrt::uuid uuid = device.load_xclbin(xclbin("acts-2"));
+  say("the first unit: %s", opens(device, uuid, "answer:{answer_1}", AccessMode::shared) ? "taken" : "refused");
+  say("the second alone: %s", opens(device, uuid, "answer:{answer_2}", AccessMode::exclusive) ? "taken" : "refused");
+  xrt::kernel kernel(device, uuid, "answer:{answer_2}");
+  Batch batch(device, kernel);
+  batch.write(Act::kAnswer, 1);
+  say("the second: state %d", batch.go());
+  return 0;
+}
+
+std::string value_of(const std::string& text, const std::string& name, const std::string& key) {
+  const std::size_t from = name.empty() ? 0 : text.find("\"" + name + "\""), at = text.find("\"" + key + "\"", from);
+  const std::size_t begin = text.find('"', text.find(':', at)) + 1;
+  return at == std::string::npos ? "none" : text.substr(begin, text.find('"', begin) - begin);
+}
+
+int read_sensors(Arguments) {
+  const xrt::device device(0);
+  say("%s C, %s W", value_of(device.get_info<xrt::info::device::thermal>(), "fpga0", "temp_C").c_str(),
+      value_of(device.get_info<xrt::info::device::electrical>(), "", "power_consumption_watts").c_str());
+  return 0;
+}
+
+constexpr Scene kScenes[] = {{"share", share}, {"registers", read_registers}, {"swap", swap},
+                             {"hold", hold},   {"try all", try_all},          {"sensors", read_sensors}};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "hls/card/shim/control.h"
 #include "hls/card/shim/faults.h"
 #include "hls/card/shim/program.h"
 #include "hls/card/shim/settings.h"
@@ -38,8 +39,11 @@ std::shared_ptr<Client> Card::open() {
 void Card::close(const Client& client) {
   std::unique_ptr<Engine> ended;
   std::lock_guard lock(mutex_);
+  const CardLock among_processes(number_);
   contexts_.close_all(client);
-  if (--clients_ == 0 && engine_ != nullptr && (engine_->is_dead() || engine_->is_busy())) ended.swap(engine_);
+  if (--clients_ > 0 || engine_ == nullptr || (!engine_->is_dead() && !engine_->is_busy())) return;
+  ended.swap(engine_);
+  if (!contexts_.any()) control_of(number_).programmed = false;
 }
 
 int Card::program(const axlf& file) {
@@ -50,27 +54,35 @@ int Card::program(const axlf& file) {
     return -EINVAL;
   }
   std::lock_guard lock(mutex_);
+  const CardLock among_processes(number_);
   if (engine_ != nullptr && engine_->is_dead()) return -ENODEV;
-  if (engine_ != nullptr && uuid_ == program->uuid) return 0;
-  return swap_in(*program);
+  const CardControl& control = control_of(number_);
+  const bool is_programmed = control.programmed && control.uuid == program->uuid;
+  if (is_programmed && engine_ != nullptr && uuid_ == program->uuid) return 0;
+  return swap_in(*program, is_programmed);
 }
 
-int Card::swap_in(const Program& program) {
-  if (const int error = check_swap(program); error != 0) return error;
-  std::this_thread::sleep_for(std::chrono::milliseconds(settings().program_ms));
+int Card::swap_in(const Program& program, bool attach) {
+  if (const int error = check_swap(program, attach); error != 0) return error;
+  if (!attach) std::this_thread::sleep_for(std::chrono::milliseconds(settings().program_ms));
   std::shared_ptr<CardMemory> memory;
   if (engine_ != nullptr && engine_->memory()->banks() == program.banks) memory = engine_->memory();
   engine_.reset();
+  CardControl& control = control_of(number_);
+  control.programmed = attach;
   if (memory == nullptr) memory = CardMemory::make(program.banks);
   if (memory == nullptr) return -errno;
   int error = 0;
   engine_ = Engine::start(number_, program, std::move(memory), error);
-  if (engine_ != nullptr) uuid_ = program.uuid;
-  return error;
+  if (engine_ == nullptr) return error;
+  uuid_ = control.uuid = program.uuid;
+  control.programmed = true;
+  return 0;
 }
 
-int Card::check_swap(const Program& program) const {
+int Card::check_swap(const Program& program, bool attach) const {
   if (is_away(number_)) return -ENODEV;
+  if (attach) return 0;
   if (contexts_.any()) {
     complain(number_, "another xclbin is refused: compute units are in use");
     return -EBUSY;
@@ -88,7 +100,10 @@ int Card::check_swap(const Program& program) const {
 
 int Card::open_context(const Client& client, const unsigned char* uuid, unsigned unit, bool shared) {
   std::lock_guard lock(mutex_);
+  const CardLock among_processes(number_);
+  const CardControl& control = control_of(number_);
   if (engine_ == nullptr || std::memcmp(uuid, uuid_.data(), uuid_.size()) != 0) return -EBUSY;
+  if (!control.programmed || control.uuid != uuid_) return -EBUSY;  // another process swapped its image
   if (engine_->is_dead()) return -ENODEV;
   if (unit != Contexts::kNoUnit && unit >= engine_->units().size()) return -EINVAL;
   return contexts_.open(client, unit, shared);
@@ -96,6 +111,7 @@ int Card::open_context(const Client& client, const unsigned char* uuid, unsigned
 
 int Card::close_context(const Client& client, unsigned unit) {
   std::lock_guard lock(mutex_);
+  const CardLock among_processes(number_);
   return contexts_.close(client, unit);
 }
 

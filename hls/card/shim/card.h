@@ -26,7 +26,7 @@ class Card {
   static unsigned count();
   static Card& get(unsigned number);  // never destroyed. REQUIRES: number < count()
 
-  explicit Card(unsigned number) : number_(number) {}
+  explicit Card(unsigned number) : number_(number), contexts_(number) {}
 
   unsigned number() const { return number_; }
   std::shared_ptr<Client> open();  // nullptr: errno says why
@@ -45,8 +45,8 @@ class Card {
   int write_register(unsigned unit, std::uint32_t offset, std::uint32_t value) const;
 
  private:
-  int swap_in(const struct Program& program);  // REQUIRES: mutex_
-  int check_swap(const struct Program& program) const;
+  int swap_in(const struct Program& program, bool attach);  // REQUIRES: mutex_
+  int check_swap(const struct Program& program, bool attach) const;
   int start(const std::shared_ptr<Client>& client, const std::shared_ptr<Buffer>& packet);
   int abort(const std::shared_ptr<Client>& client, const std::shared_ptr<Buffer>& packet);
   int copy(const std::shared_ptr<Client>& client, const std::shared_ptr<Buffer>& packet);

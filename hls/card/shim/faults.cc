@@ -71,7 +71,13 @@ const std::vector<Rule>& rules() {
   return *all;
 }
 
-Harm harm_of(const std::string& kind) {
+bool applies(const Rule& rule, std::uint64_t number) {
+  return rule.when == 0 || (rule.when == '@' ? number == rule.nth : number % rule.nth == 0);
+}
+
+}  // namespace
+
+Harm harm_named(std::string_view kind) {
   return kind == "crash"   ? Harm::kCrash
          : kind == "hang"  ? Harm::kHang
          : kind == "slow"  ? Harm::kSlow
@@ -80,19 +86,13 @@ Harm harm_of(const std::string& kind) {
                            : Harm::kNone;
 }
 
-bool applies(const Rule& rule, std::uint64_t number) {
-  return rule.when == 0 || (rule.when == '@' ? number == rule.nth : number % rule.nth == 0);
-}
-
-}  // namespace
-
 Fault next_fault(unsigned card) {
   CardControl& control = control_of(card);
   const std::uint64_t number = ++control.commands;
   const auto ordered = static_cast<Harm>(control.harm.exchange(0));
   if (ordered != Harm::kNone) return {ordered, control.harm_amount};
   for (const Rule& rule : rules()) {
-    const Harm harm = harm_of(rule.kind);
+    const Harm harm = harm_named(rule.kind);
     if (rule.card == card && harm != Harm::kNone && applies(rule, number))
       return {harm, harm == Harm::kSlow ? static_cast<std::uint32_t>(rule.value) : static_cast<std::uint32_t>(number)};
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "hls/card/wire.h"
 
@@ -17,6 +18,9 @@ struct Fault {
   Harm harm = Harm::kNone;
   std::uint32_t amount = 0;
 };
+
+// kNone: no harm is called so.
+Harm harm_named(std::string_view kind);
 
 // Counts this command.
 Fault next_fault(unsigned card);
