@@ -1,6 +1,7 @@
 #include "client/cli/connection.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "client/cli/folder.h"
 #include "client/cli/numbers.h"
@@ -10,7 +11,19 @@
 namespace millrace::cli {
 namespace {
 
-constexpr std::chrono::seconds kGpuPatience{120};  // a driver that has to compile the kernels takes half a minute
+constexpr std::chrono::seconds kDevicePatience{120};  // a GPU's driver that has to compile takes half a minute
+
+void add_device_option(CLI::App& command, CLI::Option* own, const std::string& name, std::string& word,
+                       const std::string& devices) {
+  command
+      .add_option(name, word,
+                  "with --private: whether it uses " + devices +
+                      ": no; auto, where there are some; yes, or it does not start (default: no)")
+      ->needs(own)
+      ->type_name("no|auto|yes")
+      ->check(CLI::IsMember({"no", "auto", "yes"}))
+      ->group("Daemon");
+}
 
 }  // namespace
 
@@ -23,13 +36,8 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   command.add_option("--lanes", options.lanes, "with --private: CPU lanes (default: one a core)")
       ->needs(own)
       ->check(whole_number(1, 1024));
-  command
-      .add_option("--cuda", options.cuda,
-                  "with --private: whether it uses NVIDIA's GPUs: no; auto, where there are some; yes, or it does not "
-                  "start (default: no)")
-      ->needs(own)
-      ->option_text("no|auto|yes")
-      ->check(CLI::IsMember({"no", "auto", "yes"}));
+  add_device_option(command, own, "--cuda", options.cuda, "NVIDIA's GPUs");
+  add_device_option(command, own, "--fpga", options.fpga, "FPGA cards");
   command.add_option("--root", options.roots, "with --private: a further folder that it may read; may be repeated")
       ->needs(own)
       ->check(not_empty());
@@ -37,7 +45,6 @@ void add_connection_options(CLI::App& command, ConnectionOptions& options) {
   socket->group("Daemon");
   own->group("Daemon");
   command.get_option("--lanes")->group("Daemon");
-  command.get_option("--cuda")->group("Daemon");
   command.get_option("--root")->group("Daemon");
 }
 
@@ -48,9 +55,10 @@ Result<Connection> open_connection(const ConnectionOptions& options, const std::
   }
   for (const std::string& root : options.roots) MILLRACE_TRY_VOID(canonical_folder("--root", root));
   PrivateDaemonOptions daemon_options{.roots = options.roots, .lanes = options.lanes};
-  if (!options.cuda.empty() && options.cuda != "no") {
-    daemon_options.arguments = {"--cuda", options.cuda};
-    daemon_options.timeout = kGpuPatience;
+  for (const auto& [name, word] : {std::pair("--cuda", options.cuda), std::pair("--fpga", options.fpga)}) {
+    if (word.empty() || word == "no") continue;
+    daemon_options.arguments.insert(daemon_options.arguments.end(), {name, word});
+    daemon_options.timeout = kDevicePatience;
   }
   daemon_options.roots.insert(daemon_options.roots.end(), roots.begin(), roots.end());
   MILLRACE_TRY(PrivateDaemon daemon, PrivateDaemon::start(daemon_options));

@@ -17,7 +17,7 @@ struct ConnectionOptions {
   std::string socket;
   bool own = false;  // --private
   std::uint32_t lanes = 0;
-  std::string cuda;  // empty: no GPUs
+  std::string cuda, fpga;  // empty: no GPUs, no cards
   std::vector<std::string> roots;
 };
 

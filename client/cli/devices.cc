@@ -40,6 +40,8 @@ void print(const std::vector<Device>& devices) {
     std::printf("%-8s %-6s %5u  %-18s %s\n", printable(device.backend).c_str(), device.ready ? "ready" : "lost",
                 device.lanes, joined(device.formats).c_str(), printable(device.name).c_str());
     if (!device.detail.empty()) std::printf("%*s%s\n", 42, "", printable(device.detail).c_str());
+    for (const DeviceProperty& property : device.properties)
+      std::printf("%*s%s: %s\n", 42, "", printable(property.name).c_str(), printable(property.value).c_str());
   }
 }
 

@@ -5,12 +5,14 @@
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cuda/cuda_backend.h"
 #include "daemon/backend/fake/fake_backend.h"
+#include "daemon/backend/fpga/fpga_backend.h"
 
 namespace millrace {
 namespace {
 
 constexpr BackendRow kTable[] = {
     {"cuda", cuda_settings, wants_cuda, make_cuda_backends},  // before the processor, which takes what it leaves
+    {"fpga", fpga_settings, wants_fpga, make_fpga_backends},
     {"cpu", cpu_settings, wants_cpu, make_cpu_backends},
     {"fake", fake_settings, wants_fake, make_fake_backends},  // made up, for tests
 };

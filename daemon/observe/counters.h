@@ -71,7 +71,14 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_made, kCounter, "", "millrace_cache_made_total", "Made to be kept")                                                  \
   row(cache_making, kCounter, "seconds", "millrace_cache_making_seconds_total", "Lane time spent making what is kept") \
   row(decoder_starts, kCounter, "", "millrace_decoder_starts_total", "Decoder processes started, with cpu.isolation")             \
-  row(decoder_deaths, kCounter, "", "millrace_decoder_deaths_total", "Decoder processes that crashed, were killed or were too late at an image")
+  row(decoder_deaths, kCounter, "", "millrace_decoder_deaths_total", "Decoder processes that crashed, were killed or were too late at an image") \
+  row(card_batches, kCounter, "", "millrace_card_batches_total", "Batches that FPGA cards have completed") \
+  row(card_in_flight, kGauge, "", "millrace_card_batches_in_flight", "Batches that FPGA cards have now") \
+  row(card_busy, kCounter, "seconds", "millrace_card_busy_seconds_total", "Time that batches were on FPGA cards, each for itself") \
+  row(card_bytes, kCounter, "bytes", "millrace_card_bytes_total", "Bytes moved to FPGA cards and back") \
+  row(card_left, kCounter, "", "millrace_card_left_total", "Images that FPGA cards had and left to others") \
+  row(card_losses, kCounter, "", "millrace_card_losses_total", "Batches that were lost with an FPGA card, and made elsewhere") \
+  row(card_swaps, kCounter, "", "millrace_card_swaps_total", "Times that an FPGA card was programmed for other images")
 
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
@@ -90,7 +97,14 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(cache_saved, "kind") \
   row(cache_made, "kind") \
   row(cache_making, "kind") \
-  row(decoder_deaths, "library")
+  row(decoder_deaths, "library") \
+  row(card_batches, "backend") \
+  row(card_in_flight, "backend") \
+  row(card_busy, "backend") \
+  row(card_bytes, "backend") \
+  row(card_left, "backend") \
+  row(card_losses, "backend") \
+  row(card_swaps, "backend")
 
 // Durations by powers of two: id, name, help.
 #define MILLRACE_HISTOGRAMS(row)                                                                                          \

@@ -9,6 +9,7 @@
 
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cuda/cuda_settings.h"
+#include "daemon/backend/fpga/fpga_settings.h"
 
 namespace millrace {
 namespace {
@@ -40,6 +41,8 @@ std::vector<Part> parts_of(const Settings& settings) {
   };
   if (const Bytes staging = cuda_staging(settings.groups.of<CudaSettings>()); staging.count != 0)
     parts.push_back({staging, "cuda.staging for each GPU, and 16 MiB for each of its lanes"});
+  if (const Bytes staging = fpga_staging(settings.groups.of<FpgaSettings>()); staging.count != 0)
+    parts.push_back({staging, "fpga.staging for each card"});
   return parts;
 }
 
@@ -92,7 +95,8 @@ std::optional<std::string> too_much_memory(const Settings& settings) {
   if (most <= there) return std::nullopt;
   return "the budgets for memory add up to " + to_text(most) +
          " with what the daemon takes itself, and this host or control group has " + to_text(there) +
-         ": lower memory.segments, memory.decoding, memory.requests, cache.memory, cuda.staging or limits.encoded";
+         ": lower memory.segments, memory.decoding, memory.requests, cache.memory, cuda.staging, fpga.staging or "
+         "limits.encoded";
 }
 
 std::string memory_drop_in(const Settings& settings) {

@@ -9,6 +9,7 @@
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
+#include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/fetch/root_folder.h"
 #include "daemon/process/budget_text.h"
 #include "daemon/process/options.h"
@@ -44,6 +45,9 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 4096).description(""));
   app.add_option("--cuda", line.cuda,
                  "NVIDIA's GPUs, instead of backends.cuda: no; auto, where there are some; yes, or it does not start")
+      ->check(CLI::IsMember({"no", "auto", "yes"}).description("no|auto|yes"));
+  app.add_option("--fpga", line.fpga,
+                 "FPGA cards, instead of backends.fpga: no; auto, where there are some; yes, or it does not start")
       ->check(CLI::IsMember({"no", "auto", "yes"}).description("no|auto|yes"));
   app.add_option("--fake", line.fake,
                  "Adds the fake backend with these options, for tests: instant=1, delay_us=100, ...");
@@ -97,7 +101,8 @@ Result<Settings> settings_of(const CommandLine& line, const UnmappedIds& unmappe
   if (!line.socket.empty()) settings.socket = line.socket;
   for (const std::string& root : line.roots) settings.roots.push_back(root);
   if (line.lanes) settings.groups.of<CpuSettings>().lanes = *line.lanes;
-  if (!line.cuda.empty()) settings.groups.of<CudaSettings>().wanted = *wants_cuda_of(line.cuda);
+  if (!line.cuda.empty()) settings.groups.of<CudaSettings>().wanted = *wanted_of(line.cuda);
+  if (!line.fpga.empty()) settings.groups.of<FpgaSettings>().wanted = *wanted_of(line.fpga);
   if (!line.fake.empty()) settings.groups.of<FakeSettings>().options = line.fake;
   distrust_own_folders(settings, unmapped);
   MILLRACE_TRY_VOID(check_settings(settings, keys));

@@ -20,7 +20,7 @@ struct CommandLine {
   std::string socket;
   std::vector<std::string> roots;
   std::optional<std::uint32_t> lanes;
-  std::string cuda;  // empty: as the settings say
+  std::string cuda, fpga;  // empty: as the settings say
   std::string fake;
   std::optional<int> exit_status;  // all was said already: --help, --version, wrong usage
 };

@@ -21,8 +21,8 @@ Result<std::vector<std::unique_ptr<Backend>>> make_isolated(const Settings& sett
 std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> rows;
   for (const BackendRow& row : backend_table()) {
-    const bool is_cuda = row.name == "cuda";
-    rows.push_back({row, row.name == "fake", is_cuda, is_cuda || row.name == "cpu"});
+    const bool is_cuda = row.name == "cuda", is_fpga = row.name == "fpga";
+    rows.push_back({row, row.name == "fake", is_cuda || is_fpga, is_cuda || row.name == "cpu"});
   }
   rows.push_back({{"echo", echo_settings, wants_echo, make_echo_backends}});
   return rows;

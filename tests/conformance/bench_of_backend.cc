@@ -7,6 +7,7 @@
 #include "daemon/backend/cpu/cpu_settings.h"
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
+#include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/process.h"
@@ -36,7 +37,11 @@ Settings settings_of(const BenchSettings& bench) {
   settings.groups.of<CpuSettings>().lanes = bench.lanes;
   settings.groups.of<FakeSettings>().options = bench.fake;
   settings.groups.of<CudaSettings>() = {
-      .wanted = WantsCuda::kAuto, .memory = 256_MiB, .staging = 64_MiB, .worker = bin_folder() + "/millrace-cuda"};
+      .wanted = Wanted::kAuto, .memory = 256_MiB, .staging = 64_MiB, .worker = bin_folder() + "/millrace-cuda"};
+  settings.groups.of<FpgaSettings>() = {.wanted = Wanted::kAuto,
+                                        .staging = 64_MiB,
+                                        .images = bin_folder() + "/../fpga",
+                                        .worker = bin_folder() + "/millrace-fpga"};
   return settings;
 }
 

@@ -37,7 +37,9 @@ std::string settings_text(const DaemonSpec& spec, const std::string& socket) {
   text += "\n[backends]\n";
   if (!spec.fake.empty()) text += "fake = \"" + spec.fake + "\"\n";
   if (!spec.cuda.empty()) text += "cuda = \"" + spec.cuda + "\"\n";
+  if (!spec.fpga.empty()) text += "fpga = \"" + spec.fpga + "\"\n";
   if (!spec.cuda_settings.empty()) text += "\n[cuda]\n" + spec.cuda_settings;
+  if (!spec.fpga_settings.empty()) text += "\n[fpga]\n" + spec.fpga_settings;
   return text;
 }
 

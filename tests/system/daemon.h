@@ -42,6 +42,8 @@ struct DaemonSpec {
   std::string fake;           // options of the fake backend, which is then there, by pin only
   std::string cuda;           // backends.cuda
   std::string cuda_settings;  // the lines of the [cuda] table
+  std::string fpga;           // backends.fpga
+  std::string fpga_settings;  // the lines of the [fpga] table
   std::string daemon;         // further lines of the [daemon] table
   std::string log_level = "debug";
   std::string shm_size;        // not empty: with a /dev/shm of its own that is so large ("8m"); see can_have_own_shm()

@@ -47,7 +47,7 @@ class Driver {
 };
 
 CudaSettings small_settings() {
-  return {.wanted = WantsCuda::kYes,
+  return {.wanted = Wanted::kYes,
           .lanes = 1,
           .memory = 128_MiB,
           .staging = 32_MiB,

@@ -79,7 +79,7 @@ BackendInfo info_of(const Gpu& gpu, std::uint32_t number, const CudaSettings& se
 }  // namespace
 
 bool wants_cuda(const Settings& settings) {
-  return settings.groups.of<CudaSettings>().wanted != WantsCuda::kNo;
+  return settings.groups.of<CudaSettings>().wanted != Wanted::kNo;
 }
 
 // A GPU that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.
@@ -88,7 +88,7 @@ Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings&
   const CudaSettings& cuda = settings.groups.of<CudaSettings>();
   std::vector<std::unique_ptr<Backend>> backends;
   const auto without = [&](const Error& why) -> Result<std::vector<std::unique_ptr<Backend>>> {
-    if (cuda.wanted != WantsCuda::kAuto) return Error{Code::kInvalid, "backends.cuda = \"yes\": " + why.message};
+    if (cuda.wanted != Wanted::kAuto) return Error{Code::kInvalid, "backends.cuda = \"yes\": " + why.message};
     log_info("backends.cuda = \"auto\": " + why.message);
     return std::vector<std::unique_ptr<Backend>>();
   };

@@ -10,8 +10,6 @@
 namespace millrace {
 namespace {
 
-constexpr Word<WantsCuda> kWants[] = {{"no", WantsCuda::kNo}, {"auto", WantsCuda::kAuto}, {"yes", WantsCuda::kYes}};
-
 constexpr KeyGroup kGroups[] = {
     {"cuda",
      "NVIDIA's GPUs, where backends.cuda switches them on. Each is owned by a process of its own, millrace-cuda."},
@@ -27,7 +25,7 @@ const Key kKeys[] = {
     {"cuda.hang_milliseconds", number(in_group<&CudaSettings::hang>, 100, 600'000), "A GPU that has not finished a batch by then passes for lost: its process is killed and started anew, and its samples go to the CPU."},
     {"cuda.worker", place(in_group<&CudaSettings::worker>), "The program that owns a GPU. Empty: millrace-cuda, beside millraced or in ../libexec/millrace."},
 
-    {"backends.cuda", choice(in_group<&CudaSettings::wanted>, kWants), "Decode and transform baseline JPEG files on NVIDIA's GPUs; what they cannot do goes to the CPU. \"auto\": where there are some. \"yes\": the daemon does not start without. \"no\": their memory is left to others."},
+    {"backends.cuda", choice(in_group<&CudaSettings::wanted>, kWantedWords), "Decode and transform baseline JPEG files on NVIDIA's GPUs; what they cannot do goes to the CPU. \"auto\": where there are some. \"yes\": the daemon does not start without. \"no\": their memory is left to others."},
 };
 // clang-format on
 
@@ -39,7 +37,7 @@ std::uint64_t gpus_of_the_host() {
 
 // Those that are named, or those that the kernel's driver has, or one.
 std::uint64_t gpus_of(const CudaSettings& settings) {
-  if (settings.wanted == WantsCuda::kNo) return 0;
+  if (settings.wanted == Wanted::kNo) return 0;
   const std::uint64_t gpus = settings.devices.empty() ? gpus_of_the_host() : settings.devices.size();
   return std::max<std::uint64_t>(1, gpus);
 }
@@ -55,11 +53,6 @@ std::vector<Complaint> complaints(const Settings& settings) {
 
 SettingsPart cuda_settings() {
   return {.keys = kKeys, .groups = kGroups, .complaints = complaints};
-}
-
-std::optional<WantsCuda> wants_cuda_of(std::string_view word) {
-  const auto found = std::find_if(std::begin(kWants), std::end(kWants), [&](const auto& w) { return w.text == word; });
-  return found == std::end(kWants) ? std::nullopt : std::optional(found->value);
 }
 
 Bytes cuda_tensors(const CudaSettings& settings) {

@@ -8,15 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/backend/owner/wanted.h"
 #include "daemon/settings/keys.h"
 #include "proto/base/bytes.h"
 
 namespace millrace {
 
-enum class WantsCuda : std::uint8_t { kNo, kAuto, kYes };
-
 struct CudaSettings {
-  WantsCuda wanted = WantsCuda::kNo;
+  Wanted wanted = Wanted::kNo;
   std::vector<std::string> devices;  // UUIDs, or numbers in the driver's order; empty: all
   std::uint32_t lanes = 2;           // of a GPU
   Bytes memory = 1_GiB;              // of a GPU's, for all of its lanes
@@ -27,9 +26,6 @@ struct CudaSettings {
 };
 
 SettingsPart cuda_settings();
-
-// What the words of backends.cuda mean; nullopt: none of them.
-std::optional<WantsCuda> wants_cuda_of(std::string_view word);
 
 // Memory of the GPUs that sessions may have, all together.
 Bytes cuda_tensors(const CudaSettings& settings);

@@ -114,7 +114,7 @@ class Rig {
  private:
   static std::unique_ptr<Backend> start() {
     Settings settings;
-    settings.groups.of<CudaSettings>() = {.wanted = WantsCuda::kYes, .worker = bin_folder() + "/millrace-cuda"};
+    settings.groups.of<CudaSettings>() = {.wanted = Wanted::kYes, .worker = bin_folder() + "/millrace-cuda"};
     auto backends = make_cuda_backends(settings, {});
     if (!backends) stop(backends.error().message);
     return std::move(backends->front());

@@ -1,0 +1,150 @@
+#include "daemon/backend/fpga/fpga_worker.h"
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace millrace {
+namespace {
+
+namespace fs = std::filesystem;
+using owner::Channel;
+using owner::Clock;
+using owner::Heard;
+using owner::Staging;
+
+constexpr std::chrono::seconds kPatienceWithList{20};
+constexpr char kProgram[] = "millrace-fpga";
+static_assert(fpga_lane_staging(kMostFpgaLanes - 1) < owner::kAbove);
+
+Error other_version() {
+  return {Code::kUnsupported, "millrace-fpga is of another version than this daemon: restart the daemon"};
+}
+
+template <std::size_t kSize>
+void put_text(char (&to)[kSize], const std::string& text) {
+  std::memcpy(to, text.data(), std::min(text.size(), kSize - 1));
+}
+
+Card card_of(const FpgaReady& ready) {
+  Card card{.place = owner::text_of(ready.card),
+            .shell = owner::text_of(ready.shell),
+            .library = owner::text_of(ready.library)};
+  for (std::uint32_t i = 0; i < kFpgaImages; ++i)
+    card.images[i] = {.uuid = owner::text_of(ready.images[i].uuid), .units = ready.images[i].units};
+  return card;
+}
+
+// What it says until the list ends.
+Result<std::vector<Card>> hear_cards(int control) {
+  std::vector<Card> cards;
+  for (;;) {
+    FpgaReady ready;
+    const Heard heard = owner::receive(control, ready, Clock::now() + kPatienceWithList);
+    if (heard == Heard::kLate)
+      return Error{Code::kUnsupported, "XRT does not say within 20 seconds which cards there are"};
+    if (heard == Heard::kEnd)
+      return Error{Code::kUnsupported, "millrace-fpga ended before it had said which cards there are"};
+    if (ready.code == kFpgaListEnds) return cards;
+    if (ready.version != kFpgaWireVersion) return other_version();
+    if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
+    cards.push_back(card_of(ready));
+  }
+}
+
+Result<FpgaHello> hello_of(FpgaWork work, const std::string& images) {
+  FpgaHello hello{.work = work};
+  if (images.size() >= sizeof hello.images)
+    return Error{Code::kInvalid, "fpga.images: the path is too long, at most 511 bytes"};
+  put_text(hello.images, images);
+  return hello;
+}
+
+}  // namespace
+
+std::string fpga_program(const std::string& path) {
+  return owner::find_program(path, kProgram);
+}
+
+std::string fpga_images(const std::string& path) {
+  if (!path.empty()) return path;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path installed = folder / "../lib/millrace/fpga";
+  return (fs::exists(installed, error) ? installed : folder / "../fpga").lexically_normal().string();
+}
+
+Result<std::vector<Card>> list_cards(const std::string& program, const std::string& images) {
+  std::error_code error;
+  if (!fs::exists(program, error))
+    return Error{Code::kUnsupported,
+                 "there is no " + program + ": install the package millrace-fpga, or build with XRT (libxrt-dev)"};
+  MILLRACE_TRY(const FpgaHello hello, hello_of(FpgaWork::kList, images));
+  MILLRACE_TRY(Channel channel, owner::make_channel(kProgram));
+  const owner::Handed control[] = {{channel.theirs.get(), kFpgaControl}};
+  MILLRACE_TRY(const pid_t pid, owner::start_process(program, control));
+  channel.theirs.reset();
+  Result<std::vector<Card>> cards = owner::send_to(channel.ours.get(), hello)
+                                        ? hear_cards(channel.ours.get())
+                                        : Error{Code::kUnsupported, program + " ended as it began"};
+  owner::reap(pid);
+  return cards;
+}
+
+Result<FpgaDone> FpgaLaneChannel::ask(FpgaBatch& batch, std::chrono::milliseconds patience) {
+  batch.number = ++asked_;
+  if (!owner::send_to(socket_.get(), batch)) return Error{Code::kUnavailable, "the process that has the card is gone"};
+  FpgaDone done;
+  const Heard heard = owner::receive(socket_.get(), done, Clock::now() + patience);
+  if (heard == Heard::kLate)
+    return Error{Code::kUnavailable, "the card does not answer within " + std::to_string(patience.count()) + " ms"};
+  if (heard == Heard::kEnd || done.number != batch.number)
+    return Error{Code::kUnavailable, "the process that has the card ended"};
+  if (done.code != 0) return owner::error_of(done.code, done.text, kProgram);
+  return done;
+}
+
+Result<std::shared_ptr<FpgaWorker>> FpgaWorker::start(const std::string& program, const std::string& card,
+                                                      const FpgaWorkerOrder& order, const ImageChoice::Choice& begin) {
+  MILLRACE_TRY(FpgaHello hello, hello_of(FpgaWork::kServe, order.images));
+  put_text(hello.card, card);
+  hello.lanes = order.lanes;
+  hello.hang_milliseconds = static_cast<std::uint32_t>(order.hang.count());
+  hello.encoded_bytes = order.staging.encoded_bytes;
+  hello.tensor_bytes = order.staging.tensor_bytes;
+  hello.image = begin.image;
+  hello.swap = begin.swap;
+  MILLRACE_TRY(Channel control, owner::make_channel(kProgram));
+  std::vector<owner::Handed> handed{{control.theirs.get(), kFpgaControl}};
+  std::vector<UniqueFd> theirs;
+  std::vector<FpgaLaneChannel> lanes;
+  for (std::uint32_t i = 0; i < order.lanes; ++i) {
+    MILLRACE_TRY(Channel channel, owner::make_channel(kProgram));
+    MILLRACE_TRY(Staging staging, Staging::create(kProgram, Bytes{order.staging.size()}));
+    handed.push_back({channel.theirs.get(), fpga_lane_socket(i)});
+    handed.push_back({theirs.emplace_back(staging.take_descriptor()).get(), fpga_lane_staging(i)});
+    lanes.emplace_back(std::move(channel.ours), std::move(staging), order.staging);
+    theirs.push_back(std::move(channel.theirs));
+  }
+  MILLRACE_TRY(const pid_t pid, owner::start_process(program, handed));
+  return std::shared_ptr<FpgaWorker>(new FpgaWorker(std::move(control.ours), std::move(lanes), pid, hello));
+}
+
+FpgaWorker::FpgaWorker(UniqueFd control, std::vector<FpgaLaneChannel> lanes, pid_t pid, const FpgaHello& hello)
+    : OwnerProcess(std::move(control), pid), lanes_(std::move(lanes)), hello_(hello) {}
+
+Result<void> FpgaWorker::greet(std::chrono::milliseconds patience) {
+  FpgaReady ready;
+  const Heard heard =
+      owner::send_to(control(), hello_) ? owner::receive(control(), ready, Clock::now() + patience) : Heard::kEnd;
+  if (heard == Heard::kLate)
+    return Error{Code::kUnavailable,
+                 "millrace-fpga does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
+  if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-fpga ended as it began"};
+  if (ready.version != kFpgaWireVersion) return other_version();
+  if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
+  return {};
+}
+
+}  // namespace millrace

@@ -1,0 +1,21 @@
+// Simulated FPGA cards for tests: what a process needs in its environment so that XRT finds them, and what they are
+// programmed with (hls/card/README.md). Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace millrace {
+
+// Whether this build has them.
+bool has_cards();
+
+// So many cards, with these faults; a card is programmed in a moment.
+std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults);
+
+std::string card_images();   // the folder of jpeg.xclbin
+std::string card_program();  // the name of a card's process
+
+}  // namespace millrace

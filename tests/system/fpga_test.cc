@@ -1,0 +1,145 @@
+// A daemon with FPGA cards, which are simulated, under the real XRT library: the same pixels as without, whatever becomes of
+// a card and of the process that owns it, and nothing left behind.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <map>
+
+#include "tests/support/cards.h"
+#include "tests/support/eventually.h"
+#include "tests/support/skip.h"
+#include "tests/system/card_mill.h"
+
+namespace millrace {
+namespace {
+
+bool no_cards() {
+  if (has_cards()) return false;
+  skip_loudly("FPGA cards: this build found no libxrt-dev of Debian's");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("cards make the processor's pixels, bit by bit, and share the work", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill({.cards = 2});
+
+  const CardEpoch card = run_epoch(mill, ""), cpu = run_epoch(mill, "cpu");
+
+  CHECK(card.errors.empty());
+  CHECK(card.by_backend.size() == 2);
+  CHECK(card.by_backend.at("fpga:0") + card.by_backend.at("fpga:1") == kCardImages);
+  CHECK(card.tensors.size() == kCardImages);
+  CHECK(card.tensors == cpu.tensors);
+  CHECK(mill.owners().size() == 2);
+}
+
+TEST_CASE("a killed owner of a card costs no sample, and another one takes its place", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill;
+  const CardEpoch expected = run_epoch(mill, "cpu");
+  const std::vector<pid_t> before = mill.owners();
+  REQUIRE(before.size() == 1);
+  int batches = 0;
+
+  const CardEpoch made = run_epoch(mill, "", [&] {
+    if (++batches == 2) ::kill(before[0], SIGKILL);
+  });
+
+  CHECK(made.errors.empty());
+  CHECK(made.tensors == expected.tensors);
+  CHECK(made.by_backend.at("cpu") > 0);
+  REQUIRE(eventually([&] { return mill.is_ready(); }));
+  CHECK(mill.owners().size() == 1);
+  CHECK(mill.owners() != before);
+  CHECK(run_epoch(mill, "").by_backend == std::map<std::string, int>{{"fpga:0", kCardImages}});
+}
+
+TEST_CASE("a card that is killed is lost, comes back, and costs no sample", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill;
+  const CardEpoch expected = run_epoch(mill, "cpu");
+  const std::vector<pid_t> owners = mill.owners();
+  REQUIRE(owners.size() == 1);
+  const std::vector<pid_t> cards = mill.cards(owners[0]);
+  REQUIRE(cards.size() == 1);
+  int batches = 0;
+
+  const CardEpoch made = run_epoch(mill, "", [&] {
+    if (++batches == 2) ::kill(cards[0], SIGKILL);
+  });
+
+  CHECK(made.errors.empty());
+  CHECK(made.tensors == expected.tensors);
+  CHECK(mill.daemon.errors().find("backend fpga:0 has lost its device") != std::string::npos);
+  REQUIRE(eventually([&] { return mill.is_ready(); }));
+  CHECK(run_epoch(mill, "").by_backend == std::map<std::string, int>{{"fpga:0", kCardImages}});
+}
+
+TEST_CASE("cards that fail in other ways cost no sample", "[system][fpga]") {
+  if (no_cards()) return;
+  const std::string fault = GENERATE(as<std::string>{}, "0:crash@2", "0:hang@2", "0:wrong@2");
+  CAPTURE(fault);
+  const bool hangs = fault.find("hang") != std::string::npos;
+  const CardMill mill({.faults = fault, .settings = hangs ? "hang_milliseconds = 500\n" : ""});
+  const CardEpoch expected = run_epoch(mill, "cpu");
+
+  const CardEpoch made = run_epoch(mill, "");
+
+  CHECK(made.errors.empty());
+  CHECK(made.tensors == expected.tensors);
+  CHECK(mill.daemon.errors().find("backend fpga:0 has lost its device") != std::string::npos);
+  CHECK(mill.daemon.metric("millrace_card_losses_total") > 0);
+  CHECK(eventually([&] { return mill.is_ready(); }));
+}
+
+TEST_CASE("devices say what a card is", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill;
+
+  const Device card = mill.device("fpga:0");
+
+  CHECK(card.ready);
+  CHECK_FALSE(card.name.empty());
+  CHECK(card.detail.find("XRT 2.") != std::string::npos);
+  const auto image = std::find_if(card.properties.begin(), card.properties.end(),
+                                  [](const DeviceProperty& property) { return property.name == "image jpeg"; });
+  REQUIRE(image != card.properties.end());
+  CHECK(image->value.find("compute unit") != std::string::npos);
+  CHECK(image->value.find("uuid") != std::string::npos);
+}
+
+TEST_CASE("nothing of the cards is left after the daemon", "[system][fpga]") {
+  if (no_cards()) return;
+  std::vector<pid_t> owners, cards;
+  {
+    const CardMill mill({.cards = 2});
+    run_epoch(mill, "");
+    owners = mill.owners();
+    for (const pid_t owner : owners) {
+      for (const pid_t card : mill.cards(owner)) cards.push_back(card);
+    }
+  }
+  REQUIRE(owners.size() == 2);
+  REQUIRE(cards.size() == 2);
+  for (const pid_t pid : owners) CHECK(eventually([&] { return ::kill(pid, 0) != 0; }));
+  for (const pid_t pid : cards) CHECK(eventually([&] { return ::kill(pid, 0) != 0; }));
+}
+
+TEST_CASE("a card that is not there is named when the daemon does not start", "[system][fpga]") {
+  if (no_cards()) return;
+  const TempFolder folder;
+  std::string told = "it started";
+  try {
+    const Daemon daemon({.roots = {folder.path()},
+                         .fpga = "yes",
+                         .fpga_settings = "devices = [\"7\"]\nimages = \"" + card_images() + "\"\n",
+                         .env = card_environment(1, "")});
+  } catch (const std::runtime_error& error) {
+    told = error.what();
+  }
+  CHECK(told.find("fpga.devices: there is no card 7; there are") != std::string::npos);
+}
+
+}  // namespace millrace
