@@ -12,6 +12,7 @@
 #include "daemon/observe/counters.h"
 #include "daemon/settings/keys.h"
 #include "daemon/settings/settings.h"
+#include "proto/base/bytes.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -21,6 +22,12 @@ struct BackendServices {
   InForce<SampleLimits> limits;
   ImageCache* cache = nullptr;   // of seek indexes; outlives the backend. nullptr: none
   Counters* counters = nullptr;  // outlive the backend. nullptr: nothing is counted
+};
+
+// Memory of the host that devices take for themselves, however much is to be made.
+struct HostMemory {
+  Bytes bytes;
+  std::string_view what;  // which settings say so, for people
 };
 
 struct BackendRow {
@@ -35,6 +42,9 @@ struct BackendRow {
   // One for each device that this host has and the settings want; none where there is none. An error: what the settings
   // ask for cannot be had. Called once, when it is wanted.
   Result<std::vector<std::unique_ptr<Backend>>> (*create)(const Settings& settings, const BackendServices& services);
+
+  // What counts towards the service's memory beside budgets and lanes; no bytes where it is not wanted. nullptr: none.
+  HostMemory (*memory)(const Settings& settings) = nullptr;
 };
 
 }  // namespace millrace

@@ -11,8 +11,9 @@ namespace millrace {
 namespace {
 
 constexpr BackendRow kTable[] = {
-    {"cuda", cuda_settings, wants_cuda, make_cuda_backends},  // before the processor, which takes what it leaves
-    {"fpga", fpga_settings, wants_fpga, make_fpga_backends},
+    {"cuda", cuda_settings, wants_cuda, make_cuda_backends,
+     cuda_host_memory},  // before the processor, which takes what it leaves
+    {"fpga", fpga_settings, wants_fpga, make_fpga_backends, fpga_host_memory},
     {"cpu", cpu_settings, wants_cpu, make_cpu_backends},
     {"fake", fake_settings, wants_fake, make_fake_backends},  // made up, for tests
 };

@@ -7,9 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/backend/backend_table.h"
 #include "daemon/backend/cpu/cpu_settings.h"
-#include "daemon/backend/cuda/cuda_settings.h"
-#include "daemon/backend/fpga/fpga_settings.h"
 
 namespace millrace {
 namespace {
@@ -39,10 +38,10 @@ std::vector<Part> parts_of(const Settings& settings) {
       {kLaneTakes * lanes_of(settings), "what each lane keeps, at most 40 MiB"},
       {kDaemonKeeps, "code, threads, connections"},
   };
-  if (const Bytes staging = cuda_staging(settings.groups.of<CudaSettings>()); staging.count != 0)
-    parts.push_back({staging, "cuda.staging for each GPU, and 16 MiB for each of its lanes"});
-  if (const Bytes staging = fpga_staging(settings.groups.of<FpgaSettings>()); staging.count != 0)
-    parts.push_back({staging, "fpga.staging for each card"});
+  for (const BackendRow& row : backend_table()) {
+    const HostMemory memory = row.memory == nullptr ? HostMemory() : row.memory(settings);
+    if (memory.bytes.count != 0) parts.push_back({memory.bytes, memory.what});
+  }
   return parts;
 }
 

@@ -82,6 +82,11 @@ bool wants_cuda(const Settings& settings) {
   return settings.groups.of<CudaSettings>().wanted != Wanted::kNo;
 }
 
+HostMemory cuda_host_memory(const Settings& settings) {
+  return {cuda_staging(settings.groups.of<CudaSettings>()),
+          "cuda.staging for each GPU, and 16 MiB for each of its lanes"};
+}
+
 // A GPU that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.
 Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
                                                                  const BackendServices& services) {

@@ -20,6 +20,7 @@ namespace millrace {
 
 // The row's: backends.cuda.
 bool wants_cuda(const Settings& settings);
+HostMemory cuda_host_memory(const Settings& settings);
 // kInvalid: a GPU that is named and not there; with backends.cuda = "yes" none at all.
 Result<std::vector<std::unique_ptr<Backend>>> make_cuda_backends(const Settings& settings,
                                                                  const BackendServices& services);

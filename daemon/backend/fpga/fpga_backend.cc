@@ -75,6 +75,10 @@ bool wants_fpga(const Settings& settings) {
   return settings.groups.of<FpgaSettings>().wanted != Wanted::kNo;
 }
 
+HostMemory fpga_host_memory(const Settings& settings) {
+  return {fpga_staging(settings.groups.of<FpgaSettings>()), "fpga.staging for each card"};
+}
+
 // A card that will not do is left out, with words, unless it was named; one that only cannot be had now begins as lost.
 Result<Backends> make_fpga_backends(const Settings& settings, const BackendServices& services) {
   const FpgaSettings& fpga = settings.groups.of<FpgaSettings>();

@@ -22,6 +22,7 @@ namespace millrace {
 
 // The row's: backends.fpga.
 bool wants_fpga(const Settings& settings);
+HostMemory fpga_host_memory(const Settings& settings);
 // kInvalid: a card that is named and not there; with backends.fpga = "yes" none at all.
 Result<std::vector<std::unique_ptr<Backend>>> make_fpga_backends(const Settings& settings,
                                                                  const BackendServices& services);
