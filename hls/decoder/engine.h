@@ -80,7 +80,7 @@ class Engine {
     bool moved = false;
     while (next_ < batch_.images && !busy_[slot]) {
       Job job;
-      const Buffers buffers = {ports_.commands, ports_.encoded.bytes, ports_.tensors.bytes};
+      const Buffers buffers = {ports_.commands, ports_.encoded, ports_.tensors.bytes};
       const Reason reason = read_job(buffers, batch_, next_++, Slot::kMakes, job);
       moved = true;
       if (reason != Reason::kDone) {
