@@ -12,7 +12,7 @@ struct Line {
 };
 // clang-format off
 constexpr Line kLines[kRaw] = {
-#include "hls/packed_shapes.inc"
+#include "hls/decoder/packed_shapes.inc"
 };
 // clang-format on
 

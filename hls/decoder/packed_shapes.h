@@ -1,5 +1,4 @@
-// What a packed block's shape says of how its values lie (kernels/packed/README.md): a ROM of 256 lines, from the same
-// list that the host's code has. Immutable.
+// What a packed block's shape says of how its values lie (kernels/packed/README.md): a ROM of 256 lines. Immutable.
 #pragma once
 
 #include <cstdint>

@@ -17,11 +17,13 @@ void PackedSlot::start(const Job& job, const Ports&) {
 }
 
 bool PackedSlot::step(const Ports& ports) {
-  bool moved = table_feed_.step(ports.encoded, picture_.quants());
-  moved = size_loader_.step(ports.encoded, sizes_) || moved;
-  moved = group_loader_.step(ports.encoded, groups_) || moved;
-  moved = unpacker_.step(sizes_, groups_, picture_.tokens(), verdicts_) || moved;
-  return picture_.step(ports) || moved;
+#pragma HLS DATAFLOW
+  const bool tables = table_feed_.step(ports.encoded, picture_.quants());
+  const bool sizes = size_loader_.step(ports.encoded, sizes_);
+  const bool loaded = group_loader_.step(ports.encoded, groups_);
+  const bool unpacked = unpacker_.step(sizes_, groups_, picture_.tokens(), verdicts_);
+  const bool made = picture_.step(ports);
+  return tables || sizes || loaded || unpacked || made;
 }
 
 Outcome PackedSlot::take_outcome() {

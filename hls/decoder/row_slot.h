@@ -18,12 +18,18 @@ class RowSlot {
     tensor_.start(job);
   }
   bool step(const Ports& ports) {
-    bool moved = loader_.step(ports.encoded, words_);
-    moved = reader_.step(words_, tensor_.pixels()) || moved;
-    return tensor_.step(ports) || moved;
+#pragma HLS DATAFLOW
+    const bool loaded = loader_.step(ports.encoded, words_);
+    const bool read = reader_.step(words_, tensor_.pixels());
+    const bool made = tensor_.step(ports);
+    return loaded || read || made;
   }
-  bool is_over() const { return tensor_.is_over(); }
-  Outcome take_outcome() { return {tensor_.take_reason(), 0, 0}; }
+  bool is_over() const {
+    return tensor_.is_over();
+  }
+  Outcome take_outcome() {
+    return {tensor_.take_reason(), 0, 0};
+  }
 
   template <typename Visitor>
   void each_fifo(Visitor&& visit) const {
