@@ -19,10 +19,12 @@ void TensorChain::start(const Job& job) {
 }
 
 bool TensorChain::step(const Ports& ports) {
-  bool moved = axis_feed_.step(ports.commands, axes_);
-  moved = store_feed_.step(ports.commands, store_) || moved;
-  moved = resampler_.step(axes_, pixels_, rows_, wrong_) || moved;
-  return writer_.step(store_, rows_, ports.tensors, done_) || moved;
+#pragma HLS DATAFLOW
+  const bool axes = axis_feed_.step(ports.commands, axes_);
+  const bool elements = store_feed_.step(ports.commands, store_);
+  const bool resampled = resampler_.step(axes_, pixels_, rows_, wrong_);
+  const bool written = writer_.step(store_, rows_, ports.tensors, done_);
+  return axes || elements || resampled || written;
 }
 
 Reason TensorChain::take_reason() {
@@ -46,12 +48,14 @@ void PictureChain::start(const Job& job, const UnitRange& quant_tables) {
 }
 
 bool PictureChain::step(const Ports& ports) {
-  bool moved = quant_feed_.step(ports.commands, quants_);
-  moved = dequantiser_.step(quants_, tokens_, columns_, extremes_) || moved;
-  moved = inverse_dct_.step(columns_, samples_) || moved;
-  moved = raster_.step(samples_, groups_) || moved;
-  moved = colour_.step(groups_, tensor_.pixels()) || moved;
-  return tensor_.step(ports) || moved;
+#pragma HLS DATAFLOW
+  const bool tables = quant_feed_.step(ports.commands, quants_);
+  const bool dequantised = dequantiser_.step(quants_, tokens_, columns_, extremes_);
+  const bool transformed = inverse_dct_.step(columns_, samples_);
+  const bool in_rows = raster_.step(samples_, groups_);
+  const bool coloured = colour_.step(groups_, tensor_.pixels());
+  const bool stored = tensor_.step(ports);
+  return tables || dequantised || transformed || in_rows || coloured || stored;
 }
 
 Reason PictureChain::take_reason() {

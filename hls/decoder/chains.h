@@ -57,7 +57,9 @@ class TensorChain {
 class PictureChain {
  public:
   TokenFifo& tokens() { return tokens_; }
+  SetupFifo& quants() { return quants_; }
 
+  // `quant_tables`: of the commands; none: they come by quants().
   void start(const Job& job, const UnitRange& quant_tables);
   bool step(const Ports& ports);
   bool is_over() const { return tensor_.is_over() && !extremes_.empty(); }

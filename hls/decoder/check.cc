@@ -1,5 +1,7 @@
 #include "hls/decoder/check.h"
 
+#include "hls/decoder/packed_head.h"
+
 namespace millrace {
 namespace hls {
 namespace {
@@ -89,6 +91,24 @@ bool read_head(const Burst& head, Job& job) {
   return sound;
 }
 
+// A byte a channel, so the number of bytes says how many there are.
+bool read_rows(const Descriptor& image, Job& job) {
+  const std::uint64_t pixels = std::uint64_t{image.width} * image.height;
+  job.components = image.source_bytes == pixels ? 1 : 3;
+  job.h = job.v = 1;
+  return image.source_bytes == pixels * job.components;
+}
+
+Reason read_source_head(const Buffers& buffers, Source makes, Job& job) {
+  const Descriptor& image = job.image;
+  if (makes == Source::kPacked) return read_packed_head(buffers.encoded, job);
+  if (makes == Source::kRows) return read_rows(image, job) ? Reason::kDone : Reason::kBadDescriptor;
+  if (!is_in(image.tables, kTablesUnits, buffers.commands.bytes / kUnit)) return Reason::kBadDescriptor;
+  if (!read_head(buffers.commands.read(image.tables), job)) return Reason::kBadDescriptor;
+  put_mcus(job);
+  return Reason::kDone;
+}
+
 }  // namespace
 
 BatchHead read_batch(const ReadPort& commands, std::uint32_t completions_bytes) {
@@ -109,12 +129,6 @@ BatchHead read_batch(const ReadPort& commands, std::uint32_t completions_bytes) 
   return head;
 }
 
-void put_mcus(Job& job) {
-  const int across = kBlockSide * job.h, down = kBlockSide * job.v;
-  job.mcu_columns = static_cast<std::uint16_t>((job.image.width + across - 1) / across);
-  job.mcu_rows = static_cast<std::uint16_t>((job.image.height + down - 1) / down);
-}
-
 Reason read_job(const Buffers& buffers, const BatchHead& batch, std::uint32_t index, Source makes, Job& job) {
   job = Job{};
   Descriptor& image = job.image;
@@ -125,7 +139,7 @@ Reason read_job(const Buffers& buffers, const BatchHead& batch, std::uint32_t in
   if (image.flip > 1 || image.rows_first > 1 || image.grey > 1 || (image.grey == 1) != (batch.channels == 1))
     return Reason::kBadDescriptor;
   if (image.source_bytes == 0 ||
-      !is_in(image.source, std::uint64_t{image.source_bytes} + kReadAhead, buffers.encoded_bytes))
+      !is_in(image.source, std::uint64_t{image.source_bytes} + kReadAhead, buffers.encoded.bytes))
     return Reason::kBadDescriptor;
   if (!has_sound_sides(image) || !has_sound_axes(image, buffers.commands.bytes) ||
       !has_sound_tensor(image, batch, buffers.tensors_bytes))
@@ -135,13 +149,7 @@ Reason read_job(const Buffers& buffers, const BatchHead& batch, std::uint32_t in
   job.element_bytes = batch.element_bytes;
   job.interleaved = batch.interleaved;
   for (int c = 0; c < 3; ++c) job.colour[c] = batch.colour[c];
-  job.components = job.h = job.v = 1;
-  if (makes == Source::kJpegScan) {
-    if (!is_in(image.tables, kTablesUnits, buffers.commands.bytes / kUnit)) return Reason::kBadDescriptor;
-    if (!read_head(buffers.commands.read(image.tables), job)) return Reason::kBadDescriptor;
-  }
-  put_mcus(job);
-  return Reason::kDone;
+  return read_source_head(buffers, makes, job);
 }
 
 }  // namespace hls

@@ -19,15 +19,13 @@ BatchHead read_batch(const ReadPort& commands, std::uint32_t completions_bytes);
 
 // Bytes of the buffers that descriptors speak of.
 struct Buffers {
-  ReadPort commands;
-  std::uint32_t encoded_bytes, tensors_bytes;
+  ReadPort commands, encoded;
+  std::uint32_t tensors_bytes;
 };
 
-// kDone: it can begin, and `job` is all of it. `makes`: what this kernel takes; tables are read for a JPEG scan alone.
+// kDone: it can begin, and `job` is all of it. `makes`: what this kernel takes. The head of a JPEG's tables is looked at,
+// and that of a packed image (which is kDamaged where it is none).
 Reason read_job(const Buffers& buffers, const BatchHead& batch, std::uint32_t index, Source makes, Job& job);
-
-// The picture's MCUs, from its size and sampling.
-void put_mcus(Job& job);
 
 }  // namespace hls
 }  // namespace millrace

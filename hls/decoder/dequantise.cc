@@ -8,7 +8,7 @@ void Dequantiser::start(const Job& job) {
   state_ = State::kLoad;
   loaded_ = 0;
   blocks_left_ = mcus(job) * static_cast<std::uint32_t>(blocks_in_mcu(job));
-  in_mcu_ = 0;
+  walk_.start();
   is_extreme_ = false;
   for (int i = 0; i < kCoefficients; ++i) block_[i] = 0;
   for (int i = 0; i < kBlockSide; ++i) magnitudes_[i] = 0;
@@ -67,7 +67,7 @@ bool Dequantiser::take(TokenFifo& tokens) {
 
 void Dequantiser::put(const Token& token) {
   const int natural = kNatural[token.at & (kCoefficients - 1)], column = natural % kBlockSide;
-  const int factor = factors_[job_.quant[component_of(job_, in_mcu_)] * kCoefficients + natural];
+  const int factor = factors_[job_.quant[walk_.component()] * kCoefficients + natural];
   const int value = token.value * factor;
   const std::uint32_t magnitude = static_cast<std::uint32_t>(value < 0 ? -value : value);
   const std::uint32_t sum = magnitudes_[column] + (magnitude < kMostInColumn ? magnitude : kMostInColumn + 1);
@@ -91,7 +91,7 @@ bool Dequantiser::give(ColumnFifo& columns) {
     moved = true;
   }
   if (column_ < kBlockSide) return moved;
-  in_mcu_ = in_mcu_ + 1 == blocks_in_mcu(job_) ? 0 : in_mcu_ + 1;
+  walk_.next(job_);
   state_ = --blocks_left_ == 0 ? State::kTell : State::kTake;
   return true;
 }

@@ -42,7 +42,7 @@ class Dequantiser {
   std::int16_t block_[kCoefficients] = {};     // column by column
   std::uint32_t magnitudes_[kBlockSide] = {};  // of a column, up to what is too much
   std::uint32_t blocks_left_ = 0;
-  int in_mcu_ = 0;
+  BlockWalk walk_;
   int column_ = 0;  // that leaves next
   bool is_extreme_ = false;
 };

@@ -4,7 +4,8 @@
 //   descriptors ──▶ check ──▶ a free slot ──▶ (its stages) ──▶ outcome ──▶ completion
 //                     └── kBadDescriptor, kNotHere ──────────────────────────▲
 //
-// A *slot* is what works on one image: start(job, ports), step(ports), is_over(), take_outcome(); kMakes says what it
+// A lane has the stages' logic once and their memories twice: its slots, two images that take turns. A *slot* is what works
+// on one image: start(job, ports), step(ports), is_over(), take_outcome(); kMakes says what it
 // takes. Thread-bound(the kernel's caller).
 #pragma once
 
@@ -60,19 +61,23 @@ class Engine {
   // Every slot's stages step once. False: nothing moved.
   bool turn(FinishArbiter& arbiter) {
     bool moved = false;
-    for (int i = 0; i < kLanes * kSlots; ++i) {
+    for (int lane = 0; lane < kLanes; ++lane) {
 #pragma HLS UNROLL
-      if (!busy_[i]) {
-        moved = begin(i, arbiter) || moved;
-        continue;
+      for (int slot = 0; slot < kSlots; ++slot) {
+#pragma HLS UNROLL off
+        moved = take_turn(lane * kSlots + slot, arbiter) || moved;
       }
-      moved = slots_[i].step(ports_) || moved;
-      if (!slots_[i].is_over()) continue;
-      arbiter.finish(cookies_[i], i / kSlots, slots_[i].take_outcome());
-      busy_[i] = false;
-      moved = true;
     }
     return moved;
+  }
+
+  bool take_turn(int i, FinishArbiter& arbiter) {
+    if (!busy_[i]) return begin(i, arbiter);
+    const bool moved = slots_[i].step(ports_);
+    if (!slots_[i].is_over()) return moved;
+    arbiter.finish(cookies_[i], i / kSlots, slots_[i].take_outcome());
+    busy_[i] = false;
+    return true;
   }
 
   // The next image that can begin; those before it that cannot are finished.
@@ -80,7 +85,7 @@ class Engine {
     bool moved = false;
     while (next_ < batch_.images && !busy_[slot]) {
       Job job;
-      const Buffers buffers = {ports_.commands, ports_.encoded.bytes, ports_.tensors.bytes};
+      const Buffers buffers = {ports_.commands, ports_.encoded, ports_.tensors.bytes};
       const Reason reason = read_job(buffers, batch_, next_++, Slot::kMakes, job);
       moved = true;
       if (reason != Reason::kDone) {

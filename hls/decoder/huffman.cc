@@ -4,7 +4,12 @@ namespace millrace {
 namespace hls {
 namespace {
 
-constexpr int kSymbolsAtOnce = 4096;  // before the other image has its turn, where turns are not clocks
+// Before the lane's other image has its turn.
+#if defined(__SYNTHESIS__)
+constexpr int kSymbolsAtOnce = 1;
+#else
+constexpr int kSymbolsAtOnce = 4096;
+#endif
 
 // The coefficient's value from its bits, which stand on top (T.81 F.2.2.1).
 int extend(std::uint32_t bits, std::uint32_t size) {

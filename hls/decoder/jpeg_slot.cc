@@ -17,13 +17,15 @@ void JpegSlot::start(const Job& job, const Ports&) {
 }
 
 bool JpegSlot::step(const Ports& ports) {
-  bool moved = code_feed_.step(ports.commands, codes_);
+#pragma HLS DATAFLOW
   // What follows the image in its source is of no interest.
   if (unstuffer_.has_ended()) loader_.stop();
-  moved = loader_.step(ports.encoded, words_) || moved;
-  moved = unstuffer_.step(words_, pieces_) || moved;
-  moved = huffman_.step(codes_, pieces_, picture_.tokens(), verdicts_) || moved;
-  return picture_.step(ports) || moved;
+  const bool codes = code_feed_.step(ports.commands, codes_);
+  const bool loaded = loader_.step(ports.encoded, words_);
+  const bool unstuffed = unstuffer_.step(words_, pieces_);
+  const bool decoded = huffman_.step(codes_, pieces_, picture_.tokens(), verdicts_);
+  const bool made = picture_.step(ports);
+  return codes || loaded || unstuffed || decoded || made;
 }
 
 // A table that leads out of the crop comes first: it is the host's fault.

@@ -31,7 +31,7 @@ class JpegSlot {
   SetupFifo codes_;
   VerdictFifo verdicts_;
   TableFeed code_feed_;
-  ScanLoader loader_;
+  SourceLoader loader_;
   ScanUnstuffer unstuffer_;
   HuffmanSlot huffman_;
   PictureChain picture_;

@@ -27,7 +27,8 @@ void Raster::start(const Job& job) {
   v_shift_ = job.v - 1;
   chroma_columns_ = (job.image.width + job.h - 1) / job.h;
   chroma_rows_ = (job.image.height + job.v - 1) / job.v;
-  mcu_row_ = mcu_column_ = in_mcu_ = line_ = 0;
+  walk_.start();
+  line_ = 0;
   row_ = job.image.crop_top;
   end_row_ = job.image.crop_top + job.image.crop_height;
   group_ = 0;
@@ -55,37 +56,28 @@ bool Raster::step(SampleFifo& samples, GroupFifo& groups) {
 // A row of MCUs takes the place of the last but one: nothing of that may be wanted, nor the chroma row above the first
 // pixels of the last one.
 bool Raster::has_room() const {
-  const int free_from = kBlockSide * job_.v * (mcu_row_ - 1) + (goes_down(smoothing_) ? 1 : 0);
-  return mcu_row_ < 2 || row_ >= end_row_ || row_ >= free_from;
+  const int free_from = kBlockSide * job_.v * (walk_.mcu_row() - 1) + (goes_down(smoothing_) ? 1 : 0);
+  return walk_.mcu_row() < 2 || row_ >= end_row_ || row_ >= free_from;
 }
 
 void Raster::store(SampleRow row) {
-  const int component = component_of(job_, in_mcu_), half = mcu_row_ % 2;
-  const int across = component == 0 ? in_mcu_ % job_.h : 0, down = component == 0 ? in_mcu_ / job_.h : 0;
-  const int column = kBlockSide * (component == 0 ? mcu_column_ * job_.h + across : mcu_column_);
-  std::uint8_t* const to = component == 0 ? &luma_[kBlockSide * (half * job_.v + down) + line_][column]
+  const int component = walk_.component(), half = walk_.mcu_row() % 2, column = kBlockSide * walk_.column(job_);
+  std::uint8_t* const to = component == 0 ? &luma_[kBlockSide * (half * job_.v + walk_.down()) + line_][column]
                                           : &chroma_[component - 1][kBlockSide * half + line_][column];
   for (int i = 0; i < kBlockSide; ++i) {
 #pragma HLS UNROLL
     to[i] = static_cast<std::uint8_t>(row >> (8 * i));
   }
-  if (++line_ == kBlockSide) leave_block();
-}
-
-void Raster::leave_block() {
+  if (++line_ < kBlockSide) return;
   line_ = 0;
-  if (++in_mcu_ < blocks_in_mcu(job_)) return;
-  in_mcu_ = 0;
-  if (++mcu_column_ < job_.mcu_columns) return;
-  mcu_column_ = 0;
-  ++mcu_row_;
+  walk_.next(job_);
 }
 
 // Whether all samples of the next row are there.
 bool Raster::is_ready() const {
   if (row_ >= end_row_) return false;
-  if (!goes_down(smoothing_)) return row_ / (kBlockSide * job_.v) < mcu_row_;
-  return clamped(row_ / 2 + row_ % 2, chroma_rows_ - 1) / kBlockSide < mcu_row_;
+  if (!goes_down(smoothing_)) return row_ / (kBlockSide * job_.v) < walk_.mcu_row();
+  return clamped(row_ / 2 + row_ % 2, chroma_rows_ - 1) / kBlockSide < walk_.mcu_row();
 }
 
 Group Raster::make_group() const {

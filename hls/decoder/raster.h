@@ -30,7 +30,6 @@ class Raster {
 
   bool has_room() const;
   void store(SampleRow row);
-  void leave_block();
   bool is_ready() const;
   Group make_group() const;
   void put_chroma(int plane, int first, std::uint8_t (&out)[kGroup]) const;
@@ -41,7 +40,8 @@ class Raster {
   int h_shift_ = 0, v_shift_ = 0;
   int chroma_columns_ = 0, chroma_rows_ = 0;  // of the picture
   // Where the next sample row goes.
-  int mcu_row_ = 0, mcu_column_ = 0, in_mcu_ = 0, line_ = 0;
+  BlockWalk walk_;
+  int line_ = 0;
   // What leaves next: a row of the picture, a group of the crop's.
   int row_ = 0, end_row_ = 0, group_ = 0;
 

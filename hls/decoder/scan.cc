@@ -3,7 +3,7 @@
 namespace millrace {
 namespace hls {
 
-bool ScanLoader::step(const ReadPort& encoded, BurstFifo& bursts) {
+bool SourceLoader::step(const ReadPort& encoded, BurstFifo& bursts) {
   bool moved = false;
   while (next_ < end_ && !bursts.full()) {
 #pragma HLS PIPELINE II = 1

@@ -1,6 +1,6 @@
 // A scan's bytes on their way to the entropy decoder: bursts from memory, then pieces without stuffing.
 //
-//   encoded ──bursts──▶ ScanLoader ──▶ ScanUnstuffer ──pieces──▶ entropy decoder
+//   encoded ──bursts──▶ SourceLoader ──▶ ScanUnstuffer ──pieces──▶ entropy decoder
 //                       a burst a clock  four bytes a clock
 //
 // The last piece of a scan is a marker that is no restart, or the end of the bytes; what follows it is thrown away.
@@ -17,13 +17,16 @@ namespace hls {
 using BurstFifo = Fifo<Burst, 16>;  // hides the memory's latency
 using PieceFifo = Fifo<Piece, 16>;
 
-// One image's source, word by word.
-class ScanLoader {
+// Bytes of the sources, word by word.
+class SourceLoader {
  public:
-  void start(const Job& job) {
-    next_ = job.image.source / kBurstBytes;
-    end_ = (job.image.source + (job.image.source_bytes - 1)) / kBurstBytes + 1;
+  // REQUIRES: bytes > 0.
+  void start(std::uint32_t begin, std::uint32_t bytes) {
+    next_ = begin / kBurstBytes;
+    end_ = (begin + (bytes - 1)) / kBurstBytes + 1;
   }
+  void start(const Job& job) { start(job.image.source, job.image.source_bytes); }
+  bool has_ended() const { return next_ == end_; }
   void stop() { next_ = end_ = 0; }
   // True: something went on; the same for all stages.
   bool step(const ReadPort& encoded, BurstFifo& bursts);

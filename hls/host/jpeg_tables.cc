@@ -19,8 +19,6 @@ bool put_code(const kernels::jpeg::HuffmanSpec& spec, TableKind kind, HuffmanTab
   return true;
 }
 
-}  // namespace
-
 void put_frame(const kernels::jpeg::Header& header, JpegTables& tables) {
   tables.components = static_cast<std::uint8_t>(header.components);
   const bool grey = header.components == 1;
@@ -33,6 +31,8 @@ void put_frame(const kernels::jpeg::Header& header, JpegTables& tables) {
   }
   tables.restart_interval = static_cast<std::uint32_t>(header.restart_interval);
 }
+
+}  // namespace
 
 std::string_view put_tables(const kernels::jpeg::Header& header, JpegTables& tables) {
   put_frame(header, tables);

@@ -8,10 +8,7 @@
 
 namespace millrace::hls {
 
-// Components and quantisation of a picture, for packed images as well.
-void put_frame(const kernels::jpeg::Header& header, JpegTables& tables);
-
-// All of a scan's; why not, or empty. REQUIRES: `tables` is all zero.
+// Why not, or empty. REQUIRES: `tables` is all zero.
 std::string_view put_tables(const kernels::jpeg::Header& header, JpegTables& tables);
 
 }  // namespace millrace::hls

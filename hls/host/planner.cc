@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "hls/decoder/job.h"
+#include "hls/decoder/limits.h"
 #include "hls/host/jpeg_tables.h"
 #include "kernels/tensor/store_table.h"
 
@@ -80,8 +80,9 @@ std::string_view Planner::plan(const ImageRequest& request, Descriptor& image) {
     case Source::kJpegScan:
       return plan_scan(request, image);
     case Source::kPacked:
+      return plan_packed(request, image);
     case Source::kRows:
-      break;
+      return plan_rows(request, image);
   }
   return "no such images on a card";
 }
@@ -99,6 +100,22 @@ std::string_view Planner::plan_scan(const ImageRequest& request, Descriptor& ima
   if (!unit) return kFull;
   image.tables = *unit;
   return {};
+}
+
+std::string_view Planner::plan_packed(const ImageRequest& request, Descriptor& image) {
+  if (!packed_.read(request.file_untrusted, kernels::packed::Check::kShape)) return kBrokenPacked;
+  if (const auto reason = put_geometry(request, packed_.header().size, image); !reason.empty()) return reason;
+  if (const auto reason = put_source(request, 0, image); !reason.empty()) return reason;
+  return put_axes(request, image);
+}
+
+std::string_view Planner::plan_rows(const ImageRequest& request, Descriptor& image) {
+  if (const auto reason = put_geometry(request, request.stored, image); !reason.empty()) return reason;
+  const std::size_t pixels = std::size_t{image.width} * image.height, bytes = request.file_untrusted.size();
+  if (bytes != pixels && bytes != 3 * pixels)
+    return "rows of another size than the picture's, or not of 1 or 3 bytes a pixel";
+  if (const auto reason = put_source(request, 0, image); !reason.empty()) return reason;
+  return put_axes(request, image);
 }
 
 std::string_view Planner::put_source(const ImageRequest& request, std::size_t skipped, Descriptor& image) {

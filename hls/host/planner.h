@@ -20,6 +20,7 @@
 #include "hls/host/command_writer.h"
 #include "hls/wire/words.h"
 #include "kernels/jpeg/header.h"
+#include "kernels/packed/packed_image.h"
 #include "kernels/tensor/orientation.h"
 #include "kernels/tensor/resample_spec.h"
 #include "kernels/tensor/store_spec.h"
@@ -35,7 +36,7 @@ struct BatchRecipe {
 
 // One tensor, of the window's size. The crop is resampled to `resized`, of which the tensor is `window`.
 struct ImageRequest {
-  kernels::jpeg::FileBytes file_untrusted;  // of kRows: the pixels
+  kernels::jpeg::FileBytes file_untrusted;  // a file, a packed image whose checksum was compared, or pixels
   std::uint64_t at = 0;                     // where these bytes begin in `encoded`
   kernels::Box crop;
   kernels::Size resized;
@@ -44,8 +45,12 @@ struct ImageRequest {
   kernels::Orientation orientation = kernels::Orientation::kUpright;
   std::uint64_t tensor = 0;  // byte in `tensors`: a multiple of kUnit
   Source kind = Source::kJpegScan;
-  kernels::Size stored{};  // of the picture, as the caller knows it; empty: whatever the bytes say
+  // Of the picture, as the caller knows it; of kRows it has to be said. Empty: whatever the bytes say.
+  kernels::Size stored{};
 };
+
+// The reason of a packed image that is refused because it is damaged, or none that an encoder makes.
+inline constexpr std::string_view kBrokenPacked = "a damaged packed image";
 
 // False: no card makes such tensors, whatever the images.
 bool is_possible(const BatchRecipe& recipe);
@@ -75,6 +80,8 @@ class Planner {
  private:
   std::string_view plan(const ImageRequest& request, Descriptor& image);
   std::string_view plan_scan(const ImageRequest& request, Descriptor& image);
+  std::string_view plan_packed(const ImageRequest& request, Descriptor& image);
+  std::string_view plan_rows(const ImageRequest& request, Descriptor& image);
   std::string_view put_source(const ImageRequest& request, std::size_t skipped, Descriptor& image);
   std::string_view put_geometry(const ImageRequest& request, kernels::Size stored, Descriptor& image);
   std::string_view put_axes(const ImageRequest& request, Descriptor& image);
@@ -83,6 +90,7 @@ class Planner {
   const BatchRecipe recipe_;
   Batch batch_{};
   AxisTables axes_;
+  kernels::packed::PackedImage packed_;
   CommandWriter commands_;
   std::uint32_t images_ = 0, most_images_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/tensor/reference.h"
 #include "kernels/tensor/store_table.h"
 #include "tests/unit/cuda_reconstruct_rig.h"
 
@@ -84,7 +85,8 @@ std::vector<HlsImage> HlsRunner::run(const std::vector<HlsRequest>& requests) {
                                       .window = request.window,
                                       .flip = request.flip,
                                       .tensor = tensor_bytes,
-                                      .kind = kind_});
+                                      .kind = kind_,
+                                      .stored = request.stored});
     if (!images[i].refusal.empty()) continue;
     planned.push_back(i);
     tensors.push_back(tensor_bytes);
@@ -131,6 +133,25 @@ std::vector<std::byte> expected_tensor(const HlsRequest& request, const hls::Bat
                            .resized = request.resized,
                            .left = request.window.left,
                            .top = request.window.top});
+}
+
+std::vector<std::byte> expected_tensor(const kernels::U8View& pixels, const HlsRequest& request,
+                                       const hls::BatchRecipe& recipe) {
+  const kernels::Size size{request.window.width, request.window.height};
+  const kernels::U8View crop = pixels.crop(request.crop);
+  std::vector<std::uint8_t> resampled(static_cast<std::size_t>(size.width) * size.height * crop.channels);
+  const kernels::MutableU8View picture{resampled.data(), size.width, size.height, crop.channels,
+                                       std::ptrdiff_t{size.width} * crop.channels};
+  kernels::reference::resample({.channels = crop.channels,
+                                .source = crop.size(),
+                                .target = request.resized,
+                                .window = request.window,
+                                .filter = recipe.filter,
+                                .order = recipe.order},
+                               crop, picture);
+  std::vector<std::byte> tensor(kernels::StoreTable(recipe.store).image_bytes(size));
+  kernels::reference::store(recipe.store, picture, request.flip, tensor);
+  return tensor;
 }
 
 std::optional<kernels::Size> jpeg_size(const File& file) {

@@ -47,6 +47,7 @@ struct HlsRequest {
   kernels::Size resized;
   kernels::Box window;
   kernels::Flip flip = kernels::Flip::kNone;
+  kernels::Size stored{};  // of rows
 };
 
 // The crop becomes a tensor of `size`.
@@ -81,6 +82,10 @@ class HlsRunner {
 
 // What libjpeg-turbo and the reference functions make of a request; the file's size is its header's.
 std::vector<std::byte> expected_tensor(const HlsRequest& request, const hls::BatchRecipe& recipe);
+
+// What the reference functions make of pixels, a byte a channel, row by row.
+std::vector<std::byte> expected_tensor(const kernels::U8View& pixels, const HlsRequest& request,
+                                       const hls::BatchRecipe& recipe);
 
 // The size of a file's picture; nullopt: not for our decoders.
 std::optional<kernels::Size> jpeg_size(const File& file);

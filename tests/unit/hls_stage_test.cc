@@ -70,7 +70,7 @@ TEST_CASE("memory beyond a buffer reads as zeros and is not written", "[hls][mem
 TEST_CASE("an image that a slot's memories have no room for is not made", "[hls][check]") {
   GuardedMemory commands(std::size_t{4} << 20);
   Descriptor image{};
-  image.source_bytes = 1;
+  image.source_bytes = 4096 * 4096;
   image.columns = image.rows = kBatchUnits + 1;
   image.width = image.crop_width = image.height = image.crop_height = 4096;
   image.column_taps = image.row_taps = 16;
@@ -84,7 +84,7 @@ TEST_CASE("an image that a slot's memories have no room for is not made", "[hls]
     image.tensor_bytes = static_cast<std::uint32_t>(out_width) * 8 * 3;
     std::memcpy(commands.bytes().data() + sizeof(Batch), &image, sizeof image);
     Job job;
-    return read_job({{commands.words(), commands.size()}, 100, 1 << 20}, batch, 0, Source::kRows, job);
+    return read_job({{commands.words(), commands.size()}, {nullptr, 1 << 25}, 1 << 20}, batch, 0, Source::kRows, job);
   };
   REQUIRE(reason(4096, 7, 0) == Reason::kDone);
   REQUIRE(reason(4096, 8, 0) == Reason::kNotHere);
@@ -101,7 +101,7 @@ TEST_CASE("an image that a slot's memories have no room for is not made", "[hls]
 struct ScanStages {
   BurstFifo words;
   PieceFifo pieces;
-  ScanLoader loader;
+  SourceLoader loader;
   ScanUnstuffer unstuffer;
 };
 
