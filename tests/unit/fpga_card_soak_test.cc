@@ -43,36 +43,61 @@ bool order_something(std::mt19937& random, const Environment& environment, pid_t
   return what >= 6;
 }
 
-TEST_CASE("a host program goes on while its cards fail in every way", "[fpga][card]") {
+struct Totals {
+  long right = 0, wrong = 0, opened = 0, started = 0, called = 0;
+  int hosts = 0;
+
+  bool add(const std::string& output) {
+    Totals one;
+    const char* const format =
+        "going\n%ld right, %ld wrong, %*d failed, %*d aborted, %ld times opened, %*d refused\n%ld started, %ld called";
+    if (std::sscanf(output.c_str(), format, &one.right, &one.wrong, &one.opened, &one.started, &one.called) != 5)
+      return false;
+    right += one.right;
+    wrong += one.wrong;
+    opened += one.opened;
+    started += one.started;
+    called += one.called;
+    ++hosts;
+    return true;
+  }
+};
+
+// Of a host program, fpga_card_soak_scene.cc: its way to end with commands in flight, and how many at most.
+constexpr int kStartAgain = 7;
+constexpr int kMostInFlight = 12;
+
+TEST_CASE("host programs go on while their cards fail in every way", "[fpga][card]") {
   const unsigned seconds = number_of("MILLRACE_SOAK_SECONDS", 20), seed = number_of("MILLRACE_SOAK_SEED", 1);
   std::mt19937 random(seed);
   const TempFolder folder;
   const Environment environment{
       {"MILLRACE_CARD_CONTROL", folder / "control"}, {"MILLRACE_CARD_PROGRAM_MS", "20"}, {"MILLRACE_CARDS", "2"}};
-  const Process host = start_scene({"soak", std::to_string(seconds * 1000)}, environment);
-  REQUIRE(host.wait_for("going"));
-
-  int orders = 0, spoilt = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  while (std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 200));
-    spoilt += order_something(random, environment, host.pid());
-    ++orders;
+  Totals totals;
+  int orders = 0, spoilt = 0;
+  for (auto now = std::chrono::steady_clock::now(); now < end; now = std::chrono::steady_clock::now()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - now);
+    const Process host = start_scene({"soak", std::to_string(left.count())}, environment);
+    REQUIRE(host.wait_for("going"));
+    while (std::chrono::steady_clock::now() < end && host.running()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 + random() % 200));
+      spoilt += order_something(random, environment, host.pid());
+      ++orders;
+    }
+    const auto status = host.wait(std::chrono::seconds(30));
+    INFO("seed " << seed << ", " << orders << " orders\n" << host.output() << host.errors());
+    REQUIRE((status == 0 || status == kStartAgain));
+    REQUIRE(totals.add(host.output()));
   }
-  const auto status = host.wait(std::chrono::seconds(30));
 
-  INFO("seed " << seed << ", " << orders << " orders\n" << host.output() << host.errors());
-  CHECK(status == 0);
-  long right = 0, wrong = 0, opened = 0, started = 0, called = 0;
-  const std::string output = host.output();
-  REQUIRE(std::sscanf(output.c_str(),
-                      "going\n%ld right, %ld wrong, %*d failed, %*d aborted, %ld times opened, %*d refused\n"
-                      "%ld started, %ld called",
-                      &right, &wrong, &opened, &started, &called) == 5);
-  CHECK(right > 100);
-  CHECK(wrong <= spoilt);
-  CHECK(opened > 2);
-  CHECK(started == called);
+  INFO(totals.hosts << " host programs, " << orders << " orders, " << totals.right << " right, " << totals.wrong
+                    << " wrong of " << spoilt << " ordered, " << totals.opened << " times opened");
+  CHECK(totals.right > 100);
+  CHECK(totals.wrong <= spoilt);
+  CHECK(totals.opened > 2);
+  CHECK(totals.called <= totals.started);
+  CHECK(totals.started - totals.called <= kMostInFlight * (totals.hosts - 1));
 }
 
 }  // namespace
