@@ -15,11 +15,11 @@ namespace {
 constexpr std::uint32_t kBatch = 8;
 
 // Baseline JPEG files.
-std::vector<std::string> write_jpegs(const TempFolder& folder) {
+std::vector<std::string> write_jpegs(const TempFolder& folder, std::uint32_t side) {
   std::vector<std::string> paths;
   for (std::uint32_t i = 0; i < kCardImages; ++i) {
     paths.push_back(folder / ("image_" + std::to_string(100 + i) + ".jpg"));
-    write_file(paths.back(), make_jpeg({.pixels = make_pixels(60 + 7 * (i % 9), 50 + 11 * (i % 7), 3, i)}));
+    write_file(paths.back(), make_jpeg({.pixels = make_pixels(side + 7 * (i % 9), side - 10 + 11 * (i % 7), 3, i)}));
   }
   return paths;
 }
@@ -27,7 +27,7 @@ std::vector<std::string> write_jpegs(const TempFolder& folder) {
 }  // namespace
 
 CardMill::CardMill(const CardSpec& spec)
-    : paths(write_jpegs(folder)),
+    : paths(write_jpegs(folder, spec.side)),
       daemon({.roots = {folder.path()},
               .cache = spec.cache,
               .fpga = "yes",

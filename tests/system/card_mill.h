@@ -20,6 +20,7 @@ inline constexpr std::uint32_t kCardImages = 48;
 
 struct CardSpec {
   std::uint32_t cards = 1;
+  std::uint32_t side = 60;  // pixels of the smallest picture
   std::string faults;    // see hls/card/README.md
   std::string settings;  // further lines of the [fpga] table
   std::string cache = "memory = 0\n";

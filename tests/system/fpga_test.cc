@@ -2,8 +2,10 @@
 // a card and of the process that owns it, and nothing left behind.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
 #include <map>
+#include <thread>
 
 #include "tests/support/cards.h"
 #include "tests/support/eventually.h"
@@ -108,6 +110,23 @@ TEST_CASE("devices say what a card is", "[system][fpga]") {
   REQUIRE(image != card.properties.end());
   CHECK(image->value.find("compute unit") != std::string::npos);
   CHECK(image->value.find("uuid") != std::string::npos);
+}
+
+TEST_CASE("a card is programmed for packed coefficients once most samples come so", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill({.side = 240, .settings = "swap_milliseconds = 100\n", .cache = "settled_seconds = 2\n"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));  // until files are older than what counts as settled
+  const CardEpoch expected = run_epoch(mill, "cpu", {}, CacheUse::kPacked);
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_cache_entries") >= kCardImages; }));
+
+  CardEpoch made;
+  REQUIRE(eventually([&] {
+    made = run_epoch(mill, "", {}, CacheUse::kPacked);
+    return mill.daemon.metric("millrace_card_swaps_total") == 1 && made.by_backend["fpga:0"] == kCardImages;
+  }));
+
+  CHECK(made.errors.empty());
+  CHECK(made.tensors == expected.tensors);
 }
 
 TEST_CASE("nothing of the cards is left after the daemon", "[system][fpga]") {

@@ -1,8 +1,12 @@
 // The host's side of a card: what the planner refuses and shares, and how completions are read.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <random>
 
 #include "hls/decoder/decode_jpeg.h"
+#include "hls/host/room.h"
+#include "tests/support/random_jpeg.h"
+#include "tests/support/rounds.h"
 #include "tests/support/test_images.h"
 #include "tests/unit/hls_rig.h"
 
@@ -132,6 +136,36 @@ TEST_CASE("completions are read by their cookies, and a card that breaks the con
   REQUIRE(is_broken([](auto& all) { all[1].cookie = 2; }));
   REQUIRE(is_broken([](auto& all) { all[0].reason = 6; }));
   REQUIRE(is_broken([](auto& all) { all[0].zero = 1; }));
+}
+
+TEST_CASE("what there is room for by its sizes, the planner does not refuse for want of it", "[hls]") {
+  std::mt19937 random(17);
+  int roomy = 0, not_roomy = 0;
+  for (int round = 0; round < rounds(4000); ++round) {
+    const kernels::Size source{1 + below(random, 1200), 1 + below(random, 1200)};
+    const kernels::Size target{1 + below(random, 900), 1 + below(random, 900)};
+    const int width = 1 + below(random, target.width), height = 1 + below(random, target.height);
+    const kernels::Box window{below(random, target.width - width + 1), below(random, target.height - height + 1), width,
+                              height};
+    const auto filter = static_cast<kernels::Filter>(below(random, 6));
+    const bool fits =
+        hls::why_no_room({.source = source, .target = target, .window = window, .filter = filter}).empty();
+    ++(fits ? roomy : not_roomy);
+    if (!fits) continue;
+    const std::vector<std::uint8_t> pixels(std::size_t(source.width) * source.height);
+    std::vector<std::byte> commands(std::size_t{8} << 20);
+    hls::Planner planner({.filter = filter});
+    planner.begin(commands, 1);
+    CAPTURE(source.width, source.height, target.width, target.height, width, height, static_cast<int>(filter));
+    REQUIRE(planner.add({.file_untrusted = pixels,
+                         .crop = {0, 0, source.width, source.height},
+                         .resized = target,
+                         .window = window,
+                         .kind = hls::Source::kRows,
+                         .stored = source}) == "");
+  }
+  CHECK(roomy > 0);
+  CHECK(not_roomy > 0);
 }
 
 }  // namespace

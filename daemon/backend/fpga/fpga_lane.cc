@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "daemon/backend/words.h"
+#include "hls/host/room.h"
 #include "hls/wire/words.h"
 
 namespace millrace {
@@ -96,6 +98,8 @@ Result<FpgaImage> fpga_can_make(const SampleFacts& facts, const Recipe& recipe, 
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > hls::kMostSide)
     return unsupported("an image of more than " + std::to_string(hls::kMostSide) +
                        " pixels a side is too large for the card's kernels");
+  const kernels::ResampleSpec resample = resample_spec(facts.geometry, recipe, 3);
+  if (const std::string_view why = hls::why_no_room(resample); !why.empty()) return unsupported(std::string(why));
   if (tensor_room(image_bytes(recipe, facts.geometry.output())) > staging.tensor_bytes)
     return unsupported("the tensor is larger than a lane's part of fpga.staging");
   return packed ? FpgaImage::kPacked : FpgaImage::kJpeg;

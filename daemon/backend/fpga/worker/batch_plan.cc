@@ -99,7 +99,7 @@ Result<BatchPlan> BatchPlanner::plan(const FpgaBatch& batch_untrusted, const Fpg
     if (why.empty())
       of_cookie_.push_back(i);
     else
-      refuse(order, why, false);
+      refuse(order, why, why == hls::kBrokenPacked);
   }
   if (planner_->images() == 0) return BatchPlan();
   planner_->finish();
