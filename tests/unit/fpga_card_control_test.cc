@@ -50,7 +50,7 @@ TEST_CASE("a card's process ends with its host program, however that ends", "[fp
       host.say("end");
     REQUIRE(host.wait());
 
-    CHECK(eventually([&] { return is_gone(cards[0]); }));
+    CHECK(eventually([&] { return is_gone(cards[0]); }, std::chrono::seconds(10)));
   }
 }
 
