@@ -1,5 +1,6 @@
 # Debian packages, by CPack: `config/setup.sh package` builds them. One a component of the installation:
 #   daemon         millrace-daemon   millraced, its settings, its units
+#   fpga           millrace-fpga     what drives FPGAs for the daemon; only where the build has XRT
 #   command_line   millrace          the command `millrace`
 #   library        libmillrace0      libmillrace.so.0
 #   development    libmillrace-dev   headers, CMake package, pkg-config file
@@ -36,7 +37,11 @@ string(TIMESTAMP changed "%a, %d %b %Y %H:%M:%S +0000" UTC)  # $SOURCE_DATE_EPOC
 set(release 1)
 configure_file(${here}/changelog.in ${made}/changelog.Debian @ONLY)
 execute_process(COMMAND ${GZIP} -9nkf ${made}/changelog.Debian)
-foreach(pair daemon:millrace-daemon command_line:millrace library:libmillrace0 development:libmillrace-dev)
+set(packages daemon:millrace-daemon command_line:millrace library:libmillrace0 development:libmillrace-dev)
+if(TARGET millrace-fpga)
+  list(APPEND packages fpga:millrace-fpga)
+endif()
+foreach(pair ${packages})
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 component)
   list(GET pair 1 package)
@@ -63,7 +68,11 @@ set(CPACK_DEBIAN_DAEMON_PACKAGE_RECOMMENDS "millrace")
 set(CPACK_DEBIAN_COMMAND_LINE_PACKAGE_SUGGESTS "millrace-daemon")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libmillrace0 (= ${PROJECT_VERSION}-${release})")
 
+set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "millrace-fpga")
+set(CPACK_DEBIAN_FPGA_PACKAGE_DEPENDS "millrace-daemon (= ${PROJECT_VERSION}-${release})")
+
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SECTION graphics)
+set(CPACK_DEBIAN_FPGA_PACKAGE_SECTION graphics)
 set(CPACK_DEBIAN_COMMAND_LINE_PACKAGE_SECTION graphics)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -71,6 +80,7 @@ file(WRITE ${made}/shlibs "libmillrace ${PROJECT_VERSION_MAJOR} libmillrace0 (>=
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${here}/triggers ${made}/shlibs)
 set(about "Millrace is one daemon for a host that decodes, crops, resizes and normalises\nimages for training jobs and inference servers, and hands them finished tensors\nin shared memory.")
 set(CPACK_COMPONENT_DAEMON_DESCRIPTION "${about}\n.\nThis package has the daemon, its settings and its systemd units.")
+set(CPACK_COMPONENT_FPGA_DESCRIPTION "${about}\n.\nThis package has the program that drives FPGAs for the daemon, by XRT.")
 set(CPACK_COMPONENT_COMMAND_LINE_DESCRIPTION "${about}\n.\nThis package has the command millrace.")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "${about}\n.\nThis package has the library for programs in C++.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "${about}\n.\nThis package has headers, a CMake package and a pkg-config file.")
@@ -85,7 +95,7 @@ set(CPACK_DEBIAN_PACKAGE_RELEASE ${release})
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_COMPONENTS_ALL daemon command_line library development)
+list(TRANSFORM packages REPLACE ":.*" "" OUTPUT_VARIABLE CPACK_COMPONENTS_ALL)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)

@@ -38,8 +38,8 @@ TEST_CASE("a card's process ends with its host program, however that ends", "[fp
     const std::string status = contents_of("/proc/" + std::to_string(pid) + "/status");
     return status.empty() || status.find("State:\tZ") != std::string::npos;
   };
-  for (const bool killed : {true, false}) {
-    const Process host = start_scene({"hold"});
+  for (const auto& [scene, killed] : {std::pair{"hold", true}, {"hold", false}, {"hold and fork", true}}) {
+    const Process host = start_scene({scene});
     REQUIRE(host.wait_for("held"));
     const std::vector<pid_t> cards = processes_of_cards(host.pid());
     REQUIRE(cards.size() == 1);
@@ -50,7 +50,7 @@ TEST_CASE("a card's process ends with its host program, however that ends", "[fp
       host.say("end");
     REQUIRE(host.wait());
 
-    CHECK(eventually([&] { return is_gone(cards[0]); }));
+    CHECK(eventually([&] { return is_gone(cards[0]); }, std::chrono::seconds(10)));
   }
 }
 

@@ -1,4 +1,6 @@
 // Scenes of several who use a card, and of one image after the other.
+#include <unistd.h>
+
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -96,6 +98,17 @@ int hold(Arguments) {
   return std::getchar() == EOF;
 }
 
+// With a process beside it that has all of its descriptors.
+int hold_and_fork(Arguments arguments) {
+  xrt::device device(0);
+  device.load_xclbin(xclbin("acts-2"));
+  if (fork() == 0) {
+    sleep(30);
+    _exit(0);
+  }
+  return hold(arguments);
+}
+
 // Beside another process.
 int try_all(Arguments) {
   xrt::device device(0);
@@ -123,8 +136,9 @@ int read_sensors(Arguments) {
   return 0;
 }
 
-constexpr Scene kScenes[] = {{"share", share}, {"registers", read_registers}, {"swap", swap},
-                             {"hold", hold},   {"try all", try_all},          {"sensors", read_sensors}};
+constexpr Scene kScenes[] = {{"share", share},         {"registers", read_registers},    {"swap", swap},
+                             {"hold", hold},           {"hold and fork", hold_and_fork}, {"try all", try_all},
+                             {"sensors", read_sensors}};
 
 }  // namespace
 

@@ -5,9 +5,11 @@
 //
 // A crash in a kernel ends the process: the card fell off the bus. So does the end of the host process, however it ends.
 #include <dlfcn.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,9 +85,10 @@ KernelFunction find_kernel(const Device& device, const std::string& unit) {
   return reinterpret_cast<KernelFunction>(found);
 }
 
+// Of the socket, or of the host process: one that was forked from it may have the socket as well.
 void wait_for_the_end() {
-  char nothing = 0;
-  while (recv(kReplies, &nothing, sizeof nothing, 0) < 0 && errno == EINTR) {
+  pollfd ends[2] = {{kReplies, POLLIN, 0}, {static_cast<int>(syscall(SYS_pidfd_open, getppid(), 0)), POLLIN, 0}};
+  while (poll(ends, 2, -1) < 0 && errno == EINTR) {
   }
   _exit(0);  // threads may be in kernels that hang
 }
@@ -93,6 +96,7 @@ void wait_for_the_end() {
 int serve(const std::string& card, std::uint64_t memory_bytes, const std::vector<std::string>& units) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
+  close_range(kFirstUnit + static_cast<unsigned>(units.size()), ~0u, 0);  // what the host let through is none of ours
   Device device{.name = card,
                 .memory = static_cast<std::byte*>(map(kMemory, memory_bytes, PROT_NONE)),
                 .registers = static_cast<std::uint32_t*>(
