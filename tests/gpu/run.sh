@@ -26,7 +26,7 @@ die() { say "$*"; exit 1; }
 
 # ------------------------------------------------------------------------------------------------------------------ packing
 
-programs=(bin/millraced bin/millrace bin/millrace-cuda bin/millrace-decoder bin/millrace-opener bin/millrace_bench_cuda_host
+programs=(bin/millraced bin/millrace bin/millrace-cuda bin/millrace-decoder bin/millrace-opener bin/millrace_bench_host_cost
   tests/millrace_system_cuda tests/millrace_system_client tests/millrace_conformance tests/millrace_in_user_namespace)
 
 # Every library but those that belong to the machine: the C library, which is older here or the same, and the driver's.
@@ -96,7 +96,7 @@ run() {
   step "conformance" "$here/tests/millrace_conformance"
   step "compute-sanitizer on the GPU's owner" sanitized
   step "images/s" figures
-  step "what an image costs the host" "$here/bin/millrace_bench_cuda_host" "$data"
+  step "what an image costs the host" "$here/bin/millrace_bench_host_cost" cuda "$data"
   printf '\n===== %s\n' "$([ ${#failed[@]} = 0 ] && echo "all steps passed" || echo "failed: ${failed[*]}")"
   [ ${#failed[@]} = 0 ]
 }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <xrt_mem.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -62,10 +63,11 @@ bool Buffer::map_pages() {
 int Buffer::copy(Direction direction, std::size_t bytes, std::size_t offset) const {
   if (!has(bytes, offset) || host_ == nullptr) return -EINVAL;
   if (is_command() || host_ == on_card()) return 0;
+  const std::size_t copied = settings().copied == 0 ? bytes : std::min<std::size_t>(bytes, settings().copied);
   if (direction == Direction::kToCard)
-    std::memcpy(on_card() + offset, host_ + offset, bytes);
+    std::memcpy(on_card() + offset, host_ + offset, copied);
   else
-    std::memcpy(host_ + offset, on_card() + offset, bytes);
+    std::memcpy(host_ + offset, on_card() + offset, copied);
   return 0;
 }
 

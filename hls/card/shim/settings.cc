@@ -27,6 +27,7 @@ Settings read() {
           .program_ms = static_cast<unsigned>(number("MILLRACE_CARD_PROGRAM_MS", 200)),
           .bank_mib = number("MILLRACE_CARD_BANK_MIB", 0),
           .scramble = number("MILLRACE_CARD_SCRAMBLE", 1) != 0,
+          .copied = number("MILLRACE_CARD_COPIED", 0),
           .trace = number("MILLRACE_CARD_TRACE", 0) != 0,
           .faults = text("MILLRACE_CARD_FAULTS"),
           .control = text("MILLRACE_CARD_CONTROL"),

@@ -15,6 +15,7 @@ struct Settings {
   unsigned program_ms = 200;   // that a card takes to be programmed
   std::uint64_t bank_mib = 0;  // of each bank; 0: what the xclbin says
   bool scramble = true;        // new buffers hold 0xC7 on the card
+  std::uint64_t copied = 0;    // bytes of a sync that are copied, at most; 0: all
   bool trace = false;          // a line for each call
   std::string faults;          // hls/card/shim/faults.h
   std::string control;         // path of the file that processes share; empty: none

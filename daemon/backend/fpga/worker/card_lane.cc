@@ -19,15 +19,14 @@ Error broken(const std::string& what) {
 
 }  // namespace
 
-CardLane::OnCard::OnCard(XrtCard& card, std::byte* staging, const FpgaStaging& layout)
-    : commands(card.device(), kCommandBytes, card.kernel().group_id(hls::kCommands)),
-      encoded(card.device(), staging + FpgaStaging::encoded_at(), layout.encoded_bytes,
-              card.kernel().group_id(hls::kEncoded)),
-      tensors(card.device(), staging + layout.tensors_at(), layout.tensor_bytes, card.kernel().group_id(hls::kTensors)),
-      completions(card.device(), kCompletionBytes, card.kernel().group_id(hls::kCompletions)),
+CardLane::OnCard::OnCard(xrt::device& device, xrt::kernel& unit, std::byte* staging, const FpgaStaging& layout)
+    : commands(device, kCommandBytes, unit.group_id(hls::kCommands)),
+      encoded(device, staging + FpgaStaging::encoded_at(), layout.encoded_bytes, unit.group_id(hls::kEncoded)),
+      tensors(device, staging + layout.tensors_at(), layout.tensor_bytes, unit.group_id(hls::kTensors)),
+      completions(device, kCompletionBytes, unit.group_id(hls::kCompletions)),
       commands_at(commands.map<std::byte*>()),
       completions_at(completions.map<std::byte*>()),
-      run(card.kernel()) {
+      run(unit) {
   run.set_arg(hls::kCommands, commands);
   run.set_arg(hls::kEncoded, encoded);
   run.set_arg(hls::kTensors, tensors);
@@ -37,7 +36,7 @@ CardLane::OnCard::OnCard(XrtCard& card, std::byte* staging, const FpgaStaging& l
 
 Result<void> CardLane::attach(XrtCard& card) {
   return xrt_call("taking the card's buffers", [&] {
-    on_card_ = std::make_unique<OnCard>(card, staging_, layout_);
+    on_card_ = std::make_unique<OnCard>(card.device(), card.kernel(number_), staging_, layout_);
     on_card_->wake = wake_;
     // Of errors, too.
     on_card_->run.add_callback(ERT_CMD_STATE_COMPLETED, on_end, on_card_.get());

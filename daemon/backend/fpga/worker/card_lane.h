@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,8 @@ class CardLane {
   using Clock = std::chrono::steady_clock;
 
   // `staging`: of layout.size() bytes, for as long as the lane. `wake`: an eventfd, written when a batch has ended.
-  CardLane(std::byte* staging, const FpgaStaging& layout, int wake) : staging_(staging), layout_(layout), wake_(wake) {}
+  CardLane(std::uint32_t number, std::byte* staging, const FpgaStaging& layout, int wake)
+      : number_(number), staging_(staging), layout_(layout), wake_(wake) {}
   CardLane(const CardLane&) = delete;
   CardLane& operator=(const CardLane&) = delete;
   ~CardLane() { detach(); }
@@ -52,7 +54,7 @@ class CardLane {
 
  private:
   struct OnCard {
-    OnCard(XrtCard& card, std::byte* staging, const FpgaStaging& layout);
+    OnCard(xrt::device& device, xrt::kernel& unit, std::byte* staging, const FpgaStaging& layout);
 
     xrt::bo commands, encoded, tensors, completions;
     std::byte* commands_at;
@@ -66,6 +68,7 @@ class CardLane {
   Result<void> send(const FpgaBatch& batch, const BatchPlan& plan);
   std::span<FpgaOrder> orders() const { return {reinterpret_cast<FpgaOrder*>(staging_), kMostFpgaImages}; }
 
+  const std::uint32_t number_;
   std::byte* const staging_;
   const FpgaStaging layout_;
   const int wake_;

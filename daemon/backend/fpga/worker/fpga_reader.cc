@@ -21,7 +21,7 @@ Result<std::unique_ptr<FpgaReader>> FpgaReader::create(const FpgaHello& hello, c
   const FpgaStaging layout{hello.encoded_bytes, hello.tensor_bytes};
   for (std::uint32_t i = 0; i < staging.size(); ++i)
     reader->lanes_.push_back({.socket = fpga_lane_socket(i),
-                              .on_card = std::make_unique<CardLane>(staging[i], layout, reader->wake_.get())});
+                              .on_card = std::make_unique<CardLane>(i, staging[i], layout, reader->wake_.get())});
   const Result<void> programmed = reader->program(hello.image);
   if (!programmed) return Error{Code::kUnavailable, programmed.error().message};
   return reader;

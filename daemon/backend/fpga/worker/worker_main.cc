@@ -31,7 +31,7 @@ namespace {
 void find_xrt() {
   std::error_code none;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", none).parent_path();
-  const std::filesystem::path folder = (self / "../../lib/millrace/xrt").lexically_normal();
+  const std::filesystem::path folder = self / "xrt";
   if (std::filesystem::exists(folder, none)) setenv("XILINX_XRT", folder.c_str(), 0);
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "daemon/backend/fpga/worker/xrt_calls.h"
 #include "hls/table/kernel_table.h"
@@ -30,6 +31,20 @@ void put_text(char (&to)[kSize], const std::string& text) {
 
 std::string place_of(const xrt::device& device) {
   return device.get_info<xrt::info::device::bdf>();
+}
+
+// "decode_jpeg:{decode_jpeg_1}", ...: as a kernel is opened in one compute unit.
+std::vector<std::string> units_of(const xrt::xclbin& xclbin, FpgaImage image) {
+  std::vector<std::string> units;
+  const std::string wanted = row_of(image).kernel;
+  for (const xrt::xclbin::kernel& kernel : xclbin.get_kernels()) {
+    if (kernel.get_name() != wanted) continue;
+    for (const xrt::xclbin::ip& unit : kernel.get_cus()) {
+      const std::string name = unit.get_name();  // "decode_jpeg:decode_jpeg_1"
+      units.push_back(wanted + ":{" + name.substr(name.find(':') + 1) + "}");
+    }
+  }
+  return units;
 }
 
 FpgaImageFile describe(const std::string& folder, FpgaImage image) {
@@ -89,14 +104,16 @@ Result<XrtCard> XrtCard::open(const std::string& place) {
 }
 
 Result<void> XrtCard::program(const std::string& folder, FpgaImage image) {
-  kernel_.reset();
+  units_.clear();
   const std::string path = file_of(folder, image);
   const Result<void> programmed = xrt_call("programming the card with " + path, [&] {
-    const xrt::uuid uuid = device_.load_xclbin(path);
-    kernel_.emplace(device_, uuid, row_of(image).kernel);
+    const xrt::xclbin xclbin(path);
+    const xrt::uuid uuid = device_.load_xclbin(xclbin);
+    for (const std::string& unit : units_of(xclbin, image)) units_.emplace_back(device_, uuid, unit);
   });
-  if (programmed) return {};
-  kernel_.reset();
+  if (programmed && !units_.empty()) return {};
+  units_.clear();
+  if (programmed) return Error{Code::kNotFound, path + " has no kernel " + row_of(image).kernel};
   return Error{Code::kNotFound, programmed.error().message};
 }
 

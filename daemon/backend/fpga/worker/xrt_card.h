@@ -4,7 +4,7 @@
 #include <xrt/xrt_device.h>
 #include <xrt/xrt_kernel.h>
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,14 +29,15 @@ class XrtCard {
   Result<void> program(const std::string& folder, FpgaImage image);
 
   xrt::device& device() { return device_; }
-  // REQUIRES: program() was content.
-  xrt::kernel& kernel() { return *kernel_; }
+  // Lanes take turns with the compute units: each has memory of its own, so a lane's buffers are for one of them. REQUIRES:
+  // program() was content.
+  xrt::kernel& kernel(std::uint32_t lane) { return units_[lane % units_.size()]; }
 
  private:
   explicit XrtCard(xrt::device device) : device_(std::move(device)) {}
 
   xrt::device device_;
-  std::optional<xrt::kernel> kernel_;
+  std::vector<xrt::kernel> units_;
 };
 
 }  // namespace millrace::fpga

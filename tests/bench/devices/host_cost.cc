@@ -1,11 +1,14 @@
-// What a GPU costs the host's processors: the daemon's lanes and the process that owns the GPU, for each image, beside
-// one another. On the simulated driver with instant kernels (SIM_CUDA_INSTANT=1) that is all there is but the GPU's own
-// time; the driver's threads, which copy there what a GPU would, are told apart by their names and left out.
+// What a device costs the host's processors: the daemon's lanes and the process that owns the device, for each image, beside
+// one another. With devices that make nothing and copy nothing that is all there is but the devices' own time.
 //
 //   LD_LIBRARY_PATH=build/release/tests/support/cuda_driver/lib SIM_CUDA_INSTANT=1
-//     build/release/bin/millrace_bench_cuda_host ../shared/data/photos
+//     build/release/bin/millrace_bench_host_cost cuda ../shared/data/photos
+//   build/release/bin/millrace_bench_host_cost cpu ../shared/data/photos              (what the processor takes for them)
+//   XILINX_XRT=build/release/fpga/xrt MILLRACE_CARD_COPIED=65536
+//     build/release/bin/millrace_bench_host_cost fpga ../shared/data/photos
 //
-// Beside it: the way of one small image there and back, and how long a lost GPU is away.
+// The simulated driver's threads, which copy what a GPU would, are told apart by their names and left out. Beside it: the
+// way of one image there and back, and how long a lost device is away.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,10 +23,13 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "daemon/backend/cpu/cpu_backend.h"
 #include "daemon/backend/cuda/cuda_backend.h"
+#include "daemon/backend/fpga/fpga_backend.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/decoder_processes.h"
 #include "tests/support/image_folder.h"
@@ -39,9 +45,40 @@ constexpr std::size_t kOfAJob = 64, kRounds = 7, kJobs = 32;
 constexpr Size kOutput{224, 224};
 
 [[noreturn]] void stop(const std::string& why) {
-  std::fprintf(stderr, "millrace_bench_cuda_host: %s\n", why.c_str());
+  std::fprintf(stderr, "millrace_bench_host_cost: %s\n", why.c_str());
   std::exit(1);
 }
+
+// A family of devices, and which threads work for it.
+struct Family {
+  std::string_view name;
+  const char *lanes, *owner, *owners_threads;
+  Result<std::vector<std::unique_ptr<Backend>>> (*make)();
+};
+
+Result<std::vector<std::unique_ptr<Backend>>> make_cuda() {
+  Settings settings;
+  settings.groups.of<CudaSettings>() = {.wanted = Wanted::kYes, .worker = bin_folder() + "/millrace-cuda"};
+  return make_cuda_backends(settings, {});
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make_fpga() {
+  Settings settings;
+  settings.groups.of<FpgaSettings>() = {
+      .wanted = Wanted::kYes, .images = bin_folder() + "/../fpga/answering", .worker = bin_folder() + "/millrace-fpga"};
+  return make_fpga_backends(settings, {});
+}
+
+Result<std::vector<std::unique_ptr<Backend>>> make_cpu() {
+  Settings settings;
+  settings.groups.of<CpuSettings>().lanes = 1;
+  return make_cpu_backends(settings, {});
+}
+
+// An owner of nullptr: there is none.
+constexpr Family kFamilies[] = {{"cpu", "mr-lane", nullptr, nullptr, make_cpu},
+                                {"cuda", "mr-gpu", "millrace-cuda", "mr-lane", make_cuda},
+                                {"fpga", "mr-fpga", "millrace-fpga", "millrace-fpga", make_fpga}};
 
 // Of the threads of a process whose names begin so: user and system time.
 double cpu_seconds(pid_t process, const std::string& names) {
@@ -90,7 +127,8 @@ Photos read_photos(const std::string& folder, const Backend& backend, const Reci
 
 class Rig {
  public:
-  explicit Rig(const std::string& folder) : backend_(start()), photos_(read_photos(folder, *backend_, *recipe_)) {
+  Rig(const Family& family, const std::string& folder)
+      : backend_(start(family)), photos_(read_photos(folder, *backend_, *recipe_)) {
     for (std::size_t i = 0; i < kJobs; ++i) memory_.emplace_back(kOfAJob * tensor_.count);
   }
 
@@ -112,10 +150,8 @@ class Rig {
   Backend& backend() { return *backend_; }
 
  private:
-  static std::unique_ptr<Backend> start() {
-    Settings settings;
-    settings.groups.of<CudaSettings>() = {.wanted = Wanted::kYes, .worker = bin_folder() + "/millrace-cuda"};
-    auto backends = make_cuda_backends(settings, {});
+  static std::unique_ptr<Backend> start(const Family& family) {
+    auto backends = family.make();
     if (!backends) stop(backends.error().message);
     return std::move(backends->front());
   }
@@ -128,10 +164,11 @@ class Rig {
       EncodedImage image = image_in(photos_.files[photo]);
       image.info = photos_.infos[photo];
       const int width = static_cast<int>(stored.width), height = static_cast<int>(stored.height);
+      const int half = (width + 1) / 2 - turn_++ % (width / 4 + 1);  // another width each time, as random crops have
       job.tasks.push_back(
           {.index = static_cast<std::uint32_t>(i),
            .image = std::move(image),
-           .geometry = {{width / 4, height / 4, (width + 1) / 2, (height + 1) / 2}, kOutput, {0, 0, 224, 224}},
+           .geometry = {{width / 4, height / 4, half, (height + 1) / 2}, kOutput, {0, 0, 224, 224}},
            .out = in_host_memory(MutableByteView(memory_[number]).subspan(i * tensor_.count, tensor_.count))});
     }
     return job;
@@ -143,6 +180,7 @@ class Rig {
   Photos photos_;
   std::vector<std::vector<std::byte>> memory_;
   std::atomic<std::size_t> refused_ = 0;
+  int turn_ = 0;
 };
 
 double median(std::vector<double> values) {
@@ -154,12 +192,14 @@ struct Cost {
   double daemon = 0, worker = 0;  // us an image
 };
 
-Cost cost_of_a_round(Rig& rig, pid_t worker) {
-  const double lanes = cpu_seconds(getpid(), "mr-gpu"), theirs = cpu_seconds(worker, "mr-lane");
+Cost cost_of_a_round(Rig& rig, const Family& family, pid_t worker) {
+  const double lanes = cpu_seconds(getpid(), family.lanes),
+               theirs = worker == 0 ? 0 : cpu_seconds(worker, family.owners_threads);
   std::size_t images = 0;
   for (int i = 0; i < 8; ++i) images += rig.run(kJobs, kOfAJob);
   const double us = 1e6 / static_cast<double>(images);
-  return {(cpu_seconds(getpid(), "mr-gpu") - lanes) * us, (cpu_seconds(worker, "mr-lane") - theirs) * us};
+  return {(cpu_seconds(getpid(), family.lanes) - lanes) * us,
+          worker == 0 ? 0 : (cpu_seconds(worker, family.owners_threads) - theirs) * us};
 }
 
 double away_ms(Rig& rig, pid_t worker) {
@@ -175,24 +215,36 @@ double away_ms(Rig& rig, pid_t worker) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begun).count();
 }
 
-int run(const std::string& folder) {
-  Rig rig(folder);
-  const pid_t worker = child_processes(getpid(), "millrace-cuda").at(0);
-  std::vector<double> daemon, owner, trip;
+// Of jobs of so many images, one after the other.
+double trip_us(Rig& rig, std::size_t images) {
+  std::vector<double> trips;
+  for (std::size_t i = 0; i < 200; ++i) {
+    const Clock::time_point begun = Clock::now();
+    rig.run(1, images);
+    trips.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begun).count());
+  }
+  return median(trips);
+}
+
+int run(const Family& family, const std::string& folder) {
+  Rig rig(family, folder);
+  const pid_t worker = family.owner == nullptr ? 0 : child_processes(getpid(), family.owner).at(0);
+  const char* const name = family.name.data();
+  std::vector<double> daemon, owner;
   rig.run(kJobs, kOfAJob);
   for (std::size_t i = 0; i < kRounds; ++i) {
-    const Cost cost = cost_of_a_round(rig, worker);
+    const Cost cost = cost_of_a_round(rig, family, worker);
     daemon.push_back(cost.daemon);
     owner.push_back(cost.worker);
   }
-  for (std::size_t i = 0; i < 200; ++i) {
-    const Clock::time_point begun = Clock::now();
-    rig.run(1, 1);
-    trip.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begun).count());
+  if (worker == 0) {
+    std::printf("%s %.1f us an image\n", name, median(daemon));
+    return 0;
   }
-  std::printf("cuda.host.daemon %.1f us an image\ncuda.host.owner  %.1f us an image\n", median(daemon), median(owner));
-  std::printf("cuda.host.trip   %.0f us, one image alone\ncuda.host.away   %.0f ms\n", median(trip),
-              away_ms(rig, worker));
+  std::printf("%s.host.daemon %.1f us an image\n%s.host.owner  %.1f us an image\n", name, median(daemon), name,
+              median(owner));
+  std::printf("%s.host.trip   %.0f us, one image alone\n", name, trip_us(rig, 1));
+  std::printf("%s.host.away   %.0f ms\n", name, away_ms(rig, worker));
   std::printf("given back: %zu images\n", rig.refused());
   return 0;
 }
@@ -201,9 +253,10 @@ int run(const std::string& folder) {
 }  // namespace millrace::bench
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: millrace_bench_cuda_host FOLDER of JPEG files\n");
-    return 2;
+  using namespace millrace::bench;
+  for (const Family& family : kFamilies) {
+    if (argc == 3 && family.name == argv[1]) return run(family, argv[2]);
   }
-  return millrace::bench::run(argv[1]);
+  std::fprintf(stderr, "usage: millrace_bench_host_cost cpu|cuda|fpga FOLDER of JPEG files\n");
+  return 2;
 }
