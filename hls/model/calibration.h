@@ -28,7 +28,7 @@ struct Figure {
   std::string card;
   Recipe recipe = Recipe::kNothing;
   Input input;          // width 0: ImageNet's photographs
-  bool binding = true;  // false: shown, but the model is not held to it; README.md says why
+  bool is_held = true;  // to kMostOff; false: what another assumption would give
 };
 
 const std::vector<Figure>& figures();

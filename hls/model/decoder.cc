@@ -340,7 +340,7 @@ Prediction Decoder::run() {
   return prediction;
 }
 
-// From the end of the units' first calls to that of the last ones: pipes are full then. Fewer calls: all of the time.
+// From the end of the units' first calls to that of their last but one: pipes are full then. Fewer: all of the time.
 void Decoder::rate(Prediction& prediction) const {
   std::vector<std::pair<Clocks, std::size_t>> done;
   double lasted = 0;
@@ -352,13 +352,14 @@ void Decoder::rate(Prediction& prediction) const {
   const double hertz = design_.clock_mhz * 1e6;
   prediction.call_ms = lasted / static_cast<double>(calls_.size()) / hertz * 1e3;
   const std::size_t skipped = static_cast<std::size_t>(design_.units);
-  if (done.size() <= 2 * skipped) {
+  if (done.size() <= 3 * skipped) {
     prediction.images_a_second = static_cast<double>(jobs_.size()) / prediction.seconds;
     return;
   }
   double images = 0;
-  for (std::size_t i = skipped; i < done.size(); ++i) images += static_cast<double>(done[i].second);
-  prediction.images_a_second = images / ((done.back().first - done[skipped - 1].first) / hertz);
+  const std::size_t end = done.size() - skipped;
+  for (std::size_t i = skipped; i < end; ++i) images += static_cast<double>(done[i].second);
+  prediction.images_a_second = images / ((done[end - 1].first - done[skipped - 1].first) / hertz);
 }
 
 void Decoder::report(Prediction& prediction) const {

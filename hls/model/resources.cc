@@ -45,9 +45,9 @@ Resources resampler_of(const Design& design) {
   return {1'500 + 15'000 * scale, 1'500 + 15'000 * scale, 29 * scale, 0, 168 * scale};
 }
 
-// Axis tables, filtered rows and words of a turn that has its own image.
+// Of a turn, which has its own image: axis tables, MCU rows of 16 lines x 768 filtered pixels x 3 bytes, and words.
 Resources tensor_state_of(const Design& design) {
-  return {400, 400, 8 + 2.0 * design.filtered_rows + design.word_bytes / 4'608.0, 0, 0};
+  return {400, 400, design.word_bytes / 4'608.0, 1.0 + design.filtered_rows, 0};
 }
 
 Resources fetch_of(const Design&) {

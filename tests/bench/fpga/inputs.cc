@@ -76,12 +76,11 @@ Pixels mosaic(const hls::model::Input& input, const std::vector<Pixels>& photogr
   for (std::uint32_t top = 0; top < height; top += kTile) {
     for (std::uint32_t left = 0; left < width; left += kTile, ++next) {
       const Pixels& from = photographs[next % photographs.size()];
-      const auto round = static_cast<std::uint32_t>(next / photographs.size());
-      const std::uint32_t x = round * 40 % (from.width - kTile + 1), y = round * 40 % (from.height - kTile + 1);
+      const std::size_t begin = next / photographs.size() * 40 % kTile;
       const std::uint32_t columns = std::min(kTile, width - left), rows = std::min(kTile, height - top);
       for (std::uint32_t row = 0; row < rows; ++row) {
-        const auto* source = from.data.data() + (std::size_t{y + row} * from.width + x) * 3;
-        std::copy_n(source, columns * 3, made.data.data() + (std::size_t{top + row} * width + left) * 3);
+        const auto* source = from.data.data() + ((begin + row) * from.width + begin) * 3;
+        std::copy_n(source, std::size_t{columns} * 3, made.data.data() + (std::size_t{top + row} * width + left) * 3);
       }
     }
   }
@@ -113,21 +112,22 @@ hls::model::Picture stand_in(const hls::model::Input& input, const std::vector<P
                              std::size_t which) {
   const double wanted = 1.5 * input.width * input.height / input.ratio;
   JpegSpec spec{.pixels = mosaic(input, photographs, which)};
-  std::optional<hls::model::Picture> best;
+  std::vector<std::byte> best;
+  const auto off = [wanted](const std::vector<std::byte>& file) {
+    return std::abs(static_cast<double>(file.size()) - wanted);
+  };
   for (int low = 1, high = 100; low <= high;) {
     spec.quality = (low + high) / 2;
-    const std::vector<std::byte> file = make_jpeg(spec);
-    auto picture = hls::model::read_picture({reinterpret_cast<const std::uint8_t*>(file.data()), file.size()});
-    if (!picture) std::abort();  // this very encoder's files are what decoders take
-    const double bytes = static_cast<double>(file.size());
-    if (!best || std::abs(bytes - wanted) < std::abs(static_cast<double>(best->file_bytes) - wanted))
-      best = std::move(picture);
-    if (bytes < wanted)
+    std::vector<std::byte> file = make_jpeg(spec);
+    if (static_cast<double>(file.size()) < wanted)
       low = spec.quality + 1;
     else
       high = spec.quality - 1;
+    if (best.empty() || off(file) < off(best)) best = std::move(file);
   }
-  return *std::move(best);
+  auto picture = hls::model::read_picture({reinterpret_cast<const std::uint8_t*>(best.data()), best.size()});
+  if (!picture) std::abort();  // this very encoder's files are what decoders take
+  return *std::move(picture);
 }
 
 }  // namespace millrace::bench

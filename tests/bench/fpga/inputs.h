@@ -17,8 +17,8 @@ std::vector<hls::model::Picture> read_folder(const std::string& folder);
 // The pixels of the photographs in `folder` that are in colour and not small, at most `most`.
 std::vector<Pixels> read_pixels(const std::string& folder, std::size_t most);
 
-// A 4:2:0 JPEG of the size and, to 2 %, the file size of `input`: tiles of 160 x 160 pixels of the photographs, the
-// `which`-th first. Where no quality gives that size, the nearest.
+// A 4:2:0 JPEG of the size of `input`: tiles of 160 x 160 pixels out of the photographs, the `which`-th first, with the
+// quality that comes nearest to the size of the file.
 hls::model::Picture stand_in(const hls::model::Input& input, const std::vector<Pixels>& photographs, std::size_t which);
 
 }  // namespace millrace::bench

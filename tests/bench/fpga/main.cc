@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "tests/bench/fpga/inputs.h"
@@ -60,13 +61,19 @@ void show_calibration(const Options& options, std::span<const Picture> pictures)
   constexpr std::size_t kStandIns = 3;
   const std::vector<Pixels> photographs = read_pixels(options.data, 64);
   std::vector<CalibrationRow> rows;
+  std::map<std::string, std::vector<Picture>> made;
   for (const Figure& figure : figures()) {
     CalibrationRow row{&figure, {}, "these photographs, for ImageNet's"};
-    std::vector<Picture> inputs;
+    std::vector<Picture>& inputs = made[figure.input.name];
     if (figure.input.width > 0) {
       if (photographs.empty()) continue;
-      for (std::size_t i = 0; i < kStandIns; ++i) inputs.push_back(stand_in(figure.input, photographs, 17 * i));
-      row.input = "stand-ins for " + figure.input.name;
+      for (std::size_t i = inputs.size(); i < kStandIns; ++i)
+        inputs.push_back(stand_in(figure.input, photographs, 17 * i));
+      row.input = "stand-ins for " + figure.input.name + ":";
+      for (const Picture& picture : inputs)
+        row.input += " " + std::to_string(picture.symbols() / 1000) + "k symbols in " +
+                     std::to_string(picture.file_bytes / 1000) + " KB,";
+      row.input.pop_back();
     }
     row.result = calibrate(figure, inputs.empty() ? pictures : std::span<const Picture>(inputs));
     rows.push_back(row);
@@ -113,8 +120,7 @@ int run(const Options& options) {
                  options.data.c_str());
     return 2;
   }
-  if (!options.json)
-    std::printf("%zu photographs; all figures below are a model's, no card was used\n", pictures.size());
+  if (!options.json) print_pictures(pictures);
   if (options.calibrates) show_calibration(options, pictures);
   const Card card = *card_of(options.card);
   int status = 0;

@@ -37,15 +37,31 @@ void print_resource(const char* name, double takes, double shell, double all) {
 
 }  // namespace
 
+void print_pictures(std::span<const Picture> pictures) {
+  double symbols = 0, bits = 0, blocks = 0, bytes = 0, packed = 0;
+  const auto count = static_cast<double>(pictures.size());
+  for (const Picture& picture : pictures) {
+    symbols += static_cast<double>(picture.symbols()) / count;
+    bits += static_cast<double>(picture.bits()) / count;
+    blocks += static_cast<double>(picture.blocks()) / count;
+    bytes += static_cast<double>(picture.file_bytes) / count;
+    packed += static_cast<double>(picture.packed_bytes) / count;
+  }
+  std::printf("%zu photographs, the mean one: %.0f symbols of %.2f bits, %.0f blocks, %.1f KB, packed %.1f KB\n",
+              pictures.size(), symbols, bits / symbols, blocks, bytes / 1e3, packed / 1e3);
+  std::printf("(ImageNet's mean: 151500 symbols of 5.64 bits, 8198 blocks, 110 KB)\n");
+  std::printf("All figures below are a model's. No card was used.\n\n");
+}
+
 void print_calibration(const std::vector<CalibrationRow>& rows) {
   std::printf("Calibration of the model on published designs\n");
   std::printf("  %-24s %12s %12s %8s   %s\n", "figure", "published", "model", "off", "predicted with");
   for (const CalibrationRow& row : rows) {
-    std::printf("  %-24s %9.4g %-2s %9.4g %-2s %+6.1f %%%s  %s\n", row.figure->name.c_str(), row.figure->published,
+    std::printf("  %-24s %9.4g %-2s %9.4g %-2s %+6.1f %%%s %s\n", row.figure->name.c_str(), row.figure->published,
                 row.figure->is_rate ? "/s" : "ms", row.result.predicted, row.figure->is_rate ? "/s" : "ms",
-                100 * row.result.off, row.figure->binding ? " " : "*", row.input.c_str());
+                100 * row.result.off, row.figure->is_held ? " " : "*", row.input.c_str());
   }
-  std::printf("  * shown, but the model is not held to it: see hls/model/README.md\n");
+  std::printf("  * what another assumption would give (hls/model/README.md); the model is not held to it\n");
 }
 
 void print_prediction(const Design& design, const Card& card, const Prediction& prediction) {
@@ -121,9 +137,9 @@ std::string csv_of(const Card& card, std::span<const Tried> tried) {
 std::string json_of(const CalibrationRow& row) {
   return formatted(
       "{\"model\": \"calibration\", \"figure\": \"%s\", \"published\": %.6g, \"predicted\": %.6g, \"unit\": \"%s\", "
-      "\"off\": %.4f, \"binding\": %s}\n",
+      "\"off\": %.4f}\n",
       row.figure->name.c_str(), row.figure->published, row.result.predicted, row.figure->is_rate ? "images/s" : "ms",
-      row.result.off, row.figure->binding ? "true" : "false");
+      row.result.off);
 }
 
 std::string json_of(const Card& card, const Tried& one) {

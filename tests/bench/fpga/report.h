@@ -16,6 +16,8 @@ struct CalibrationRow {
   std::string input;  // what it was predicted with
 };
 
+// What the pictures are on average; ImageNet's mean beside it.
+void print_pictures(std::span<const hls::model::Picture> pictures);
 void print_calibration(const std::vector<CalibrationRow>& rows);
 void print_prediction(const hls::model::Design& design, const hls::model::Card& card,
                       const hls::model::Prediction& prediction);
