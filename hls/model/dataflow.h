@@ -1,6 +1,6 @@
 // A discrete simulation of stages joined by FIFOs. Of a stage it knows how many clocks a token keeps it (the initiation
-// interval), how much later the result can be seen (the latency), and what room it needs in the next FIFO: a token
-// begins only when that room is there, as in a pipeline that stops as a whole.
+// interval), how much later the result can be seen (the latency), and what room it needs in the next FIFO. Room is taken
+// as a token begins, as for a burst that is asked for, or a buffer that is filled: so a FIFO has to cover the latency, too.
 //
 //   ──FIFO──▶┐             ┌──FIFO──▶        a stage serves one token at a time, of its queues in turns;
 //   ──FIFO──▶┤    stage    ├──FIFO──▶        a queue is a FIFO in and the FIFO out that belongs to it

@@ -78,18 +78,16 @@ Design variant(Design design, int units, int lanes, int turns, int shared, int p
 }  // namespace
 
 std::vector<Design> space_of(Source source) {
-  const bool packed = source == Source::kPacked;
-  const Design base = packed ? packed_design() : jpeg_design();
+  const Design base = source == Source::kPacked ? packed_design() : jpeg_design();
   std::vector<Design> all;
   for (const int units : {1, 2})
-    for (const int lanes : {4, 6, 8, 10, 12, 16, 20, 24})  // of the card
+    for (const int lanes : {4, 8, 10, 12, 14, 16, 20, 24})  // of the card
       for (const int turns : {1, 2})
         for (const int shared : {1, 2, 4})
-          for (const int pixels : {2, 4, 8})
-            for (const double clock : {200.0, 250.0, 300.0, 340.0}) {
-              const int each = lanes / units;
-              if (each * units != lanes || each % shared != 0) continue;
-              all.push_back(variant(base, units, each, turns, shared, pixels, clock));
+          for (const int pixels : {1, 2, 4, 8})
+            for (const double clock : {200.0, 250.0, 300.0, 320.0}) {
+              if (lanes % (units * shared) != 0) continue;
+              all.push_back(variant(base, units, lanes / units, turns, shared, pixels, clock));
             }
   return all;
 }

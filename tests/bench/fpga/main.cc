@@ -88,13 +88,17 @@ bool write(const std::string& name, const std::string& text) {
   return static_cast<bool>(file.flush());
 }
 
+// Short calls fill the pipes in a short run.
+constexpr int kExploredBatch = 64;
+constexpr std::size_t kExploredImages = 640;
+
 int explore_card(const Options& options, const Card& card, std::span<const Picture> pictures) {
   std::string csv, json;
   for (const Source source : {Source::kJpegScan, Source::kPacked}) {
-    const std::vector<Job> jobs =
-        jobs_of(pictures, work_spec(source == Source::kPacked ? packed_design() : jpeg_design(), recipe_of(options)),
-                options.images);
-    const std::vector<Tried> tried = explore(space_of(source), card, jobs, options.threads);
+    std::vector<Design> designs = space_of(source);
+    for (Design& design : designs) design.batch = kExploredBatch;
+    const WorkSpec spec = work_spec(designs.front(), recipe_of(options));
+    const std::vector<Tried> tried = explore(designs, card, jobs_of(pictures, spec, kExploredImages), options.threads);
     const std::string lines = csv_of(card, tried);
     csv += csv.empty() ? lines : lines.substr(lines.find('\n') + 1);
     for (const Tried& one : tried) json += json_of(card, one);
@@ -102,8 +106,12 @@ int explore_card(const Options& options, const Card& card, std::span<const Pictu
     print_explored(card, tried);
     const Tried* best = best_of(tried);
     if (best == nullptr) continue;
-    print_prediction(best->design, card, best->prediction);
-    print_depths(explore_depths(best->design, card, jobs, options.threads));
+    const std::vector<Job> jobs = jobs_of(pictures, spec, options.images);
+    Design design = best->design;
+    design.batch = Design{}.batch;
+    print_prediction(design, card, predict(design, card, jobs));
+    print_depths(explore_depths(design, card, std::span(jobs).first(std::min(jobs.size(), 2 * kExploredImages)),
+                                options.threads));
   }
   if (options.json) std::fputs(json.c_str(), stdout);
   if (options.output.empty()) return 0;
