@@ -86,7 +86,7 @@ std::vector<Design> space_of(Source source) {
         for (const int shared : {1, 2, 4})
           for (const int pixels : {1, 2, 4, 8})
             for (const double clock : {200.0, 250.0, 300.0, 320.0}) {
-              if (lanes % (units * shared) != 0) continue;
+              if (lanes % (units * shared) != 0 || (source == Source::kPacked && turns > 1)) continue;
               all.push_back(variant(base, units, lanes / units, turns, shared, pixels, clock));
             }
   return all;

@@ -45,11 +45,15 @@ struct Plan {
   const Crop& crop;
   WorkSpec spec;
   bool makes_tensor;
+  double bytes_a_bit;  // as it is stored
   Range columns, rows, luma_groups, chroma_groups;
 };
 
 Plan plan_of(const Picture& picture, const Crop& crop, const WorkSpec& spec) {
-  Plan plan{picture, crop, spec, spec.recipe != Recipe::kNothing, {}, {}, {}, {}};
+  const std::int64_t stored =
+      spec.source == Source::kPacked ? picture.packed_bytes - picture.packed_head : picture.scan_bytes;
+  const double bytes_a_bit = static_cast<double>(stored) / static_cast<double>(picture.bits());
+  Plan plan{picture, crop, spec, spec.recipe != Recipe::kNothing, bytes_a_bit, {}, {}, {}, {}};
   plan.columns = mcu_range(crop.left, crop.width, picture.h * kBlock, picture.columns);
   plan.rows = mcu_range(crop.top, crop.height, picture.v * kBlock, picture.rows);
   plan.luma_groups = in_groups(plan.columns, kGroup / picture.h, picture.columns);
@@ -59,23 +63,20 @@ Plan plan_of(const Picture& picture, const Crop& crop, const WorkSpec& spec) {
 
 // What a scan's MCU costs.
 void count_scan(const Plan& plan, const McuSymbols& mcu, McuWork& work) {
-  const double stored = static_cast<double>(plan.picture.scan_bytes) / static_cast<double>(plan.picture.bits());
   work.symbols = mcu.symbols;
-  work.bytes = static_cast<float>(mcu.bits * stored);
+  work.bytes = static_cast<float>(mcu.bits * plan.bytes_a_bit);
   work.blocks = static_cast<std::uint8_t>(plan.picture.blocks_in_mcu);
 }
 
 // What a packed image's MCU costs: only groups that the crop meets are read.
 void count_packed(const Plan& plan, const McuSymbols& mcu, int column, McuWork& work) {
-  const double stored = static_cast<double>(plan.picture.packed_bytes - plan.picture.packed_head) /
-                        static_cast<double>(plan.picture.bits());
   const int chroma_blocks = plan.picture.blocks_in_mcu > 1 ? 2 : 0;
   const bool luma = plan.luma_groups.has(column), chroma = plan.chroma_groups.has(column) && chroma_blocks > 0;
   const int values = (luma ? mcu.luma_values : 0) + (chroma ? mcu.chroma_values : 0);
   const int blocks = (luma ? plan.picture.blocks_in_mcu - chroma_blocks : 0) + (chroma ? chroma_blocks : 0);
   work.symbols = static_cast<std::uint16_t>(values);
   work.blocks = static_cast<std::uint8_t>(blocks);
-  work.bytes = static_cast<float>(mcu.bits * stored * blocks / plan.picture.blocks_in_mcu);
+  work.bytes = static_cast<float>(mcu.bits * plan.bytes_a_bit * blocks / plan.picture.blocks_in_mcu);
 }
 
 void add_line(const Plan& plan, int row, std::int64_t& made, Job& job) {

@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
       "  millrace-fpga-model --card u50                        the design of hls/, from JPEG files\n"
       "  millrace-fpga-model --card u50 --source packed        from packed forms\n"
       "  millrace-fpga-model --lanes 8 --turns 1 --clock 250   another design\n"
-      "  millrace-fpga-model --explore --output DIR/u50        u50.csv, u50.jsonl; tests/bench/fpga/plot.py draws "
+      "  millrace-fpga-model --explore --output DIR/u50        u50.csv, u50.jsonl; tests/bench/fpga/draw_designs.py draws "
       "them\n"
       "hls/model/README.md says what is modelled, with which assumptions, and how to read what comes out.\n"};
   app.add_option("--data", options.data, "folder of JPEG files (default: photos/ in MILLRACE_TEST_DATA)");
