@@ -77,6 +77,32 @@ bench_service() {
   "$top/build/release/bin/millrace_bench" "$@"
 }
 
+# A model of FPGA decoders; no card is used. With --explore also its figure.
+bench_fpga_model() {
+  local results=$top/build/bench/fpga argument explores=no cards=(u50 u250) card
+  deps build test
+  configure release -DMILLRACE_BUILD_TESTS=ON
+  compile release bin/millrace-fpga-model
+  find_test_data
+  for argument in "$@"; do [ "$argument" != --explore ] || explores=yes; done
+  if [ $explores = no ]; then
+    "$top/build/release/bin/millrace-fpga-model" "$@"
+    return
+  fi
+  for argument in "$@"; do [ "$argument" != --card ] || cards=(chosen); done
+  mkdir -p "$results"
+  for card in "${cards[@]}"; do
+    if [ "$card" = chosen ]; then
+      "$top/build/release/bin/millrace-fpga-model" --output "$results/$card" "$@"
+    else
+      "$top/build/release/bin/millrace-fpga-model" --output "$results/$card" --card "$card" "$@"
+    fi
+  done
+  cards=("${cards[@]/#/$results/}")
+  python3 "$top/tests/bench/fpga/draw_designs.py" "$results/model.svg" "${cards[@]/%/.jsonl}"
+  say "the model's figure: build/bench/fpga/model.svg; all designs: build/bench/fpga/*.csv"
+}
+
 # All of them; everything that needs the network or a compiler comes first.
 bench_publish() {
   local results=$top/build/bench
@@ -104,6 +130,7 @@ bench() {
     --python) shift; bench_python "$@" ;;
     --resample) shift; bench_resample "$@" ;;
     --peers) shift; bench_peers "$@" ;;
+    --fpga-model) shift; bench_fpga_model "$@" ;;
     --publish) shift; bench_publish "$@" ;;
     *) bench_service "$@" ;;
   esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests of what the benches in Python compute by themselves, in peers/ and python/."""
+"""Runs the tests of what the benches in Python compute by themselves, in fpga/, peers/ and python/."""
 
 import importlib.util
 import os
@@ -17,4 +17,4 @@ if __name__ == "__main__":
         skip_all(f"what the benches compute: {sys.executable} has no pytest; `config/setup.sh test` makes an interpreter that has")
     pytest = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skips", "--rootdir", str(HERE)]
     environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
-    sys.exit(subprocess.run([*pytest, str(HERE / "peers"), str(HERE / "python")], env=environment, check=False).returncode)
+    sys.exit(subprocess.run([*pytest, str(HERE / "fpga"), str(HERE / "peers"), str(HERE / "python")], env=environment, check=False).returncode)
