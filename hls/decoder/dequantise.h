@@ -28,22 +28,25 @@ class Dequantiser {
   bool step(SetupFifo& setup, TokenFifo& tokens, ColumnFifo& columns, FlagFifo& extremes);
 
  private:
-  enum class State : std::uint8_t { kIdle, kLoad, kTake, kGive, kTell };
+  enum class State : std::uint8_t { kIdle, kLoad, kBlocks };
 
   bool load(SetupFifo& setup);
-  bool take(TokenFifo& tokens);
-  void put(const Token& token);
-  bool give(ColumnFifo& columns);
+  bool work(TokenFifo& tokens, ColumnFifo& columns);
+  void take(const Token& token);
+  Column give();
+  void turn();
 
   Job job_ = {};
   State state_ = State::kIdle;
   std::uint32_t loaded_ = 0;  // words
   std::uint16_t factors_[kTables * kCoefficients] = {};
-  std::int16_t block_[kCoefficients] = {};     // column by column
-  std::uint32_t magnitudes_[kBlockSide] = {};  // of a column, up to what is too much
-  std::uint32_t blocks_left_ = 0;
+  std::int16_t blocks_[2][kCoefficients] = {};  // column by column
+  int filled_ = 0;                              // the one that tokens go to; the other one leaves
+  bool is_full_ = false;                        // the one that is filled
+  int column_ = kBlockSide;                     // that leaves next
+  std::uint32_t magnitudes_[kBlockSide] = {};   // of the filled one's columns, up to what is too much
+  std::uint32_t blocks_left_ = 0;               // to be filled
   BlockWalk walk_;
-  int column_ = 0;  // that leaves next
   bool is_extreme_ = false;
 };
 

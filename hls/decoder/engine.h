@@ -9,8 +9,8 @@
 // takes. Thread-bound(the kernel's caller).
 #pragma once
 
-#include "hls/decoder/chains.h"
 #include "hls/decoder/check.h"
+#include "hls/decoder/tensor_chain.h"
 
 namespace millrace {
 namespace hls {
@@ -64,7 +64,6 @@ class Engine {
     for (int lane = 0; lane < kLanes; ++lane) {
 #pragma HLS UNROLL
       for (int slot = 0; slot < kSlots; ++slot) {
-#pragma HLS UNROLL off
         moved = take_turn(lane * kSlots + slot, arbiter) || moved;
       }
     }

@@ -30,6 +30,7 @@ class CanonicalCode {
   // By the next 16 bits.
   Match find(std::uint32_t top) const {
 #pragma HLS INLINE
+#pragma HLS ARRAY_PARTITION variable = limit_ complete
     std::uint32_t length = 1;
     for (int i = 0; i < 16; ++i) {
 #pragma HLS UNROLL

@@ -56,24 +56,35 @@ SampleRow transform_row(const std::int32_t (&row)[kBlockSide]) {
 }  // namespace
 
 bool InverseDct::step(ColumnFifo& columns, SampleFifo& samples) {
+#pragma HLS ARRAY_PARTITION variable = blocks_ complete
   bool moved = false;
   for (;;) {
 #pragma HLS PIPELINE II = 1
-    if (columns_ < kBlockSide) {
-      if (columns.empty()) return moved;
-      const Column column = columns.read();
-      DctLine line;
-      for (int i = 0; i < kBlockSide; ++i) line.at[i] = column.at[i];
-      line = transform_line(line);
-      for (int i = 0; i < kBlockSide; ++i) block_[i][columns_] = descale(line.at[i], kConstantBits - kKeptBits);
-      ++columns_;
-    } else {
-      if (samples.full()) return moved;
-      samples.write(transform_row(block_[rows_]));
-      if (++rows_ == kBlockSide) columns_ = rows_ = 0;
+    bool now = false;
+    if (columns_ < kBlockSide && !columns.empty()) {
+      put_column(columns.read());
+      now = true;
     }
+    if (rows_ < kBlockSide && !samples.full()) {
+      samples.write(transform_row(blocks_[1 - filled_][rows_++]));
+      now = true;
+    }
+    if (columns_ == kBlockSide && rows_ == kBlockSide) {
+      filled_ = 1 - filled_;
+      columns_ = rows_ = 0;
+      now = true;
+    }
+    if (!now) return moved;
     moved = true;
   }
+}
+
+void InverseDct::put_column(const Column& column) {
+  DctLine line;
+  for (int i = 0; i < kBlockSide; ++i) line.at[i] = column.at[i];
+  line = transform_line(line);
+  for (int i = 0; i < kBlockSide; ++i) blocks_[filled_][i][columns_] = descale(line.at[i], kConstantBits - kKeptBits);
+  ++columns_;
 }
 
 }  // namespace hls

@@ -12,12 +12,18 @@ using SampleFifo = Fifo<SampleRow, 16>;  // two blocks
 
 class InverseDct {
  public:
-  void start() { columns_ = rows_ = 0; }
+  void start() {
+    columns_ = 0;
+    rows_ = kBlockSide;
+  }
   bool step(ColumnFifo& columns, SampleFifo& samples);
 
  private:
-  std::int32_t block_[kBlockSide][kBlockSide] = {};  // [row][column], between the passes
-  int columns_ = 0, rows_ = 0;                       // of the block at hand: that came, and that left
+  void put_column(const Column& column);
+
+  std::int32_t blocks_[2][kBlockSide][kBlockSide] = {};  // [row][column], between the passes
+  int filled_ = 0;                                       // the one whose columns come; the other one's rows leave
+  int columns_ = 0, rows_ = kBlockSide;                  // that came, and that left
 };
 
 }  // namespace hls

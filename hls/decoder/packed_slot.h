@@ -2,8 +2,8 @@
 // Thread-bound(the kernel's caller).
 #pragma once
 
-#include "hls/decoder/chains.h"
 #include "hls/decoder/packed.h"
+#include "hls/decoder/picture_chain.h"
 
 namespace millrace {
 namespace hls {

@@ -35,6 +35,13 @@ void Raster::start(const Job& job) {
 }
 
 bool Raster::step(SampleFifo& samples, GroupFifo& groups) {
+// A word is eight samples. The nearer and the further row of chroma are never both even or both odd.
+#pragma HLS ARRAY_RESHAPE variable = luma_ dim = 2 cyclic factor = 8
+#pragma HLS ARRAY_RESHAPE variable = chroma_ dim = 3 cyclic factor = 8
+#pragma HLS ARRAY_PARTITION variable = chroma_ dim = 1 complete
+#pragma HLS ARRAY_PARTITION variable = chroma_ dim = 2 cyclic factor = 2
+#pragma HLS BIND_STORAGE variable = luma_ type = ram_2p impl = uram
+#pragma HLS BIND_STORAGE variable = chroma_ type = ram_2p impl = uram
   bool moved = false;
   for (;;) {
 #pragma HLS PIPELINE II = 1

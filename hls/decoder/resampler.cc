@@ -29,6 +29,17 @@ void Resampler::start(const Job& job) {
 }
 
 bool Resampler::step(SetupFifo& setup, GroupFifo& pixels, GroupFifo& out, FlagFifo& wrong) {
+#pragma HLS ARRAY_PARTITION variable = row_ dim = 1 complete
+#pragma HLS ARRAY_PARTITION variable = row_ dim = 2 cyclic factor = 8
+#pragma HLS ARRAY_PARTITION variable = line_ dim = 1 complete
+#pragma HLS ARRAY_PARTITION variable = line_ dim = 2 cyclic factor = 8
+#pragma HLS ARRAY_PARTITION variable = ring_ dim = 1 complete
+#pragma HLS ARRAY_RESHAPE variable = ring_ dim = 2 cyclic factor = 8
+#pragma HLS ARRAY_PARTITION variable = columns_ cyclic factor = 8
+#pragma HLS ARRAY_PARTITION variable = sums_ dim = 1 complete
+#pragma HLS ARRAY_RESHAPE variable = sums_ dim = 2 cyclic factor = 8
+#pragma HLS BIND_STORAGE variable = ring_ type = ram_2p impl = uram
+#pragma HLS BIND_STORAGE variable = columns_ type = ram_2p impl = uram
   bool moved = false;
   for (bool now = true; now; moved = moved || now) {
     now = false;
@@ -142,7 +153,9 @@ void Resampler::put_into_ring() {
   const std::uint32_t slot = slot_;
   slot_ = slot_ + 1 == job_.image.row_taps ? 0 : slot_ + 1;
   if (taken_ < row_start_) return;
-  for (int plane = 0; plane < planes_; ++plane) {
+  for (int plane = 0; plane < 3; ++plane) {
+#pragma HLS UNROLL
+    if (plane >= planes_) break;
     std::uint8_t* const to = &ring_[plane][slot * ring_width_];
     if (job_.image.rows_first == 0) {
       filter_across(row_, plane, to);
@@ -153,7 +166,9 @@ void Resampler::put_into_ring() {
 }
 
 void Resampler::make_row() {
-  for (int plane = 0; plane < planes_; ++plane) {
+  for (int plane = 0; plane < 3; ++plane) {
+#pragma HLS UNROLL
+    if (plane >= planes_) break;
     if (job_.image.rows_first == 0) {
       filter_down(plane, result_[plane]);
     } else {
@@ -200,17 +215,18 @@ void Resampler::filter_across(const Rows& in, int plane, std::uint8_t* out) cons
 }
 
 void Resampler::filter_down(int plane, std::uint8_t* out) {
-  for (std::uint32_t x = 0; x < ring_width_; ++x) sums_[x] = kHalf;
+  std::uint32_t* const sums = sums_[plane];
+  for (std::uint32_t x = 0; x < ring_width_; ++x) sums[x] = kHalf;
   std::uint32_t slot = slot_;  // of the first of the window's rows: the ring is as high as the window
   for (int t = 0; t < job_.image.row_taps; ++t) {
     const std::uint8_t* const samples = &ring_[plane][slot * ring_width_];
     for (std::uint32_t x = 0; x < ring_width_; ++x) {
 #pragma HLS UNROLL factor = 8
-      sums_[x] += entry_[1 + t] * samples[x];
+      sums[x] += entry_[1 + t] * samples[x];
     }
     slot = slot + 1 == job_.image.row_taps ? 0 : slot + 1;
   }
-  for (std::uint32_t x = 0; x < ring_width_; ++x) out[x] = rounded(sums_[x]);
+  for (std::uint32_t x = 0; x < ring_width_; ++x) out[x] = rounded(sums[x]);
 }
 
 }  // namespace hls

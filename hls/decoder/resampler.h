@@ -57,7 +57,7 @@ class Resampler {
   std::uint32_t columns_[kAxisWords] = {};
   Rows row_ = {}, line_ = {}, result_ = {};
   std::uint8_t ring_[3][kRingPixels] = {};
-  std::uint32_t sums_[kMostSide] = {};
+  std::uint32_t sums_[3][kMostSide] = {};
 };
 
 }  // namespace hls

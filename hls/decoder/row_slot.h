@@ -1,8 +1,8 @@
 // What makes the tensor of one image of rows. Thread-bound(the kernel's caller).
 #pragma once
 
-#include "hls/decoder/chains.h"
 #include "hls/decoder/rows.h"
+#include "hls/decoder/tensor_chain.h"
 
 namespace millrace {
 namespace hls {
