@@ -28,7 +28,8 @@ class FinishArbiter {
     word.part[2 * at] = std::uint64_t{cookie} | std::uint64_t{phase_} << 32 |
                         std::uint64_t{static_cast<std::uint8_t>(outcome.reason)} << 40 |
                         std::uint64_t{static_cast<std::uint8_t>(lane)} << 48;
-    word.part[2 * at + 1] = std::uint64_t{outcome.symbols} | std::uint64_t{outcome.blocks} << 32;
+    word.part[2 * at + 1] =
+        std::uint64_t{outcome.symbols} | std::uint64_t{outcome.reason == Reason::kDone ? outcome.sum : 0} << 32;
     completions_.write(finished_ / kInWord, word, at * kBytes, kBytes);
     ++finished_;
   }

@@ -33,7 +33,7 @@ Outcome JpegSlot::take_outcome() {
   const Reason picture = picture_.take_reason();
   const ScanVerdict scan = verdicts_.read();
   const Reason reason = picture == Reason::kBadDescriptor || scan.reason == Reason::kDone ? picture : scan.reason;
-  return {reason, scan.symbols, scan.blocks};
+  return {reason, scan.symbols, picture_.sum()};
 }
 
 }  // namespace hls

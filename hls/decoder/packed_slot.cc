@@ -31,7 +31,7 @@ Outcome PackedSlot::take_outcome() {
   ScanVerdict groups = verdicts_.read();
   if (groups.reason == Reason::kDone && !table_feed_.is_sound()) groups.reason = Reason::kDamaged;
   const Reason reason = picture == Reason::kBadDescriptor || groups.reason == Reason::kDone ? picture : groups.reason;
-  return {reason, groups.symbols, groups.blocks};
+  return {reason, groups.symbols, picture_.sum()};
 }
 
 }  // namespace hls

@@ -20,6 +20,7 @@ class PictureChain {
   bool step(const Ports& ports);
   bool is_over() const { return tensor_.is_over() && !extremes_.empty(); }
   Reason take_reason();
+  std::uint32_t sum() const { return tensor_.sum(); }
 
   template <typename Visitor>
   void each_fifo(Visitor&& visit) const {

@@ -28,7 +28,7 @@ class RowSlot {
     return tensor_.is_over();
   }
   Outcome take_outcome() {
-    return {tensor_.take_reason(), 0, 0};
+    return {tensor_.take_reason(), 0, tensor_.sum()};
   }
 
   template <typename Visitor>

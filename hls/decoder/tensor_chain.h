@@ -20,7 +20,7 @@ struct Ports {
 // How an image ended.
 struct Outcome {
   Reason reason;
-  std::uint32_t symbols, blocks;
+  std::uint32_t symbols, sum;
 };
 
 class TensorChain {
@@ -33,6 +33,8 @@ class TensorChain {
   bool is_over() const { return !done_.empty() && !wrong_.empty(); }
   // REQUIRES: is_over(). Once an image.
   Reason take_reason();
+  // Of the tensor. REQUIRES: is_over() was true.
+  std::uint32_t sum() const { return writer_.sum(); }
 
   template <typename Visitor>
   void each_fifo(Visitor&& visit) const {

@@ -16,13 +16,19 @@ class WordGatherer {
     word_ = static_cast<std::uint32_t>(byte / kBurstBytes);
     first_ = end_ = static_cast<std::uint32_t>(byte % kBurstBytes);
     bytes_ = Burst{};
+    sum_ = 0;
   }
   // REQUIRES: the run's place is a multiple of `bytes`, which is 1, 2 or 4.
   void append(const WritePort& tensors, std::uint32_t element, std::uint32_t bytes) {
 #pragma HLS INLINE
     bytes_.part[end_ / 8] |= std::uint64_t{element} << (end_ % 8 * 8);
+    sum_ += element << (end_ % 4 * 8);
     end_ += bytes;
     if (end_ == kBurstBytes) flush(tensors);
+  }
+  // Of what was appended, as words of 32 bits where they lie.
+  std::uint32_t sum() const {
+    return sum_;
   }
   void flush(const WritePort& tensors) {
     if (end_ > first_) tensors.write(word_, bytes_, first_, end_ - first_);
@@ -33,7 +39,7 @@ class WordGatherer {
 
  private:
   Burst bytes_ = {};
-  std::uint32_t word_ = 0, first_ = 0, end_ = 0;
+  std::uint32_t word_ = 0, first_ = 0, end_ = 0, sum_ = 0;
 };
 
 class TensorWriter {
@@ -41,6 +47,8 @@ class TensorWriter {
   void start(const Job& job);
   // `setup`: Batch::store. `done`: behind the last element.
   bool step(SetupFifo& setup, GroupFifo& pixels, const WritePort& tensors, FlagFifo& done);
+  // Completion::sum, once `done` is told.
+  std::uint32_t sum() const { return runs_[0].sum() + runs_[1].sum() + runs_[2].sum(); }
 
  private:
   enum class State : std::uint8_t { kIdle, kLoad, kStore, kTell };

@@ -18,9 +18,21 @@ std::string_view read_completions(std::span<const std::byte> completions, std::u
       return "a completion with a reason that there is not";
     seen.set(completion.cookie);
     outcomes[completion.cookie] = {static_cast<Reason>(completion.reason), completion.lane, completion.symbols,
-                                   completion.blocks};
+                                   completion.sum};
   }
   return {};
+}
+
+std::uint32_t tensor_sum(std::span<const std::byte> tensor) {
+  std::uint32_t sum = 0, word = 0;
+  std::size_t at = 0;
+  for (; at + sizeof word <= tensor.size(); at += sizeof word) {
+    std::memcpy(&word, tensor.data() + at, sizeof word);
+    sum += word;
+  }
+  word = 0;
+  if (at < tensor.size()) std::memcpy(&word, tensor.data() + at, tensor.size() - at);
+  return sum + word;
 }
 
 }  // namespace millrace::hls

@@ -15,7 +15,8 @@ namespace millrace::hls {
 struct ImageOutcome {
   Reason reason = Reason::kNotHere;
   std::uint8_t lane = 0;
-  std::uint32_t symbols = 0, blocks = 0;
+  std::uint32_t symbols = 0;
+  std::uint32_t sum = 0;  // Completion::sum
 };
 
 // outcomes[cookie] for each image of the batch: outcomes.size() is Planner::images(). Empty: every image has exactly one
@@ -23,5 +24,8 @@ struct ImageOutcome {
 // the card is lost. REQUIRES: `completions` has outcomes.size() Completions at least.
 std::string_view read_completions(std::span<const std::byte> completions, std::uint8_t phase,
                                   std::span<ImageOutcome> outcomes);
+
+// What Completion::sum is of a tensor of these bytes. Reads all of them.
+std::uint32_t tensor_sum(std::span<const std::byte> tensor);
 
 }  // namespace millrace::hls

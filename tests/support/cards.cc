@@ -1,6 +1,7 @@
 #include "tests/support/cards.h"
 
 #include <filesystem>
+#include <stdexcept>
 
 #include "tests/support/process.h"
 
@@ -11,11 +12,19 @@ bool has_cards() {
          std::filesystem::exists(bin_folder() + "/millrace-fpga");
 }
 
-std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults) {
+std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults,
+                                                                  const std::string& control) {
   return {{"XILINX_XRT", card_images() + "/xrt"},
           {"MILLRACE_CARDS", std::to_string(cards)},
           {"MILLRACE_CARD_FAULTS", faults},
+          {"MILLRACE_CARD_CONTROL", control},
           {"MILLRACE_CARD_PROGRAM_MS", "20"}};
+}
+
+void order_fault(const std::string& control, std::uint32_t card, const std::string& fault) {
+  Process process = Process::spawn({.argv = {card_images() + "/millrace-card", std::to_string(card), fault},
+                                    .env = {{"MILLRACE_CARD_CONTROL", control}}});
+  if (process.wait() != 0) throw std::runtime_error("millrace-card did not take the order " + fault);
 }
 
 std::string card_images() {

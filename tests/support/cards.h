@@ -12,8 +12,13 @@ namespace millrace {
 // Whether this build has them.
 bool has_cards();
 
-// So many cards, with these faults; a card is programmed in a moment.
-std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults);
+// So many cards, with these faults; a card is programmed in a moment. `control`: a file through which faults are ordered;
+// empty: none.
+std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults,
+                                                                  const std::string& control = "");
+
+// Spoils the next command of a card: "crash", "hang", "flip", "wrong". Throws std::runtime_error where it cannot.
+void order_fault(const std::string& control, std::uint32_t card, const std::string& fault);
 
 std::string card_images();   // the folder of jpeg.xclbin
 std::string card_program();  // the name of a card's process

@@ -32,7 +32,7 @@ CardMill::CardMill(const CardSpec& spec)
               .cache = spec.cache,
               .fpga = "yes",
               .fpga_settings = "staging = \"32 MiB\"\nimages = \"" + card_images() + "\"\n" + spec.settings,
-              .env = card_environment(spec.cards, spec.faults)}) {}
+              .env = card_environment(spec.cards, spec.faults, spec.ordered ? control() : "")}) {}
 
 std::vector<pid_t> CardMill::owners() const {
   return child_processes(daemon.pid(), "millrace-fpga");

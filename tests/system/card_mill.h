@@ -21,9 +21,10 @@ inline constexpr std::uint32_t kCardImages = 48;
 struct CardSpec {
   std::uint32_t cards = 1;
   std::uint32_t side = 60;  // pixels of the smallest picture
-  std::string faults;    // see hls/card/README.md
-  std::string settings;  // further lines of the [fpga] table
+  std::string faults;       // see hls/card/README.md
+  std::string settings;     // further lines of the [fpga] table
   std::string cache = "memory = 0\n";
+  bool ordered = false;  // faults can be ordered, see order_fault() and CardMill::control()
 };
 
 struct CardMill {
@@ -32,6 +33,7 @@ struct CardMill {
   std::vector<pid_t> owners() const;             // processes of the daemon's that have a card
   std::vector<pid_t> cards(pid_t owner) const;   // the cards' own
   Device device(const std::string& name) const;  // throws std::runtime_error: there is none
+  std::string control() const { return folder / "control"; }
   bool is_ready() const { return device("fpga:0").ready; }
 
   TempFolder folder;

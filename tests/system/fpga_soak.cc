@@ -35,10 +35,7 @@ class Soak {
   explicit Soak(const Options& options)
       : options_(options),
         random_(options.seed),
-        mill_({.cards = 2,
-               .faults = "0:crash@" + std::to_string(20 + random_() % 200) + ",1:wrong@" +
-                         std::to_string(20 + random_() % 200),
-               .settings = "hang_milliseconds = 2000\n"}) {}
+        mill_({.cards = 2, .settings = "hang_milliseconds = 500\n", .ordered = true}) {}
 
   bool run() {
     const CardEpoch expected = run_epoch(mill_, "cpu");
@@ -59,16 +56,30 @@ class Soak {
   }
 
  private:
-  // Once in a while, in the middle of an epoch.
+  // Once both cards have been ready for a while, in the middle of an epoch.
   void go_wrong() {
-    if (random_() % 150 != 0) return;
+    if (Clock::now() < next_ || !mill_.device("fpga:0").ready || !mill_.device("fpga:1").ready) return;
+    next_ = Clock::now() + std::chrono::milliseconds(500 + random_() % 2000);
+    const auto card = static_cast<std::uint32_t>(random_() % 2);
     const std::vector<pid_t> owners = mill_.owners();
-    if (owners.empty()) return;
-    const pid_t owner = owners[random_() % owners.size()];
-    const std::vector<pid_t> cards = mill_.cards(owner);
-    const pid_t victim = cards.empty() || random_() % 2 == 0 ? owner : cards.front();
-    ::kill(victim, random_() % 4 == 0 ? SIGSTOP : SIGKILL);
+    if (owners.size() != 2) return;
     ++harmed_;
+    const std::vector<pid_t> devices = mill_.cards(owners[card]);
+    switch (random_() % 7) {
+      case 0:
+        ::kill(owners[card], SIGKILL);
+        return;
+      case 1:
+        ::kill(owners[card], SIGSTOP);
+        return;
+      case 2:
+        if (!devices.empty()) ::kill(devices.front(), SIGKILL);
+        return;
+      default: {
+        constexpr const char* kFaults[] = {"crash", "hang", "flip", "wrong"};
+        order_fault(mill_.control(), card, kFaults[random_() % 4]);
+      }
+    }
   }
 
   void tell() {
@@ -90,6 +101,7 @@ class Soak {
   CardMill mill_;
   std::map<std::string, std::uint32_t> by_backend_;
   std::uint32_t epochs_ = 0, harmed_ = 0;
+  Clock::time_point next_ = Clock::now();
 };
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_CASE("completions are read by their cookies, and a card that breaks the con
   REQUIRE(outcomes[1].reason == hls::Reason::kTooLong);
   REQUIRE(outcomes[2].reason == hls::Reason::kDone);
   REQUIRE(outcomes[2].symbols == 10);
-  REQUIRE(outcomes[2].blocks == 3);
+  REQUIRE(outcomes[2].sum == 3);
   REQUIRE(outcomes[1].lane == 2);
 
   const auto is_broken = [&](auto change) {
@@ -136,6 +136,12 @@ TEST_CASE("completions are read by their cookies, and a card that breaks the con
   REQUIRE(is_broken([](auto& all) { all[1].cookie = 2; }));
   REQUIRE(is_broken([](auto& all) { all[0].reason = 6; }));
   REQUIRE(is_broken([](auto& all) { all[0].zero = 1; }));
+}
+
+TEST_CASE("a tensor's sum is that of its words, the last one filled up with zeros", "[hls][completions]") {
+  const std::uint8_t bytes[] = {1, 0, 0, 0x80, 2, 0, 0, 0x80, 7, 1};
+  REQUIRE(hls::tensor_sum(std::as_bytes(std::span(bytes))) == 3 + 0x107);
+  REQUIRE(hls::tensor_sum({}) == 0);
 }
 
 TEST_CASE("what there is room for by its sizes, the planner does not refuse for want of it", "[hls]") {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/backend/words.h"
+#include "hls/host/completions.h"
 #include "hls/host/room.h"
 #include "hls/wire/words.h"
 
@@ -165,7 +166,7 @@ void FpgaLane::make(Work& work, const Batch& made) {
   if (!done) return refuse(work, made, done.error(), worker);
   parts_.choice.note_made(made.with);
   parts_.figures.add(*done);
-  collect(work, made.tasks, channel);
+  if (!collect(work, made.tasks, channel)) parts_.device.lost(worker, "a tensor came otherwise than the card wrote it");
   work.note_time(made.tasks, Clock::now() - begun);
 }
 
@@ -195,22 +196,28 @@ void FpgaLane::refuse(Work& work, const Batch& made, const Error& why, const std
   work.settle_all(made.tasks, why);
 }
 
-void FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const {
+bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const {
   std::uint64_t at = 0;
+  bool is_sound = true;
   for (std::size_t n = 0; n < tasks.size(); ++n) {
     const EncodedImage& image = work.task(tasks[n]).image;
     const Destination& out = work.task(tasks[n]).out;
     const FpgaOrder& order = channel.orders()[n];
-    const std::uint32_t verdict = order.verdict;
-    if (verdict == 0)
-      std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
-    else
+    const std::uint32_t verdict = order.verdict, sum = order.sum;
+    std::optional<Error> error;
+    if (verdict != 0) {
       parts_.figures.left_one();
-    work.settle(tasks[n], verdict == 0 ? std::optional<Error>()
-                                       : unsupported("the card leaves it to others: " + owner::text_of(order.why)));
+      error = unsupported("the card leaves it to others: " + owner::text_of(order.why));
+    } else {
+      std::memcpy(out.host, channel.tensors().data() + at, out.bytes.count);
+      if (hls::tensor_sum({out.host, out.bytes.count}) != sum) error = Error{Code::kUnavailable, "a damaged tensor"};
+    }
+    is_sound = is_sound && (!error || error->code != Code::kUnavailable);
+    work.settle(tasks[n], std::move(error));
     if (verdict == 2) work.outcome(tasks[n]).read_again = is_packed(image) && image.bytes.size() == 0;
     at += tensor_room(out.bytes);
   }
+  return is_sound;
 }
 
 }  // namespace millrace

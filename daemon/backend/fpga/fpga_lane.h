@@ -57,7 +57,8 @@ class FpgaLane {
   void make(Work& work, const Batch& made);
   FpgaBatch put(const Work& work, const Batch& made, FpgaLaneChannel& channel) const;
   void refuse(Work& work, const Batch& made, const Error& why, const std::shared_ptr<FpgaWorker>& worker);
-  void collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const;
+  // False: a tensor is not what the card has written.
+  bool collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const;
 
   const FpgaLaneParts& parts_;
   const std::uint32_t number_;

@@ -84,8 +84,9 @@ struct FpgaOrder {
   std::int32_t window_left = 0, window_top = 0, window_width = 0, window_height = 0;
   std::uint32_t stored_width = 0, stored_height = 0;  // the picture has
   std::uint64_t tensor_bytes = 0;
-  std::uint32_t reserved = 0;
-  // The answer: 0, the tensor is there; else it is none for the card, and why: 2, what stood in for the file is no use.
+  // The answer. sum: of a tensor that is there, as the card has written it (hls/wire/words.h, Completion::sum). verdict: 0,
+  // the tensor is there; else it is none for the card, and why: 2, what stood in for the file is no use.
+  std::uint32_t sum = 0;
   std::uint32_t verdict = 0;
   char why[104] = {};
 };

@@ -114,6 +114,7 @@ Result<void> BatchPlanner::judge(std::span<const std::byte> completions, std::ui
   for (std::size_t cookie = 0; cookie < outcomes_.size(); ++cookie) {
     FpgaOrder& order = orders[of_cookie_[cookie]];
     const hls::Reason reason = outcomes_[cookie].reason;
+    order.sum = outcomes_[cookie].sum;
     if (reason == hls::Reason::kDone)
       order.verdict = 0;
     else
