@@ -16,7 +16,7 @@ struct Tried {
   bool worth_by_watts = false, worth_by_lut = false;  // on the front: no other that fits is faster for as little
 };
 
-// Lanes, turns, inverse DCTs, resamplers, units and clocks that make sense together.
+// Lanes, turns, inverse DCTs, resamplers and clocks that make sense together; from 20 lanes on in two units.
 std::vector<Design> space_of(Source source);
 
 // Whether a design can be on the card at all; says nothing of power.
