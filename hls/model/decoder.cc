@@ -28,26 +28,29 @@ Prediction Decoder::run() {
   return prediction;
 }
 
-// From the end of the units' first calls to that of their last but one: pipes are full then. Fewer: all of the time.
+// From the first quarter of the images on to the last one, when pipes are full; and no more than PCIe carries, which
+// takes whole calls at a time. Few images: all of the time.
 void Decoder::rate(Prediction& prediction) const {
-  std::vector<std::pair<Clocks, std::size_t>> done;
-  double lasted = 0;
+  const double hertz = design_.clock_mhz * 1e6, images = static_cast<double>(jobs_.size());
+  double lasted = 0, in = 0, out = 0;
   for (const Call& call : calls_) {
-    done.push_back({call.done, call.end - call.first});
     lasted += call.done - call.began;
+    in += call.bytes_in;
+    out += call.bytes_out;
   }
-  std::sort(done.begin(), done.end());
-  const double hertz = design_.clock_mhz * 1e6;
   prediction.call_ms = lasted / static_cast<double>(calls_.size()) / hertz * 1e3;
-  const std::size_t skipped = static_cast<std::size_t>(design_.units);
-  if (done.size() <= 3 * skipped) {
-    prediction.images_a_second = static_cast<double>(jobs_.size()) / prediction.seconds;
+  constexpr std::size_t kFew = 16;
+  if (jobs_.size() < kFew) {
+    prediction.images_a_second = images / prediction.seconds;
     return;
   }
-  double images = 0;
-  const std::size_t end = done.size() - skipped;
-  for (std::size_t i = skipped; i < end; ++i) images += static_cast<double>(done[i].second);
-  prediction.images_a_second = images / ((done[end - 1].first - done[skipped - 1].first) / hertz);
+  std::vector<Clocks> done = done_;
+  std::sort(done.begin(), done.end());
+  const std::size_t first = done.size() / 4, last = done.size() - done.size() / 4 - 1;
+  const double rate = static_cast<double>(last - first) / ((done[last] - done[first]) / hertz);
+  prediction.images_a_second =
+      design_.counts_pcie ? std::min({rate, images * card_.pcie_in * 1e9 / in, images * card_.pcie_out * 1e9 / out})
+                          : rate;
 }
 
 StageReport Decoder::report_of(int kind) const {

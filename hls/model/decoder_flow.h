@@ -85,6 +85,7 @@ class Decoder final : public Work {
   Dataflow flow_;
   std::vector<Unit> units_;
   std::vector<Call> calls_;
+  std::vector<Clocks> done_;                                            // of images, as they end
   std::vector<std::uint8_t> parts_left_;                                // of each image: decoding it, writing it
   std::map<std::size_t, std::pair<std::size_t, std::size_t>> turn_of_;  // a feed's unit and turn
   std::vector<std::vector<std::size_t>> stages_ = std::vector<std::vector<std::size_t>>(kKinds);

@@ -123,6 +123,7 @@ void Decoder::feed(Unit& unit, Turn& turn, Clocks now) {
 
 void Decoder::image_part_done(std::uint32_t image, Clocks now) {
   if (--parts_left_[image] > 0) return;
+  done_.push_back(now);
   const std::size_t index = image / static_cast<std::size_t>(design_.batch);
   Call& call = calls_[index];
   if (--call.open > 0) return;

@@ -146,7 +146,7 @@ std::vector<DepthTried> explore_depths(const Design& design, const Card& card, s
     double most = 0;
     for (const DepthTried& one : tried) most = one.fifo == depth.fifo ? std::max(most, one.images_a_second) : most;
     const auto least = std::find_if(tried.begin(), tried.end(), [&](const DepthTried& one) {
-      return one.fifo == depth.fifo && one.images_a_second >= 0.995 * most;
+      return one.fifo == depth.fifo && one.images_a_second >= 0.99 * most;
     });
     if (least != tried.end()) least->is_chosen = true;
   }

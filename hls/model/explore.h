@@ -33,7 +33,7 @@ struct DepthTried {
   std::string fifo;
   int depth = 0;
   double images_a_second = 0, output_full = 0;  // the second of the stage before it
-  bool is_chosen = false;                       // the least that keeps 99.5 % of the deepest one's rate
+  bool is_chosen = false;                       // the least that keeps 99 % of the best rate
 };
 std::vector<DepthTried> explore_depths(const Design& design, const Card& card, std::span<const Job> jobs, int threads);
 

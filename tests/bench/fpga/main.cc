@@ -90,7 +90,7 @@ bool write(const std::string& name, const std::string& text) {
 
 // Short calls fill the pipes in a short run.
 constexpr int kExploredBatch = 40;
-constexpr std::size_t kExploredImages = 400;
+constexpr std::size_t kExploredImages = 501;
 
 int explore_card(const Options& options, const Card& card, std::span<const Picture> pictures) {
   std::string csv, json;
