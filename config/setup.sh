@@ -43,12 +43,12 @@ usage: $me COMMAND [ARGUMENTS]
   bench --peers [--only PEERS] [--rounds N] [--batches N] [--data FOLDER] [--resume] [--publish]
                     Millrace beside Pillow, torchvision, DALI and others from PyPI, in virtual environments of their own: 4 GB to fetch,
                     8 GB on the disk, and 200 Debian packages; the run itself takes half an hour
+  bench --publish   all of these, with the photographs in MILLRACE_TEST_DATA, and the results into the plot of tests/bench/README.md and the tables
+                    there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   bench --fpga-model [--data FOLDER] [--card u50|u250] [--source jpeg|packed] [--explore] [--json] ...
                     a model of decoders on FPGAs, driven by the symbols of photographs: how far it is from published designs, then a design's
                     images/s, what binds it, resources and power; with --explore, which takes some minutes, all designs under the cards'
                     resources and power, and their fronts as build/bench/fpga/model.svg. --help says more. No card is used
-  bench --publish   all of these, with the photographs in MILLRACE_TEST_DATA, and the results into the plot of tests/bench/README.md and the tables
-                    there, in daemon/doc/cpu_engine.md and in kernels/cpu/README.md; three quarters of an hour of a machine that does nothing else
   build [--preset P] [TARGETS]
                     configure and compile into build/P; without targets what cmake --install installs: the daemon, the command line and
                     libmillrace. Kernels for NVIDIA's GPUs are built in where nvcc of version 13 or newer is found: see deps --cuda. With

@@ -30,7 +30,7 @@ struct FifoReport {
 };
 
 struct Prediction {
-  double images_a_second = 0;  // with as many calls before and behind as there are; see README.md
+  double images_a_second = 0;  // while pipes are full
   double seconds = 0;          // of the whole run
   std::size_t images = 0;
   double call_ms = 0;  // from the first call to its last image, mean of all calls

@@ -16,7 +16,7 @@ struct Tried {
   bool worth_by_watts = false, worth_by_lut = false;  // on the front: no other that fits is faster for as little
 };
 
-// Lanes, turns, inverse DCTs, resamplers, units and clocks that make sense together.
+// Lanes, turns, inverse DCTs, resamplers and clocks that make sense together; from 20 lanes on in two units.
 std::vector<Design> space_of(Source source);
 
 // Whether a design can be on the card at all; says nothing of power.
@@ -33,7 +33,7 @@ struct DepthTried {
   std::string fifo;
   int depth = 0;
   double images_a_second = 0, output_full = 0;  // the second of the stage before it
-  bool is_chosen = false;                       // the least that keeps 99.5 % of the deepest one's rate
+  bool is_chosen = false;                       // the least that keeps 99 % of the best rate
 };
 std::vector<DepthTried> explore_depths(const Design& design, const Card& card, std::span<const Job> jobs, int threads);
 

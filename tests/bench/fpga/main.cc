@@ -89,8 +89,8 @@ bool write(const std::string& name, const std::string& text) {
 }
 
 // Short calls fill the pipes in a short run.
-constexpr int kExploredBatch = 64;
-constexpr std::size_t kExploredImages = 640;
+constexpr int kExploredBatch = 40;
+constexpr std::size_t kExploredImages = 501;
 
 int explore_card(const Options& options, const Card& card, std::span<const Picture> pictures) {
   std::string csv, json;
@@ -110,8 +110,9 @@ int explore_card(const Options& options, const Card& card, std::span<const Pictu
     Design design = best->design;
     design.batch = Design{}.batch;
     print_prediction(design, card, predict(design, card, jobs));
-    print_depths(explore_depths(design, card, std::span(jobs).first(std::min(jobs.size(), 2 * kExploredImages)),
-                                options.threads));
+    design.batch = kExploredBatch;
+    print_depths(
+        explore_depths(design, card, std::span(jobs).first(std::min(jobs.size(), kExploredImages)), options.threads));
   }
   if (options.json) std::fputs(json.c_str(), stdout);
   if (options.output.empty()) return 0;
@@ -163,7 +164,8 @@ int main(int argc, char** argv) {
       "  millrace-fpga-model --card u50                        the design of hls/, from JPEG files\n"
       "  millrace-fpga-model --card u50 --source packed        from packed forms\n"
       "  millrace-fpga-model --lanes 8 --turns 1 --clock 250   another design\n"
-      "  millrace-fpga-model --explore --output DIR/u50        u50.csv, u50.jsonl; tests/bench/fpga/draw_designs.py draws "
+      "  millrace-fpga-model --explore --output DIR/u50        u50.csv, u50.jsonl; tests/bench/fpga/draw_designs.py "
+      "draws "
       "them\n"
       "hls/model/README.md says what is modelled, with which assumptions, and how to read what comes out.\n"};
   app.add_option("--data", options.data, "folder of JPEG files (default: photos/ in MILLRACE_TEST_DATA)");

@@ -110,8 +110,7 @@ void print_explored(const Card& card, std::span<const Tried> tried) {
 }
 
 void print_depths(std::span<const DepthTried> tried) {
-  std::printf(
-      "\nModel: depths of FIFOs, one changed at a time; > is the least that keeps 99.5 %% of the deepest one's rate\n");
+  std::printf("\nModel: depths of FIFOs, one changed at a time; > is the least that keeps 99 %% of the best rate\n");
   for (const DepthTried& one : tried)
     std::printf("  model  %s %-13s %6d  %7.0f images/s, the stage before it stopped %5.1f %% of the time\n",
                 one.is_chosen ? ">" : " ", one.fifo.c_str(), one.depth, one.images_a_second, 100 * one.output_full);
