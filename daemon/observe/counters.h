@@ -78,7 +78,9 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(card_bytes, kCounter, "bytes", "millrace_card_bytes_total", "Bytes moved to FPGA cards and back") \
   row(card_left, kCounter, "", "millrace_card_left_total", "Images that FPGA cards had and left to others") \
   row(card_losses, kCounter, "", "millrace_card_losses_total", "Batches that were lost with an FPGA card, and made elsewhere") \
-  row(card_swaps, kCounter, "", "millrace_card_swaps_total", "Times that an FPGA card was programmed for other images")
+  row(card_swaps, kCounter, "", "millrace_card_swaps_total", "Times that an FPGA card was programmed for other images") \
+  row(card_celsius, kGauge, "celsius", "millrace_card_temperature_celsius", "Temperature of FPGA cards: of each the hottest place, above all the sum") \
+  row(card_power, kGauge, "watts", "millrace_card_power_watts", "Power that FPGA cards take")
 
 // Which counters are told by one label as well: id, label.
 #define MILLRACE_LABELS(row)        \
@@ -104,7 +106,9 @@ enum class MetricKind : std::uint8_t { kCounter, kGauge, kHistogram };
   row(card_bytes, "backend") \
   row(card_left, "backend") \
   row(card_losses, "backend") \
-  row(card_swaps, "backend")
+  row(card_swaps, "backend") \
+  row(card_celsius, "backend") \
+  row(card_power, "backend")
 
 // Durations by powers of two: id, name, help.
 #define MILLRACE_HISTOGRAMS(row)                                                                                          \

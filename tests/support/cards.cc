@@ -1,6 +1,7 @@
 #include "tests/support/cards.h"
 
 #include <filesystem>
+#include <sstream>
 #include <stdexcept>
 
 #include "tests/support/process.h"
@@ -21,10 +22,12 @@ std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t 
           {"MILLRACE_CARD_PROGRAM_MS", "20"}};
 }
 
-void order_fault(const std::string& control, std::uint32_t card, const std::string& fault) {
-  Process process = Process::spawn({.argv = {card_images() + "/millrace-card", std::to_string(card), fault},
-                                    .env = {{"MILLRACE_CARD_CONTROL", control}}});
-  if (process.wait() != 0) throw std::runtime_error("millrace-card did not take the order " + fault);
+void order_fault(const std::string& control, std::uint32_t card, const std::string& order) {
+  std::vector<std::string> argv{card_images() + "/millrace-card", std::to_string(card)};
+  std::istringstream words(order);
+  for (std::string word; words >> word;) argv.push_back(word);
+  Process process = Process::spawn({.argv = argv, .env = {{"MILLRACE_CARD_CONTROL", control}}});
+  if (process.wait() != 0) throw std::runtime_error("millrace-card did not take the order " + order);
 }
 
 std::string card_images() {

@@ -17,8 +17,8 @@ bool has_cards();
 std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults,
                                                                   const std::string& control = "");
 
-// Spoils the next command of a card: "crash", "hang", "flip", "wrong". Throws std::runtime_error where it cannot.
-void order_fault(const std::string& control, std::uint32_t card, const std::string& fault);
+// Spoils the next command of a card: "crash", "hang", "flip", "wrong"; or what its sensors say: "celsius 61". Throws std::runtime_error where it cannot.
+void order_fault(const std::string& control, std::uint32_t card, const std::string& order);
 
 std::string card_images();   // the folder of jpeg.xclbin
 std::string card_program();  // the name of a card's process

@@ -95,6 +95,23 @@ TEST_CASE("cards that fail in other ways cost no sample", "[system][fpga]") {
   CHECK(eventually([&] { return mill.is_ready(); }));
 }
 
+TEST_CASE("what a card's sensors say is among its figures, until it is lost", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill({.ordered = true});
+  order_fault(mill.control(), 0, "celsius 61");
+  order_fault(mill.control(), 0, "milliwatt 42000");
+
+  run_epoch(mill, "");
+
+  CHECK(mill.daemon.metric("millrace_card_temperature_celsius") == 61);
+  CHECK(mill.daemon.metric("millrace_card_power_watts") == 42);
+
+  order_fault(mill.control(), 0, "crash");
+  run_epoch(mill, "");
+
+  CHECK(mill.daemon.metric("millrace_card_temperature_celsius") == 0);
+}
+
 TEST_CASE("devices say what a card is", "[system][fpga]") {
   if (no_cards()) return;
   const CardMill mill;

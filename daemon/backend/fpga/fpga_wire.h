@@ -111,6 +111,8 @@ struct FpgaDone {
   std::uint32_t swapped = 0;  // 1: the card was programmed anew for it
   std::uint64_t busy_microseconds = 0;  // from its start on the card to its end
   std::uint64_t moved_bytes = 0;        // to the card and back
+  // Lately; of no sensor, 0.
+  std::int32_t celsius = 0, milliwatts = 0;
   char text[300] = {};
 };
 

@@ -11,6 +11,11 @@
 #include <utility>
 
 namespace millrace::fpga {
+namespace {
+
+constexpr std::chrono::seconds kSensesEvery{5};
+
+}  // namespace
 
 Result<std::unique_ptr<FpgaReader>> FpgaReader::create(const FpgaHello& hello, const std::vector<std::byte*>& staging) {
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -104,7 +109,10 @@ Result<void> FpgaReader::collect() {
       return Error{Code::kUnavailable,
                    "the card has not finished a batch within " + std::to_string(hang_.count()) + " ms"};
     }
-    MILLRACE_TRY(const FpgaDone done, lane.on_card->finish());
+    MILLRACE_TRY(FpgaDone done, lane.on_card->finish());
+    look_at_sensors();
+    done.celsius = sensors_.celsius;
+    done.milliwatts = sensors_.milliwatts;
     answer(lane, done);
   }
   return {};
@@ -161,6 +169,13 @@ Result<void> FpgaReader::swap(const FpgaBatch& batch, Lane& lane) {
 
 bool FpgaReader::is_idle() const {
   return std::none_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.started; });
+}
+
+// They take a while to answer.
+void FpgaReader::look_at_sensors() {
+  if (Clock::now() - sensed_ < kSensesEvery) return;
+  sensors_ = read_sensors(card_.device());
+  sensed_ = Clock::now();
 }
 
 void FpgaReader::answer(Lane& lane, FpgaDone done) {

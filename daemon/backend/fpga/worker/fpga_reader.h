@@ -16,6 +16,7 @@
 
 #include "daemon/backend/fpga/fpga_wire.h"
 #include "daemon/backend/fpga/worker/card_lane.h"
+#include "daemon/backend/fpga/worker/sensors.h"
 #include "daemon/backend/fpga/worker/xrt_card.h"
 #include "proto/base/result.h"
 #include "proto/base/unique_fd.h"
@@ -52,6 +53,7 @@ class FpgaReader {
   Result<bool> start(Lane& lane);
   Result<void> swap(const FpgaBatch& batch, Lane& lane);
   bool is_idle() const;
+  void look_at_sensors();
   void answer(Lane& lane, FpgaDone done);
   void answer(Lane& lane, const Error& why);
 
@@ -63,6 +65,8 @@ class FpgaReader {
   FpgaImage image_;
   std::uint32_t swap_;
   bool ended_ = false;
+  Sensors sensors_;
+  Clock::time_point sensed_;  // when
 };
 
 }  // namespace millrace::fpga
