@@ -90,7 +90,7 @@ bool write(const std::string& name, const std::string& text) {
 
 // Short calls, and many at once, so that a short run is one of full pipes.
 constexpr int kExploredBatch = 40, kExploredCalls = 8;
-constexpr std::size_t kExploredImages = 501;
+constexpr std::size_t kExploredImages = 334;
 
 int explore_card(const Options& options, const Card& card, std::span<const Picture> pictures) {
   std::string csv, json;
@@ -101,7 +101,8 @@ int explore_card(const Options& options, const Card& card, std::span<const Pictu
       design.calls = kExploredCalls;
     }
     const WorkSpec spec = work_spec(designs.front(), recipe_of(options));
-    const std::vector<Tried> tried = explore(designs, card, jobs_of(pictures, spec, kExploredImages), options.threads);
+    const std::vector<Tried> tried =
+        explore(designs, card, jobs_of(pictures, spec, std::min(options.images, kExploredImages)), options.threads);
     const std::string lines = csv_of(card, tried);
     csv += csv.empty() ? lines : lines.substr(lines.find('\n') + 1);
     for (const Tried& one : tried) json += json_of(card, one);
