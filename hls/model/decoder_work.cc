@@ -88,7 +88,7 @@ void Decoder::finished(int kind, std::size_t queue, Token token, Clocks now) {
 
 void Decoder::begin_calls(std::size_t index, Clocks now) {
   Unit& unit = units_[index];
-  while (!unit.arrived.empty() && unit.calls < design_.calls && unit.unread < 2) {
+  while (!unit.arrived.empty() && unit.calls < design_.calls && unit.unread < std::max(2, design_.calls)) {
     flow_.set_timer(now + design_.call_us * design_.clock_mhz, unit.arrived.front());
     unit.arrived.pop_front();
     ++unit.calls;

@@ -5,7 +5,8 @@ namespace millrace::hls::model {
 Design jpeg_design() {
   Design design;
   design.name = "jpeg";
-  design.lanes = 16;
+  design.lanes = 14;
+  design.resample_pixels = 2;
   return design;
 }
 
@@ -14,9 +15,7 @@ Design packed_design() {
   design.name = "packed";
   design.source = Source::kPacked;
   design.turns = 1;
-  design.lanes = 12;
-  design.lanes_an_idct = 1;
-  design.lanes_a_resampler = 1;
+  design.lanes = 16;
   return design;
 }
 

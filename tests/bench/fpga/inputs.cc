@@ -19,7 +19,7 @@ constexpr std::uint32_t kTile = 160;
 
 std::vector<std::string> files_of(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) names.push_back(entry.path().string());
   }
   std::sort(names.begin(), names.end());

@@ -11,7 +11,7 @@
 
 namespace millrace::bench {
 
-// The JPEG files in `folder` that the model's decoder takes and that can be packed, in the order of their names.
+// The JPEG files in `folder` and its folders that the model's decoder takes and that can be packed, in the order of their names.
 std::vector<hls::model::Picture> read_folder(const std::string& folder);
 
 // The pixels of the photographs in `folder` that are in colour and not small, at most `most`.

@@ -88,17 +88,21 @@ bool write(const std::string& name, const std::string& text) {
   return static_cast<bool>(file.flush());
 }
 
-// Short calls fill the pipes in a short run.
-constexpr int kExploredBatch = 40;
-constexpr std::size_t kExploredImages = 501;
+// Short calls, and many at once, so that a short run is one of full pipes.
+constexpr int kExploredBatch = 40, kExploredCalls = 8;
+constexpr std::size_t kExploredImages = 334;
 
 int explore_card(const Options& options, const Card& card, std::span<const Picture> pictures) {
   std::string csv, json;
   for (const Source source : {Source::kJpegScan, Source::kPacked}) {
     std::vector<Design> designs = space_of(source);
-    for (Design& design : designs) design.batch = kExploredBatch;
+    for (Design& design : designs) {
+      design.batch = kExploredBatch;
+      design.calls = kExploredCalls;
+    }
     const WorkSpec spec = work_spec(designs.front(), recipe_of(options));
-    const std::vector<Tried> tried = explore(designs, card, jobs_of(pictures, spec, kExploredImages), options.threads);
+    const std::vector<Tried> tried =
+        explore(designs, card, jobs_of(pictures, spec, std::min(options.images, kExploredImages)), options.threads);
     const std::string lines = csv_of(card, tried);
     csv += csv.empty() ? lines : lines.substr(lines.find('\n') + 1);
     for (const Tried& one : tried) json += json_of(card, one);
@@ -109,8 +113,10 @@ int explore_card(const Options& options, const Card& card, std::span<const Pictu
     const std::vector<Job> jobs = jobs_of(pictures, spec, options.images);
     Design design = best->design;
     design.batch = Design{}.batch;
+    design.calls = Design{}.calls;
     print_prediction(design, card, predict(design, card, jobs));
     design.batch = kExploredBatch;
+    design.calls = kExploredCalls;
     print_depths(
         explore_depths(design, card, std::span(jobs).first(std::min(jobs.size(), kExploredImages)), options.threads));
   }
