@@ -67,7 +67,8 @@ void add_devices(const std::vector<Device>& devices, Findings& findings) {
                                                      (device.detail.empty() ? "" : ", " + device.detail)};
     if (!device.ready) {
       finding.verdict = Verdict::kProblem;
-      finding.advice = "its device is lost; the daemon's log says why. A GPU is taken up again by itself";
+      finding.advice =
+          "its device is lost; the daemon's log says why. it is taken up again by itself when it can be had";
     }
     findings.push_back(std::move(finding));
     if (!device.instruction_sets.empty()) findings.push_back(check_instruction_sets(device.instruction_sets));

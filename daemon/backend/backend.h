@@ -50,7 +50,9 @@ struct SampleOutcome {
   // With an error: what stood in for the image's bytes (EncodedImage::kept) is no use, and there are no bytes. It is
   // read, and comes again with them. A backend that takes no kept forms says so of each that comes without bytes.
   bool read_again = false;
-  bool not_begun = false;  // the job had had its turn (DecodeJob::turn): nothing else is said, and it comes again
+  // The job had had its turn (DecodeJob::turn), or the device is set up for others by now: nothing else is said, and it
+  // comes again, can_make() first.
+  bool not_begun = false;
   std::chrono::microseconds queued{0};
   std::chrono::microseconds decode{0};
   std::chrono::microseconds transform{0};  // resampling and storing; estimated where they take turns with decoding
@@ -76,6 +78,7 @@ struct SampleFacts {
   const SampleGeometry& geometry;
   Fidelity fidelity = Fidelity::kExact;
   std::optional<KeptKind> kept{};  // what stands in for the file, whose bytes may then not be there
+  bool pinned = false;             // the request names this backend or its family: nobody else makes it
 };
 
 // What keeps a backend busy. Constant.

@@ -74,7 +74,8 @@ void Making::add(const BatchPtr& batch, std::vector<SampleTask> tasks) {
   for (SampleTask& task : tasks) {
     const SampleRun& sample = batch->sample(task.index);
     const BatchRequest& request = batch->request();
-    const SampleFacts facts{task.image.info, task.geometry, request.fidelity, kind_kept(task.image)};
+    const SampleFacts facts{task.image.info, task.geometry, request.fidelity, kind_kept(task.image),
+                            !request.backend.empty()};
     const Result<std::size_t> chosen = placer_.place(facts, *request.recipe, request.backend, sample.tried);
     if (!chosen) {
       // What the last backend said about it tells more than that none is left.

@@ -18,8 +18,7 @@ std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t 
   return {{"XILINX_XRT", card_images() + "/xrt"},
           {"MILLRACE_CARDS", std::to_string(cards)},
           {"MILLRACE_CARD_FAULTS", faults},
-          {"MILLRACE_CARD_CONTROL", control},
-          {"MILLRACE_CARD_PROGRAM_MS", "20"}};
+          {"MILLRACE_CARD_CONTROL", control}};
 }
 
 void order_fault(const std::string& control, std::uint32_t card, const std::string& order) {

@@ -12,7 +12,7 @@ namespace millrace {
 // Whether this build has them.
 bool has_cards();
 
-// So many cards, with these faults; a card is programmed in a moment. `control`: a file through which faults are ordered;
+// So many cards, with these faults. `control`: a file through which faults are ordered;
 // empty: none.
 std::vector<std::pair<std::string, std::string>> card_environment(std::uint32_t cards, const std::string& faults,
                                                                   const std::string& control = "");

@@ -24,15 +24,23 @@ std::vector<std::string> write_jpegs(const TempFolder& folder, std::uint32_t sid
   return paths;
 }
 
+std::vector<std::pair<std::string, std::string>> environment_of(const CardSpec& spec, const std::string& control) {
+  auto environment = card_environment(spec.cards, spec.faults, spec.ordered ? control : "");
+  environment.emplace_back("MILLRACE_CARD_PROGRAM_MS", std::to_string(spec.program_milliseconds));
+  return environment;
+}
+
 }  // namespace
 
 CardMill::CardMill(const CardSpec& spec)
     : paths(write_jpegs(folder, spec.side)),
       daemon({.roots = {folder.path()},
               .cache = spec.cache,
+              .limits = spec.limits,
               .fpga = "yes",
-              .fpga_settings = "staging = \"32 MiB\"\nimages = \"" + card_images() + "\"\n" + spec.settings,
-              .env = card_environment(spec.cards, spec.faults, spec.ordered ? control() : "")}) {}
+              .fpga_settings = "staging = \"32 MiB\"\nimages = \"" +
+                               (spec.images.empty() ? card_images() : spec.images) + "\"\n" + spec.settings,
+              .env = environment_of(spec, control())}) {}
 
 std::vector<pid_t> CardMill::owners() const {
   return child_processes(daemon.pid(), "millrace-fpga");

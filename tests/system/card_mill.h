@@ -24,6 +24,9 @@ struct CardSpec {
   std::string faults;       // see hls/card/README.md
   std::string settings;     // further lines of the [fpga] table
   std::string cache = "memory = 0\n";
+  std::string limits{};  // the lines of the [limits] table
+  std::string images{};  // the folder of images; empty: the build's
+  std::uint32_t program_milliseconds = 20;
   bool ordered = false;  // faults can be ordered, see order_fault() and CardMill::control()
 };
 

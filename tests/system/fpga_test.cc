@@ -4,12 +4,15 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <thread>
 
 #include "tests/support/cards.h"
 #include "tests/support/eventually.h"
 #include "tests/support/skip.h"
+#include "tests/support/temp_folder.h"
 #include "tests/system/card_mill.h"
 
 namespace millrace {
@@ -143,6 +146,63 @@ TEST_CASE("a card is programmed for packed coefficients once most samples come s
 
   CHECK(made.errors.empty());
   CHECK(made.tensors == expected.tensors);
+}
+
+TEST_CASE("a request that names cards is made by them, whatever they are programmed for", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill({.side = 240, .settings = "swap_milliseconds = 3000000\n", .cache = "settled_seconds = 2\n"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
+  const CardEpoch expected = run_epoch(mill, "cpu", {}, CacheUse::kPacked);
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_cache_entries") >= kCardImages; }));
+
+  const CardEpoch made = run_epoch(mill, "fpga", {}, CacheUse::kPacked);
+
+  CHECK(made.errors.empty());
+  CHECK(made.by_backend == std::map<std::string, int>{{"fpga:0", kCardImages}});
+  CHECK(made.tensors == expected.tensors);
+  CHECK(mill.daemon.metric("millrace_card_swaps_total") == 0);
+}
+
+TEST_CASE("time that a card takes to be programmed is not that of its samples", "[system][fpga]") {
+  if (no_cards()) return;
+  const CardMill mill({.side = 240,
+                       .settings = "swap_milliseconds = 100\n",
+                       .cache = "settled_seconds = 2\n",
+                       .limits = "time_milliseconds = 1500\n",
+                       .program_milliseconds = 2000});
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'100));
+  run_epoch(mill, "cpu", {}, CacheUse::kPacked);
+  REQUIRE(eventually([&] { return mill.daemon.metric("millrace_cache_entries") >= kCardImages; }));
+
+  std::vector<std::string> errors;
+  REQUIRE(eventually([&] {
+    const CardEpoch made = run_epoch(mill, "", {}, CacheUse::kPacked);
+    errors.insert(errors.end(), made.errors.begin(), made.errors.end());
+    return mill.daemon.metric("millrace_card_swaps_total") == 1;
+  }));
+
+  CHECK(errors.empty());
+}
+
+TEST_CASE("a file of an image that is no use is named, and the card has the other one", "[system][fpga]") {
+  if (no_cards()) return;
+  const TempFolder images;
+  std::filesystem::copy_file(card_images() + "/jpeg.xclbin", images / "jpeg.xclbin");
+  const std::string kind = GENERATE(as<std::string>{}, "empty", "cut short", "another kernel's");
+  CAPTURE(kind);
+  const std::string packed = images / "packed.xclbin";
+  if (kind == "empty") std::ofstream(packed).flush();
+  if (kind == "cut short") {
+    std::filesystem::copy_file(card_images() + "/packed.xclbin", packed);
+    std::filesystem::resize_file(packed, 3000);
+  }
+  if (kind == "another kernel's") std::filesystem::copy_file(card_images() + "/noop.xclbin", packed);
+  const CardMill mill({.images = images.path()});
+
+  const CardEpoch made = run_epoch(mill, "");
+
+  CHECK(made.by_backend == std::map<std::string, int>{{"fpga:0", kCardImages}});
+  CHECK(mill.daemon.errors().find("packed.xclbin") != std::string::npos);
 }
 
 TEST_CASE("nothing of the cards is left after the daemon", "[system][fpga]") {

@@ -81,6 +81,21 @@ TEST_CASE("an image that the card does not take is not tried again", "[fpga]") {
   CHECK_FALSE(choice.is_there(FpgaImage::kPacked));
   CHECK(want(choice, FpgaImage::kPacked, 1000, kBegin + 1h) == 0);
   CHECK(want(choice, FpgaImage::kJpeg, 10, kBegin + 1h) == 10);
+
+  choice.forget(FpgaImage::kJpeg, kBegin + 2h);  // the last one
+
+  CHECK(want(choice, FpgaImage::kJpeg, 10, kBegin + 2h) == 10);
+}
+
+TEST_CASE("who insists has the card programmed at once", "[fpga]") {
+  ImageChoice choice = both();
+  CHECK(choice.insists(FpgaImage::kJpeg, kBegin));
+  CHECK(choice.now().swap == 0);
+
+  CHECK(choice.insists(FpgaImage::kPacked, kBegin));
+
+  CHECK(choice.now() == ImageChoice::Choice{FpgaImage::kPacked, 1});
+  CHECK_FALSE(ImageChoice({true, false}, kHold, kBegin).insists(FpgaImage::kPacked, kBegin));
 }
 
 }  // namespace

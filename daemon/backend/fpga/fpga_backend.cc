@@ -90,30 +90,42 @@ Result<Backends> make_fpga_backends(const Settings& settings, const BackendServi
   Result<std::vector<Card>> all = list_cards(fpga_program(fpga.worker), fpga_images(fpga.images));
   if (!all) return without(all.error());
   MILLRACE_TRY(const std::vector<Card> cards, chosen(*std::move(all), fpga.devices));
+  const auto has_image = [](const Card& card) {
+    const auto images = images_of(card);
+    return std::find(images.begin(), images.end(), true) != images.end();
+  };
+  if (!std::all_of(cards.begin(), cards.end(), has_image)) {
+    const std::string& remark = cards.front().remark;
+    return without({Code::kUnsupported, "no image for cards in " + fpga_images(fpga.images) + " (fpga.images): " +
+                                            (remark.empty() ? "neither jpeg.xclbin nor packed.xclbin" : remark)});
+  }
+  if (!cards.empty() && !cards.front().remark.empty()) log_warning("fpga.images: " + cards.front().remark);
+  std::vector<std::unique_ptr<FpgaBackend>> begun;  // all come up at once
+  for (const Card& card : cards) {
+    MILLRACE_TRY(std::unique_ptr<FpgaBackend> backend,
+                 FpgaBackend::begin(card, static_cast<std::uint32_t>(begun.size()), fpga, services));
+    begun.push_back(std::move(backend));
+  }
   Backends backends;
   Error last{Code::kUnsupported, "there is no card"};
-  for (const Card& card : cards) {
-    auto backend = FpgaBackend::create(card, static_cast<std::uint32_t>(backends.size()), fpga, services);
-    if (backend) {
-      backends.push_back(*std::move(backend));
+  for (std::size_t i = 0; i < begun.size(); ++i) {
+    const Result<void> up = begun[i]->wait_until_begun();
+    if (up) {
+      backends.push_back(std::move(begun[i]));
       continue;
     }
-    last = backend.error().within("the card at " + card.place);
+    last = up.error().within("the card at " + cards[i].place);
     if (!fpga.devices.empty()) return without(last);
     if (cards.size() > 1) log_warning(last.message + "; it is left out");
   }
   return backends.empty() ? without(last) : Result<Backends>(std::move(backends));
 }
 
-Result<std::unique_ptr<Backend>> FpgaBackend::create(const Card& card, std::uint32_t number,
-                                                     const FpgaSettings& settings, const BackendServices& services) {
-  const auto images = images_of(card);
-  if (std::find(images.begin(), images.end(), true) == images.end())
-    return Error{Code::kUnsupported,
-                 "there is no jpeg.xclbin and no packed.xclbin in " + fpga_images(settings.images) + " (fpga.images)"};
+Result<std::unique_ptr<FpgaBackend>> FpgaBackend::begin(const Card& card, std::uint32_t number,
+                                                        const FpgaSettings& settings, const BackendServices& services) {
   std::unique_ptr<FpgaBackend> backend(new FpgaBackend(card, number, settings, services));
-  MILLRACE_TRY_VOID(backend->device_.start());
-  return std::unique_ptr<Backend>(std::move(backend));
+  MILLRACE_TRY_VOID(backend->device_.begin());
+  return backend;
 }
 
 FpgaBackend::FpgaBackend(const Card& card, std::uint32_t number, const FpgaSettings& settings,
@@ -127,7 +139,8 @@ FpgaBackend::FpgaBackend(const Card& card, std::uint32_t number, const FpgaSetti
                .start = [this, program = fpga_program(settings.worker), place = card.place,
                          order = order_of(settings)]() -> Result<std::shared_ptr<owner::OwnerProcess>> {
                  MILLRACE_TRY(std::shared_ptr<FpgaWorker> worker,
-                              FpgaWorker::start(program, place, order, choice_.now()));
+                              FpgaWorker::start(program, place, order, choice_.now(),
+                                                [this] { choice_.forget(choice_.now().image, Clock::now()); }));
                  return std::shared_ptr<owner::OwnerProcess>(std::move(worker));
                }}),
       parts_{device_, choice_, staging_, settings.hang, figures_},
@@ -136,12 +149,16 @@ FpgaBackend::FpgaBackend(const Card& card, std::uint32_t number, const FpgaSetti
           [this](std::uint32_t lane, const DecodeJob& job, const SampleLimits& limits,
                  const std::function<bool()>& stopped) { return FpgaLane(parts_, lane).run(job, limits, stopped); }) {}
 
-// Of a sample that the card could make if it were programmed for it, that is noted.
+// Of a sample that the card could make if it were programmed for it, that is noted. One that nobody else may make has it
+// programmed, unless it can be made of the file.
 Result<void> FpgaBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
   MILLRACE_TRY(const FpgaImage with, fpga_can_make(facts, recipe, staging_));
   if (choice_.wants(with, Clock::now())) return {};
-  return Error{Code::kUnsupported, choice_.is_there(with) ? "the card is programmed for other images now"
-                                                          : "the card has no image for packed coefficients"};
+  const bool takes_file = with == FpgaImage::kPacked && !facts.source.has.passes && choice_.is_there(FpgaImage::kJpeg);
+  if (facts.pinned && (takes_file || choice_.insists(with, Clock::now()))) return {};
+  if (choice_.is_there(with)) return Error{Code::kUnsupported, "the card is programmed for other images now"};
+  return Error{Code::kUnsupported, with == FpgaImage::kPacked ? "the card has no image for packed coefficients"
+                                                              : "the card has no image for files"};
 }
 
 void FpgaBackend::shutdown() {

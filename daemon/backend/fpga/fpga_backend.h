@@ -29,9 +29,11 @@ Result<std::vector<std::unique_ptr<Backend>>> make_fpga_backends(const Settings&
 
 class FpgaBackend final : public Backend {
  public:
-  // `number`: of its name. Errors: OwnedDevice::start's.
-  static Result<std::unique_ptr<Backend>> create(const Card& card, std::uint32_t number, const FpgaSettings& settings,
-                                                 const BackendServices& services);
+  // `number`: of its name. REQUIRES: the card has an image. kExhausted: there are no descriptors.
+  static Result<std::unique_ptr<FpgaBackend>> begin(const Card& card, std::uint32_t number,
+                                                    const FpgaSettings& settings, const BackendServices& services);
+  // Once, before anything else. Errors: OwnedDevice::start()'s.
+  Result<void> wait_until_begun() { return device_.wait_until_begun(); }
   ~FpgaBackend() override { shutdown(); }
 
   BackendInfo info() const override { return info_; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/backend/words.h"
+#include "daemon/observe/log.h"
 #include "hls/host/completions.h"
 #include "hls/host/room.h"
 #include "hls/wire/words.h"
@@ -44,15 +45,15 @@ bool is_packed(const EncodedImage& image) {
 }
 
 // What the card makes the tensor of: what is kept of the file, or the file.
-ByteView input_of(const EncodedImage& image) {
-  return is_packed(image) ? image.kept->bytes->view() : image.bytes.view();
+ByteView input_of(const EncodedImage& image, FpgaImage with) {
+  return with == FpgaImage::kPacked ? image.kept->bytes->view() : image.bytes.view();
 }
 
-FpgaOrder order_of(const SampleTask& task, std::uint64_t at, std::uint64_t tensor_at) {
+FpgaOrder order_of(const SampleTask& task, FpgaImage with, std::uint64_t at, std::uint64_t tensor_at) {
   const SampleGeometry& geometry = task.geometry;
   return {.at = at,
           .tensor_at = tensor_at,
-          .bytes = static_cast<std::uint32_t>(input_of(task.image).size()),
+          .bytes = static_cast<std::uint32_t>(input_of(task.image, with).size()),
           .flip = geometry.flip ? 1U : 0U,
           .crop_left = geometry.crop.left,
           .crop_top = geometry.crop.top,
@@ -133,11 +134,28 @@ std::optional<FpgaImage> FpgaLane::is_for_card(Work& work, std::size_t i) const 
     work.outcome(i).read_again = true;
     fine = unsupported("the card takes no kept tensors");
   }
-  if (fine && room_of(input_of(image).size()) > parts_.staging.encoded_bytes)
+  if (fine && room_of(input_of(image, *with).size()) > parts_.staging.encoded_bytes)
     fine = unsupported("the file is larger than a lane's part of fpga.staging");
-  if (fine && *with != parts_.choice.now().image) fine = unsupported("the card is programmed for other images now");
-  if (fine) return *with;
-  work.settle(i, std::move(fine).error());
+  if (!fine) {
+    work.settle(i, std::move(fine).error());
+    return std::nullopt;
+  }
+  return with_now(work, i, *with);
+}
+
+// The same as things are now: of what is kept of a file, the file may be taken instead.
+std::optional<FpgaImage> FpgaLane::with_now(Work& work, std::size_t i, FpgaImage with) const {
+  const FpgaImage present = parts_.choice.now().image;
+  if (with == present) return with;
+  const EncodedImage& image = work.task(i).image;
+  const bool takes_file = with == FpgaImage::kPacked && !image.info.has.passes;
+  if (takes_file && image.bytes.size() > 0) return present;
+  if (takes_file) {
+    work.outcome(i).read_again = true;
+    work.settle(i, unsupported("the card is programmed for files now"));
+  } else {
+    work.put_back(std::span(&i, 1));
+  }
   return std::nullopt;
 }
 
@@ -155,7 +173,7 @@ FpgaLane::Batch FpgaLane::take(Work& work, std::size_t& next) const {
     if (work.is_settled(i)) continue;
     const std::optional<FpgaImage> with = is_for_card(work, i);
     if (!with || *with != taken.with.image) continue;
-    files += room_of(input_of(work.task(i).image).size());
+    files += room_of(input_of(work.task(i).image, *with).size());
     tensors += tensor_room(work.task(i).out.bytes);
     if (files > parts_.staging.encoded_bytes || tensors > parts_.staging.tensor_bytes) break;
     taken.tasks.push_back(i);
@@ -168,7 +186,6 @@ void FpgaLane::make(Work& work, const Batch& made) {
   if (made.tasks.empty()) return;
   const std::shared_ptr<FpgaWorker> worker = parts_.device.current();
   if (!worker) return work.settle_all(made.tasks, {Code::kUnavailable, "the card is lost, and not back yet"});
-  const Clock::time_point begun = Clock::now();
   FpgaLaneChannel& channel = worker->lane(number_);
   FpgaBatch batch = put(work, made, channel);
   parts_.figures.begins();
@@ -178,8 +195,12 @@ void FpgaLane::make(Work& work, const Batch& made) {
   if (!done) return refuse(work, made, done.error(), worker);
   parts_.choice.note_made(made.with);
   parts_.figures.add(*done);
-  if (!collect(work, made.tasks, channel)) parts_.device.lost(worker, "a tensor came otherwise than the card wrote it");
-  work.note_time(made.tasks, Clock::now() - begun);
+  if (!collect(work, made.tasks, channel)) {
+    parts_.figures.lost_one();
+    parts_.device.lost(worker, "a tensor came otherwise than the card wrote it");
+  }
+  // Programming the card and waiting for it are not the samples' time.
+  work.note_time(made.tasks, std::chrono::microseconds(done->busy_microseconds));
 }
 
 FpgaBatch FpgaLane::put(const Work& work, const Batch& made, FpgaLaneChannel& channel) const {
@@ -189,11 +210,11 @@ FpgaBatch FpgaLane::put(const Work& work, const Batch& made, FpgaLaneChannel& ch
   batch.swap = made.with.swap;
   for (std::size_t n = 0; n < made.tasks.size(); ++n) {
     const SampleTask& task = work.task(made.tasks[n]);
-    const ByteView input = input_of(task.image);
+    const ByteView input = input_of(task.image, made.with.image);
     const std::span<std::byte> room = channel.encoded().subspan(batch.encoded_bytes, room_of(input.size()));
     std::memcpy(room.data(), input.data(), input.size());
     std::memset(room.data() + input.size(), 0, room.size() - input.size());
-    channel.orders()[n] = order_of(task, batch.encoded_bytes, batch.tensor_bytes);
+    channel.orders()[n] = order_of(task, made.with.image, batch.encoded_bytes, batch.tensor_bytes);
     batch.encoded_bytes += room.size();
     batch.tensor_bytes += tensor_room(task.out.bytes);
   }
@@ -201,7 +222,15 @@ FpgaBatch FpgaLane::put(const Work& work, const Batch& made, FpgaLaneChannel& ch
 }
 
 void FpgaLane::refuse(Work& work, const Batch& made, const Error& why, const std::shared_ptr<FpgaWorker>& worker) {
-  if (why.code == Code::kNotFound) parts_.choice.forget(made.with.image, Clock::now());
+  if (why.code == Code::kExhausted) return work.put_back(made.tasks);  // another image by now
+  const bool in_a_swap = why.code == Code::kUnavailable && !parts_.choice.has_made(made.with);
+  if (why.code == Code::kNotFound || in_a_swap) {
+    log_warning("a card is not programmed with its image for " +
+                std::string(made.with.image == FpgaImage::kJpeg ? "files" : "packed coefficients") +
+                " any more, before the daemon is started again: " + why.message);
+    parts_.choice.forget(made.with.image, Clock::now());
+  }
+  if (why.code == Code::kNotFound) return work.put_back(made.tasks);
   if (why.code != Code::kUnavailable) return work.settle_all(made.tasks, unsupported(why.message));
   parts_.figures.lost_one();
   parts_.device.lost(worker, why.message);
@@ -227,7 +256,7 @@ bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel
     }
     is_sound = is_sound && (!error || error->code != Code::kUnavailable);
     work.settle(tasks[n], std::move(error));
-    if (verdict == 2) work.outcome(tasks[n]).read_again = is_packed(image) && image.bytes.size() == 0;
+    if (verdict == 2) work.outcome(tasks[n]).read_again = image.bytes.size() == 0;
     at += tensor_room(out.bytes);
   }
   return is_sound;

@@ -53,6 +53,7 @@ class FpgaLane {
   };
 
   std::optional<FpgaImage> is_for_card(Work& work, std::size_t i) const;
+  std::optional<FpgaImage> with_now(Work& work, std::size_t i, FpgaImage with) const;
   Batch take(Work& work, std::size_t& next) const;
   void make(Work& work, const Batch& made);
   FpgaBatch put(const Work& work, const Batch& made, FpgaLaneChannel& channel) const;

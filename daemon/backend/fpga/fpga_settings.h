@@ -25,7 +25,7 @@ struct FpgaSettings {
 
 SettingsPart fpga_settings();
 
-// Host memory that cards take: of those that are named, or of one.
+// Host memory that cards take: of those that are named, or that the kernel's driver has, or of one.
 Bytes fpga_staging(const FpgaSettings& settings);
 
 }  // namespace millrace

@@ -106,7 +106,8 @@ struct FpgaBatch {
 
 struct FpgaDone {
   std::uint64_t number = 0;
-  std::uint32_t code = 0;     // kUnsupported: it is not made here, as things are; kNotFound: the card cannot be
+  std::uint32_t code = 0;     // kExhausted: the card has been programmed for others meanwhile; kUnsupported: it
+                              // is not made here; kNotFound: the card cannot be
                               // programmed for it; kUnavailable: the card is lost
   std::uint32_t swapped = 0;  // 1: the card was programmed anew for it
   std::uint64_t busy_microseconds = 0;  // from its start on the card to its end

@@ -15,6 +15,7 @@ using owner::Heard;
 using owner::Staging;
 
 constexpr std::chrono::seconds kPatienceWithList{20};
+constexpr std::size_t kMostCards = 64;
 constexpr char kProgram[] = "millrace-fpga";
 static_assert(fpga_lane_staging(kMostFpgaLanes - 1) < owner::kAbove);
 
@@ -30,7 +31,9 @@ void put_text(char (&to)[kSize], const std::string& text) {
 Card card_of(const FpgaReady& ready) {
   Card card{.place = owner::text_of(ready.card),
             .shell = owner::text_of(ready.shell),
-            .library = owner::text_of(ready.library)};
+            .library = owner::text_of(ready.library),
+            .images = {},
+            .remark = owner::text_of(ready.text)};
   for (std::uint32_t i = 0; i < kFpgaImages; ++i)
     card.images[i] = {.uuid = owner::text_of(ready.images[i].uuid), .units = ready.images[i].units};
   return card;
@@ -39,9 +42,10 @@ Card card_of(const FpgaReady& ready) {
 // What it says until the list ends.
 Result<std::vector<Card>> hear_cards(int control) {
   std::vector<Card> cards;
+  const Clock::time_point until = Clock::now() + kPatienceWithList;
   for (;;) {
     FpgaReady ready;
-    const Heard heard = owner::receive(control, ready, Clock::now() + kPatienceWithList);
+    const Heard heard = owner::receive(control, ready, until);
     if (heard == Heard::kLate)
       return Error{Code::kUnsupported, "XRT does not say within 20 seconds which cards there are"};
     if (heard == Heard::kEnd)
@@ -49,6 +53,7 @@ Result<std::vector<Card>> hear_cards(int control) {
     if (ready.code == kFpgaListEnds) return cards;
     if (ready.version != kFpgaWireVersion) return other_version();
     if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
+    if (cards.size() == kMostCards) return Error{Code::kUnsupported, "millrace-fpga tells of more cards than can be"};
     cards.push_back(card_of(ready));
   }
 }
@@ -96,17 +101,24 @@ Result<FpgaDone> FpgaLaneChannel::ask(FpgaBatch& batch, std::chrono::millisecond
   batch.number = ++asked_;
   if (!owner::send_to(socket_.get(), batch)) return Error{Code::kUnavailable, "the process that has the card is gone"};
   FpgaDone done;
-  const Heard heard = owner::receive(socket_.get(), done, Clock::now() + patience);
+  const Clock::time_point begun = Clock::now();
+  const Heard heard = owner::receive(socket_.get(), done, begun + patience);
   if (heard == Heard::kLate)
     return Error{Code::kUnavailable, "the card does not answer within " + std::to_string(patience.count()) + " ms"};
   if (heard == Heard::kEnd || done.number != batch.number)
     return Error{Code::kUnavailable, "the process that has the card ended"};
   if (done.code != 0) return owner::error_of(done.code, done.text, kProgram);
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun).count();
+  done.busy_microseconds = std::min(done.busy_microseconds, static_cast<std::uint64_t>(took));
+  done.moved_bytes = std::min(done.moved_bytes, 2 * layout_.size());
+  done.celsius = std::clamp(done.celsius, 0, 1000);
+  done.milliwatts = std::clamp(done.milliwatts, 0, 10'000'000);
   return done;
 }
 
 Result<std::shared_ptr<FpgaWorker>> FpgaWorker::start(const std::string& program, const std::string& card,
-                                                      const FpgaWorkerOrder& order, const ImageChoice::Choice& begin) {
+                                                      const FpgaWorkerOrder& order, const ImageChoice::Choice& begin,
+                                                      std::function<void()> refused) {
   MILLRACE_TRY(FpgaHello hello, hello_of(FpgaWork::kServe, order.images));
   put_text(hello.card, card);
   hello.lanes = order.lanes;
@@ -128,11 +140,13 @@ Result<std::shared_ptr<FpgaWorker>> FpgaWorker::start(const std::string& program
     theirs.push_back(std::move(channel.theirs));
   }
   MILLRACE_TRY(const pid_t pid, owner::start_process(program, handed));
-  return std::shared_ptr<FpgaWorker>(new FpgaWorker(std::move(control.ours), std::move(lanes), pid, hello));
+  return std::shared_ptr<FpgaWorker>(
+      new FpgaWorker(std::move(control.ours), std::move(lanes), pid, hello, std::move(refused)));
 }
 
-FpgaWorker::FpgaWorker(UniqueFd control, std::vector<FpgaLaneChannel> lanes, pid_t pid, const FpgaHello& hello)
-    : OwnerProcess(std::move(control), pid), lanes_(std::move(lanes)), hello_(hello) {}
+FpgaWorker::FpgaWorker(UniqueFd control, std::vector<FpgaLaneChannel> lanes, pid_t pid, const FpgaHello& hello,
+                       std::function<void()> refused)
+    : OwnerProcess(std::move(control), pid), lanes_(std::move(lanes)), hello_(hello), refused_(std::move(refused)) {}
 
 Result<void> FpgaWorker::greet(std::chrono::milliseconds patience) {
   FpgaReady ready;
@@ -143,8 +157,11 @@ Result<void> FpgaWorker::greet(std::chrono::milliseconds patience) {
                  "millrace-fpga does not come up within " + std::to_string(patience.count() / 1000) + " seconds"};
   if (heard == Heard::kEnd) return Error{Code::kUnavailable, "millrace-fpga ended as it began"};
   if (ready.version != kFpgaWireVersion) return other_version();
-  if (ready.code != 0) return owner::error_of(ready.code, ready.text, kProgram);
-  return {};
+  if (ready.code == 0) return {};
+  const Error why = owner::error_of(ready.code, ready.text, kProgram);
+  if (why.code != Code::kNotFound) return why;
+  refused_();
+  return Error{Code::kUnavailable, why.message};
 }
 
 }  // namespace millrace

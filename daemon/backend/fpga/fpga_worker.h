@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,6 +32,7 @@ struct Card {
     std::uint32_t units = 0;
   };
   std::array<Image, kFpgaImages> images;
+  std::string remark;  // on files of images that are no use; empty: none
 };
 
 // Empty: millrace-fpga beside this program, or in ../libexec/millrace.
@@ -60,7 +62,8 @@ class FpgaLaneChannel {
   std::span<std::byte> encoded() const { return {staging_.data() + FpgaStaging::encoded_at(), layout_.encoded_bytes}; }
   std::span<const std::byte> tensors() const { return {staging_.data() + layout_.tensors_at(), layout_.tensor_bytes}; }
 
-  // One batch. kUnsupported, kNotFound: it is not made, see FpgaDone. kUnavailable: the process or the card is gone, or
+  // One batch. kExhausted, kUnsupported, kNotFound: it is not made, see FpgaDone. What it says it took is not more than it
+  // can have taken. kUnavailable: the process or the card is gone, or
   // there was no answer in `patience`.
   Result<FpgaDone> ask(FpgaBatch& batch, std::chrono::milliseconds patience);
 
@@ -73,9 +76,11 @@ class FpgaLaneChannel {
 
 class FpgaWorker final : public owner::OwnerProcess {
  public:
-  // kExhausted, kInternal: there is none. To be called by a thread that lives as long as the process may.
+  // `refused`: called by greet() if the card does not take the image that it is to begin with. kExhausted, kInternal:
+  // there is none. To be called by a thread that lives as long as the process may.
   static Result<std::shared_ptr<FpgaWorker>> start(const std::string& program, const std::string& card,
-                                                   const FpgaWorkerOrder& order, const ImageChoice::Choice& begin);
+                                                   const FpgaWorkerOrder& order, const ImageChoice::Choice& begin,
+                                                   std::function<void()> refused);
 
   // A card that has to be programmed takes seconds.
   Result<void> greet(std::chrono::milliseconds patience) override;
@@ -83,10 +88,12 @@ class FpgaWorker final : public owner::OwnerProcess {
   FpgaLaneChannel& lane(std::uint32_t i) { return lanes_[i]; }
 
  private:
-  FpgaWorker(UniqueFd control, std::vector<FpgaLaneChannel> lanes, pid_t pid, const FpgaHello& hello);
+  FpgaWorker(UniqueFd control, std::vector<FpgaLaneChannel> lanes, pid_t pid, const FpgaHello& hello,
+             std::function<void()> refused);
 
   std::vector<FpgaLaneChannel> lanes_;
   const FpgaHello hello_;
+  const std::function<void()> refused_;
 };
 
 using FpgaDevice = owner::Owned<FpgaWorker>;

@@ -31,6 +31,15 @@ bool ImageChoice::wants(FpgaImage image, Clock::time_point now) {
   return is_due;
 }
 
+bool ImageChoice::insists(FpgaImage image, Clock::time_point now) {
+  MutexLock lock(mutex_);
+  const std::size_t wanted = number(image);
+  if (!there_[wanted]) return false;
+  ++wanted_[wanted];
+  if (choice_.image != image) swap_to(wanted, now);
+  return true;
+}
+
 ImageChoice::Choice ImageChoice::now() const {
   MutexLock lock(mutex_);
   return choice_;
@@ -53,10 +62,12 @@ bool ImageChoice::has_made(const Choice& choice) const {
 
 void ImageChoice::forget(FpgaImage image, Clock::time_point now) {
   MutexLock lock(mutex_);
-  there_[number(image)] = false;
-  if (choice_.image != image) return;
+  const std::size_t forgotten = number(image);
   for (std::size_t other = 0; other < kFpgaImages; ++other) {
-    if (there_[other]) return swap_to(other, now);
+    if (other == forgotten || !there_[other]) continue;
+    there_[forgotten] = false;
+    if (choice_.image == image) swap_to(other, now);
+    return;
   }
 }
 

@@ -1,5 +1,5 @@
 // What a card is to be programmed with: for files or for packed coefficients. What it is not programmed for goes to the
-// CPU meanwhile, so nobody waits for a swap, which takes seconds.
+// CPU meanwhile. A swap takes seconds, for which those wait that it is made for.
 //
 //   wants(kJpeg) ──▶ yes                  counted by image, for as long as `hold` at least;
 //   wants(kPacked) ──▶ no, not now        the other one then has the card if twice as much was wanted of it
@@ -30,6 +30,8 @@ class ImageChoice {
 
   // A sample could be made with `image`: whether it can be now.
   bool wants(FpgaImage image, Clock::time_point now) MILLRACE_EXCLUDES(mutex_);
+  // A sample has to be made with `image`, whatever that costs others: false, there is none.
+  bool insists(FpgaImage image, Clock::time_point now) MILLRACE_EXCLUDES(mutex_);
   Choice now() const MILLRACE_EXCLUDES(mutex_);
   bool is_there(FpgaImage image) const MILLRACE_EXCLUDES(mutex_);
 
@@ -37,7 +39,7 @@ class ImageChoice {
   void note_made(const Choice& choice) MILLRACE_EXCLUDES(mutex_);
   bool has_made(const Choice& choice) const MILLRACE_EXCLUDES(mutex_);
 
-  // The card cannot be programmed with it: it is not tried again, and another one takes its place.
+  // The card cannot be programmed with it: it is not tried again, and another one takes its place. Nothing where there is no other.
   void forget(FpgaImage image, Clock::time_point now) MILLRACE_EXCLUDES(mutex_);
 
  private:

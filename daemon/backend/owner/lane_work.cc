@@ -23,11 +23,19 @@ void LaneWork::settle_all(Indices tasks, const Error& error) {
   for (const std::size_t i : tasks) settle(i, error);
 }
 
+void LaneWork::put_back(Indices tasks) {
+  for (const std::size_t i : tasks) {
+    outcomes_[i].not_begun = true;
+    settled_[i] = true;
+  }
+}
+
 void LaneWork::note_time(Indices tasks, std::chrono::nanoseconds all) {
   const auto each = all / tasks.size();
   for (const std::size_t i : tasks) {
     outcomes_[i].decode = std::chrono::duration_cast<std::chrono::microseconds>(each);
-    if (each > limits_.time) settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
+    if (each > limits_.time && !outcomes_[i].error)
+      settle(i, Error{Code::kDeadline, "took longer than limits.time_milliseconds"});
   }
 }
 

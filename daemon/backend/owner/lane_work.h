@@ -30,9 +30,11 @@ class LaneWork {
   bool is_settled(std::size_t i) const { return settled_[i]; }
   void settle(std::size_t i, std::optional<Error> error);
   void settle_all(Indices tasks, const Error& error);
+  // They come again (SampleOutcome::not_begun).
+  void put_back(Indices tasks);
   // To be said beside the outcome's error.
   SampleOutcome& outcome(std::size_t i) { return outcomes_[i]; }
-  // The time that a batch took, which its samples share. One that took longer than the limit is settled so.
+  // The time that a batch took, which its samples share. What was made and took longer than the limit is settled so.
   void note_time(Indices tasks, std::chrono::nanoseconds all);
 
   // Where the next batch begins, once `made` are settled or under way: the first sample that is neither.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "daemon/observe/log.h"
+
 namespace millrace::owner {
 namespace {
 
@@ -24,9 +26,18 @@ OwnedDevice::OwnedDevice(DeviceDescription description)
     : is_(std::move(description)), woken_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 Result<void> OwnedDevice::start() {
+  MILLRACE_TRY_VOID(begin());
+  return wait_until_begun();
+}
+
+Result<void> OwnedDevice::begin() {
   if (!woken_) return Error{Code::kExhausted, errno_error("making an eventfd", errno).message};
   keeper_ = std::thread([this] { run_keeper(); });
   pthread_setname_np(keeper_.native_handle(), is_.thread.c_str());
+  return {};
+}
+
+Result<void> OwnedDevice::wait_until_begun() {
   const Result<void> first = wait_for_first();
   const bool is_hopeless =
       !first && (first.error().code == Code::kUnsupported || first.error().code == Code::kInternal);
@@ -50,7 +61,10 @@ Result<void> OwnedDevice::wait_for_first() {
 bool OwnedDevice::first_came_to(Result<void> how) {
   {
     MutexLock lock(mutex_);
-    if (first_) return false;
+    if (first_) {
+      if (!how && !closed_) log_warning("a " + is_.what + " cannot be had again yet: " + how.error().message);
+      return false;
+    }
     first_ = std::move(how);
   }
   changed_.notify_all();
@@ -123,9 +137,11 @@ bool OwnedDevice::wait_for_its_end() {
 void OwnedDevice::run_keeper() {
   auto pause = kFirstPause;
   while (!closed()) {
-    const Clock::time_point begun = Clock::now();
-    if (bring_up()) watch();
-    if (Clock::now() - begun >= kHealthy) pause = kFirstPause;
+    if (bring_up()) {
+      const Clock::time_point begun = Clock::now();
+      watch();
+      if (Clock::now() - begun >= kHealthy) pause = kFirstPause;
+    }
     if (!wait_for_its_end() || !wait(pause)) return;
     pause = std::min(2 * pause, kLongestPause);
   }

@@ -36,6 +36,9 @@ class OwnedDevice {
   // Waits for the first process, a while. kUnsupported: this device will not do, whatever is tried; kInternal: nor will
   // the program. Where it fails otherwise, or takes longer, the device begins as a lost one.
   Result<void> start();
+  // The same in two steps, so that several devices come up at once.
+  Result<void> begin();
+  Result<void> wait_until_begun();
   explicit OwnedDevice(DeviceDescription description);
   OwnedDevice(const OwnedDevice&) = delete;
   OwnedDevice& operator=(const OwnedDevice&) = delete;

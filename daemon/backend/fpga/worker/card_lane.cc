@@ -85,7 +85,9 @@ Result<FpgaDone> CardLane::finish() {
   const Result<ert_cmd_state> state = xrt_call("asking for the batch", [&] { return on_card_->run.state(); });
   MILLRACE_TRY_VOID(state);
   if (*state != ERT_CMD_STATE_COMPLETED)
-    return broken("the card's kernel ended in state " + std::to_string(static_cast<int>(*state)));
+    return broken(std::string("the card's kernel ") +
+                  (*state == ERT_CMD_STATE_NORESPONSE ? "does not respond any more" : "ended with an error") +
+                  " (XRT's state " + std::to_string(static_cast<int>(*state)) + ")");
   const std::size_t completion_bytes = planner_.planned() * sizeof(hls::Completion);
   MILLRACE_TRY_VOID(xrt_call("taking tensors from the card", [&] {
     on_card_->completions.sync(XCL_BO_SYNC_BO_FROM_DEVICE, completion_bytes, 0);

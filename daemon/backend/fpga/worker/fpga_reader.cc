@@ -27,8 +27,7 @@ Result<std::unique_ptr<FpgaReader>> FpgaReader::create(const FpgaHello& hello, c
   for (std::uint32_t i = 0; i < staging.size(); ++i)
     reader->lanes_.push_back({.socket = fpga_lane_socket(i),
                               .on_card = std::make_unique<CardLane>(i, staging[i], layout, reader->wake_.get())});
-  const Result<void> programmed = reader->program(hello.image);
-  if (!programmed) return Error{Code::kUnavailable, programmed.error().message};
+  MILLRACE_TRY_VOID(reader->program(hello.image));
   return reader;
 }
 
@@ -137,8 +136,8 @@ Result<void> FpgaReader::start_waiting() {
 Result<bool> FpgaReader::start(Lane& lane) {
   const FpgaBatch batch = *lane.waiting;
   if (batch.swap < swap_ || batch.image != image_) {
-    answer(lane, Error{batch.swap < swap_ ? Code::kUnsupported : Code::kNotFound,
-                       "the card has been programmed for other images"});
+    answer(lane, Error{batch.swap < swap_ ? Code::kExhausted : Code::kNotFound,
+                       batch.swap < swap_ ? "the card has been programmed for other images" : why_not_});
     return false;
   }
   Result<bool> started = lane.on_card->start(batch);
@@ -163,6 +162,7 @@ Result<void> FpgaReader::swap(const FpgaBatch& batch, Lane& lane) {
   const Result<void> programmed = program(batch.image);
   lane.swapped = programmed.has_value();
   if (programmed || programmed.error().code != Code::kNotFound) return programmed;
+  why_not_ = programmed.error().message;
   const Result<void> back = program(before);
   return back ? back : Result<void>(Error{Code::kUnavailable, back.error().message});
 }

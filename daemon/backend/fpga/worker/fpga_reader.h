@@ -65,6 +65,7 @@ class FpgaReader {
   FpgaImage image_;
   std::uint32_t swap_;
   bool ended_ = false;
+  std::string why_not_;  // the last image that was refused was
   Sensors sensors_;
   Clock::time_point sensed_;  // when
 };

@@ -3,10 +3,12 @@
 #include <experimental/xrt_system.h>
 #include <experimental/xrt_xclbin.h>
 #include <version.h>
+#include <xclbin.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "daemon/backend/fpga/worker/xrt_calls.h"
@@ -47,19 +49,39 @@ std::vector<std::string> units_of(const xrt::xclbin& xclbin, FpgaImage image) {
   return units;
 }
 
-FpgaImageFile describe(const std::string& folder, FpgaImage image) {
+// XRT reads an xclbin without a look at its length. kNotFound: it is none, or not whole.
+Result<void> check_file(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return Error{Code::kNotFound, path + " is no file"};
+  std::ifstream in(path, std::ios::binary);
+  axlf head{};
+  if (!in.read(reinterpret_cast<char*>(&head), sizeof head)) return Error{Code::kNotFound, path + " is no xclbin"};
+  if (std::memcmp(head.m_magic, "xclbin2", sizeof head.m_magic) != 0)
+    return Error{Code::kNotFound, path + " is no xclbin"};
+  if (head.m_header.m_length != std::filesystem::file_size(path, none))
+    return Error{Code::kNotFound, path + " is not whole: its length is not what its head says"};
+  return {};
+}
+
+// `remarks`: what is wrong with a file that is there.
+FpgaImageFile describe(const std::string& folder, FpgaImage image, std::string& remarks) {
   const std::string path = file_of(folder, image);
   FpgaImageFile file;
   std::error_code none;
   if (!std::filesystem::exists(path, none)) return file;
-  const Result<void> read = xrt_call("reading " + path, [&] {
-    const xrt::xclbin xclbin(path);
-    put_text(file.uuid, xclbin.get_uuid().to_string());
-    for (const xrt::xclbin::kernel& kernel : xclbin.get_kernels()) {
-      if (kernel.get_name() == row_of(image).kernel) file.units = static_cast<std::uint32_t>(kernel.get_cus().size());
-    }
-  });
-  return read && file.units != 0 ? file : FpgaImageFile();
+  Result<void> read = check_file(path);
+  if (read)
+    read = xrt_call("reading " + path, [&] {
+      const xrt::xclbin xclbin(path);
+      put_text(file.uuid, xclbin.get_uuid().to_string());
+      for (const xrt::xclbin::kernel& kernel : xclbin.get_kernels()) {
+        if (kernel.get_name() == row_of(image).kernel) file.units = static_cast<std::uint32_t>(kernel.get_cus().size());
+      }
+    });
+  if (read && file.units != 0) return file;
+  remarks +=
+      (remarks.empty() ? "" : "; ") + (read ? path + " has no kernel " + row_of(image).kernel : read.error().message);
+  return FpgaImageFile();
 }
 
 }  // namespace
@@ -70,8 +92,11 @@ std::string file_of(const std::string& folder, FpgaImage image) {
 
 Result<std::vector<FpgaReady>> list_cards(const std::string& images) {
   FpgaReady common;
+  std::string remarks;
   put_text(common.library, xrt_build_version);
-  for (std::uint32_t i = 0; i < kFpgaImages; ++i) common.images[i] = describe(images, static_cast<FpgaImage>(i));
+  for (std::uint32_t i = 0; i < kFpgaImages; ++i)
+    common.images[i] = describe(images, static_cast<FpgaImage>(i), remarks);
+  put_text(common.text, remarks);
   std::vector<FpgaReady> cards;
   const Result<void> listed = xrt_call("asking XRT for the cards", [&] {
     const unsigned count = xrt::system::enumerate_devices();
@@ -106,6 +131,7 @@ Result<XrtCard> XrtCard::open(const std::string& place) {
 Result<void> XrtCard::program(const std::string& folder, FpgaImage image) {
   units_.clear();
   const std::string path = file_of(folder, image);
+  MILLRACE_TRY_VOID(check_file(path));
   const Result<void> programmed = xrt_call("programming the card with " + path, [&] {
     const xrt::xclbin xclbin(path);
     const xrt::uuid uuid = device_.load_xclbin(xclbin);
