@@ -62,6 +62,7 @@ struct DecodeJob {
   std::vector<SampleTask> tasks;
   std::shared_ptr<const Recipe> recipe;
   Fidelity fidelity = Fidelity::kExact;
+  bool pinned = false;                   // as SampleFacts says it
   std::shared_ptr<const StopFlag> stop;  // checked between samples
   // Once a lane has been at it for so long, samples that it has not begun may come back as not_begun: what was expected
   // to be short was not, and others may have to wait. The first one always is begun.

@@ -186,6 +186,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   DecodeJob job{.tasks = std::move(tasks),
                 .recipe = batch->request().recipe,
                 .fidelity = batch->request().fidelity,
+                .pinned = !batch->request().backend.empty(),
                 .stop = batch->stop(),
                 .turn = kTurn,
                 .keep_alive = batch,

@@ -58,7 +58,9 @@ class Soak {
  private:
   // Once both cards have been ready for a while, in the middle of an epoch.
   void go_wrong() {
-    if (Clock::now() < next_ || !mill_.device("fpga:0").ready || !mill_.device("fpga:1").ready) return;
+    if (Clock::now() < next_) return;
+    next_ = Clock::now() + 200ms;
+    if (!mill_.device("fpga:0").ready || !mill_.device("fpga:1").ready) return;
     next_ = Clock::now() + std::chrono::milliseconds(500 + random_() % 2000);
     const auto card = static_cast<std::uint32_t>(random_() % 2);
     const std::vector<pid_t> owners = mill_.owners();

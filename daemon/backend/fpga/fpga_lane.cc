@@ -143,10 +143,14 @@ std::optional<FpgaImage> FpgaLane::is_for_card(Work& work, std::size_t i) const 
   return with_now(work, i, *with);
 }
 
-// The same as things are now: of what is kept of a file, the file may be taken instead.
+// The same as things are now. What nobody else makes is made of the file, where something is kept of one, or comes again.
 std::optional<FpgaImage> FpgaLane::with_now(Work& work, std::size_t i, FpgaImage with) const {
   const FpgaImage present = parts_.choice.now().image;
   if (with == present) return with;
+  if (!work.job().pinned) {
+    work.settle(i, unsupported("the card is programmed for other images now"));
+    return std::nullopt;
+  }
   const EncodedImage& image = work.task(i).image;
   const bool takes_file = with == FpgaImage::kPacked && !image.info.has.passes;
   if (takes_file && image.bytes.size() > 0) return present;
