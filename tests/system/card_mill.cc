@@ -38,8 +38,9 @@ CardMill::CardMill(const CardSpec& spec)
               .cache = spec.cache,
               .limits = spec.limits,
               .fpga = "yes",
-              .fpga_settings = "staging = \"32 MiB\"\nimages = \"" +
-                               (spec.images.empty() ? card_images() : spec.images) + "\"\n" + spec.settings,
+              .fpga_settings = (spec.settings.find("staging") == std::string::npos ? "staging = \"32 MiB\"\n" : "") +
+                               std::string("images = \"") + (spec.images.empty() ? card_images() : spec.images) +
+                               "\"\n" + spec.settings,
               .env = environment_of(spec, control())}) {}
 
 std::vector<pid_t> CardMill::owners() const {
@@ -63,8 +64,8 @@ CardEpoch run_epoch(const CardMill& mill, const std::string& backend, const std:
       {.slots = 2, .batch = kBatch, .recipe = Recipe::train(40), .cache = cache, .cache_at_once = true}));
   const Dataset dataset = need(session.open_dataset(mill.folder.path()));
   CardEpoch made;
-  for (Batch& batch : session.epoch(dataset, {.batch = kBatch, .seed = 3, .backend = backend})) {
-    if (batch.failure) made.errors.push_back(batch.failure->message);
+  Epoch epoch = session.epoch(dataset, {.batch = kBatch, .seed = 3, .backend = backend});
+  for (Batch& batch : epoch) {
     for (const SampleError& error : batch.errors) made.errors.push_back(error.error.message);
     for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
       const auto pixels = batch.tensor.pixels(i);
@@ -76,6 +77,7 @@ CardEpoch run_epoch(const CardMill& mill, const std::string& backend, const std:
     batch.tensor = {};
     if (between) between();
   }
+  if (!epoch.result()) made.errors.push_back(epoch.result().error().message);
   return made;
 }
 

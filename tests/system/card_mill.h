@@ -48,7 +48,7 @@ struct CardMill {
 struct CardEpoch {
   std::map<std::uint64_t, std::vector<std::byte>> tensors;  // by sample
   std::map<std::string, int> by_backend;
-  std::vector<std::string> errors;  // also of samples that came twice
+  std::vector<std::string> errors;  // also why it ended early, and of samples that came twice
 };
 
 // `backend`: the pin; empty: none. `between`: called after each batch.

@@ -70,8 +70,8 @@ Made run_epoch(const Mill& mill, const std::string& backend, const std::function
       need(mill.daemon.connect().open_session({.slots = 2, .batch = kBatch, .recipe = Recipe::train(40)}));
   const Dataset dataset = need(session.open_dataset(mill.folder.path()));
   Made made;
-  for (Batch& batch : session.epoch(dataset, {.batch = kBatch, .seed = 3, .backend = backend})) {
-    if (batch.failure) made.errors.push_back(batch.failure->message);
+  Epoch epoch = session.epoch(dataset, {.batch = kBatch, .seed = 3, .backend = backend});
+  for (Batch& batch : epoch) {
     for (const SampleError& error : batch.errors) made.errors.push_back(error.error.message);
     for (std::size_t i = 0; i < batch.tensor.samples(); ++i) {
       const auto pixels = batch.tensor.pixels(i);
@@ -81,6 +81,7 @@ Made run_epoch(const Mill& mill, const std::string& backend, const std::function
     batch.tensor = {};
     if (between) between();
   }
+  if (!epoch.result()) made.errors.push_back(epoch.result().error().message);
   return made;
 }
 

@@ -11,8 +11,10 @@
 
 #include "tests/support/cards.h"
 #include "tests/support/eventually.h"
+#include "tests/support/image_folder.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/test_images.h"
 #include "tests/system/card_mill.h"
 
 namespace millrace {
@@ -161,6 +163,24 @@ TEST_CASE("a request that names cards is made by them, whatever they are program
   CHECK(made.by_backend == std::map<std::string, int>{{"fpga:0", kCardImages}});
   CHECK(made.tensors == expected.tensors);
   CHECK(mill.daemon.metric("millrace_card_swaps_total") == 0);
+}
+
+TEST_CASE("files that just changed are made by cards that are named, and one too large for them is an error",
+          "[system][fpga]") {
+  if (no_cards()) return;
+  // Kept, and read each time all the same. A lane has 682 KiB for files.
+  const CardMill mill(
+      {.side = 240, .settings = "lanes = 8\nstaging = \"16 MiB\"\n", .cache = "settled_seconds = 3600\n"});
+  write_file(mill.folder / "image_999.jpg", make_jpeg({.pixels = make_pixels(1600, 1200, 3, 1), .quality = 98}));
+  REQUIRE(std::filesystem::file_size(mill.folder / "image_999.jpg") > 700'000);
+  const CardEpoch expected = run_epoch(mill, "cpu", {}, CacheUse::kPacked);
+  REQUIRE(expected.tensors.size() == kCardImages + 1);
+
+  const CardEpoch made = run_epoch(mill, "fpga", {}, CacheUse::kPacked);
+
+  CHECK(made.by_backend.at("fpga:0") > 0);
+  REQUIRE(made.errors.size() == 1);  // which ends the epoch
+  CHECK(made.errors.front().find("larger than a lane's part of fpga.staging") != std::string::npos);
 }
 
 TEST_CASE("time that a card takes to be programmed is not that of its samples", "[system][fpga]") {

@@ -75,14 +75,14 @@ TEST_CASE("an image that the card does not take is not tried again", "[fpga]") {
   want(choice, FpgaImage::kPacked, 1000, kBegin + 10s);
   REQUIRE(choice.now().image == FpgaImage::kPacked);
 
-  choice.forget(FpgaImage::kPacked, kBegin + 11s);
+  CHECK(choice.forget(FpgaImage::kPacked, kBegin + 11s));
 
   CHECK(choice.now() == ImageChoice::Choice{FpgaImage::kJpeg, 2});
   CHECK_FALSE(choice.is_there(FpgaImage::kPacked));
   CHECK(want(choice, FpgaImage::kPacked, 1000, kBegin + 1h) == 0);
   CHECK(want(choice, FpgaImage::kJpeg, 10, kBegin + 1h) == 10);
 
-  choice.forget(FpgaImage::kJpeg, kBegin + 2h);  // the last one
+  CHECK_FALSE(choice.forget(FpgaImage::kJpeg, kBegin + 2h));  // the last one
 
   CHECK(want(choice, FpgaImage::kJpeg, 10, kBegin + 2h) == 10);
 }

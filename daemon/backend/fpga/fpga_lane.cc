@@ -134,16 +134,18 @@ std::optional<FpgaImage> FpgaLane::is_for_card(Work& work, std::size_t i) const 
     work.outcome(i).read_again = true;
     fine = unsupported("the card takes no kept tensors");
   }
-  if (fine && room_of(input_of(image, *with).size()) > parts_.staging.encoded_bytes)
-    fine = unsupported("the file is larger than a lane's part of fpga.staging");
   if (!fine) {
     work.settle(i, std::move(fine).error());
     return std::nullopt;
   }
-  return with_now(work, i, *with);
+  const std::optional<FpgaImage> now = with_now(work, i, *with);
+  if (!now || room_of(input_of(image, *now).size()) <= parts_.staging.encoded_bytes) return now;
+  work.settle(i, unsupported("the file is larger than a lane's part of fpga.staging"));
+  return std::nullopt;
 }
 
-// The same as things are now. What nobody else makes is made of the file, where something is kept of one, or comes again.
+// The same as things are now. What nobody else makes is made of the file, where something is kept of one, or comes
+// again.
 std::optional<FpgaImage> FpgaLane::with_now(Work& work, std::size_t i, FpgaImage with) const {
   const FpgaImage present = parts_.choice.now().image;
   if (with == present) return with;
@@ -226,19 +228,18 @@ FpgaBatch FpgaLane::put(const Work& work, const Batch& made, FpgaLaneChannel& ch
 }
 
 void FpgaLane::refuse(Work& work, const Batch& made, const Error& why, const std::shared_ptr<FpgaWorker>& worker) {
-  if (why.code == Code::kExhausted) return work.put_back(made.tasks);  // another image by now
   const bool in_a_swap = why.code == Code::kUnavailable && !parts_.choice.has_made(made.with);
-  if (why.code == Code::kNotFound || in_a_swap) {
+  if ((why.code == Code::kNotFound || in_a_swap) && parts_.choice.forget(made.with.image, Clock::now()))
     log_warning("a card is not programmed with its image for " +
                 std::string(made.with.image == FpgaImage::kJpeg ? "files" : "packed coefficients") +
                 " any more, before the daemon is started again: " + why.message);
-    parts_.choice.forget(made.with.image, Clock::now());
-  }
-  if (why.code == Code::kNotFound) return work.put_back(made.tasks);
-  if (why.code != Code::kUnavailable) return work.settle_all(made.tasks, unsupported(why.message));
+  if (why.code == Code::kUnsupported) return work.settle_all(made.tasks, why);
+  // Another image by now, so they come again; a process that says so and there is none is as good as lost.
+  const bool is_lost = why.code == Code::kUnavailable || parts_.choice.now() == made.with;
+  if (!is_lost) return work.put_back(made.tasks);
   parts_.figures.lost_one();
   parts_.device.lost(worker, why.message);
-  work.settle_all(made.tasks, why);
+  work.settle_all(made.tasks, {Code::kUnavailable, why.message});
 }
 
 bool FpgaLane::collect(Work& work, Indices tasks, const FpgaLaneChannel& channel) const {

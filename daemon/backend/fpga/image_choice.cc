@@ -60,15 +60,16 @@ bool ImageChoice::has_made(const Choice& choice) const {
   return choice.swap <= made_;
 }
 
-void ImageChoice::forget(FpgaImage image, Clock::time_point now) {
+bool ImageChoice::forget(FpgaImage image, Clock::time_point now) {
   MutexLock lock(mutex_);
   const std::size_t forgotten = number(image);
   for (std::size_t other = 0; other < kFpgaImages; ++other) {
     if (other == forgotten || !there_[other]) continue;
     there_[forgotten] = false;
     if (choice_.image == image) swap_to(other, now);
-    return;
+    return true;
   }
+  return false;
 }
 
 void ImageChoice::swap_to(std::size_t image, Clock::time_point now) {

@@ -39,8 +39,9 @@ class ImageChoice {
   void note_made(const Choice& choice) MILLRACE_EXCLUDES(mutex_);
   bool has_made(const Choice& choice) const MILLRACE_EXCLUDES(mutex_);
 
-  // The card cannot be programmed with it: it is not tried again, and another one takes its place. Nothing where there is no other.
-  void forget(FpgaImage image, Clock::time_point now) MILLRACE_EXCLUDES(mutex_);
+  // The card cannot be programmed with it: it is not tried again, and another one takes its place. false: there is no
+  // other, and nothing has changed.
+  bool forget(FpgaImage image, Clock::time_point now) MILLRACE_EXCLUDES(mutex_);
 
  private:
   void swap_to(std::size_t image, Clock::time_point now) MILLRACE_REQUIRES(mutex_);

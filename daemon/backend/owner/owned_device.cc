@@ -58,16 +58,16 @@ Result<void> OwnedDevice::wait_for_first() {
 }
 
 // False, for whoever has nothing else to say.
-bool OwnedDevice::first_came_to(Result<void> how) {
+bool OwnedDevice::first_came_to(const Result<void>& how) {
+  bool is_first = false, is_over = false;
   {
     MutexLock lock(mutex_);
-    if (first_) {
-      if (!how && !closed_) log_warning("a " + is_.what + " cannot be had again yet: " + how.error().message);
-      return false;
-    }
-    first_ = std::move(how);
+    is_first = !first_;
+    is_over = closed_;
+    if (is_first) first_ = how;
   }
   changed_.notify_all();
+  if (!is_first && !how && !is_over) log_warning("a " + is_.what + " cannot be had again yet: " + how.error().message);
   return false;
 }
 

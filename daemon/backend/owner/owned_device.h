@@ -63,7 +63,7 @@ class OwnedDevice {
   bool wait_for_its_end() MILLRACE_EXCLUDES(mutex_);
   bool wait(std::chrono::milliseconds time) MILLRACE_EXCLUDES(mutex_);
   void wake_keeper();
-  bool first_came_to(Result<void> how) MILLRACE_EXCLUDES(mutex_);
+  bool first_came_to(const Result<void>& how) MILLRACE_EXCLUDES(mutex_);
   Result<void> wait_for_first() MILLRACE_EXCLUDES(mutex_);
   bool closed() const MILLRACE_EXCLUDES(mutex_);
 
