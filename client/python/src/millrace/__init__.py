@@ -17,6 +17,7 @@ from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
 from millrace.dataset import Dataset
 from millrace.device_tensor import DeviceTensor
+from millrace.encoded import Encoded
 from millrace.epoch import Epoch, EpochShape
 from millrace.errors import (
     Cancelled,
@@ -38,6 +39,7 @@ from millrace.errors import (
     StaleHandle,
     Unsupported,
 )
+from millrace.manifest import read_manifest
 from millrace.private_daemon import PrivateDaemon, serve
 from millrace.recipe import (
     BoundedSides,
@@ -57,6 +59,7 @@ from millrace.recipe import (
     TileGrid,
 )
 from millrace.ring import Ring, RingRoom
+from millrace.sample_list import Samples
 from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
 from millrace.tensor import Tensor
@@ -78,6 +81,7 @@ __all__ = [
     "DeadlineExceeded",
     "Device",
     "DeviceTensor",
+    "Encoded",
     "Epoch",
     "EpochShape",
     "Error",
@@ -105,6 +109,7 @@ __all__ = [
     "Sample",
     "SampleError",
     "SampleFailed",
+    "Samples",
     "Session",
     "SessionStatistics",
     "ShorterSide",
@@ -121,5 +126,6 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "read_manifest",
     "serve",
 ]
