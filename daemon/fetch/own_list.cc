@@ -19,6 +19,10 @@ Error too_many(std::uint64_t most) {
                    " files: make a dataset of fewer, or raise limits.dataset_files in the daemon's settings"};
 }
 
+Error labels_unlike_paths() {
+  return Error{Code::kInvalid, "labels: must be as many as paths"};
+}
+
 std::string without_slash_at_the_end(std::string folder) {
   while (!folder.empty() && folder.back() == '/') folder.pop_back();
   return folder;
@@ -70,13 +74,12 @@ Result<void> OwnList::take(FilesPart part) {
     const std::string_view path = paths.substr(at, end - at);
     MILLRACE_TRY_VOID(check(path));
     const std::size_t number = entries_.size() - before;
-    if (!part.labels.empty() && number >= part.labels.size()) break;
+    if (!part.labels.empty() && number >= part.labels.size()) return labels_unlike_paths();
     entries_.emplace_back(paths_.size() + at, path.size(), part.labels.empty() ? -1 : part.labels[number]);
     fingerprint_ = fingerprint_with(fingerprint_, path);
     at = end + 1;
   }
-  if (!part.labels.empty() && entries_.size() - before != part.labels.size())
-    return Error{Code::kInvalid, "labels: must be as many as paths"};
+  if (!part.labels.empty() && entries_.size() - before != part.labels.size()) return labels_unlike_paths();
   if (entries_.size() > task_.max_files) return too_many(task_.max_files);
   paths_ += paths;
   if (!task_.room) return {};

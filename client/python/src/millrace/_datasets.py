@@ -74,7 +74,10 @@ class Datasets:
         except NotBeneath:
             folder = b"/"
             answer = self._send_list(folder, paths, known, progress, deadline)
-        return self._made(os.fsdecode(folder), answer)
+        dataset = self._made(os.fsdecode(folder), answer)
+        if progress is not None:
+            progress(len(dataset))  # the last part's may have been overtaken by the answer
+        return dataset
 
     def _made(self, path: str, answer: Any) -> Dataset:
         if isinstance(answer, Error):
