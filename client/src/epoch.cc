@@ -1,5 +1,8 @@
 #include "millrace/epoch.h"
 
+#include <algorithm>
+
+#include "client/src/given_order.h"
 #include "client/src/session_core.h"
 
 namespace millrace {
@@ -25,6 +28,30 @@ Dataset::~Dataset() {
   core_->wire().send(std::move(message));
 }
 
+Result<std::vector<std::string>> Dataset::files_of(std::span<const std::uint64_t> samples,
+                                                   std::chrono::milliseconds timeout) const {
+  constexpr std::uint32_t kToOlder = 1;  // daemons, which refuse the question
+  const std::size_t most = std::max(core_->limits().files_named.value_or(kToOlder), 1U);
+  std::vector<std::string> files;
+  for (std::size_t at = 0; at < samples.size(); at += most) {
+    const auto some = samples.subspan(at, std::min(most, samples.size() - at));
+    const std::uint64_t question = core_->fresh_number();
+    v1::ClientMessage message;
+    message.mutable_name_files()->set_question_id(question);
+    message.mutable_name_files()->set_dataset_id(id_);
+    message.mutable_name_files()->mutable_samples()->Add(some.begin(), some.end());
+    Inbox& inbox = core_->inbox();
+    inbox.expect_files(question);
+    Result<void> sent = core_->send(std::move(message));
+    if (!sent) return inbox.forget_files(question), std::move(sent).error();
+    auto answer = core_->wait(deadline_after(timeout), "files_of", [&] { return inbox.take_files(question); });
+    if (!answer) return inbox.forget_files(question), std::move(answer).error();
+    for (std::string& path : *answer->mutable_paths()) files.push_back(std::move(path));
+  }
+  return files;
+}
+
+Epoch::Epoch() = default;
 Epoch::Epoch(Epoch&&) noexcept = default;
 
 Epoch& Epoch::operator=(Epoch&& other) noexcept {
@@ -35,6 +62,7 @@ Epoch& Epoch::operator=(Epoch&& other) noexcept {
   timeout_ = other.timeout_;
   position_ = std::move(other.position_);
   bad_ = other.bad_;
+  order_ = std::move(other.order_);
   current_ = std::move(other.current_);
   result_ = std::move(other.result_);
   return *this;
@@ -49,7 +77,11 @@ Result<EpochShape> Epoch::shape(std::chrono::milliseconds timeout) {
 }
 
 Result<std::optional<Batch>> Epoch::next(std::chrono::milliseconds timeout) {
+  if (order_) {
+    if (Result<void> more = order_->top_up(*core_); !more) return std::move(more).error();
+  }
   auto batch = core_->wait(deadline_after(timeout), "epoch", [this] { return core_->inbox().take_of_epoch(stream_); });
+  if (order_ && batch && *batch) order_->taken();
   if (batch && *batch && !(*batch)->position.empty()) position_ = (*batch)->position;
   if (batch && *batch && !(*batch)->failure) bad_ += (*batch)->bad;
   return batch;

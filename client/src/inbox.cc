@@ -46,6 +46,12 @@ void Inbox::deliver(v1::ServerMessage& message) {
       if (at != epochs_.end()) at->second.ended = true;
       return;
     }
+    case v1::ServerMessage::kSampleFiles: {
+      MutexLock lock(mutex_);
+      const auto at = questions_.find(message.sample_files().question_id());
+      if (at != questions_.end()) at->second = std::move(*message.mutable_sample_files());
+      return;
+    }
     case v1::ServerMessage::kSlotsWithdrawn:
       return holding_->withdraw_to(message.slots_withdrawn().slots());
     case v1::ServerMessage::MESSAGE_NOT_SET:
@@ -87,6 +93,12 @@ void Inbox::deliver(v1::Failed& failed) {
     }
     case v1::Failed::kStreamId:
       return fail_epoch(failed.stream_id(), std::move(error));
+    case v1::Failed::kQuestionId: {
+      MutexLock lock(mutex_);
+      const auto at = questions_.find(failed.question_id());
+      if (at != questions_.end()) at->second = std::move(error);
+      return;
+    }
     case v1::Failed::SUBJECT_NOT_SET:
       return;  // about a message that has no answer, such as a late release
   }
@@ -221,6 +233,31 @@ std::uint64_t Inbox::dataset_files(std::uint64_t dataset) {
   MutexLock lock(mutex_);
   const auto at = datasets_.find(dataset);
   return at == datasets_.end() ? 0 : at->second.files;
+}
+
+bool Inbox::is_answered(std::uint64_t dataset) {
+  MutexLock lock(mutex_);
+  const auto at = datasets_.find(dataset);
+  return at != datasets_.end() && at->second.answer.has_value();
+}
+
+void Inbox::expect_files(std::uint64_t question) {
+  MutexLock lock(mutex_);
+  questions_.try_emplace(question);
+}
+
+void Inbox::forget_files(std::uint64_t question) {
+  MutexLock lock(mutex_);
+  questions_.erase(question);
+}
+
+std::optional<Result<v1::SampleFiles>> Inbox::take_files(std::uint64_t question) {
+  MutexLock lock(mutex_);
+  const auto at = questions_.find(question);
+  if (at == questions_.end() || !at->second) return std::nullopt;
+  auto answer = std::move(at->second);
+  questions_.erase(at);
+  return answer;
 }
 
 }  // namespace client

@@ -45,6 +45,11 @@ class Inbox {
   void forget_dataset(std::uint64_t dataset);
   std::optional<Result<v1::DatasetOpened>> take_dataset(std::uint64_t dataset);
   std::uint64_t dataset_files(std::uint64_t dataset);  // seen so far
+  bool is_answered(std::uint64_t dataset);             // take_dataset() has something
+
+  void expect_files(std::uint64_t question);
+  void forget_files(std::uint64_t question);
+  std::optional<Result<v1::SampleFiles>> take_files(std::uint64_t question);
 
  private:
   struct EpochState {
@@ -70,6 +75,7 @@ class Inbox {
   std::deque<Batch> done_ MILLRACE_GUARDED_BY(mutex_);
   std::map<std::uint64_t, EpochState> epochs_ MILLRACE_GUARDED_BY(mutex_);
   std::map<std::uint64_t, DatasetState> datasets_ MILLRACE_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::optional<Result<v1::SampleFiles>>> questions_ MILLRACE_GUARDED_BY(mutex_);
 };
 
 }  // namespace client

@@ -81,14 +81,15 @@ v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, con
   out.set_shuffle(options.shuffle);
   out.set_drop_last(options.drop_last);
   out.set_rank(options.rank);
-  out.set_world_size(options.world_size);
-  out.set_shard_tail(to_message(options.shard_tail));
+  if (!options.order || options.world_size > 1) out.set_world_size(options.world_size);
+  if (!options.order || options.shard_tail != ShardTail::kPad) out.set_shard_tail(to_message(options.shard_tail));
   if (options.on_error) out.set_on_error(to_message(*options.on_error));
   out.set_fidelity(to_message(options.fidelity));
   out.set_priority(to_message(options.priority));
   out.set_position(options.position);
   out.set_backend(options.backend);
   out.set_first_batches(options.batches);
+  if (options.order) out.set_given(true);
   return out;
 }
 

@@ -9,6 +9,7 @@ RequestLimits from_message(const v1::Limits& told) {
   if (told.has_inline_bytes()) limits.inline_bytes = Bytes{told.inline_bytes()};
   if (told.has_samples()) limits.samples = told.samples();
   if (told.has_ring_bytes()) limits.ring = Bytes{told.ring_bytes()};
+  if (told.has_files_named()) limits.files_named = told.files_named();
   return limits;
 }
 

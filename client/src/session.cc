@@ -1,5 +1,9 @@
 #include "millrace/session.h"
 
+#include <algorithm>
+
+#include "client/src/file_list.h"
+#include "client/src/given_order.h"
 #include "client/src/messages.h"
 #include "client/src/request_limits.h"
 #include "client/src/ring.h"
@@ -10,7 +14,9 @@ namespace millrace {
 inline namespace client {
 namespace {
 
-constexpr std::size_t kUnsentMost = 4096;  // messages that the daemon was too slow to take
+constexpr std::size_t kUnsentMost = 4096;        // messages that the daemon was too slow to take
+constexpr std::uint64_t kListedAhead = 100'000;  // files of a list that were sent and that the daemon has not taken yet
+constexpr std::uint32_t kGivenAhead = 8;         // batches of an epoch's own order that the daemon should know of
 
 Result<void> check_paths(const BatchRequest& request) {
   for (const Sample& sample : request.samples) {
@@ -76,9 +82,46 @@ Result<Dataset> Session::open_dataset(const std::string& folder, const DatasetOp
   inbox.expect_dataset(id);
   if (Result<void> sent = core_->send(std::move(message)); !sent)
     return inbox.forget_dataset(id), std::move(sent).error();
+  return opened_dataset(id, options, deadline_after(options.timeout));
+}
 
+Result<Dataset> Session::open_files(std::span<const ListedFile> files, const DatasetOptions& options) {
+  if (files.empty()) return Error{Code::kInvalid, "open_files: the list is empty"};
+  for (const ListedFile& file : files) {
+    if (const Result<void> path = check_no_url(file.path); !path) return path.error().within("open_files");
+    if (!file.path.starts_with('/') || file.path.find('\0') != file.path.npos)
+      return Error{Code::kInvalid, "open_files: a path must be absolute and without a zero byte; one is not"};
+  }
+  const std::uint64_t id = core_->fresh_number();
+  const Deadline deadline = deadline_after(options.timeout);
+  const std::string folder = common_folder(files);
+  core_->inbox().expect_dataset(id);
+  for (std::size_t at = 0; at < files.size();) {
+    v1::ClientMessage message;
+    *message.mutable_list_files() = next_part(id, files, folder, at);
+    Result<void> sent = core_->send(std::move(message));
+    if (sent && at < files.size()) sent = wait_for_list(id, at, deadline);
+    if (!sent) return core_->inbox().forget_dataset(id), std::move(sent).error();
+  }
+  return opened_dataset(id, options, deadline);
+}
+
+// Until the daemon has taken most of it, or has answered.
+Result<void> Session::wait_for_list(std::uint64_t id, std::uint64_t sent,
+                                    std::chrono::steady_clock::time_point deadline) {
+  const auto waited = core_->wait(deadline, "open_files", [&]() -> std::optional<Result<bool>> {
+    Inbox& inbox = core_->inbox();
+    if (inbox.dataset_files(id) + kListedAhead >= sent || inbox.is_answered(id)) return Result<bool>(true);
+    return std::nullopt;
+  });
+  return waited ? Result<void>() : Result<void>(waited.error());
+}
+
+Result<Dataset> Session::opened_dataset(std::uint64_t id, const DatasetOptions& options,
+                                        std::chrono::steady_clock::time_point deadline) {
+  Inbox& inbox = core_->inbox();
   std::uint64_t told = 0;
-  auto opened = core_->wait(deadline_after(options.timeout), "open_dataset", [&] {
+  auto opened = core_->wait(deadline, "open_dataset", [&] {
     const std::uint64_t files = inbox.dataset_files(id);
     if (options.progress && files > told) options.progress(told = files);
     return inbox.take_dataset(id);
@@ -101,6 +144,8 @@ Epoch Session::epoch(const Dataset& dataset, const EpochOptions& options) {
   epoch.stream_ = core_->fresh_number();
   epoch.timeout_ = options.timeout;
   epoch.position_ = options.position;
+  if (options.order)
+    epoch.order_ = std::make_unique<GivenOrder>(options.order, epoch.stream_, std::max(kGivenAhead, 2 * slots()));
   core_->inbox().expect_epoch(epoch.stream_);
   v1::ClientMessage message;
   *message.mutable_start_epoch() = to_message(epoch.stream_, dataset.id(), options, core_->recipe(), core_->batch());

@@ -258,7 +258,7 @@ void Listing::add_file(const Frame& frame, const Entry& entry, std::int32_t labe
   const std::string path = prefix_ + entry.name;
   if (frame.next == 1) runs_.push_back(Run{entries_.size(), 0, prefix_.size()});
   ++runs_.back().files;
-  entries_.push_back(Dataset::Entry{paths_.size(), static_cast<std::uint32_t>(path.size()), label});
+  entries_.emplace_back(paths_.size(), path.size(), label);
   paths_ += path;
 }
 

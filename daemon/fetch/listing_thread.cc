@@ -7,8 +7,10 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "daemon/fetch/listing.h"
+#include "daemon/fetch/own_list.h"
 
 namespace millrace {
 namespace {
@@ -16,11 +18,19 @@ namespace {
 constexpr std::chrono::milliseconds kBetweenLooks{1'000};  // at roots that nobody wants
 
 struct RunningList {
-  Listing listing;
+  std::variant<Listing, OwnList> listing;
   std::function<void(Listing::Outcome)> done;
+
+  std::optional<Listing::Outcome> step() {
+    return std::visit([](auto& steps) { return steps.step(); }, listing);
+  }
 };
 
 RunningList begun(const Roots& roots, ListTask task) {
+  if (!task.files.empty()) {
+    std::function<void(Listing::Outcome)> done = std::move(task.done);
+    return RunningList{OwnList(roots, std::move(task)), std::move(done)};
+  }
   Listing::Request request{std::move(task.path_untrusted),
                            std::move(task.choice),
                            std::move(task.caller),
@@ -75,7 +85,7 @@ void ListingThread::run() {
     user.lists.pop_front();
     std::optional<Listing::Outcome> outcome = stopping_.load(std::memory_order_relaxed)
                                                   ? Listing::Outcome(Error{Code::kCancelled, "the daemon is stopping"})
-                                                  : next.listing.step();
+                                                  : next.step();
     if (outcome) {
       next.done(*std::move(outcome));
     } else {

@@ -7,6 +7,7 @@
 namespace millrace {
 
 bool ListingThreads::try_list(ListTask&& task) {
+  if (!task.files.empty()) return of_no_root_.try_list(std::move(task));  // no file system is asked
   return thread_for(task.path_untrusted).try_list(std::move(task));
 }
 

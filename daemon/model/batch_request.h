@@ -40,6 +40,7 @@ struct SampleRequest {
   std::int64_t label = -1;
   SampleSource source;
   SampleOverrides overrides;
+  std::optional<std::uint64_t> draw = std::nullopt;  // keys the random choices; nullopt: the id does
 };
 
 enum class Guard : std::uint8_t { kOff, kOn };  // on: nobody chose the OnError; see pipeline/bad_sample_guard.h

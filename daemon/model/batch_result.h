@@ -41,6 +41,7 @@ struct SealedTensor {
 // Where an epoch stands after a batch.
 struct EpochMark {
   EpochStreamId stream{};
+  OrderBy order_by = OrderBy::kDaemon;  // by the client: nothing resumes there but the client's own count
   EpochOrderSpec order;
   std::uint64_t fingerprint = 0;
   std::uint64_t next_batch = 0;

@@ -1,7 +1,7 @@
-// A listed folder tree: where each sample's bytes lie, and its label. Samples in the order of torchvision's ImageFolder,
-// classes in byte order of their names. Immutable once listed.
+// A dataset: where each sample's bytes lie, and its label. Of a listed folder tree, or of files that a client listed
+// itself, which has no classes, the client's order, and the same file perhaps more than once. Immutable once listed.
 //
-// The order of samples: by class folder, then by the path of the folder that holds the file, then by the file's name,
+// A folder's samples are in the order of torchvision's ImageFolder, its classes in byte order of their names. That is: by class folder, then by the path of the folder that holds the file, then by the file's name,
 // each compared byte for byte. So "a-b/1" comes after "a/1" although '-' is less than '/', "c/z" before "c/a/0", and
 // "c/a-b/1" before "c/a/d/2". Files that are in no class folder come first.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace millrace {
 
-// Of the folder: the same for everybody who lists it, and after a restart.
+// Of the folder, or of the client's list: the same for everybody who lists it, and after a restart.
 enum class DatasetNumber : std::uint64_t { kNone = 0 };
 
 class Dataset {
@@ -36,14 +36,21 @@ class Dataset {
     std::optional<Range> range;  // nullopt: the whole file, however long it is when it is read
     friend bool operator==(const Location&, const Location&) = default;
   };
+  // 16 bytes, because there are millions.
   struct Entry {
-    std::uint64_t path_offset;  // into paths
-    std::uint32_t path_bytes;
-    std::int32_t label;  // position in classes, or -1
+    Entry() = default;
+    Entry(std::uint64_t offset, std::uint64_t bytes, std::int64_t of_sample)
+        : path_offset(offset & kOffsets), path_bytes(bytes & kPaths), label(of_sample) {}
+    std::uint64_t path_offset : 48 = 0;  // into paths
+    std::uint64_t path_bytes : 16 = 0;
+    std::int64_t label = -1;  // position in classes, or -1; of a client's list as it says
     friend bool operator==(const Entry&, const Entry&) = default;
+
+   private:
+    static constexpr std::uint64_t kOffsets = (std::uint64_t{1} << 48U) - 1, kPaths = (std::uint64_t{1} << 16U) - 1;
   };
 
-  // REQUIRES: entries in the order of samples. `root`: absolute, without a trailing slash. `fingerprint`: of the paths
+  // REQUIRES: entries in the order of samples; no path of 64 KiB. `root`: absolute, without a trailing slash; "" for "/". `fingerprint`: of the paths
   // in order. `ranges`: of each entry in its file, as many as entries; or none, if every sample is a file. `number`:
   // kNone if the folder is not known.
   Dataset(std::string root, std::string paths, std::vector<Entry> entries, std::vector<std::string> classes,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/model/batch_request.h"
 #include "daemon/model/dataset.h"
@@ -17,6 +18,7 @@ enum class EpochStreamId : std::uint64_t {};
 
 enum class Shuffle : std::uint8_t { kNo, kYes };
 enum class LastBatch : std::uint8_t { kKeep, kDrop };
+enum class OrderBy : std::uint8_t { kDaemon, kClient };  // who says which samples make which batch
 
 // What decides which samples come in which order, and nothing else.
 struct EpochOrderSpec {
@@ -37,7 +39,8 @@ struct EpochRequest {
   EpochStreamId id{};
   std::shared_ptr<const Dataset> dataset;  // shared: see DatasetSource
   std::shared_ptr<const Recipe> recipe;
-  EpochOrderSpec order;
+  OrderBy order_by = OrderBy::kDaemon;
+  EpochOrderSpec order;           // by the client: its batch_size is the most that a batch has
   std::uint64_t first_batch = 0;  // where a position resumes
   std::uint64_t batches = 0;      // at the most; 0: to the end
   OnError on_error = OnError::kFail;
@@ -45,6 +48,18 @@ struct EpochRequest {
   Fidelity fidelity = Fidelity::kExact;
   Priority priority = Priority::kNormal;
   std::string backend;
+};
+
+// The next batches of an epoch whose order its client says.
+struct GivenBatches {
+  std::vector<std::uint32_t> sizes;    // samples of each batch
+  std::vector<std::uint64_t> samples;  // of all of them, one after the other
+  std::vector<std::uint64_t> draws;    // key their random choices: as many; or none: by the samples' numbers
+  bool last = false;                   // no batch follows
+
+  Bytes memory() const {
+    return {sizes.capacity() * sizeof(std::uint32_t) + (samples.capacity() + draws.capacity()) * sizeof(std::uint64_t)};
+  }
 };
 
 }  // namespace millrace

@@ -1,10 +1,12 @@
-// What lists folder trees, as a session asks for it: each by its caller's rights, without waiting for it. Thread-safe.
+// What makes datasets, as a session asks for it, without waiting for it: of folder trees, each listed by its caller's
+// rights, and of files that a client listed itself. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "daemon/model/caller.h"
 #include "daemon/model/dataset.h"
@@ -14,15 +16,24 @@
 
 namespace millrace {
 
+// Some of the files that a client lists itself, beneath the folder that goes with them.
+struct FilesPart {
+  std::string paths_untrusted;       // one after the other, each with a zero byte after it
+  std::vector<std::int64_t> labels;  // as many; or none: all are -1
+
+  Bytes memory() const { return {paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)}; }
+};
+
 // The dataset's root is the path as given.
 struct ListTask {
   std::string path_untrusted;
-  FileChoice choice;
+  std::vector<FilesPart> files = {};  // not empty: these beneath that path, and nothing is looked for there
+  FileChoice choice = {};
   std::shared_ptr<const Caller> caller;  // whose rights apply. Shared by the session's tasks
   std::shared_ptr<const StopFlag> stop;  // shared with whoever asks; stopped: it ends as kCancelled
   std::uint64_t max_files = 0;
-  std::function<void(std::uint64_t)> progress;  // files so far; may be empty
-  std::function<Result<void>(Bytes)> room;      // what it takes by now; an error ends it. May be empty
+  std::function<void(std::uint64_t)> progress = {};  // files so far; may be empty. Not for `files`
+  std::function<Result<void>(Bytes)> room = {};      // what it takes by now; an error ends it. May be empty
   std::function<void(Result<std::shared_ptr<const Dataset>>)> done;
 };
 

@@ -194,7 +194,7 @@ Result<void> Batch::lay_out(std::uint32_t index, const SourceInfo& source) {
     return changed_between(*sample.source, source);
   }
   sample.source = source;
-  const RandomKey key{request_.seed, request_.epoch, wanted.id};
+  const RandomKey key{request_.seed, request_.epoch, wanted.draw ? SampleId{*wanted.draw} : wanted.id};
   MILLRACE_TRY(sample.geometry, draw_geometry(*request_.recipe, wanted.overrides, source, key, around_.max_side));
   const Size output = sample.geometry.output();
   sample.bytes = image_bytes(*request_.recipe, output);

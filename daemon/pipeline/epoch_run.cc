@@ -5,22 +5,20 @@
 
 namespace millrace {
 
-EpochRun::EpochRun(EpochRequest request, EpochOrder order, EpochCharges charges)
-    : request_(std::move(request)),
-      order_(std::move(order)),
-      charges_(std::move(charges)),
-      next_(std::min(request_.first_batch, order_.batches())),
-      delivered_(next_) {
-  const std::uint64_t left = order_.batches() - next_;
+EpochRun::EpochRun(EpochRequest request, std::optional<EpochOrder> order, EpochCharges charges)
+    : request_(std::move(request)), order_(std::move(order)), charges_(std::move(charges)) {
+  if (!order_) return;
+  next_ = delivered_ = std::min(request_.first_batch, order_->batches());
+  const std::uint64_t left = order_->batches() - next_;
   end_ = next_ + (request_.batches == 0 ? left : std::min(left, request_.batches));
 }
 
 void EpochRun::announce(BatchSink& sink) const {
-  sink.epoch_started(id(), order_.batches(), next_, order_.samples());
+  sink.epoch_started(id(), order_ ? order_->batches() : 0, next_, samples());
 }
 
 std::optional<BatchRequest> EpochRun::next() {
-  if (stopped_ || next_ == end_) return std::nullopt;
+  if (stopped_ || !has_another()) return std::nullopt;
   BatchRequest batch{.id = BatchId{next_},
                      .recipe = request_.recipe,
                      .seed = request_.order.seed,
@@ -30,23 +28,36 @@ std::optional<BatchRequest> EpochRun::next() {
                      .fidelity = request_.fidelity,
                      .priority = request_.priority,
                      .backend = request_.backend};
-  const std::vector<SampleId> samples = order_.batch(next_);
+  const std::vector<GivenOrder::Drawn> samples = next_samples();
   batch.samples.reserve(samples.size());
-  for (const SampleId sample : samples) {
-    batch.samples.push_back(SampleRequest{
-        .id = sample, .label = request_.dataset->label(sample), .source = DatasetSource{request_.dataset, sample}});
+  for (const auto& [sample, draw] : samples) {
+    batch.samples.push_back(SampleRequest{.id = sample,
+                                          .label = request_.dataset->label(sample),
+                                          .source = DatasetSource{request_.dataset, sample},
+                                          .draw = draw});
   }
   ++next_;
   return batch;
 }
 
+std::vector<GivenOrder::Drawn> EpochRun::next_samples() {
+  std::vector<GivenOrder::Drawn> samples;
+  if (!order_) {
+    samples = given_.next();
+    given_begun_ += samples.size();
+    return samples;
+  }
+  for (const SampleId sample : order_->batch(next_)) samples.push_back({sample, std::nullopt});
+  return samples;
+}
+
 EpochMark EpochRun::mark_after(BatchId batch) const {
-  return EpochMark{id(), request_.order, request_.dataset->fingerprint(), raw(batch) + 1};
+  return EpochMark{id(), request_.order_by, request_.order, request_.dataset->fingerprint(), raw(batch) + 1};
 }
 
 void EpochRun::interrupt(Error why) {
   stopped_ = true;
-  if (next_ != end_ && !interrupted_) interrupted_ = std::move(why);
+  if (!has_pushed_all() && !interrupted_) interrupted_ = std::move(why);
 }
 
 void EpochRun::break_off(Error why) {

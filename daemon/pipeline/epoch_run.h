@@ -1,5 +1,6 @@
 // One epoch being pushed: which batch comes next, and results handed over in order although batches finish out of
-// order. Thread-bound(control).
+// order. Which samples make which batch is the daemon's order, or what the client gives bit by bit.
+// Thread-bound(control).
 #pragma once
 
 #include <algorithm>
@@ -7,13 +8,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "daemon/admit/ledger.h"
 #include "daemon/model/batch_request.h"
 #include "daemon/model/batch_sink.h"
 #include "daemon/model/epoch.h"
 #include "daemon/pipeline/bad_sample_guard.h"
+#include "daemon/pipeline/given_order.h"
 #include "daemon/plan/epoch_order.h"
 
 namespace millrace {
@@ -27,18 +31,25 @@ struct EpochCharges {
 
 class EpochRun {
  public:
-  EpochRun(EpochRequest request, EpochOrder order, EpochCharges charges = {});
+  // `order`: nullopt where the client gives it (EpochRequest::order_by).
+  EpochRun(EpochRequest request, std::optional<EpochOrder> order, EpochCharges charges = {});
 
   const EpochRequest& request() const { return request_; }
   EpochStreamId id() const { return request_.id; }
   void announce(BatchSink& sink) const;
-  // In samples, of the whole epoch and from its start on.
-  std::uint64_t samples() const { return order_.samples(); }
-  std::uint64_t samples_begun() const { return std::min(next_ * request_.order.batch_size, order_.samples()); }
+  // In samples, of the whole epoch (0: not known) and from its start on.
+  std::uint64_t samples() const { return order_ ? order_->samples() : 0; }
+  std::uint64_t samples_begun() const {
+    return order_ ? std::min(next_ * request_.order.batch_size, order_->samples()) : given_begun_;
+  }
+
+  // What the client gives, and whether that is all. REQUIRES: the order is the client's, and not all_given().
+  void give(GivenBatches batches, Charge room) { given_.add(std::move(batches), std::move(room)); }
+  bool all_given() const { return given_.all_given(); }
 
   // There is a next batch, and fewer than `most` are under way or wait to be handed over.
-  bool has_next(std::uint64_t most) const { return !stopped_ && next_ != end_ && next_ - delivered_ < most; }
-  // The next batch's request; nullopt when there is none left or the epoch was stopped.
+  bool has_next(std::uint64_t most) const { return !stopped_ && has_another() && next_ - delivered_ < most; }
+  // The next batch's request; nullopt when there is none left, or none yet, or the epoch was stopped.
   std::optional<BatchRequest> next();
   // The mark that resumes after batch `batch`.
   EpochMark mark_after(BatchId batch) const;
@@ -51,17 +62,22 @@ class EpochRun {
   void ended(BatchSink& sink, BatchId batch, std::variant<CompletedBatch, FailedBatch> result);
 
   // Nothing left to push and every result handed over.
-  bool over() const { return (stopped_ || next_ == end_) && delivered_ == next_; }
+  bool over() const { return (stopped_ || has_pushed_all()) && delivered_ == next_; }
   void say_goodbye(BatchSink& sink) const;  // REQUIRES: over()
 
  private:
+  bool has_another() const { return order_ ? next_ != end_ : given_.has_next(); }
+  bool has_pushed_all() const { return order_ ? next_ == end_ : given_.all_given() && !given_.has_next(); }
+  std::vector<GivenOrder::Drawn> next_samples();
   void count(std::uint32_t samples, const std::vector<SampleFailure>& bad);
 
   EpochRequest request_;
-  EpochOrder order_;
+  std::optional<EpochOrder> order_;  // nullopt: given_
+  GivenOrder given_;
+  std::uint64_t given_begun_ = 0;  // samples of it
   const EpochCharges charges_;
   std::uint64_t next_ = 0;       // batch to begin
-  std::uint64_t end_ = 0;        // one past the last
+  std::uint64_t end_ = 0;        // one past the last, of order_
   std::uint64_t delivered_ = 0;  // all before it are handed over
   bool stopped_ = false;
   BadSampleGuard guard_;

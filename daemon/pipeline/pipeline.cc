@@ -210,6 +210,7 @@ void Pipeline::start_epoch(SessionId id, EpochRequest request) {
   Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return;
   if (stages_->draining) return run->session->parts.sink->epoch_failed(request.id, *stages_->draining);
+  if (request.order_by == OrderBy::kClient) return run->waiting.begin_given(std::move(request));
   if (!run->waiting.plan(request)) return;
   const EpochOrderSpec spec = request.order;
   stages_->planner.plan(
@@ -217,6 +218,14 @@ void Pipeline::start_epoch(SessionId id, EpochRequest request) {
       [stages = stages_.get(), id, request = std::move(request)](EpochPlanner::Planned planned) mutable {
         stages->epoch_planned(id, std::move(request), std::move(planned));
       });
+}
+
+void Pipeline::give_batches(SessionId id, EpochStreamId stream, Result<GivenBatches> batches) {
+  Stages::SessionRun* run = stages_->find(id);
+  if (run == nullptr) return;
+  run->waiting.give(stream, std::move(batches));
+  stages_->begin_waiting(id);
+  stages_->retire_epochs(id);
 }
 
 void Pipeline::stop_epoch(SessionId id, EpochStreamId stream) {

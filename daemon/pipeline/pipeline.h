@@ -75,6 +75,9 @@ class Pipeline {
 
   // Begins to push an epoch; errors and results come through the sink.
   void start_epoch(SessionId session, EpochRequest request);
+  // The next ones of an epoch whose order its client says; an error, or what is wrong with them, ends it. Nothing happens
+  // if there is no such epoch, for it may just have ended.
+  void give_batches(SessionId session, EpochStreamId stream, Result<GivenBatches> batches_untrusted);
   void stop_epoch(SessionId session, EpochStreamId stream);  // epoch_ended follows once its batches have ended
 
   // Forgets the session: what has not begun does not begin, nothing reaches its sink any more. Its memory is let go

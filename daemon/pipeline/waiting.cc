@@ -136,7 +136,9 @@ Result<EpochCharges> Waiting::charge(const EpochRequest& request) {
   MILLRACE_TRY(charges.epoch, account.charge(Resource::kEpochs, 1));
   MILLRACE_TRY(charges.batches,
                account.charge(Resource::kRequests, room_for(request.order, session_->parts.slots->slots())));
-  MILLRACE_TRY(charges.order, around_.orders.charge(account, request.order));
+  if (request.order_by == OrderBy::kDaemon) {
+    MILLRACE_TRY(charges.order, around_.orders.charge(account, request.order));
+  }
   return charges;
 }
 
@@ -160,6 +162,45 @@ std::optional<EpochOrderSpec> Waiting::planned(EpochRequest request, Result<Epoc
                    .positions = std::move(positions),
                    .next = nullptr};
   return uses_.begin(epoch->id(), *epoch->request().dataset, std::move(begun), seconds_now(), kept);
+}
+
+// Nobody knows when which sample comes, but that this dataset is in use.
+void Waiting::begin_given(EpochRequest request) {
+  BatchSink& sink = *session_->parts.sink;
+  Result<EpochCharges> charges = charge(request);
+  if (!charges) return sink.epoch_failed(request.id, charges.error());
+  const auto epoch = std::make_shared<EpochRun>(std::move(request), std::nullopt, *std::move(charges));
+  epochs_.push_back(epoch);
+  epoch->announce(sink);
+  const EpochOrderSpec& order = epoch->request().order;
+  static_cast<void>(uses_.begin(epoch->id(), *epoch->request().dataset,
+                                EpochBegun{.order = order, .samples = order.samples}, seconds_now()));
+}
+
+void Waiting::give(EpochStreamId stream, Result<GivenBatches> batches) {
+  const auto found = std::ranges::find(epochs_, stream, [](const auto& epoch) { return epoch->id(); });
+  if (found == epochs_.end()) return;
+  if (Result<void> taken = take_given(**found, std::move(batches)); !taken)
+    (*found)->break_off(std::move(taken).error());
+}
+
+Result<void> Waiting::take_given(EpochRun& epoch, Result<GivenBatches> given) {
+  MILLRACE_TRY(GivenBatches batches, std::move(given));
+  const EpochRequest& request = epoch.request();
+  if (request.order_by == OrderBy::kDaemon)
+    return Error{Code::kInvalid, "give_batches: this epoch's order is the daemon's; start one with `given`"};
+  if (epoch.all_given()) return Error{Code::kInvalid, "give_batches: the last batch was given already"};
+  if (std::ranges::any_of(batches.sizes, [&](std::uint32_t size) { return size > request.order.batch_size; }))
+    return Error{Code::kInvalid,
+                 "sizes: must be at most the epoch's batch_size, " + std::to_string(request.order.batch_size)};
+  for (const std::uint64_t sample : batches.samples) {
+    if (sample >= request.order.samples)
+      return Error{Code::kInvalid, "samples: the dataset has " + std::to_string(request.order.samples) +
+                                       ", there is no sample " + std::to_string(sample)};
+  }
+  MILLRACE_TRY(Charge room, session_->parts.account->charge(Resource::kRequests, batches.memory().count));
+  epoch.give(std::move(batches), std::move(room));
+  return {};
 }
 
 void Waiting::foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next) {

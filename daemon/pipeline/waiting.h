@@ -4,6 +4,7 @@
 //   submit() ──▶ waits ──next()──▶ (the slot's)
 //                  └── its deadline passes, or somebody wants it gone: Next::fail(), then remove()
 //   plan() ──▶ being shuffled ──planned()──▶ epoch ──next()──▶ (a batch of it, the slot's) ... ──retire()──▶ over
+//   begin_given() ──▶ epoch ──give()──next()──give()──next()──▶ ... ──retire()──▶ over
 //
 // Submitted batches go before epochs', the most urgent first; epochs take turns. Thread-bound(control).
 #pragma once
@@ -60,6 +61,10 @@ class Waiting {
   // `positions`: of the order; nullptr: not known. The order that is worth working out next, for foreseen(); nullopt: none.
   std::optional<EpochOrderSpec> planned(EpochRequest request, Result<EpochOrder> order,
                                         std::shared_ptr<const EpochPositions> positions);
+  // An epoch whose order its client says: as plan() and planned().
+  void begin_given(EpochRequest request);
+  // What is wrong with them breaks it off. Nothing happens if there is no such epoch.
+  void give(EpochStreamId stream, Result<GivenBatches> batches_untrusted);
   void foreseen(EpochStreamId stream, std::shared_ptr<const EpochPositions> next);
   void stop(EpochStreamId stream);   // gives no batch any more
   void interrupt(const Error& why);  // likewise all of them: those that had more say why at their end
@@ -80,6 +85,7 @@ class Waiting {
   Result<void> check(const EpochRequest& request) const;
   Result<void> check_size(const EpochRequest& request) const;
   Result<EpochCharges> charge(const EpochRequest& request);
+  Result<void> take_given(EpochRun& epoch, Result<GivenBatches> batches_untrusted);
   void watch_deadline(const BatchPtr& batch);
 
   const std::shared_ptr<OpenSession> session_;  // shared with its batches

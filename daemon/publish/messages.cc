@@ -64,7 +64,7 @@ v1::ServerMessage completed_message(const CompletedBatch& batch) {
   completed.set_bad(static_cast<std::uint32_t>(batch.failures.size()));
   if (batch.epoch) {
     completed.set_stream_id(raw(batch.epoch->stream));
-    completed.set_position(position_token(*batch.epoch));
+    if (batch.epoch->order_by == OrderBy::kDaemon) completed.set_position(position_token(*batch.epoch));
   }
   return message;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,10 +10,12 @@
 #include "daemon/model/batch_request.h"
 #include "daemon/model/epoch.h"
 #include "daemon/model/file_choice.h"
+#include "daemon/model/folder_lister.h"
 #include "daemon/serve/handoff_message.h"
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
 #include "proto/base/ids.h"
+#include "proto/base/result.h"
 
 namespace millrace {
 
@@ -34,12 +37,30 @@ struct OpenDatasetRequest {
 struct CloseDatasetRequest {
   DatasetId id{};
 };
+// A part of a dataset that the client lists itself.
+struct ListFilesRequest {
+  DatasetId id{};
+  std::string folder;  // of the first part: absolute; empty: of another one
+  FilesPart part;
+  bool last = false;
+};
+inline constexpr std::uint32_t kMostFilesNamed = 256;  // in an answer
+enum class QuestionId : std::uint64_t {};
+struct NameFilesRequest {
+  QuestionId id{};
+  std::shared_ptr<const Dataset> dataset;  // shared: see DatasetSource
+  std::vector<SampleId> samples;           // of the dataset
+};
+struct GiveBatchesRequest {
+  EpochStreamId id{};
+  Result<GivenBatches> batches;  // or what is wrong with them, which ends the epoch
+};
 struct StopEpochRequest {
   EpochStreamId id{};
 };
 
 // What an answer is about; monostate: nothing that has an id.
-using Subject = std::variant<std::monostate, BatchId, DatasetId, EpochStreamId>;
+using Subject = std::variant<std::monostate, BatchId, DatasetId, EpochStreamId, QuestionId>;
 
 // A message that says nothing sensible; the stream goes on.
 struct RefusedRequest {
@@ -48,7 +69,8 @@ struct RefusedRequest {
 };
 
 using ClientRequest = std::variant<AttachRequest, BatchRequest, CancelRequest, ReleaseRequest, OpenDatasetRequest,
-                                   CloseDatasetRequest, EpochRequest, StopEpochRequest, RefusedRequest>;
+                                   ListFilesRequest, NameFilesRequest, CloseDatasetRequest, EpochRequest,
+                                   GiveBatchesRequest, StopEpochRequest, RefusedRequest>;
 
 // Sessions.Open.
 struct OpenRequest {

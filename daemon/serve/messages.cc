@@ -16,6 +16,7 @@ struct SubjectWriter {
   void operator()(BatchId id) const { failed.set_batch_id(raw(id)); }
   void operator()(DatasetId id) const { failed.set_dataset_id(raw(id)); }
   void operator()(EpochStreamId id) const { failed.set_stream_id(raw(id)); }
+  void operator()(QuestionId id) const { failed.set_question_id(raw(id)); }
 };
 
 }  // namespace
@@ -28,6 +29,7 @@ v1::Limits limits_message(const Limits& limits) {
   message.set_ring_bytes(limits.session.ring.count);
   message.set_extensions(kMostExtensions);
   message.set_extension_bytes(kLongestExtension);
+  message.set_files_named(kMostFilesNamed);
   return message;
 }
 
@@ -58,6 +60,14 @@ v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files) {
   v1::ServerMessage message;
   message.mutable_dataset_progress()->set_dataset_id(raw(id));
   message.mutable_dataset_progress()->set_files(files);
+  return message;
+}
+
+v1::ServerMessage sample_files_message(const NameFilesRequest& question) {
+  v1::ServerMessage message;
+  v1::SampleFiles& files = *message.mutable_sample_files();
+  files.set_question_id(raw(question.id));
+  for (const SampleId sample : question.samples) files.add_paths(question.dataset->locate(sample).file);
   return message;
 }
 

@@ -20,6 +20,8 @@ v1::ServerMessage failed_message(const Subject& subject, const Error& error, Byt
 
 v1::ServerMessage dataset_progress_message(DatasetId id, std::uint64_t files);
 
+v1::ServerMessage sample_files_message(const NameFilesRequest& question);
+
 // kExhausted: more class names than one message holds.
 Result<v1::ServerMessage> dataset_opened_message(DatasetId id, const Dataset& dataset);
 

@@ -2,6 +2,7 @@
 #include "daemon/serve/parse_dataset.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "daemon/formats/format_table.h"
 #include "daemon/serve/parse_batch.h"
@@ -30,6 +31,21 @@ Result<EpochOrderSpec> parse_order(const v1::StartEpoch& request, const Dataset&
                        .world_size = world_size};
   MILLRACE_TRY(order.tail, from_message("shard_tail", request.shard_tail()));
   return order;
+}
+
+// Of an epoch whose order the client says.
+Result<void> check_given(const v1::StartEpoch& request) {
+  const auto unset = [](std::string_view field, bool is_set) -> Result<void> {
+    if (!is_set) return {};
+    return field_error(field, "must not be set together with given: the client says which samples make which batch");
+  };
+  MILLRACE_TRY_VOID(unset("shuffle", request.shuffle()));
+  MILLRACE_TRY_VOID(unset("drop_last", request.drop_last()));
+  MILLRACE_TRY_VOID(unset("rank", request.rank() != 0));
+  MILLRACE_TRY_VOID(unset("world_size", request.world_size() != 0));
+  MILLRACE_TRY_VOID(unset("shard_tail", request.shard_tail() != v1::SHARD_TAIL_UNSPECIFIED));
+  MILLRACE_TRY_VOID(unset("position", !request.position().empty()));
+  return unset("first_batches", request.first_batches() != 0);
 }
 
 Error other_dataset() {
@@ -114,6 +130,57 @@ Result<OpenDatasetRequest> parse_open_dataset(const v1::OpenDataset& request, co
   return parsed;
 }
 
+Result<ListFilesRequest> parse_list_files(v1::ListFiles& request, const Limits& limits) {
+  if (has_unknown_fields(request)) return unknown_field(request);
+  if (request.dataset_id() == 0) return field_error("dataset_id", "must be at least 1, is 0");
+  if (!request.folder().empty()) MILLRACE_TRY_VOID(check_path("folder", request.folder(), limits));
+  if (!request.paths().empty() && request.paths().back() != '\0')
+    return field_error("paths", "must have a zero byte after each path");
+  const auto& labels = request.labels();
+  if (!labels.empty() && std::ranges::count(request.paths(), '\0') != labels.size())
+    return field_error("labels", "must be as many as paths, or none");
+  return ListFilesRequest{.id = DatasetId{request.dataset_id()},
+                          .folder = std::move(*request.mutable_folder()),
+                          .part = {.paths_untrusted = std::move(*request.mutable_paths()),
+                                   .labels = std::vector<std::int64_t>(labels.begin(), labels.end())},
+                          .last = request.last()};
+}
+
+Result<NameFilesRequest> parse_name_files(const v1::NameFiles& request, const DatasetTable& datasets) {
+  if (has_unknown_fields(request)) return unknown_field(request);
+  if (request.question_id() == 0) return field_error("question_id", "must be at least 1, is 0");
+  NameFilesRequest parsed{.id = QuestionId{request.question_id()}, .dataset = nullptr, .samples = {}};
+  MILLRACE_TRY(parsed.dataset, datasets.find(DatasetId{request.dataset_id()}));
+  if (static_cast<std::uint32_t>(request.samples_size()) > kMostFilesNamed)
+    return field_error("samples", "must be at most " + std::to_string(kMostFilesNamed) + ", are " +
+                                      std::to_string(request.samples_size()));
+  for (const std::uint64_t sample : request.samples()) {
+    if (sample >= parsed.dataset->samples())
+      return field_error("samples", "the dataset has " + std::to_string(parsed.dataset->samples()) +
+                                        ", there is no sample " + std::to_string(sample));
+    parsed.samples.push_back(SampleId{sample});
+  }
+  return parsed;
+}
+
+GiveBatchesRequest parse_give_batches(const v1::GiveBatches& request) {
+  const EpochStreamId id{request.stream_id()};
+  if (has_unknown_fields(request)) return {id, unknown_field(request)};
+  const auto& sizes = request.sizes();
+  if (sizes.empty() && !request.last()) return {id, field_error("sizes", "must have one, or last must be set")};
+  if (std::ranges::count(sizes, 0U) > 0) return {id, field_error("sizes", "must be at least 1, one is 0")};
+  const std::uint64_t samples = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  if (samples != static_cast<std::uint64_t>(request.samples_size()))
+    return {id, field_error("samples", "must be as many as sizes say, " + std::to_string(samples) + ", are " +
+                                           std::to_string(request.samples_size()))};
+  if (!request.draws().empty() && request.draws_size() != request.samples_size())
+    return {id, field_error("draws", "must be as many as samples, or none")};
+  return {id, GivenBatches{.sizes = {sizes.begin(), sizes.end()},
+                           .samples = {request.samples().begin(), request.samples().end()},
+                           .draws = {request.draws().begin(), request.draws().end()},
+                           .last = request.last()}};
+}
+
 Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limits& limits,
                                        const DatasetTable& datasets) {
   if (has_unknown_fields(request)) return unknown_field(request);
@@ -122,6 +189,10 @@ Result<EpochRequest> parse_start_epoch(const v1::StartEpoch& request, const Limi
   MILLRACE_TRY(epoch.dataset, datasets.find(DatasetId{request.dataset_id()}));
   MILLRACE_TRY_IN("recipe", const Recipe recipe, from_message(request.recipe()));
   epoch.recipe = std::make_shared<const Recipe>(recipe);
+  if (request.given()) {
+    MILLRACE_TRY_VOID(check_given(request));
+    epoch.order_by = OrderBy::kClient;
+  }
   MILLRACE_TRY(epoch.order, parse_order(request, *epoch.dataset, limits));
   MILLRACE_TRY_VOID(choose_on_error(request, epoch));
   MILLRACE_TRY(epoch.fidelity, from_message("fidelity", request.fidelity()));

@@ -28,8 +28,14 @@ Subject subject_of(const v1::ClientMessage& message) {
       return DatasetId{message.open_dataset().dataset_id()};
     case v1::ClientMessage::kCloseDataset:
       return DatasetId{message.close_dataset().dataset_id()};
+    case v1::ClientMessage::kListFiles:
+      return DatasetId{message.list_files().dataset_id()};
+    case v1::ClientMessage::kNameFiles:
+      return QuestionId{message.name_files().question_id()};
     case v1::ClientMessage::kStartEpoch:
       return EpochStreamId{message.start_epoch().stream_id()};
+    case v1::ClientMessage::kGiveBatches:
+      return EpochStreamId{message.give_batches().stream_id()};
     case v1::ClientMessage::kStopEpoch:
       return EpochStreamId{message.stop_epoch().stream_id()};
     case v1::ClientMessage::kAttach:
@@ -104,6 +110,12 @@ ClientRequest parse_message(v1::ClientMessage& message, const Limits& limits, co
       return or_refused(parse_close_dataset(message.close_dataset()), subject);
     case v1::ClientMessage::kStartEpoch:
       return or_refused(parse_start_epoch(message.start_epoch(), limits, datasets), subject);
+    case v1::ClientMessage::kListFiles:
+      return or_refused(parse_list_files(*message.mutable_list_files(), limits), subject);
+    case v1::ClientMessage::kNameFiles:
+      return or_refused(parse_name_files(message.name_files(), datasets), subject);
+    case v1::ClientMessage::kGiveBatches:
+      return parse_give_batches(message.give_batches());
     case v1::ClientMessage::kStopEpoch:
       return or_refused(parse_stop_epoch(message.stop_epoch()), subject);
     case v1::ClientMessage::MESSAGE_NOT_SET:

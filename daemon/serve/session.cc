@@ -142,13 +142,39 @@ void Session::act(ReleaseRequest request) {
 
 void Session::act(OpenDatasetRequest request) {
   const DatasetId id = request.id;
-  ++datasets_opened_;
-  if (folders_.size() < kFoldersNamed) folders_.push_back(shortened(request.path, kLongestFolder));
-  if (const Result<void> reserved = datasets_->reserve(id); !reserved) return refuse(id, reserved.error());
+  if (const Result<void> reserved = reserve(id, request.path); !reserved) return refuse(id, reserved.error());
   const auto progress = [this, id](std::uint64_t files) { publisher_.send(dataset_progress_message(id, files)); };
   const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
   const Result<void> begun = listings_.begin(std::move(request.path), std::move(request.choice), progress, done);
   if (!begun && datasets_->drop(id)) refuse(id, begun.error());
+}
+
+// The first part begins the list.
+void Session::act(ListFilesRequest request) {
+  const DatasetId id = request.id;
+  if (!request.folder.empty()) {
+    if (const Result<void> reserved = reserve(id, request.folder); !reserved) return refuse(id, reserved.error());
+    listings_.begin_own(id, std::move(request.folder));
+  }
+  if (!listings_.makes_own(id))
+    return refuse(id, Error{Code::kInvalid, "dataset_id: no list " + std::to_string(raw(id)) +
+                                                " is being made; its first part names a folder"});
+  const Result<std::uint64_t> files = listings_.add(id, std::move(request.part));
+  if (files) publisher_.send(dataset_progress_message(id, *files));
+  const auto done = [this, id](Result<std::shared_ptr<const Dataset>> dataset) { listed(id, std::move(dataset)); };
+  Result<void> taken = files ? Result<void>() : Result<void>(files.error());
+  if (taken && request.last) taken = listings_.end_own(id, done);
+  if (!taken && datasets_->drop(id)) refuse(id, taken.error());
+}
+
+void Session::act(const NameFilesRequest& request) {
+  publisher_.send(sample_files_message(request));
+}
+
+Result<void> Session::reserve(DatasetId id, std::string_view folder_untrusted) {
+  ++datasets_opened_;
+  if (folders_.size() < kFoldersNamed) folders_.push_back(shortened(folder_untrusted, kLongestFolder));
+  return datasets_->reserve(id);
 }
 
 void Session::listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset) {
@@ -167,6 +193,10 @@ void Session::act(CloseDatasetRequest request) {
       return refuse(request.id, Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(request.id)) +
                                                            " is open in this session"});
     case DatasetTable::Closed::kWhileListed:
+      if (listings_.makes_own(request.id)) {
+        listings_.drop_own(request.id);
+        static_cast<void>(datasets_->drop(request.id));  // nobody puts it together any more
+      }
       return publisher_.send(
           failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
     case DatasetTable::Closed::kOpen:
@@ -176,6 +206,10 @@ void Session::act(CloseDatasetRequest request) {
 
 void Session::act(EpochRequest request) {
   pipeline_.start_epoch(parts_.id, std::move(request));
+}
+
+void Session::act(GiveBatchesRequest request) {
+  pipeline_.give_batches(parts_.id, request.id, std::move(request.batches));
 }
 
 void Session::act(StopEpochRequest request) {

@@ -131,14 +131,18 @@ class Session {
   void act(CancelRequest request);
   void act(ReleaseRequest request);
   void act(OpenDatasetRequest request);
+  void act(ListFilesRequest request);
+  void act(const NameFilesRequest& request);
   void act(CloseDatasetRequest request);
   void act(EpochRequest request);
+  void act(GiveBatchesRequest request);
   void act(StopEpochRequest request);
   void act(RefusedRequest request);
 
   KeyValues identity() const;
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
+  Result<void> reserve(DatasetId id, std::string_view folder_untrusted);
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 
   Parts parts_;

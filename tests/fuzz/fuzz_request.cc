@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "daemon/fetch/own_list.h"
+#include "daemon/pipeline/given_order.h"
 #include "daemon/plan/recipe_check.h"
 #include "daemon/serve/parse_message.h"
 
@@ -31,6 +33,29 @@ void check(const Recipe& recipe, const Limits& limits) {
   MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
 }
 
+// A list that becomes a dataset has paths that lie where they say.
+void check(const ListFilesRequest& list) {
+  static const std::unique_ptr<Roots>& roots = *new std::unique_ptr<Roots>(*Roots::open({.folders = {"/usr"}}));
+  if (list.part.paths_untrusted.empty()) return;
+  OwnList making(*roots, {.path_untrusted = list.folder, .files = {list.part}, .max_files = 1'000});
+  std::optional<OwnList::Outcome> made;
+  while (!made) made = making.step();
+  if (!*made) return;
+  const Dataset& dataset = ***made;
+  for (std::uint64_t i = 0; i < dataset.samples(); ++i) {
+    MILLRACE_CHECK(dataset.locate(SampleId{i}).file.starts_with("/usr"));
+    MILLRACE_CHECK(list.part.labels.empty() || dataset.label(SampleId{i}) == list.part.labels[i]);
+  }
+}
+
+// As many samples as the batches have, all of them.
+void check(const GivenBatches& given) {
+  GivenOrder order;
+  std::size_t samples = 0;
+  for (order.add(given, {}); order.has_next();) samples += order.next().size();
+  MILLRACE_CHECK(samples == given.samples.size() && order.all_given() == given.last);
+}
+
 // What the rest of the daemon relies on.
 void check(const ClientRequest& request, const Limits& limits) {
   if (const auto* batch = std::get_if<BatchRequest>(&request)) {
@@ -50,6 +75,12 @@ void check(const ClientRequest& request, const Limits& limits) {
     check(*epoch->recipe, limits);
     MILLRACE_CHECK(epoch->order.batch_size > 0 && epoch->order.rank < epoch->order.world_size);
   }
+  if (const auto* list = std::get_if<ListFilesRequest>(&request)) check(*list);
+  if (const auto* question = std::get_if<NameFilesRequest>(&request)) {
+    for (const SampleId sample : question->samples) MILLRACE_CHECK(raw(sample) < question->dataset->samples());
+  }
+  if (const auto* given = std::get_if<GiveBatchesRequest>(&request); given != nullptr && given->batches)
+    check(*given->batches);
 }
 
 }  // namespace

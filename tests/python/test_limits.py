@@ -30,7 +30,7 @@ def session_with(tmp_path: Path, limits: str, recipe: millrace.Recipe, folder: P
 
 def test_a_session_knows_its_daemons_limits(tmp_path: Path, own_size: millrace.Recipe, folder: Path) -> None:
     with session_with(tmp_path, 'inline_message = "2 MiB"\nsamples = 3\nring = "5 MiB"\n', own_size, folder) as session:
-        assert session.limits == millrace.Limits(4 << 20, 2 << 20, 3, 5 << 20, 64, 16)
+        assert session.limits == millrace.Limits(4 << 20, 2 << 20, 3, 5 << 20, 64, 16, 256)
 
 
 def test_a_daemon_that_allows_more_gets_it(tmp_path: Path, own_size: millrace.Recipe, folder: Path) -> None:

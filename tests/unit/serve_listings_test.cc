@@ -69,6 +69,37 @@ TEST_CASE("nobody is told of a listing whose session is gone, and no other begin
   REQUIRE(rig.begin().error().code == Code::kPrecondition);
 }
 
+TEST_CASE("a client's own list is handed over once all its parts are there", "[serve]") {
+  Rig rig;
+  rig.listings.begin_own(DatasetId{4}, "/x");
+  REQUIRE(rig.listings.makes_own(DatasetId{4}));
+
+  CHECK(*rig.listings.add(DatasetId{4}, {std::string("a\0b\0", 4), {1, 2}}) == 2);
+  CHECK(*rig.listings.add(DatasetId{4}, {std::string("c\0", 2), {3}}) == 3);
+  CHECK_FALSE(rig.lister.kept);
+  REQUIRE(rig.listings.end_own(DatasetId{4}, [&](const auto&) { rig.done = true; }));
+
+  REQUIRE(rig.lister.kept);
+  CHECK(rig.lister.kept->path_untrusted == "/x");
+  CHECK(rig.lister.kept->files.size() == 2);
+  CHECK_FALSE(rig.listings.makes_own(DatasetId{4}));
+  rig.lister.kept->done(Error{Code::kDenied, "no"});
+  rig.control.run();
+  CHECK(rig.done);
+}
+
+TEST_CASE("a client's own list of too many files is gone, and so is one that is dropped or empty", "[serve]") {
+  Rig rig;
+  for (const std::uint64_t id : {1, 2, 3}) rig.listings.begin_own(DatasetId{id}, "/x");
+
+  CHECK(rig.listings.add(DatasetId{1}, {std::string(11, '\0'), {}}).error().code == Code::kExhausted);
+  CHECK_FALSE(rig.listings.makes_own(DatasetId{1}));
+  rig.listings.drop_own(DatasetId{2});
+  CHECK_FALSE(rig.listings.makes_own(DatasetId{2}));
+  CHECK(rig.listings.end_own(DatasetId{3}, [](const auto&) {}).error().code == Code::kNotFound);
+  CHECK_FALSE(rig.lister.kept);
+}
+
 TEST_CASE("a listing that finds no room in the queue is refused", "[serve]") {
   Rig rig;
   rig.lister.full = true;

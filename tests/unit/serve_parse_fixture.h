@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catch2/catch.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,46 @@ inline v1::ClientMessage good_epoch() {
   epoch.set_rank(1);
   epoch.set_shard_tail(v1::SHARD_TAIL_UNEVEN);
   return message;
+}
+
+inline v1::ClientMessage good_list() {
+  v1::ClientMessage message;
+  v1::ListFiles& list = *message.mutable_list_files();
+  list.set_dataset_id(9);
+  list.set_folder("/data");
+  list.set_paths(std::string("a.jpg\0b/c.jpg\0", 14));
+  list.add_labels(3);
+  list.add_labels(-1);
+  list.set_last(true);
+  return message;
+}
+
+inline v1::ClientMessage good_order() {
+  v1::ClientMessage message;
+  v1::GiveBatches& given = *message.mutable_give_batches();
+  given.set_stream_id(4);
+  given.add_sizes(2);
+  given.add_sizes(1);
+  for (const std::uint64_t sample : {2, 2, 0}) given.add_samples(sample);
+  for (const std::uint64_t draw : {7, 8, 9}) given.add_draws(draw);
+  given.set_last(true);
+  return message;
+}
+
+inline v1::ClientMessage good_question() {
+  v1::ClientMessage message;
+  message.mutable_name_files()->set_question_id(8);
+  message.mutable_name_files()->set_dataset_id(5);
+  message.mutable_name_files()->add_samples(2);
+  return message;
+}
+
+// What is wrong with a request, whether it was refused or says so itself.
+inline std::optional<Error> refusal_in(const ClientRequest& parsed) {
+  if (const auto* given = std::get_if<GiveBatchesRequest>(&parsed))
+    return given->batches ? std::nullopt : std::optional(given->batches.error());
+  const auto* refused = std::get_if<RefusedRequest>(&parsed);
+  return refused == nullptr ? std::nullopt : std::optional(refused->error);
 }
 
 inline void check_refused(const ClientRequest& parsed, const std::string& text, Code code, const Subject& subject) {

@@ -14,6 +14,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ inline namespace client {
 inline constexpr std::chrono::milliseconds kPatience{120'000};
 
 class SessionCore;  // the library's own
+class GivenOrder;   // likewise
 
 struct DatasetOptions {
   // What the samples' names end with, in whatever case, with or without the dot. Empty: the pictures that the daemon
@@ -39,8 +41,15 @@ struct DatasetOptions {
   std::chrono::milliseconds timeout = kPatience;
 };
 
-// An opened folder tree; the daemon forgets it when this is destroyed (epochs under way go on). Immutable; move-only.
-// Samples are numbered as torchvision's ImageFolder does it: by class folder, then by the path of the folder that holds
+// A file of a list of one's own, and its label.
+struct ListedFile {
+  std::string path;  // absolute, beneath one of the daemon's roots
+  std::int64_t label = -1;
+};
+
+// An opened folder tree, or a list of files (Session::open_files()); the daemon forgets it when this is destroyed (epochs
+// under way go on). Immutable; move-only. A list's samples are numbered as in the list, and it has no classes. A tree's
+// samples are numbered as torchvision's ImageFolder does it: by class folder, then by the path of the folder that holds
 // the file, then by the file's name, each in byte order; files in no class folder come first.
 class MILLRACE_API Dataset {
  public:
@@ -56,6 +65,9 @@ class MILLRACE_API Dataset {
   // The tree's files that are no samples (hidden ones do not count), and the largest groups of them, at most 16.
   std::uint64_t skipped_files() const noexcept { return skipped_files_; }
   const std::vector<SkippedFiles>& skipped() const noexcept { return skipped_; }
+  // The files of samples, absolute, in the order of the question. kInvalid: there is no such sample.
+  Result<std::vector<std::string>> files_of(std::span<const std::uint64_t> samples,
+                                            std::chrono::milliseconds timeout = kPatience) const;
 
  private:
   friend class Session;
@@ -69,6 +81,13 @@ class MILLRACE_API Dataset {
   std::uint64_t skipped_files_ = 0;
   std::vector<SkippedFiles> skipped_;
 };
+
+// A batch of an order of one's own.
+struct GivenBatch {
+  std::vector<std::uint64_t> samples;  // at least 1, at most EpochOptions::batch; one may come more than once
+  std::vector<std::uint64_t> draws{};  // as many: random choices depend on these, not on the samples; or none
+};
+using NextBatch = std::function<std::optional<GivenBatch>()>;  // nullopt: there is none left
 
 struct EpochOptions {
   std::uint32_t batch = 0;         // samples; 0: SessionOptions::batch
@@ -91,9 +110,13 @@ struct EpochOptions {
   std::string backend{};
   std::uint64_t batches = 0;                      // stop after so many; 0: the whole epoch
   std::chrono::milliseconds timeout = kPatience;  // for one batch, in the loop
+  // An order of one's own, asked ahead, some batches at a time, by Epoch::next(). Then shuffle, drop_last, rank,
+  // world_size, shard_tail, position and batches stay as they are; batches carry no position; on_error's nullopt is as
+  // without shuffle. Empty: the daemon's order.
+  NextBatch order{};
 };
 
-struct EpochShape {
+struct EpochShape {               // with an order of one's own all 0
   std::uint64_t batches = 0;      // in all, of this rank
   std::uint64_t first_batch = 0;  // 0, or where the position resumes
   std::uint64_t samples = 0;      // in all, of this rank
@@ -145,7 +168,7 @@ class MILLRACE_API Epoch {
 
  private:
   friend class Session;
-  Epoch() = default;
+  Epoch();
   void advance();
 
   std::shared_ptr<SessionCore> core_;
@@ -153,7 +176,8 @@ class MILLRACE_API Epoch {
   std::chrono::milliseconds timeout_{};
   std::string position_;
   std::uint64_t bad_ = 0;
-  std::optional<Batch> current_;  // of the loop
+  std::unique_ptr<GivenOrder> order_;  // null: the daemon's
+  std::optional<Batch> current_;       // of the loop
   Result<void> result_;
 };
 

@@ -52,6 +52,8 @@ struct RequestLimits {
   std::optional<Bytes> inline_bytes{};     // Encoded of one batch together (limits.inline_message)
   std::optional<std::uint32_t> samples{};  // of one batch (limits.samples)
   std::optional<Bytes> ring{};             // the InputRing (limits.ring)
+  std::optional<std::uint32_t>
+      files_named{};  // samples in one message of Dataset::files_of(), which sends as many as it takes
 };
 
 // Thread-safe. Move-only. Its end cancels what is under way; it ends with the last of itself, its epochs and its
@@ -80,6 +82,10 @@ class MILLRACE_API Session {
   // message names, or not readable by this user. kNotFound: not there, or no samples in it, and what was skipped.
   // kInvalid: a URL, or malformed options.
   Result<Dataset> open_dataset(const std::string& folder, const DatasetOptions& options = {});
+  // Gives the daemon a list of files as a dataset: sample i is files[i]. One may come more than once. Whether it is there,
+  // and may be read, is found out when it is read. Of the options progress (files taken) and timeout count. kInvalid: a
+  // path that is none, or an empty list; kDenied: one beneath no root; kExhausted: too many.
+  Result<Dataset> open_files(std::span<const ListedFile> files, const DatasetOptions& options = {});
   // Begins an epoch at once; errors come from its first call.
   Epoch epoch(const Dataset& dataset, const EpochOptions& options = {});
 
@@ -95,6 +101,9 @@ class MILLRACE_API Session {
 
  private:
   friend class Client;
+  Result<void> wait_for_list(std::uint64_t id, std::uint64_t sent, std::chrono::steady_clock::time_point deadline);
+  Result<Dataset> opened_dataset(std::uint64_t id, const DatasetOptions& options,
+                                 std::chrono::steady_clock::time_point deadline);
   explicit Session(std::shared_ptr<SessionCore> core);
 
   std::shared_ptr<SessionCore> core_;  // shared with epochs and datasets

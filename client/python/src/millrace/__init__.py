@@ -11,6 +11,7 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from importlib.metadata import version as _version
 
 from millrace._bad_images import BadImageWarning
+from millrace._given_order import OrderedBatch
 from millrace._limits import Limits
 from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
 from millrace.batch import Batch
@@ -96,6 +97,7 @@ __all__ = [
     "Metric",
     "Normalise",
     "NotFound",
+    "OrderedBatch",
     "Patches",
     "Path",
     "PermissionDenied",

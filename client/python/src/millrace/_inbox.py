@@ -112,6 +112,7 @@ class Inbox:
         self._epochs: dict[int, EpochState] = {}
         self._not_all_taken: weakref.WeakSet[EpochState] = weakref.WeakSet()  # and those that have ended, but are taken from
         self._datasets: dict[int, _DatasetState] = {}
+        self._questions: dict[int, Any] = {}  # by id: SampleFiles or Error; None: no answer yet
 
     # --------------------------------------------------------------------------------------------------- by the wire's reader
 
@@ -136,6 +137,8 @@ class Inbox:
                 self._datasets[content.dataset_id].answer = content
             elif kind == "dataset_progress" and content.dataset_id in self._datasets:
                 self._datasets[content.dataset_id].files = content.files
+            elif kind == "sample_files" and content.question_id in self._questions:
+                self._questions[content.question_id] = content
             elif kind == "slots_withdrawn":
                 self._withdraw(content)
             elif kind == "attached":
@@ -202,6 +205,8 @@ class Inbox:
             self._file(failed.epoch_stream_id, failed.batch_id, failure(failed, failed.batch_id))
         if subject == "dataset_id" and failed.dataset_id in self._datasets:
             self._datasets[failed.dataset_id].answer = failure(failed)
+        elif subject == "question_id" and failed.question_id in self._questions:
+            self._questions[failed.question_id] = failure(failed)
         elif subject == "stream_id" and failed.stream_id in self._epochs:
             self._epochs.pop(failed.stream_id).failed = failure(failed)
 
@@ -408,6 +413,21 @@ class Inbox:
         if state.answer is not None:
             return state.answer
         return state.files if state.files != told else PENDING
+
+    def expect_answer(self, question: int) -> None:
+        """Something is about to be asked."""
+        with self._lock:
+            self._questions[question] = None
+
+    def forget_question(self, question: int) -> None:
+        """Nobody waits for it any more."""
+        with self._lock:
+            self._questions.pop(question, None)
+
+    def take_answer(self, question: int) -> Any:
+        """The daemon's answer, or an Error."""
+        answer = self._questions[question]
+        return PENDING if answer is None else answer
 
 
 def _again(error: Error) -> Error:

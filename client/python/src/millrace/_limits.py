@@ -21,6 +21,7 @@ class Limits:
         ring_bytes: of ``Session.ring`` (``limits.ring``).
         extensions: of one dataset.
         extension_bytes: of each.
+        files_named: samples whose files the daemon names in an answer.
     """
 
     message_bytes: int = 4 << 20
@@ -29,6 +30,7 @@ class Limits:
     ring_bytes: int | None = None
     extensions: int | None = None
     extension_bytes: int | None = None
+    files_named: int | None = None
 
     @staticmethod
     def told(reply: Any) -> Limits:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from millrace._layout import FLIPPED, RECORD
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
 from millrace.device_tensor import DeviceTensor
-from millrace.errors import InternalError, SampleError, SampleFailed
+from millrace.errors import FailedPrecondition, InternalError, SampleError, SampleFailed
 from millrace.recipe import DTYPE_BYTES, DType, Recipe
 from millrace.tensor import Tensor
+
+if TYPE_CHECKING:
+    from millrace.dataset import Dataset
 
 
 class Batch:
@@ -27,7 +30,7 @@ class Batch:
     Thread-safe for reading.
     """
 
-    __slots__ = ("_completed", "_errors", "_held", "_images", "_records", "bad", "id", "position", "prepared", "recipe")
+    __slots__ = ("_completed", "_dataset", "_errors", "_held", "_images", "_records", "bad", "id", "position", "prepared", "recipe")
 
     def __init__(self, completed: Any, held: Held | None, recipe: Recipe) -> None:
         """Made by the session from a ``millrace.v1.Completed``; ``held`` is None when no image is left."""
@@ -40,6 +43,7 @@ class Batch:
         self._images: Tensor | None = None
         self._records: NDArray[Any] | None = None
         self._errors: tuple[SampleError, ...] | None = None
+        self._dataset: Dataset | None = None  # of an epoch, which says so
         self.id: int = completed.batch_id
         """What ``Session.submit`` returned, or the batch's number in its epoch."""
         self.bad: int = completed.bad  # here, in the session's thread: the first access costs a loop that has waited 10 us
@@ -161,6 +165,20 @@ class Batch:
         *names, dtype = names_and_dtype
         records = self._copied_records()
         return np.stack([records[name] for name in names], axis=-1).astype(dtype)
+
+    @property
+    def paths(self) -> list[str]:
+        """The file of each image, absolute, as ``os`` names it; N of them. Of an epoch's batch only; the daemon is asked.
+
+        Raises:
+            FailedPrecondition: the batch was submitted: who submitted it knows its sources.
+            DaemonUnavailable, Cancelled: the daemon is gone, or the session closed.
+        """
+        if self._dataset is None:
+            raise FailedPrecondition(
+                "batch.paths: this batch was submitted, sample by sample; an epoch's batches have the paths of their dataset"
+            )
+        return self._dataset.paths_of(self.ids)
 
     @property
     def errors(self) -> tuple[SampleError, ...]:

@@ -6,11 +6,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from millrace import _full_slots
+from millrace._given_order import GivenOrder
 from millrace._inbox import PENDING, EpochShape, EpochState, Pending
 from millrace.batch import Batch
 from millrace.errors import Error
 
 if TYPE_CHECKING:
+    from millrace.dataset import Dataset
     from millrace.session import Session
 
 __all__ = ["Epoch", "EpochShape"]
@@ -24,8 +26,19 @@ class Epoch:
     they become copies, with a warning (``SlotsHeld``).
     """
 
-    def __init__(self, session: Session, stream: int, state: EpochState, position: bytes, timeout: float) -> None:
+    def __init__(
+        self,
+        session: Session,
+        dataset: Dataset,
+        stream: int,
+        state: EpochState,
+        position: bytes,
+        timeout: float,
+        order: GivenOrder | None = None,
+    ) -> None:
         self._session = session
+        self._dataset = dataset
+        self._order = order
         self._stream = stream
         self._state = state
         self._grace = _full_slots.SHARED  # a loader, whose loop alone takes batches, makes it ALONE
@@ -36,7 +49,7 @@ class Epoch:
         session._inbox.stop_without(self, stream, state)
 
     def shape(self, timeout: float | None = None) -> EpochShape:
-        """How many batches and samples it has; waits for the daemon's answer.
+        """How many batches and samples it has (0 of an order of the caller's own); waits for the daemon's answer.
 
         Raises:
             InvalidRequest: a field of the request is wrong.
@@ -56,9 +69,12 @@ class Epoch:
                 call. Without a ``batch_id``: too many images are bad, by default, and the epoch is over.
             DeadlineExceeded: none within ``timeout`` seconds (None: the epoch's).
             DaemonUnavailable: it went away, or its root above the dataset did; ``position`` goes on after the last batch.
+            InvalidRequest: an item of the caller's own order is no batch; and whatever that order raises, after the batches before it.
         """
         if self._session._forked:
             self._session._check_fork()
+        if self._order is not None and not self._state.stopped:
+            self._order.top_up()
         arrived: Batch | Error | Pending
         try:
             arrived = self._state.batches.popleft()  # the usual case: it is there
@@ -80,16 +96,28 @@ class Epoch:
 
     def _took(self, found: Batch | Error | None) -> Batch | None:
         try:
+            if self._order is not None:
+                self._count(self._order, found)
             if isinstance(found, Error):
                 raise found
-            if found is not None and found.position:
-                self.position = found.position
+            if found is not None:
+                found._dataset = self._dataset
+                if found.position:
+                    self.position = found.position
             return found
         finally:
             del found  # an error has this frame in its traceback: they would keep each other, the epoch and its slots
 
+    def _count(self, order: GivenOrder, found: Batch | Error | None) -> None:
+        if isinstance(found, Batch) or (found is not None and found.batch_id is not None):
+            order.taken()
+        elif found is None:
+            order.end()
+
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
+        if self._order is not None:
+            self._order.close()
         if not self._state.stopped:
             self._session._stop_epoch(self._stream)  # first: Ctrl-C in between must not leave the daemon at it
             self._state.stop()

@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from millrace import _fork, _full_slots, _schema
 from millrace import _messages as messages
 from millrace._again import told_of
+from millrace._datasets import Datasets
+from millrace._given_order import GivenOrder, OrderedBatch
 from millrace._handoff import HandoffConnection, left
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
 from millrace._limits import Limits
 from millrace._segment import Segment
-from millrace._skipped import warn_of_skipped
 from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
 from millrace.batch import Batch
 from millrace.dataset import Dataset
@@ -95,6 +96,7 @@ class Session:
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
+        self._datasets = Datasets(self)
         self._end = weakref.finalize(self, _leave, self._segment, self._wire)  # also when the interpreter exits
         _fork.register(self)
         self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
@@ -238,41 +240,40 @@ class Session:
             NotFound: there is no such folder, or no sample in it: says what was skipped.
             InvalidRequest: a URL, or extensions that are none.
         """
-        number = next(self._numbers)
-        message = messages.open_dataset(number, path, extensions, unclassified)
-        self._check()
-        self._knowledge.check(message)
-        self._inbox.expect_dataset(number)
-        self._send(message)
-        try:
-            answer = self._await_listing(number, progress, time.monotonic() + timeout)
-        finally:
-            self._inbox.forget_dataset(number)
-        if isinstance(answer, Error):
-            try:
-                raise answer
-            finally:
-                del answer  # as in get()
-        dataset = Dataset(self, os.fsdecode(message.open_dataset.path), answer)
-        if extensions is None:
-            warn_of_skipped(dataset.path, dataset.skipped_files, dataset.skipped)
-        return dataset
+        return self._datasets.of_folder(path, extensions, unclassified, progress, timeout)
 
-    def _await_listing(self, number: int, progress: Callable[[int], None] | None, deadline: float) -> Any:
-        told = 0
-        while True:
-            take = partial(self._inbox.take_dataset, number, told)
-            answer = self._wait(take, deadline - time.monotonic(), "dataset")
-            if not isinstance(answer, int):
-                return answer
-            told = answer
-            if progress is not None:
-                progress(told)
+    def dataset_of(
+        self,
+        paths: Sequence[AnyPath],
+        labels: Any = None,
+        *,
+        progress: Callable[[int], None] | None = None,
+        timeout: float = PATIENCE,
+    ) -> Dataset:
+        """Gives the daemon a list of files as a dataset: sample i is ``paths[i]``, with the label ``labels[i]``.
+
+        A file may be in it more than once. Whether each is there, and may be read, is found out when it is read: a missing one is its
+        sample's error. The daemon keeps 17 bytes a sample beside the paths, without the folder that all of them have in common; the same
+        list of several sessions once. Who gives many: ``str`` or ``bytes`` that are absolute are quickest.
+
+        Args:
+            paths: beneath the daemon's roots; relative ones are made absolute.
+            labels: integers, as many, a NumPy array of them for instance; None: -1 for all.
+            progress: called now and then with the number of files that the daemon has taken.
+            timeout: seconds for all.
+
+        Raises:
+            PermissionDenied: a path outside the daemon's roots: which, and which roots there are.
+            InvalidRequest: a path that is none, labels that are no integers or not as many; an empty list.
+            ResourceExhausted: more files than the daemon takes, or no memory for them: names the setting.
+        """
+        return self._datasets.of_files(paths, labels, progress, timeout)
 
     def epoch(
         self,
         dataset: Dataset,
         *,
+        order: Iterable[Sequence[int] | NDArray[Any] | OrderedBatch] | None = None,
         batch: int | None = None,
         recipe: Recipe | None = None,
         seed: int = 0,
@@ -298,6 +299,9 @@ class Session:
 
         Args:
             dataset: of this session.
+            order: the caller's own: batches, each at most ``batch`` numbers of samples, which may come more than once; taken some batches
+                ahead, by the thread that takes the epoch's. Then ``shuffle``, ``drop_last``, ``rank``, ``world_size``, ``shard_tail``,
+                ``position`` and ``batches`` are not for it, and batches have no ``position``. None: the daemon's.
             batch: samples; None: the session's.
             recipe: instead of the session's.
             seed: of the order and of the random choices.
@@ -336,10 +340,11 @@ class Session:
         except (TypeError, ValueError) as why:
             raise InvalidRequest(f"epoch: {why}") from why
         start.shard_tail = messages.shard_tail_number(shard_tail)
+        given = GivenOrder(order, start, len(dataset), self.slots, self._send) if order is not None else None
         self._knowledge.check(message)
         state = self._inbox.expect_epoch(number, used, prepare)
         self._send(message)
-        return Epoch(self, number, state, position, timeout)
+        return Epoch(self, dataset, number, state, position, timeout, given)
 
     # ------------------------------------------------------------------------------------------------------------ the session
 
