@@ -275,8 +275,10 @@ def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
         make(millrace.Recipe.thumbnail(32))
     with pytest.raises(millrace.InvalidRequest, match="not packed"):
         make(millrace.Recipe(resize=millrace.ExactSize(SIZE), packing="packed"))
-    with pytest.raises(millrace.InvalidRequest, match="not a list"):
-        millrace.numpy.Loader(["a.jpg"])
+    with pytest.raises(millrace.InvalidRequest, match="files of a object are not known"):
+        millrace.numpy.Loader(object())  # type: ignore[arg-type]
+    with pytest.raises(millrace.InvalidRequest, match="one of them"):
+        millrace.numpy.Loader()
     with pytest.raises(millrace.InvalidRequest, match="batch"):
         len(make(OWN_SIZE, batch_size=0))
     with pytest.raises(millrace.DaemonUnavailable):

@@ -4,7 +4,7 @@
 dataset                order                       images
 =====================  ==========================  =====================================
 folder, list           the daemon                  ``Session.epoch``
-folder, list           ``SamplerOrder``            ``Session.epoch(batches=...)``
+folder, list           ``SamplerOrder``            ``Session.epoch(order=...)``  
 source with numbers    ``Permuted``, a sampler     ``Feed``
 source that iterates   the source                  ``Feed``
 =====================  ==========================  =====================================
@@ -113,7 +113,7 @@ def begin(
     chosen: dict[str, Any] = {"on_error": options.on_error, "fidelity": options.fidelity, "timeout": options.patience}
     chosen.update(seed=options.seed, epoch=progress.epoch, prepare=lambda batch: convert(batch, labels_of(batch)))
     if batches is not None:
-        chosen["batches"] = batches.requests()
+        chosen["order"] = batches.requests()
     else:
         chosen.update(
             batch=options.batch_size,

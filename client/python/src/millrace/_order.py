@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from millrace import _streams
 from millrace._copies import Copies
+from millrace._given_order import OrderedBatch
 from millrace._ranks import Ranks
 from millrace._streams import Streams
 from millrace.errors import FailedPrecondition, InvalidRequest
@@ -82,11 +83,10 @@ class Batches:
         self._crcs.append(self._crc)
         return ids, self._copies.keys(ids) if self._copies is not None else None
 
-    def requests(self) -> Iterator[NDArray[Any]]:
-        """For ``Session.epoch``: ids, or, if they differ from these, ids and keys, [2, n]."""
+    def requests(self) -> Iterator[NDArray[np.int64] | OrderedBatch]:
+        """For ``Session.epoch``."""
         for ids, keys in self:
-            whole = ids.astype(np.uint64)
-            yield whole if keys is None or np.array_equal(keys, whole) else np.stack((whole, keys))
+            yield ids if keys is None or np.array_equal(keys, ids) else OrderedBatch(ids, keys)
 
     def delivered(self) -> OrderState:
         """The loop has got one more."""
