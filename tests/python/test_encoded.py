@@ -63,7 +63,9 @@ def table(hugging: Any) -> Any:
 
 
 def table_of(hugging: Any, count: int) -> Any:
-    features = hugging.Features({"image": hugging.Image(), "label": hugging.ClassLabel(names=list(CLASSES)), "caption": hugging.Value("string")})
+    features = hugging.Features(
+        {"image": hugging.Image(), "label": hugging.ClassLabel(names=list(CLASSES)), "caption": hugging.Value("string")}
+    )
     rows = {
         "image": [{"bytes": png(n), "path": None} for n in range(count)],
         "label": [n // EACH for n in range(count)],
@@ -144,10 +146,10 @@ def test_what_the_source_raises_ends_the_loop_after_what_came_before(make: Any) 
         return png(n), n
 
     loader = make(millrace.Encoded(Rows(make=broken)))
-    seen = []
+    seen: list[int] = []
+    loop = (seen.extend(labels.tolist()) for _, labels in loader)  # type: ignore[func-returns-value]
     with pytest.raises(ZeroDivisionError, match="the nineteenth"):
-        for _, labels in loader:
-            seen += labels.tolist()
+        list(loop)
     assert seen == list(range(16))
 
 

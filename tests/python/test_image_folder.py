@@ -358,7 +358,9 @@ def test_subsets_and_joined_datasets_are_read_as_dataloader_reads_them(make: Any
 
     for dataset in (half, rest, joined, nested):
         first.transform = second.transform = as_array
-        expected = [(n, label, image.permute(1, 2, 0).numpy().tobytes()) for n, (image, label) in enumerate(dataset[k] for k in range(len(dataset)))]
+        expected = [
+            (n, label, image.permute(1, 2, 0).numpy().tobytes()) for n, (image, label) in enumerate(dataset[k] for k in range(len(dataset)))
+        ]
         first.transform = second.transform = None
         loader = make(dataset, OWN_SIZE)
         assert (len(loader.dataset), loader.dataset is dataset) == (len(expected), True)

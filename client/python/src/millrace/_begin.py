@@ -4,7 +4,7 @@
 dataset                order                       images
 =====================  ==========================  =====================================
 folder, list           the daemon                  ``Session.epoch``
-folder, list           ``SamplerOrder``            ``Session.epoch(order=...)``  
+folder, list           ``SamplerOrder``            ``Session.epoch(order=...)``
 source with numbers    ``Permuted``, a sampler     ``Feed``
 source that iterates   the source                  ``Feed``
 =====================  ==========================  =====================================
@@ -101,13 +101,13 @@ def begin(
         raise FailedPrecondition("loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one")
     batches = None
     if order is not None:
-        assert listed.count is not None
-        batches = order.begin(progress.epoch, progress.order, listed.count, ranks)
-        progress.order = batches.state
+        assert listed.samples is not None
+        batches = order.begin(progress.epoch, progress.order, listed.samples, ranks)
+        progress.begins_at(batches.state)
     if listed.dataset is None:
+        assert data.encoded is not None
         rows = _rows(data, options, ranks, progress) if batches is None else functools.partial(rows_by_number, data.encoded)
         how = Submitting(options.seed, progress.epoch, options.on_error, options.fidelity, options.shuffle)
-        assert data.encoded is not None
         feed = Feed(session, rows, batches, how, convert, data.encoded.names, options.patience)
         return Begun(feed, lambda: feed.state)
     chosen: dict[str, Any] = {"on_error": options.on_error, "fidelity": options.fidelity, "timeout": options.patience}
@@ -146,7 +146,7 @@ def samples_of(data: Given, order: Order, options: Options, ranks: Callable[[], 
         return order.samples()
     count = data.count()
     if count is None and data.encoded is None:
-        count = opened().count
+        count = opened().samples
     if count is None:
         raise TypeError(f"loader: {data.path} has no len()")
     if data.encoded is not None and not data.encoded.is_map:

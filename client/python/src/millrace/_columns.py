@@ -95,7 +95,8 @@ def selected(column: Column, ids: NDArray[Any]) -> NDArray[Any] | Sequence[Any]:
     if isinstance(column, Coded):
         return selected(column.table, column.codes[ids])
     if isinstance(column, np.ndarray):
-        return column[ids]
+        values: NDArray[Any] = column[ids]
+        return values
     return list(map(column.__getitem__, ids.tolist()))
 
 

@@ -32,4 +32,5 @@ class Copies:
             within = np.arange(len(ids)) - np.repeat(begins, np.diff(np.append(begins, len(ids))))
             copies[order] += within.astype(np.uint64)
             np.add.at(self._seen, ordered[1:][again], 1)
-        return ids.astype(np.uint64) + ((copies * self._world_size + self._rank) << _SHIFT)
+        keys: NDArray[np.uint64] = ids.astype(np.uint64) + ((copies * self._world_size + self._rank) << _SHIFT)
+        return keys

@@ -52,8 +52,8 @@ def parts_of(dataset: Any) -> Iterator[Any]:
     else:
         name = type(dataset).__name__
         raise InvalidRequest(
-            f"loader: the files of a {name} are not known, and its __getitem__ cannot be called by the daemon: give {_PAIRS}; images' bytes "
-            f"as millrace.Encoded(...); or {KEEP}. Known are folders' paths, lists, manifests (.csv, .tsv, .jsonl), torchvision's "
+            f"loader: the files of a {name} are not known, and the daemon cannot call its __getitem__: give {_PAIRS}; images' bytes "
+            f"as millrace.Encoded(...); or {KEEP}. Known are folders, lists, manifests (.csv, .tsv, .jsonl), torchvision's "
             "ImageFolder, Subset and ConcatDataset of PyTorch, datasets of Hugging Face, and webdataset"
         )
 

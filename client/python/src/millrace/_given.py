@@ -34,14 +34,14 @@ class Listed(NamedTuple):
     """What a session knows of it.
 
     Attributes:
-        count: samples; None: a source that does not say.
+        samples: how many; None: a source that does not say.
         classes: the labels' names.
         labels: by sample id; None: the batches' own.
         shown: what ``loader.dataset`` is.
         dataset: the daemon's; None: the daemon gets the images from the loader.
     """
 
-    count: int | None
+    samples: int | None
     classes: tuple[str, ...]
     labels: Labels
     shown: Any

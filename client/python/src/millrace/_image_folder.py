@@ -72,7 +72,7 @@ def _labels(dataset: Any, targets: list[Any]) -> Column:
                 "loader: the ImageFolder's target_transform is random; here it is asked once for each different target: apply it to the "
                 "labels that the loader yields, and make the ImageFolder without it"
             )
-    table = column_of(made, len(made), "labels of target_transform")
+    table: Any = column_of(made, len(made), "labels of target_transform")
     positions = {target: position for position, target in enumerate(distinct)}
     codes = np.fromiter(map(positions.__getitem__, targets), np.int64, len(targets))
     return table[codes] if isinstance(table, np.ndarray) and table.ndim == 1 else Coded(table, codes)

@@ -43,6 +43,12 @@ class Progress:
         following.begun, following.beginning = True, (following.position, following.batches, following.order)
         return following
 
+    def begins_at(self, order: OrderState) -> None:
+        """Where the order is now that the loop has begun; a loop that fails begins there again."""
+        self.order = order
+        position, batches, before = self.beginning
+        self.beginning = (position, batches, before or order)
+
     def state(self) -> dict[str, Any]:
         """Plain values, for JSON too."""
         state = {"version": _VERSION, "epoch": self.epoch, "batches": self.batches, "position": self.position.hex()}

@@ -101,7 +101,7 @@ class Encoded:
     def count(self) -> int | None:
         """Its rows; None: it does not say."""
         try:
-            return len(self.opened)  # type: ignore[arg-type]
+            return len(self.opened)
         except TypeError:
             return None
 
@@ -186,7 +186,7 @@ def _image(value: Any) -> bytes | memoryview | Path:
     if isinstance(value, (str, os.PathLike)):
         return Path(os.fspath(value))
     if isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == 1:
-        return memoryview(np.ascontiguousarray(value)).cast("B")
+        return value.tobytes()
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InvalidRequest(
         f"Encoded: an image is a file's bytes or a path, and the source gives a {kind}: the daemon decodes, so leave that out in the "

@@ -71,7 +71,7 @@ def read_manifest(
     if label_kind not in ("auto", "class", "int", "float", "text"):
         raise InvalidRequest(f"read_manifest: label_kind is auto, class, int, float or text, not {label_kind!r}")
     between = _DELIMITERS[ending] if delimiter is None else delimiter
-    reader = _Csv(place, between, header) if between else _JsonLines(place)
+    reader: Any = _Csv(place, between, header) if between else _JsonLines(place)
     chosen = reader.choose(path_column, label_column, columns)
     cells = reader.columns(list(chosen.values()))
     found = dict(zip(chosen, cells, strict=True))
@@ -105,7 +105,7 @@ class _Csv:
 
     def __post_init__(self) -> None:
         with _opened(self.place) as file:
-            self.names = next(self._rows(file), None) or []
+            self.names = next(self._rows(file), [])
         if not self.names:
             raise InvalidRequest(f"{path_text(self.place)}: the manifest is empty")
 
@@ -254,7 +254,7 @@ def _only(place: str, names: Sequence[str], known: Iterable[str], argument: str)
     return found[0] if found else None
 
 
-def _values(reader: _Csv | _JsonLines, column: Any, values: list[Any], kind: LabelKind) -> Any:
+def _values(reader: Any, column: Any, values: list[Any], kind: LabelKind) -> Any:
     """The labels, or another column, of what kind they are."""
     if kind in ("class", "text"):
         for number, value in enumerate(values):
@@ -274,7 +274,7 @@ def _values(reader: _Csv | _JsonLines, column: Any, values: list[Any], kind: Lab
     return values
 
 
-def _refuse_first(reader: _Csv | _JsonLines, column: Any, values: list[Any], kind: type[Any]) -> NoReturn:
+def _refuse_first(reader: Any, column: Any, values: list[Any], kind: type[Any]) -> NoReturn:
     for number, value in enumerate(values):
         try:
             reader.parsed([value], kind)

@@ -89,7 +89,7 @@ class Samples:
         column = self.labels.get(_LABEL) if isinstance(self.labels, Mapping) else self.labels
         if column is None:
             raise InvalidRequest("classes: there are names of labels and no labels")
-        if not isinstance(column, np.ndarray):
+        if isinstance(column, (list, tuple)):
             if not all(isinstance(value, str) for value in column):
                 raise InvalidRequest("classes: there are names of labels, and labels that are neither whole numbers nor texts")
             classes = sorted(set(column)) if isinstance(classes, str) else classes
@@ -100,12 +100,12 @@ class Samples:
         self.labels = column if key is None else {**self.labels, key: column}  # type: ignore[dict-item]
 
     @staticmethod
-    def of(given: AnySamples, root: AnyPath | None = None) -> Samples:
+    def of(given: Any, root: AnyPath | None = None) -> Samples:
         """What is meant by a list or by columns.
 
         Args:
-            given: paths; pairs (path, label); dictionaries with the same keys; or columns by name. Of the latter two ``"path"`` is the
-                file; of one more column the values are the labels, of several the labels are a dictionary.
+            given: ``AnySamples``: paths; pairs (path, label); dictionaries with the same keys; or columns by name. Of the latter two
+                ``"path"`` is the file; of one more column the values are the labels, of several the labels are a dictionary.
             root: see ``Samples``.
 
         Raises:
@@ -199,9 +199,10 @@ def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
         raise InvalidRequest("samples: there are none")
     if set(map(type, paths)) != {str}:
         paths = [_decoded(path, number) for number, path in enumerate(paths)]
-    relative = [path for path in paths if path[:1] != "/"]
+    known: Sequence[str] = paths
+    relative = [path for path in known if path[:1] != "/"]
     if not relative:
-        return paths
+        return known
     for path in relative:
         if not path or "\0" in path:
             raise InvalidRequest(f"samples: sample {paths.index(path)} has no path: {path!r}")
