@@ -275,8 +275,6 @@ def test_wrong_arguments(make: Any, daemon: millrace.PrivateDaemon) -> None:
         make(millrace.Recipe.thumbnail(32))
     with pytest.raises(millrace.InvalidRequest, match="not packed"):
         make(millrace.Recipe(resize=millrace.ExactSize(SIZE), packing="packed"))
-    with pytest.raises(millrace.InvalidRequest, match="files of a object are not known"):
-        millrace.numpy.Loader(object())  # type: ignore[arg-type]
     with pytest.raises(millrace.InvalidRequest, match="one of them"):
         millrace.numpy.Loader()
     with pytest.raises(millrace.InvalidRequest, match="batch"):
