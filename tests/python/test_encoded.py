@@ -183,6 +183,7 @@ def test_a_source_that_gives_others_than_then_is_refused(make: Any) -> None:
             seen_of(second)
 
 
+@pytest.mark.torch  # Hugging Face's package is there where PyTorch is
 def test_states_of_another_kind_are_refused(make: Any, folder: Path, table: Any) -> None:
     loaders = [lambda: make(millrace.Encoded(Rows())), lambda: make(folder), lambda: make(table)]
     for one in loaders:
