@@ -28,7 +28,7 @@ check() {  # WHEEL [LIBRARY OF THE HOST'S...]
   shift
   echo "wheels_test: $(basename "$wheel")"
   python3 -m venv --clear "$folder/venv"
-  "$folder/venv/bin/pip" install --disable-pip-version-check -q "$wheels"/millrace-*.whl "$wheel" || fail "pip does not install $wheel"
+  "$folder/venv/bin/pip" install --disable-pip-version-check -q "$(echo "$wheels"/millrace-*.whl)[daemon]" "$wheel" || fail "pip does not install $wheel"
   "$folder/venv/bin/pip" check --disable-pip-version-check || fail "what was installed does not fit together"
   for program in "$folder"/venv/lib/python3*/site-packages/millrace_daemon/bin/*; do
     ! ldd "$program" | grep "not found" || fail "$program lacks libraries"
@@ -39,9 +39,8 @@ check() {  # WHEEL [LIBRARY OF THE HOST'S...]
 
 for wheel in "$wheels"/millrace_daemon-*.whl; do
   [ -e "$wheel" ] || fail "there is no wheel of the daemon in $wheels"
-  if python3 -m zipfile -l "$wheel" | grep -q "millrace_daemon/lib/libstdc++"; then
-    check "$wheel"
-  else
-    check "$wheel" libstdc++.so.6 libgcc_s.so.1
-  fi
+  case $(python3 -m zipfile -l "$wheel") in
+    *millrace_daemon/lib/libstdc++*) check "$wheel" ;;
+    *) check "$wheel" libstdc++.so.6 libgcc_s.so.1 ;;
+  esac
 done
