@@ -175,6 +175,8 @@ def check_commands(folder: Path, scratch: Path) -> None:
     ]
     answer = subprocess.run(ran, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
+    told = subprocess.run([bin_folder / "millraced", "--help"], capture_output=True, text=True, check=True).stdout
+    assert millrace_daemon.settings() in "".join(told.split()), "the daemon names other settings than those that came with it"
     reader, writer = os.pipe()
     os.close(reader)
     nobody_reads = subprocess.run([bin_folder / "millrace", "--help"], stdout=writer, check=False)

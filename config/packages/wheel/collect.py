@@ -9,7 +9,7 @@
 --host-gcc leaves out what belongs to the compiler (libstdc++, libgcc_s): Debian 12's need a newer glibc than anything else here does.
 
 Libraries keep their names, for nothing of another wheel's ever shares a process with them. Programs look in ../lib before anywhere else,
-LD_LIBRARY_PATH included (DT_RPATH). What belongs to a driver (NVIDIA's, XRT) must not be needed: it is the host's, and is opened at run time.
+LD_LIBRARY_PATH included (DT_RPATH). What belongs to a driver (NVIDIA's, XRT) must not be needed: it is the host's, opened at run time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROGRAMS = ("millraced", "millrace", "millrace-decoder", "millrace-cuda")
 GLIBC = {"libc6"}  # packages
 GCC = {"libstdc++6", "libgcc-s1"}
 DRIVERS = re.compile(r"lib(cuda|nvidia|nvjpeg|xrt|xilinx)")
-HEADERS = ("/usr/include/boost/version.hpp", "/usr/include/CLI/CLI.hpp", "/usr/include/toml++/toml.h")  # of libraries that are headers alone
+HEADERS = ("/usr/include/boost/version.hpp", "/usr/include/CLI/CLI.hpp", "/usr/include/toml++/toml.h")  # libraries of headers alone
 COMMON = Path("/usr/share/common-licenses")
 
 ABOUT = """\

@@ -1,7 +1,7 @@
 """Where the wheel's programs are. `millrace.serve()` asks here; on the command line they are `millraced` and `millrace`.
 
-    >>> millrace_daemon.program("millraced")
-    '/home/me/venv/lib/python3.11/site-packages/millrace_daemon/bin/millraced'
+>>> millrace_daemon.program("millraced")
+'/home/me/venv/lib/python3.11/site-packages/millrace_daemon/bin/millraced'
 """
 
 from __future__ import annotations
