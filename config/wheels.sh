@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154
 # config/setup.sh wheels: the Python wheels of the client and of the daemon. Sourced by setup.sh, whose functions and variables it uses.
 
+# Two builds of one commit are equal, byte for byte.
 wheels() {
   local programs=$top/build/release/bin
   if [ "${1:-}" = --programs ]; then
@@ -17,6 +18,7 @@ wheels() {
   same_versions "$programs"
   SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$top" log -1 --format=%ct 2>/dev/null || date +%s)}
   export SOURCE_DATE_EPOCH
+  umask 022
   rm -rf "$top/build/wheels"
   mkdir -p "$top/build/wheels"
   python_wheel venv-wheels --no-build-isolation
@@ -43,16 +45,13 @@ daemon_wheel() {  # PROGRAMS [--host-gcc]
   local tree=$top/build/daemon-wheel log=$top/build/daemon-wheel.log bin=$top/build/venv-wheels/bin
   (
     PATH=$bin:$PATH
-    umask 022
     logged "$log" python "$top/config/packages/wheel/collect.py" "$@" "$tree"
     logged "$log" python -m pip wheel --disable-pip-version-check -q --no-deps --no-build-isolation -w "$tree/wheel" "$tree"
     logged "$log" auditwheel repair -w "$tree/repaired" "$tree"/wheel/*.whl
   )
-  ! unzip_names "$tree"/repaired/*.whl | grep -q '\.libs/' || die "wheels: auditwheel found libraries that config/packages/wheel/collect.py did not: $log"
+  case $(python3 -m zipfile -l "$tree"/repaired/*.whl) in
+    *.libs/*) die "wheels: auditwheel has found libraries that config/packages/wheel/collect.py did not: $log" ;;
+  esac
   say "platform tag: $(sed -n 's/.*New filename tags: //p' "$log") ($([ "${2:-}" = --host-gcc ] && echo "with the host's libstdc++" || echo "with everything but glibc"))"
   cp "$tree"/repaired/*.whl "$top/build/wheels"
-}
-
-unzip_names() {  # WHEEL
-  python3 -m zipfile -l "$1"
 }
