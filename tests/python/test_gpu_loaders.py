@@ -21,8 +21,8 @@ class Loader(BaseLoader):
     def _memory(self, client):
         return self.asked
 
-    def _convert(self, batch):
-        return batch.images, self._labels_of(batch)
+    def _convert(self, batch, labels):
+        return batch.images, batch.labels
 
     def _moved(self, item):
         assert threading.current_thread() is threading.main_thread()

@@ -82,8 +82,8 @@ def test_a_prefetch_as_deep_as_there_are_slots(daemon: millrace.PrivateDaemon, f
 class Copying(millrace.jax.Loader):
     """Copies batches out of their slots, as the loader does in a GPU's memory, which this JAX need not have."""
 
-    def _convert(self, batch: millrace.Batch) -> tuple[Any, Any]:
-        return batch.images, self._labels_of(batch)
+    def _convert(self, batch: millrace.Batch, labels: Any) -> tuple[Any, Any]:
+        return batch.images, batch.labels
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         return self._copied(item[0]), item[1]

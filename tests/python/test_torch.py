@@ -119,8 +119,8 @@ class InPlace(millrace.torch.Loader):
         self._moves = True
         return BaseLoader._opened(self)
 
-    def _convert(self, batch: millrace.Batch) -> tuple[Any, Any]:
-        return batch.images, torch.from_numpy(self._labels_of(batch))
+    def _convert(self, batch: millrace.Batch, labels: Any) -> tuple[Any, Any]:
+        return batch.images, torch.from_numpy(batch.labels)
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         return self._in_place(item[0]), item[1]

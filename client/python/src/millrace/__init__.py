@@ -18,6 +18,7 @@ from millrace.batch import Batch
 from millrace.client import Client, Device, Metric, SessionStatistics, Statistics, connect
 from millrace.dataset import Dataset
 from millrace.device_tensor import DeviceTensor
+from millrace.encoded import Encoded
 from millrace.epoch import Epoch, EpochShape
 from millrace.errors import (
     Cancelled,
@@ -39,6 +40,7 @@ from millrace.errors import (
     StaleHandle,
     Unsupported,
 )
+from millrace.manifest import read_manifest
 from millrace.private_daemon import PrivateDaemon, serve
 from millrace.recipe import (
     BoundedSides,
@@ -58,6 +60,7 @@ from millrace.recipe import (
     TileGrid,
 )
 from millrace.ring import Ring, RingRoom
+from millrace.sample_list import Samples
 from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
 from millrace.tensor import Tensor
@@ -79,6 +82,7 @@ __all__ = [
     "DeadlineExceeded",
     "Device",
     "DeviceTensor",
+    "Encoded",
     "Epoch",
     "EpochShape",
     "Error",
@@ -107,6 +111,7 @@ __all__ = [
     "Sample",
     "SampleError",
     "SampleFailed",
+    "Samples",
     "Session",
     "SessionStatistics",
     "ShorterSide",
@@ -123,5 +128,6 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "read_manifest",
     "serve",
 ]

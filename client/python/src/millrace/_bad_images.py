@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millrace._copies import SAMPLE_MASK
 from millrace._warn import warn
 from millrace.batch import Batch
 
@@ -25,11 +26,12 @@ class BadImages:
         if len(self._told) > _TOLD_MOST:
             return
         for error in batch.errors:
-            if error.path is None or error.path in self._told:
+            name = error.path or f"sample {error.sample_id & SAMPLE_MASK}"
+            if name in self._told:
                 continue
-            self._told.add(error.path)  # first: warnings may be errors
+            self._told.add(name)  # first: warnings may be errors
             if len(self._told) > _TOLD_MOST:
                 others = "the others are counted in loader.bad and listed in loader.batch.errors"
                 warn(f"more than {_TOLD_MOST} files are bad: {others}", BadImageWarning)
                 return
-            warn(f"{error.source}: {error.message}", BadImageWarning)
+            warn(f"{error.source if error.path else name}: {error.message}", BadImageWarning)

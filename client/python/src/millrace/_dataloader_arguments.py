@@ -21,8 +21,6 @@ class DataLoaderArguments(TypedDict, total=False):
     pin_memory_device: str
     in_order: bool
     collate_fn: None
-    sampler: None
-    batch_sampler: None
 
 
 _WORKERS = "the daemon reads, decodes and transforms ahead in threads of its own, as far as there are slots"
@@ -38,8 +36,6 @@ _NO_EFFECT: Mapping[str, str] = {
 }
 _REFUSED: Mapping[str, str] = {
     "collate_fn": "batches come made up by the daemon; apply the function to what the loop gets, or keep DataLoader",
-    "sampler": "the daemon draws the order: shuffle=True and seed=, and each rank gets its share; for another choice keep DataLoader",
-    "batch_sampler": "the daemon makes the batches: batch_size=, shuffle=, drop_last=; for another choice keep DataLoader",
 }
 
 
@@ -64,3 +60,34 @@ def check_dataloader_arguments(called: str, given: Mapping[str, Any], defaults: 
     if reasons:
         said = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
         warn(f"{called}: arguments of DataLoader that have no effect here: {said}")
+
+
+def check_samplers(called: str, given: Mapping[str, Any]) -> None:
+    """Looks at ``sampler``, ``batch_sampler`` and what goes with them.
+
+    Args:
+        called: the loader's name.
+        given: its arguments.
+
+    Raises:
+        InvalidRequest: two of them say the order, the batches or the shares; or one is none.
+    """
+    names = [name for name in ("sampler", "batch_sampler") if given.get(name) is not None]
+    if len(names) > 1:
+        raise InvalidRequest(f"{called}: sampler and batch_sampler both say the order; give one of them")
+    for name in names:
+        if not hasattr(given[name], "__iter__") and not hasattr(given[name], "__getitem__"):
+            raise InvalidRequest(f"{called}: {name} is an iterable of samples' numbers, not a {type(given[name]).__name__}")
+        if given.get("shuffle"):
+            raise InvalidRequest(f"{called}: {name} says the order, so leave out shuffle=True (RandomSampler shuffles)")
+        shares = [share for share in ("rank", "world_size") if given.get(share) is not None] + ["shard_tail"] * ("shard_tail" in given)
+        if shares:
+            raise InvalidRequest(
+                f"{called}: {name} says which samples are this rank's, so leave out {', '.join(shares)}: "
+                "torch.utils.data.DistributedSampler(dataset, num_replicas, rank) gives a share"
+            )
+    if "batch_sampler" in names:
+        if given.get("drop_last"):
+            raise InvalidRequest(f"{called}: batch_sampler says the batches, so leave out drop_last")
+        if "batch_size" not in given and not isinstance(getattr(given["batch_sampler"], "batch_size", None), int):
+            raise InvalidRequest(f"{called}: batch_sampler has no batch_size: give batch_size=, the most samples that a batch of it has")

@@ -9,33 +9,33 @@ import dataclasses
 import functools
 import time
 import weakref
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from millrace._bad_images import BadImages
-from millrace._dataloader_arguments import check_dataloader_arguments
+from millrace._begin import begin, order_of, samples_of
+from millrace._columns import Labels, each_column, selected
+from millrace._dataloader_arguments import check_dataloader_arguments, check_samplers
 from millrace._dtype import dtype_name
-from millrace._full_slots import ALONE
-from millrace._image_folder import FolderDataset, Listed, folder_of
+from millrace._feed import Feed
+from millrace._given import AnyDataset, Listed, given_of
 from millrace._loop import Loop
 from millrace._messages import path_text
 from millrace._options import DEFAULTS, LoaderOptions, Options, called, whole_number
-from millrace._position import for_rank
+from millrace._order import OrderState, SamplerOrder
 from millrace._progress import Progress
 from millrace._ranks import Ranks, given_ranks, ranks_of_environment
 from millrace._transform import AnyTransform, recipe_of
 from millrace._warn import warn
 from millrace.batch import Batch
 from millrace.client import Client, connect
-from millrace.dataset import Dataset
 from millrace.epoch import Epoch
 from millrace.errors import DaemonUnavailable, FailedPrecondition, InvalidRequest, NotFound, ResourceExhausted, Unsupported
 from millrace.recipe import Layout
-from millrace.samples import AnyPath
 from millrace.session import HOST, Session
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class BaseLoader(Generic[Item]):
     _shares = False  # batches are copied on from the shared mapping, which may be page-locked, and never seen by the loop
     _label_type: DTypeLike = np.int64
 
-    def __init__(self, dataset: AnyPath | FolderDataset, transform: AnyTransform | None = None, **options: Unpack[LoaderOptions]) -> None:
+    def __init__(self, dataset: AnyDataset | None = None, transform: AnyTransform | None = None, **options: Unpack[LoaderOptions]) -> None:
         """Describes the loader; connects later.
 
         Args:
-            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``.
-            transform: what to make of each image, of a fixed size: a recipe, or torchvision's transforms; None: the ``ImageFolder``'s own,
-                else ``Recipe.evaluate(256, 224)``.
+            dataset: see ``AnyDataset``.
+            transform: what to make of each image, of a fixed size: a recipe, or torchvision's transforms; None: the dataset's own, else
+                ``Recipe.evaluate(256, 224)``.
             options: see ``Options``.
 
         Raises:
@@ -77,9 +77,16 @@ class BaseLoader(Generic[Item]):
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
         check_dataloader_arguments(called(type(self)), options, DEFAULTS)
+        check_samplers(called(type(self)), options)
+        if options.get("batch_sampler") is not None:
+            options.setdefault("batch_size", getattr(options["batch_sampler"], "batch_size", 0))
         self._options = Options(**options)
-        self._folder = folder_of(dataset)
-        recipe = recipe_of(transform, self._folder.transform)
+        if isinstance(transform, int):
+            recipe_of(transform, None)
+        self._data = given_of(dataset, options.get("samples"))
+        self._order = order_of(self._options, options, self._data)
+        self._after: Callable[[], OrderState | None] | None = None  # where the order of the running loop is, a batch later
+        recipe = recipe_of(transform, self._data.transform)
         dtype = recipe.dtype if self._options.dtype is None else dtype_name(self._options.dtype)
         self.recipe = dataclasses.replace(recipe, dtype=dtype, layout=self._layout or recipe.layout)
         """What is made of each image."""
@@ -132,6 +139,8 @@ class BaseLoader(Generic[Item]):
                     self._bad.note(batch)
                 progress.position = batch.position
                 progress.batches += 1
+                if self._after is not None:
+                    progress.order = self._after()
                 item, batch.prepared = batch.prepared, None
                 if item is not None:  # of some batches nothing is left, with on_error="skip"
                     self.batch = batch
@@ -144,31 +153,18 @@ class BaseLoader(Generic[Item]):
             progress.failed = True
             raise
         finally:
-            self._loops_ranks = None
+            self._loops_ranks = self._after = None
             if epoch is not None:
                 epoch.stop()
 
-    def _start(self, progress: Progress) -> Epoch:
-        options, (rank, world_size) = self._options, self._ranks()
-        epoch = self._opened().dataset.epoch(
-            batch=options.batch_size,
-            seed=options.seed,
-            epoch=progress.epoch,
-            shuffle=options.shuffle,
-            drop_last=options.drop_last,
-            rank=rank,
-            world_size=world_size,
-            shard_tail=options.shard_tail,
-            on_error=options.on_error,
-            fidelity=options.fidelity,
-            position=for_rank(progress.position, rank),
-            timeout=options.patience,
-            prepare=self._convert,
-        )
-        epoch._grace = ALONE
+    def _start(self, progress: Progress) -> Epoch | Feed:
+        ranks, listed = self._ranks(), self._opened()
+        assert self._session is not None
+        convert, labels_of = self._convert, self._labels_of
+        epoch, self._after = begin(self._session, self._data, listed, self._order, self._options, ranks, progress, convert, labels_of)
         return epoch
 
-    def _start_again(self, progress: Progress) -> Epoch:
+    def _start_again(self, progress: Progress) -> Epoch | Feed:
         deadline = time.monotonic() + self._options.resume_within
         while True:
             self.close()
@@ -187,7 +183,7 @@ class BaseLoader(Generic[Item]):
             with connect(options.address) as client:
                 self._session = self._session_of(client)
         if self._listed is None:
-            self._listed = self._folder.listed(self._session, options.extensions, self._label_type, options.patience)
+            self._listed = self._data.listed(self._session, options.extensions, self._label_type, options.patience)
         return self._listed
 
     def _session_of(self, client: Client) -> Session:
@@ -235,15 +231,22 @@ class BaseLoader(Generic[Item]):
         except InvalidRequest:  # what is asked may not depend on it
             return "loader"
 
-    def _convert(self, batch: Batch) -> Item:
-        """What the loop gets of a batch, as far as it can be made ahead, in the session's thread."""
-        raise NotImplementedError
+    def _labels_of(self, batch: Batch) -> Labels:
+        """What the dataset has beside those images; None: the batch's own labels."""
+        labels = self._listed.labels if self._listed is not None else None
+        if labels is None:
+            return None
+        ids = batch.ids.astype(np.int64)
+        return each_column(labels, lambda column: selected(column, ids))  # type: ignore[no-any-return]
 
-    def _labels_of(self, batch: Batch) -> NDArray[Any]:
-        """The dataset's labels; those of the batch are the daemon's."""
-        labels = batch.labels
-        known = self._listed.labels if self._listed is not None else None
-        return labels if known is None else known[labels]
+    def _convert(self, batch: Batch, labels: Labels) -> Item:
+        """What the loop gets of a batch, as far as it can be made ahead, in the session's thread.
+
+        Args:
+            batch: with at least an image.
+            labels: of its images; None: ``batch.labels``.
+        """
+        raise NotImplementedError
 
     def _moved(self, item: Item) -> Item:
         """What the loop gets of it, in the loop's thread; with ``_moves``."""
@@ -255,27 +258,43 @@ class BaseLoader(Generic[Item]):
     # ------------------------------------------------------------------------------------------------------------ its shape
 
     @property
-    def dataset(self) -> Dataset | FolderDataset:
-        """The ``ImageFolder`` that was given, else the daemon's list of the folder. ``len()`` is the number of all samples."""
-        return self._opened().shown
+    def dataset(self) -> Any:
+        """The dataset object that was given; of a list or a manifest its ``Samples``; of a folder the daemon's list of it.
+
+        ``len()`` is the number of all samples, if it has one.
+        """
+        return self._data.shown if self._data.shown is not None else self._opened().shown
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The labels' names, in the order of the labels; of an ``ImageFolder`` its own."""
+        """The labels' names, in the order of the labels, as the dataset has them; empty where it has none."""
         return self._opened().classes
 
     @property
     def samples(self) -> int:
-        """Images of this rank in an epoch."""
-        rank, world_size = self._ranks()
-        whole, rest = divmod(len(self._opened().dataset), world_size)
-        tail = self._options.shard_tail
-        return whole + (rest > 0 if tail == "pad" else tail == "uneven" and rank < rest)
+        """Images of this rank in an epoch.
+
+        Raises:
+            TypeError: it is not known: the source or the sampler has no ``len()``.
+        """
+        return samples_of(self._data, self._order, self._options, self._ranks, self._opened)
 
     def __len__(self) -> int:
-        """Batches of this rank in a whole epoch."""
+        """Batches of this rank in a whole epoch. Raises as ``samples``."""
+        if isinstance(self._order, SamplerOrder):
+            return self._order.batches()
         full, rest = divmod(self.samples, self.batch_size)
         return full + (rest > 0 and not self.drop_last)
+
+    @property
+    def sampler(self) -> Any:
+        """The one that was given."""
+        return self._options.sampler
+
+    @property
+    def batch_sampler(self) -> Any:
+        """The one that was given."""
+        return self._options.batch_sampler
 
     @property
     def batch_size(self) -> int:
@@ -324,18 +343,28 @@ class BaseLoader(Generic[Item]):
     def set_epoch(self, epoch: int) -> None:
         """The next ``iter()`` begins that epoch, or where it would begin anyway in that epoch. Without it they count up.
 
+        A sampler with a ``set_epoch`` is told; also when they count up, unless somebody else has told it.
+
         It would begin within the epoch if a state was loaded, and begin there again if the loop then failed.
 
         Raises:
             InvalidRequest: no whole number.
         """
         epoch = whole_number(epoch, "set_epoch: epoch is a whole number")
+        if isinstance(self._order, SamplerOrder):
+            self._order.set_epoch(epoch)
         if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too."""
-        return self._progress.state()
+        """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too.
+
+        With a sampler it has the states of its generators and private copies of the global ones, 10 kB, and is of this rank.
+        """
+        progress = self._progress
+        if progress.order is None and isinstance(self._order, SamplerOrder):  # between two loops
+            progress = dataclasses.replace(progress, order=self._order.resting())
+        return progress.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on after that batch. The state of any rank does for all, if they took batches in step.
@@ -361,11 +390,13 @@ class BaseLoader(Generic[Item]):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_listed": None, "_running": None, "_loops_ranks": None, "batch": None}
+        return {**self.__dict__, "_session": None, "_listed": None, "_running": None, "_loops_ranks": None, "batch": None, "_after": None}
 
     def __repr__(self) -> str:
         size, recipe = self.recipe.fixed_size, self.recipe
         assert size is not None
         images = f"{self.batch_size} images {size.width} x {size.height} {recipe.dtype}"
+        sampler = self.sampler if self.batch_sampler is None else self.batch_sampler
         order = f"shuffled by seed {self._options.seed}" if self._options.shuffle else "in order"
-        return f"<{called(type(self))} of {path_text(self._folder.path)}: batches of {images}, {order}, epoch {self.epoch}>"
+        order = order if sampler is None else f"by {type(sampler).__name__}"
+        return f"<{called(type(self))} of {path_text(self._data.path)}: batches of {images}, {order}, epoch {self.epoch}>"

@@ -17,6 +17,7 @@ from millrace._dataloader_arguments import DataLoaderArguments
 from millrace._dtype import AnyDType
 from millrace.errors import InvalidRequest
 from millrace.recipe import CacheUse, Fidelity, OnError, ShardTail
+from millrace.sample_list import AnySamples
 from millrace.session import PATIENCE
 
 Constructor = TypeVar("Constructor", bound=Callable[..., None])
@@ -46,6 +47,9 @@ class LoaderOptions(DataLoaderArguments, total=False):
     memory: str | None
     cache: CacheUse
     cache_at_once: bool
+    sampler: Iterable[Any] | None
+    batch_sampler: Iterable[Iterable[Any]] | None
+    samples: AnySamples | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Options:
     """The keywords of every loader.
 
     Attributes:
-        batch_size: images in a batch (of this rank).
+        batch_size: images in a batch (of this rank); with ``batch_sampler`` the most that one has, by default its ``batch_size``.
         shuffle: in an order drawn from (seed, epoch). The transform does not depend on it.
         seed: of the order, the boxes and the flips.
         rank: whose share; None: found at the first use, see the loader.
@@ -66,8 +70,9 @@ class Options:
             ``substitute`` another. None: ``substitute`` with ``shuffle``, else ``skip``, as long as bad images are the exception: a
             batch without a good one raises ``SampleFailed``, and so does an epoch of which more than one image in 20 is bad, after
             at least 1,000. Each bad file is one ``BadImageWarning``, up to 20; ``bad`` counts them.
-        extensions: of the files that are samples: ``"jpg"``, ``["jpg", "png"]``; None: as ``Session.dataset``, or those of an
-            ImageFolder's samples.
+        extensions: of the files in a folder that are samples: ``"jpg"``, ``["jpg", "png"]``; None: as ``Session.dataset``. With a list of
+            files it is an error if one ends otherwise; ``"*"`` also takes those that are named as pictures which the daemon does not
+            decode.
         fidelity: ``exact``, or ``fast``: 0.4 levels of 255 off on average, at most 64 (photographs).
         slots: batches in shared memory at once: the one in the loop, those that the loop keeps, and those read ahead.
         address: of the daemon; None: as ``millrace.connect``.
@@ -80,6 +85,10 @@ class Options:
             and then it is an error where that cannot be had. None: in the memory of the GPU to which they go, if the daemon has it.
         cache: the most that the daemon keeps of the images (``Client.session``).
         cache_at_once: the same, from the first epoch on.
+        sampler: an iterable of samples' numbers, positions in the dataset, once an epoch: PyTorch's ``WeightedRandomSampler``,
+            ``DistributedSampler``, ...; it says this rank's samples, in their order.
+        batch_sampler: an iterable of batches of these.
+        samples: in the place of ``dataset``: files and labels (``Samples.of``).
         num_workers: DataLoader's, no effect, with a warning if it is not DataLoader's default; and so are persistent_workers,
             prefetch_factor, multiprocessing_context, worker_init_fn, generator, pin_memory_device and in_order.
         persistent_workers: see num_workers.
@@ -89,9 +98,7 @@ class Options:
         generator: see num_workers; the order depends on ``seed``.
         pin_memory_device: see num_workers.
         in_order: see num_workers.
-        collate_fn: DataLoader's; only None, and so are sampler and batch_sampler. What to do instead is in the error.
-        sampler: see collate_fn.
-        batch_sampler: see collate_fn.
+        collate_fn: DataLoader's; only None. What to do instead is in the error.
     """
 
     batch_size: int = 64
@@ -115,6 +122,9 @@ class Options:
     memory: str | None = None
     cache: CacheUse = "tensors"
     cache_at_once: bool = False
+    sampler: Iterable[Any] | None = None
+    batch_sampler: Iterable[Iterable[Any]] | None = None
+    samples: AnySamples | None = None
     num_workers: int = 0
     persistent_workers: bool = False
     prefetch_factor: int | None = None
@@ -124,10 +134,9 @@ class Options:
     pin_memory_device: str = ""
     in_order: bool = True
     collate_fn: None = None
-    sampler: None = None
-    batch_sampler: None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", None)  # the loader has them as its dataset
         for name in DataLoaderArguments.__annotations__:  # not kept: functions and generators may not go to another process
             object.__setattr__(self, name, DEFAULTS[name])
         object.__setattr__(self, "batch_size", whole_number(self.batch_size, "loader: batch_size is a number of images"))

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
+from millrace._order import OrderState
 from millrace._position import for_rank
 from millrace.errors import FailedPrecondition, InvalidRequest
 
 _VERSION = 1
+_VERSION_OF_ORDERS = 2  # where the loader says the order, which earlier packages do not know
 
 
 @dataclass
@@ -22,7 +24,8 @@ class Progress:
     batches: int = 0  # that the loop has got in this epoch
     begun: bool = False  # the loop is within the epoch, or was and left it
     failed: bool = False  # an exception ended it
-    beginning: tuple[bytes, int] = (b"", 0)  # position and batches when it began
+    beginning: tuple[bytes, int, OrderState | None] = (b"", 0, None)  # position, batches and order when it began
+    order: OrderState | None = None  # of loaders that say the order; None: the epoch's start
 
     def begins_in(self, epoch: int) -> bool:
         """Whether the next loop is one of that epoch."""
@@ -33,15 +36,23 @@ class Progress:
         if not self.begun:
             following = self
         elif self.failed:
-            following = Progress(self.epoch, *self.beginning)
+            position, batches, order = self.beginning
+            following = Progress(self.epoch, position, batches, order=order)
         else:
             following = Progress(self.epoch + 1)
-        following.begun, following.beginning = True, (following.position, following.batches)
+        following.begun, following.beginning = True, (following.position, following.batches, following.order)
         return following
+
+    def begins_at(self, order: OrderState) -> None:
+        """Where the order is now that the loop has begun; a loop that fails begins there again."""
+        self.order = order
+        position, batches, before = self.beginning
+        self.beginning = (position, batches, before or order)
 
     def state(self) -> dict[str, Any]:
         """Plain values, for JSON too."""
-        return {"version": _VERSION, "epoch": self.epoch, "batches": self.batches, "position": self.position.hex()}
+        state = {"version": _VERSION, "epoch": self.epoch, "batches": self.batches, "position": self.position.hex()}
+        return state if self.order is None else {**state, "version": _VERSION_OF_ORDERS, "order": self.order.plain()}
 
     @staticmethod
     def of(state: Mapping[str, Any]) -> Progress:
@@ -53,11 +64,12 @@ class Progress:
         """
         if not isinstance(state, Mapping):
             raise InvalidRequest(f"loader: a state is what state_dict() gave, not {state!r}")
-        if state.get("version") != _VERSION:
-            raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_VERSION}")
+        if state.get("version") not in (_VERSION, _VERSION_OF_ORDERS):
+            raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_VERSION_OF_ORDERS}")
         try:
             position, epoch, batches = bytes.fromhex(state["position"]), index(state["epoch"]), index(state["batches"])
+            order = OrderState.of(state["order"]) if state["version"] == _VERSION_OF_ORDERS else None
         except (KeyError, TypeError, ValueError) as why:
             raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
         for_rank(position, 0)
-        return Progress(epoch, position, batches)
+        return Progress(epoch, position, batches, order=order)

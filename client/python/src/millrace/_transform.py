@@ -33,10 +33,27 @@ def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
     recipe = _translated(transform)
     if datasets_own is not None and not _does_the_same(datasets_own, recipe):
         raise InvalidRequest(
-            "loader: the ImageFolder has a transform of its own, and it is not the one given beside it: leave out transform=, or make the "
-            "ImageFolder without one"
+            "loader: the dataset has a transform of its own, and it is not the one given beside it: leave out transform=, or make the "
+            "dataset without one"
         )
     return recipe
+
+
+def same_transform(transforms: Sequence[Any]) -> Any:
+    """The one that the parts of a dataset have; None: none has one.
+
+    Raises:
+        InvalidRequest: they have several, or some have none.
+    """
+    first = transforms[0] if transforms else None
+    for other in transforms[1:]:
+        if other is first or (first is not None and other is not None and _does_the_same(first, _translated(other))):
+            continue
+        raise InvalidRequest(
+            "loader: the parts of the dataset have different transforms, and what is made of an image here is the same for all: make them "
+            "without one and give the loader a transform, or make a loader for each"
+        )
+    return first
 
 
 def _does_the_same(transform: Any, recipe: Recipe) -> bool:

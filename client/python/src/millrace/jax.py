@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 
-from millrace._image_folder import FolderDataset
+from millrace._columns import Labels, each_column
+from millrace._given import AnyDataset
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._ranks import Ranks
@@ -25,7 +25,6 @@ from millrace._transform import AnyTransform
 from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
-from millrace.samples import AnyPath
 from millrace.session import HOST
 from millrace.tensor import Tensor
 
@@ -35,8 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Loader"]
 
 
-class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
+class Loader(BaseLoader[tuple[jax.Array, Any]]):
     """Yields ``(images, labels)``: ``jax.Array`` N x C x H x W (or as the recipe says), and int32 [N].
+
+    Labels that are other numbers or arrays are arrays [N, ...] of the type that JAX has for theirs, texts and other values lists; with
+    several columns they are a dictionary of these (``millrace.Samples``).
 
     **On the CPU** the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
 
@@ -59,7 +61,7 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
     @documented
     def __init__(
         self,
-        dataset: AnyPath | FolderDataset,
+        dataset: AnyDataset | None = None,
         transform: AnyTransform | None = None,
         *,
         device: jax.Device | jax.sharding.Sharding | None = None,
@@ -68,15 +70,17 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
         """Describes the loader; connects later.
 
         Args:
-            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``, whose
-                transform, target_transform and samples count.
-            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the ``ImageFolder``'s
+            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
+                of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
+                of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
+                ``millrace.Encoded``.
+            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the dataset's
                 own, else ``Recipe.evaluate(256, 224)``.
             device: where the arrays go; None: JAX's default.
             options: see ``Options``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or the ``ImageFolder`` does what the daemon cannot; says which and what to do.
+            InvalidRequest: an argument is wrong, or the dataset does what the daemon cannot; says which and what to do.
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
         super().__init__(dataset, transform, **options)
@@ -91,19 +95,22 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
         processes = jax.process_count()
         return Ranks(jax.process_index(), processes) if processes > 1 else None
 
-    def _convert(self, batch: Batch) -> tuple[Any, Any]:
-        labels: NDArray[np.int32] = self._labels_of(batch).astype(np.int32)
+    def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
+        found = each_column(batch.labels if labels is None else labels, _narrow)
         images = batch.images
         if isinstance(images, DeviceTensor):  # of the GPU's memory, where NumPy's would be a copy
-            return images, labels
-        return images.numpy(), labels
+            return images, found
+        return images.numpy(), found
 
-    def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
+    def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, Any]:
         images, labels = item
+        there = each_column(labels, self._put)
         if isinstance(images, DeviceTensor):
-            there = self._copied(images) if self._has(images) else images.numpy()
-            return jax.device_put(there, self._device), jax.device_put(labels, self._device)
-        return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._device)
+            return jax.device_put(self._copied(images) if self._has(images) else images.numpy(), self._device), there
+        return jax.device_put(images, self._device, may_alias=True), there
+
+    def _put(self, column: Any) -> Any:
+        return jax.device_put(column, self._device) if isinstance(column, np.ndarray) else column
 
     def _has(self, images: DeviceTensor) -> bool:
         """Whether they lie on the GPU to which they go."""
@@ -131,6 +138,10 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_copies": deque()}
+
+
+def _narrow(column: Any) -> Any:
+    return column.astype(np.int32) if isinstance(column, np.ndarray) and column.dtype == np.int64 else column
 
 
 @jax.jit  # type: ignore[untyped-decorator]

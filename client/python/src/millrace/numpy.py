@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from millrace._image_folder import FolderDataset
+from millrace._columns import Labels
+from millrace._given import AnyDataset
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
-from millrace.samples import AnyPath
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,8 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["Loader"]
 
 
-class Loader(BaseLoader[tuple[NDArray[Any], NDArray[np.int64]]]):
+class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
     """Yields ``(images, labels)``: images N x C x H x W (or as the recipe says), in shared memory; labels int64 [N].
+
+    Labels that are other numbers or arrays are arrays [N, ...] of their type, texts and other values lists; with several columns they are a
+    dictionary of these (``millrace.Samples``).
 
     bfloat16 needs the package ``ml_dtypes``.
 
@@ -35,24 +37,26 @@ class Loader(BaseLoader[tuple[NDArray[Any], NDArray[np.int64]]]):
     @documented
     def __init__(
         self,
-        dataset: AnyPath | FolderDataset,
+        dataset: AnyDataset | None = None,
         transform: AnyTransform | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         """Describes the loader; connects later.
 
         Args:
-            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``, whose
-                transform, target_transform and samples count.
-            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the ``ImageFolder``'s
+            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
+                of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
+                of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
+                ``millrace.Encoded``.
+            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the dataset's
                 own, else ``Recipe.evaluate(256, 224)``.
             options: see ``Options``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or the ``ImageFolder`` does what the daemon cannot; says which and what to do.
+            InvalidRequest: an argument is wrong, or the dataset does what the daemon cannot; says which and what to do.
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
         super().__init__(dataset, transform, **options)
 
-    def _convert(self, batch: Batch) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        return batch.images.numpy(), self._labels_of(batch)
+    def _convert(self, batch: Batch, labels: Labels) -> tuple[NDArray[Any], Any]:
+        return batch.images.numpy(), batch.labels if labels is None else labels

@@ -12,13 +12,16 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch.utils.data import SequentialSampler
 
-from millrace._image_folder import FolderDataset, Listed
+from millrace._columns import Labels, each_column
+from millrace._feed import Feed
+from millrace._given import AnyDataset, Listed
 from millrace._lease import Lease
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, called, documented
@@ -33,7 +36,6 @@ from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.samples import AnyPath
 from millrace.session import HOST
 
 if TYPE_CHECKING:
@@ -44,8 +46,11 @@ __all__ = ["Loader", "from_torchvision"]
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 
 
-class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
+class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     """Yields ``(images, labels)``: images N x 3 x H x W of ``dtype`` on ``device``, labels int64 [N] there.
+
+    Labels that are other numbers or arrays are tensors [N, ...] of their type, texts and other values lists; with several columns they are
+    a dictionary of these (``millrace.Samples``).
 
     Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. The
     current batch's ids, boxes, errors, ... are in ``loader.batch``.
@@ -75,7 +80,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
     @documented
     def __init__(
         self,
-        dataset: AnyPath | FolderDataset,
+        dataset: AnyDataset | None = None,
         transform: AnyTransform | None = None,
         *,
         device: torch.device | str | int | None = None,
@@ -86,17 +91,19 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         """Describes the loader; connects later.
 
         Args:
-            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; or torchvision's ``ImageFolder``, whose
-                transform, target_transform and samples count.
+            dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
+                of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
+                of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
+                ``millrace.Encoded``.
             transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms of what ``from_torchvision``
-                translates; None: the ``ImageFolder``'s own, else ``Recipe.evaluate(256, 224)``.
+                translates; None: the dataset's own, else ``Recipe.evaluate(256, 224)``.
             device: where the tensors go; None: the CPU.
             memory_format: ``torch.contiguous_format``, or ``torch.channels_last``, which the daemon writes so; the shape is the same.
             pin_memory: see the class; None: where there is a use for it.
             options: see ``Options``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or the ``ImageFolder`` does what the daemon cannot; says which and what to do.
+            InvalidRequest: an argument is wrong, or the dataset does what the daemon cannot; says which and what to do.
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
         if memory_format not in (torch.contiguous_format, torch.channels_last):
@@ -111,8 +118,10 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
 
     @property
-    def sampler(self) -> _Order:
-        """For programs that call ``loader.sampler.set_epoch``: this loader's. The order itself is the daemon's."""
+    def sampler(self) -> Any:
+        """The one that was given; else one for programs that call ``loader.sampler.set_epoch``: the order itself is the daemon's."""
+        if self._options.sampler is not None:
+            return self._options.sampler
         return _Order(self) if self._options.shuffle else _InOrder(self)
 
     def _opened(self) -> Listed:
@@ -135,34 +144,35 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         """The number, in this process, of the GPU that is its device."""
         return self._device.index if self._device.index is not None else int(torch.cuda.current_device())
 
-    def _start(self, progress: Progress) -> Epoch:
+    def _start(self, progress: Progress) -> Epoch | Feed:
         segment = self._session._segment if self._session is not None else None
         memory = segment.device_memory if segment is not None else None
         if memory is not None and self._options.memory is None and memory.context.ordinal != self._ordinal():
             self.close()  # device="cuda", and another GPU is the current one now
         return super()._start(progress)
 
-    def _convert(self, batch: Batch) -> tuple[Any, torch.Tensor]:
+    def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
         images = batch.images
-        labels = torch.from_numpy(self._labels_of(batch))
+        found = each_column(batch.labels if labels is None else labels, _tensor)
         if not isinstance(images, DeviceTensor):
-            return self._shaped(torch.from_dlpack(images)), labels
+            return self._shaped(torch.from_dlpack(images)), found
         if self._device.type != "cuda":
-            return self._shaped(_on_host(images)), labels
-        return images, labels  # it names the stream on which it is used, which the loop's thread knows
+            return self._shaped(_on_host(images)), found
+        return images, found  # it names the stream on which it is used, which the loop's thread knows
 
     def _shaped(self, images: torch.Tensor) -> torch.Tensor:
         return images.permute(0, 3, 1, 2) if self._layout == "NHWC" else images
 
-    def _moved(self, item: tuple[Any, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _moved(self, item: tuple[Any, Any]) -> tuple[torch.Tensor, Any]:
         images, labels = item
         if self._device.type == "cpu":
-            return images.pin_memory(), labels.pin_memory()
+            return images.pin_memory(), _each_tensor(labels, torch.Tensor.pin_memory)
         if isinstance(images, DeviceTensor):
             there = self._shaped(self._in_place(images).to(self._device, non_blocking=True))  # copied if it is another GPU's
-            return there, labels.to(there.device, non_blocking=True)  # not page-locked: CUDA has taken them when this returns
-        moved = self._to_device(images)
-        return moved, labels.to(moved.device, non_blocking=self._device.type == "cuda")
+        else:
+            there = self._to_device(images)
+        waits_not = self._device.type == "cuda"  # labels are not page-locked: CUDA has taken them when this returns
+        return there, _each_tensor(labels, lambda column: column.to(there.device, non_blocking=waits_not))
 
     def _in_place(self, images: DeviceTensor) -> torch.Tensor:
         """The slot's own memory, or a copy where the loop keeps so much that no slot would be left for the next batch."""
@@ -210,6 +220,14 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_registered": {}, "_copies": deque(), "_given": []}
+
+
+def _tensor(column: Any) -> Any:
+    return torch.from_numpy(np.ascontiguousarray(column)) if isinstance(column, np.ndarray) else column
+
+
+def _each_tensor(labels: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    return each_column(labels, lambda column: change(column) if isinstance(column, torch.Tensor) else column)
 
 
 def _on_host(images: DeviceTensor) -> torch.Tensor:

@@ -1,0 +1,244 @@
+"""Lists of files with their labels, as datasets.
+
+>>> samples = millrace.Samples(paths, labels)
+>>> loader = millrace.torch.Loader(samples, millrace.Recipe.train(224), shuffle=True)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from millrace._columns import Labels, column_of, each_column, narrowed, numbered, selected
+from millrace._messages import is_url, path_text
+from millrace.errors import InvalidRequest
+from millrace.samples import AnyPath, Path
+
+_PATH, _LABEL = "path", "label"
+_AT_ONCE = 65536  # paths that are searched together
+
+
+class Table(Protocol):
+    """Columns by name: a dictionary, a data frame of pandas'."""
+
+    def keys(self) -> Any:  # noqa: D102
+        ...
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+AnySamples = Sequence[AnyPath] | Sequence[tuple[AnyPath, Any]] | Sequence[Mapping[str, Any]] | Table
+"""Files: paths; pairs (path, label); dictionaries; columns by name. ``Samples.of`` says what becomes of them."""
+
+
+class Samples:
+    """Files, each with a label of any kind. Sample i is ``paths[i]``; a file may be there several times. Immutable.
+
+    ``len()``, ``samples[i]`` (a pair of path and label) and iteration are there, so it is a dataset for ``torch.utils.data.Subset``,
+    ``random_split`` and ``ConcatDataset``, too.
+
+    What a loop gets beside the images: labels that are numbers, or arrays of numbers [N, ...], as an array of the framework's: whole
+    numbers int64 (JAX: int32), others in their own type, which for Python's floats is float64 as DataLoader has it. Texts and all other
+    values are a list, in the images' order. With several columns it is a dictionary of these.
+
+    Memory: 8 bytes a sample for the list of paths unless the given one is a ``list`` of ``str``, absolute, which is kept as it is; 8 for a
+    number as its label unless the given ones are an array; all else is kept as it is.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[AnyPath],
+        labels: Any = None,
+        *,
+        classes: Sequence[str] | Literal["sorted"] = (),
+        root: AnyPath | None = None,
+    ) -> None:
+        """Checks them; opens no file.
+
+        Args:
+            paths: of N files beneath the daemon's roots. Relative ones are relative to ``root``.
+            labels: N values; or a mapping of names to N values each; None: every label is -1.
+            classes: names of the labels, in the order of the labels; then labels that are texts become positions in them. ``"sorted"``: the
+                texts that there are, in sorted order.
+            root: a folder; None: the current one.
+
+        Raises:
+            InvalidRequest: no files, a URL, not as many labels as files, ...; says which.
+        """
+        self.paths: Sequence[str] = _absolute(paths, root)
+        """Absolute, as ``os`` has them."""
+        count = len(self.paths)
+        if isinstance(labels, Mapping):
+            columns = {str(name): column_of(values, count, str(name)) for name, values in labels.items()}
+            self.labels: Labels = columns or None
+            """[N, ...] of numbers, a sequence of N others, a dictionary of these, or None."""
+        else:
+            self.labels = None if labels is None else column_of(labels, count, "labels")
+        self.classes: tuple[str, ...] = ()
+        """The labels' names, in the order of the labels; empty where they have none."""
+        if classes:
+            self._name(classes)
+
+    def _name(self, classes: Sequence[str] | Literal["sorted"]) -> None:
+        key = _LABEL if isinstance(self.labels, Mapping) else None
+        column = self.labels.get(_LABEL) if isinstance(self.labels, Mapping) else self.labels
+        if column is None:
+            raise InvalidRequest("classes: there are names of labels and no labels")
+        if isinstance(column, (list, tuple)):
+            if not all(isinstance(value, str) for value in column):
+                raise InvalidRequest("classes: there are names of labels, and labels that are neither whole numbers nor texts")
+            classes = sorted(set(column)) if isinstance(classes, str) else classes
+            column = numbered(column, classes)
+        elif isinstance(classes, str):
+            raise InvalidRequest('classes="sorted": the labels are no texts')
+        self.classes = tuple(classes)
+        self.labels = column if key is None else {**self.labels, key: column}  # type: ignore[dict-item]
+
+    @staticmethod
+    def of(given: Any, root: AnyPath | None = None) -> Samples:
+        """What is meant by a list or by columns.
+
+        Args:
+            given: ``AnySamples``: paths; pairs (path, label); dictionaries with the same keys; or columns by name. Of the latter two
+                ``"path"`` is the file; of one more column the values are the labels, of several the labels are a dictionary.
+            root: see ``Samples``.
+
+        Raises:
+            InvalidRequest: it is none of these; says what it is.
+        """
+        if isinstance(given, Samples):
+            return given
+        if hasattr(given, "keys"):
+            return _of_columns({str(name): given[name] for name in given.keys()}, root)  # noqa: SIM118, data frames iterate otherwise
+        if hasattr(given, "__array__"):
+            given = np.asarray(given).tolist()
+        rows = given if isinstance(given, (list, tuple)) else list(given)
+        kinds = set(map(type, rows))
+        if rows and all(issubclass(kind, Mapping) for kind in kinds):
+            return _of_columns(_columns_of_rows(rows), root)
+        if rows and all(issubclass(kind, (tuple, list)) and kind is not Path for kind in kinds):
+            _check_pairs(rows)
+            return Samples([row[0] for row in rows], [row[1] for row in rows], root=root)
+        return Samples(rows, root=root)
+
+    def subset(self, ids: Any) -> Samples:
+        """Those of its samples, in that order: sample i of the new ones is ``ids[i]`` of these.
+
+        Raises:
+            InvalidRequest: one is none of these.
+        """
+        chosen = np.asarray(ids.tolist() if hasattr(ids, "tolist") else list(ids))
+        if not len(chosen):
+            raise InvalidRequest("samples: none is left")
+        if chosen.dtype.kind not in "iu" or chosen.ndim != 1 or not (-len(self) <= chosen.min() and chosen.max() < len(self)):
+            raise InvalidRequest(f"samples: a subset is of whole numbers from 0 to {len(self) - 1}")
+        made = object.__new__(Samples)
+        made.paths = list(selected(self.paths, chosen))
+        made.labels = each_column(self.labels, lambda column: narrowed(column, chosen))
+        made.classes = self.classes
+        return made
+
+    def path_of(self, sample: int) -> str:
+        """The file of a sample: of one of ``batch.ids``."""
+        return self.paths[int(sample)]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int) -> tuple[str, Any]:
+        position = range(len(self.paths))[index]
+        label = each_column(self.labels, lambda column: column[position])
+        return self.paths[position], -1 if label is None else label
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        columns = f", labels {', '.join(self.labels)}" if isinstance(self.labels, Mapping) else ""
+        return f"<millrace.Samples {path_text(self.paths[0])} and more: {len(self)}{columns}, {len(self.classes)} classes>"
+
+
+def _of_columns(columns: dict[str, Any], root: AnyPath | None) -> Samples:
+    if _PATH not in columns:
+        raise InvalidRequest(f'samples: columns are {", ".join(map(repr, columns)) or "none"}; the files\' paths are to be in "path"')
+    paths = columns.pop(_PATH)
+    return Samples(paths, next(iter(columns.values())) if len(columns) == 1 else columns, root=root)
+
+
+def _columns_of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    names = rows[0].keys()
+    for number, row in enumerate(rows):
+        if row.keys() != names:
+            raise InvalidRequest(f"samples: sample {number} has the keys {sorted(row)}, sample 0 has {sorted(names)}")
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _check_pairs(rows: Sequence[Any]) -> None:
+    lengths = set(map(len, rows))
+    if lengths != {2}:
+        number = next(number for number, row in enumerate(rows) if len(row) != 2)
+        raise InvalidRequest(
+            f"samples: sample {number} has {len(rows[number])} values; a sample is a path, a pair (path, label), or a dictionary with the "
+            "key path; give columns by name for more: {'path': [...], 'label': [...], 'caption': [...]}"
+        )
+
+
+def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
+    if isinstance(paths, (str, bytes, os.PathLike)) or not hasattr(paths, "__len__"):
+        raise InvalidRequest(f"samples: paths are a list of paths, not a {type(paths).__name__}")
+    if hasattr(paths, "__array__"):
+        paths = np.asarray(paths).tolist()
+    if not isinstance(paths, (list, tuple)):
+        paths = list(paths)
+    if not paths:
+        raise InvalidRequest("samples: there are none")
+    if set(map(type, paths)) != {str}:
+        paths = [_decoded(path, number) for number, path in enumerate(paths)]
+    known: Sequence[str] = paths
+    relative = [path for path in known if path[:1] != "/"]
+    if not relative:
+        return known
+    for path in relative:
+        if not path or "\0" in path:
+            raise InvalidRequest(f"samples: sample {paths.index(path)} has no path: {path!r}")
+        if is_url(path):
+            raise InvalidRequest(
+                f"samples: sample {paths.index(path)}, {path_text(path)}, is a URL, and the daemon reads none: give paths beneath its "
+                "roots, or the images' bytes (millrace.Encoded)"
+            )
+    base = os.path.abspath(os.fsdecode(root) if root is not None else "")
+    return [path if path[:1] == "/" else _beneath(base, path) for path in paths]
+
+
+def _beneath(base: str, path: str) -> str:
+    plain = path[:1] != "." and "/." not in path and "//" not in path
+    return f"{base}/{path}" if plain else os.path.normpath(f"{base}/{path}")
+
+
+def _decoded(path: Any, number: int) -> str:
+    if isinstance(path, Path):
+        path = path.path
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InvalidRequest(
+            f"samples: sample {number} is a {type(path).__name__}; a sample is a path, a pair (path, label), or a dictionary with the key "
+            "path. Images' bytes: millrace.Encoded"
+        )
+    return os.fsdecode(path)
+
+
+def with_endings(paths: Sequence[str], endings: AbstractSet[str]) -> list[str]:
+    """Those of the paths whose names end with a dot and one of these, in any case; quick where there are none."""
+    if not endings:
+        return []
+    ends = re.compile(rf"\.(?:{'|'.join(map(re.escape, sorted(endings)))})\0", re.IGNORECASE)
+    found = []
+    for begin in range(0, len(paths), _AT_ONCE):
+        some = paths[begin : begin + _AT_ONCE]
+        if ends.search("\0".join(some) + "\0"):
+            found += [path for path in some if ends.search(path + "\0")]
+    return found
