@@ -8,7 +8,8 @@
 Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy.Loader``; event loops: ``millrace.aio``.
 """
 
-from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from millrace._bad_images import BadImageWarning
 from millrace._limits import Limits
@@ -38,7 +39,6 @@ from millrace.errors import (
     StaleHandle,
     Unsupported,
 )
-from millrace.private_daemon import PrivateDaemon, serve
 from millrace.recipe import (
     BoundedSides,
     Box,
@@ -61,7 +61,32 @@ from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
 from millrace.tensor import Tensor
 
-__version__ = _version("millrace")
+if _TYPE_CHECKING:
+    from millrace.private_daemon import PrivateDaemon, serve
+
+__version__: str
+
+_LATER = {"PrivateDaemon": "private_daemon", "serve": "private_daemon"}  # not everybody's; imported when they are asked for
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: _Any = version("millrace")
+    elif name in _LATER:
+        from importlib import import_module
+
+        found = getattr(import_module(f"millrace.{_LATER[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
 
 __all__ = [
     "BadImageWarning",
