@@ -24,9 +24,9 @@ from millrace._image_folder import FolderDataset, Listed, folder_of
 from millrace._loop import Loop
 from millrace._messages import path_text
 from millrace._options import DEFAULTS, LoaderOptions, Options, called, whole_number
-from millrace._position import for_rank
 from millrace._progress import Progress
 from millrace._ranks import Ranks, given_ranks, ranks_of_environment
+from millrace._resume import place_of
 from millrace._transform import AnyTransform, recipe_of
 from millrace._warn import warn
 from millrace.batch import Batch
@@ -149,19 +149,19 @@ class BaseLoader(Generic[Item]):
                 epoch.stop()
 
     def _start(self, progress: Progress) -> Epoch:
-        options, (rank, world_size) = self._options, self._ranks()
-        epoch = self._opened().dataset.epoch(
+        options, ranks, dataset = self._options, self._ranks(), self._opened().dataset
+        epoch = dataset.epoch(
             batch=options.batch_size,
             seed=options.seed,
             epoch=progress.epoch,
             shuffle=options.shuffle,
             drop_last=options.drop_last,
-            rank=rank,
-            world_size=world_size,
+            rank=ranks.rank,
+            world_size=ranks.world_size,
             shard_tail=options.shard_tail,
             on_error=options.on_error,
             fidelity=options.fidelity,
-            position=for_rank(progress.position, rank),
+            position=place_of(progress, dataset, options, ranks),
             timeout=options.patience,
             prepare=self._convert,
         )
@@ -333,12 +333,30 @@ class BaseLoader(Generic[Item]):
         if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
+    def skip_first_batches(self, batches: int) -> Self:
+        """The next ``iter()`` begins after so many batches of its epoch, of this rank; nothing is read or decoded for them.
+
+        Returns:
+            The loader, so that it may stand for accelerate's ``skip_first_batches(loader, batches)``.
+
+        Raises:
+            InvalidRequest: no whole number, or a negative one.
+        """
+        batches = whole_number(batches, "skip_first_batches: a number of batches")
+        if batches < 0:
+            raise InvalidRequest(f"skip_first_batches: a number of batches, not {batches}")
+        self._progress = self._progress.skipping(batches)
+        return self
+
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too."""
         return self._progress.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on after that batch. The state of any rank does for all, if they took batches in step.
+
+        There may be more or fewer ranks than then: at the beginning of an epoch always, within it where one of their batches begins where
+        the old ones ended, which it does if a step of all ranks has as many images as before.
 
         Raises:
             FailedPrecondition: the state is of another version. (A state of another dataset, seed, batch size, ... raises in ``iter()``.)

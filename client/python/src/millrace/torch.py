@@ -115,6 +115,14 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         """For programs that call ``loader.sampler.set_epoch``: this loader's. The order itself is the daemon's."""
         return _Order(self) if self._options.shuffle else _InOrder(self)
 
+    @property
+    def batch_sampler(self) -> Any:
+        """DataLoader's, which is not there; ``hasattr`` says so."""
+        raise _NoBatchSampler(
+            f"{called(type(self))}: there is no batch_sampler: the daemon makes the batches. In the place of accelerate's "
+            "skip_first_batches(loader, n) say loader.skip_first_batches(n), or go on from loader.state_dict()"
+        )
+
     def _opened(self) -> Listed:
         if self._moves and self._device.type == "cpu" and not _accelerated():  # asked late: a loader may be made before processes are
             warn(f"{called(type(self))}: pin_memory=True has no effect: PyTorch has no accelerator here to page-lock memory for")
@@ -221,6 +229,10 @@ def _on_host(images: DeviceTensor) -> torch.Tensor:
 
 def _accelerated() -> bool:
     return bool(getattr(torch, "accelerator", torch.cuda).is_available())  # PyTorch 2.4 and 2.5 have no torch.accelerator
+
+
+class _NoBatchSampler(Unsupported, AttributeError):
+    """What a program that asks for it is told."""
 
 
 class _Order:
