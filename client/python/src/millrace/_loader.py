@@ -293,6 +293,11 @@ class BaseLoader(Generic[Item]):
         return 0
 
     @property
+    def prefetch_factor(self) -> None:
+        """None, as DataLoader's without workers; ``slots`` says how far the daemon reads ahead."""
+        return None
+
+    @property
     def rank(self) -> int:
         """Whose share of the samples this is. While a loop runs it does not change; else it is found anew."""
         return self._ranks().rank

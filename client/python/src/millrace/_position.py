@@ -94,10 +94,10 @@ def _next_batch(then: Any, world_size: int, batch_size: int, samples: int) -> in
     same_step, rest = divmod(then.batch_size * then.world_size, world_size)
     fitting = f"choose batch_size={same_step}, which leaves as many images in a step of all ranks; or " if rest == 0 else ""
     raise FailedPrecondition(
-        f"position: was taken by {then.world_size} ranks after {then.next_batch} batches of {then.batch_size}, which is after {read} images "
-        f"of the epoch; {world_size} ranks with batches of {batch_size} take {step} in a step, so none of their batches begins there: "
-        f"{fitting}finish epoch {then.epoch} with {then.world_size} ranks; or begin it anew, with set_epoch({then.epoch}) and without the "
-        "position"
+        f"position: was taken by {then.world_size} ranks after {then.next_batch} batches of {then.batch_size}, which is after {read} "
+        f"images of the epoch; {world_size} ranks with batches of {batch_size} take {step} in a step, so none of their batches begins "
+        f"there: {fitting}finish epoch {then.epoch} with {then.world_size} ranks; or begin it anew, with set_epoch({then.epoch}) and "
+        "without the position"
     )
 
 

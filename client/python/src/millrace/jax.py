@@ -16,15 +16,18 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from millrace._global_arrays import GlobalArrays, labels_sharding
 from millrace._image_folder import FolderDataset
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
+from millrace._progress import Progress
 from millrace._ranks import Ranks
 from millrace._same_gpu import memory_on
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
+from millrace.epoch import Epoch
 from millrace.samples import AnyPath
 from millrace.session import HOST
 from millrace.tensor import Tensor
@@ -47,6 +50,10 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
 
     On another device, on several (a ``Sharding``), or where the GPU's memory cannot be had (a warning says why), they are copied there from
     the host's memory, and the slot is given back when the copy has ended.
+
+    **Several processes**: with a ``NamedSharding`` that spans them, the arrays are global ones: ``batch_size`` is one process's, the global
+    batch has as many times that as there are processes, and each fills the part that its devices have. What would give processes batches of
+    different sizes is refused.
 
     **Ranks** are found when the loader is first used, and anew for each loop: as given, else ``jax.process_index()`` of
     ``jax.process_count()`` if there are several, else $RANK and $WORLD_SIZE. Asking JAX initialises its devices: as every use of JAX, the
@@ -72,7 +79,7 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
                 transform, target_transform and samples count.
             transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the ``ImageFolder``'s
                 own, else ``Recipe.evaluate(256, 224)``.
-            device: where the arrays go; None: JAX's default.
+            device: where the arrays go: a device, or a ``Sharding``, of which labels follow the first axis; None: JAX's default.
             options: see ``Options``.
 
         Raises:
@@ -81,6 +88,9 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
         """
         super().__init__(dataset, transform, **options)
         self._device = device
+        spans = isinstance(device, jax.sharding.Sharding) and not device.is_fully_addressable
+        self._global = GlobalArrays(device, self._options) if spans else None
+        self._labels_device = labels_sharding(device)
         self._copies: deque[tuple[jax.Array, jax.Array]] = deque()  # (ready with it, images in the slot) of copies that may be under way
 
     def _memory(self, client: Client) -> str:
@@ -91,6 +101,11 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
         processes = jax.process_count()
         return Ranks(jax.process_index(), processes) if processes > 1 else None
 
+    def _start(self, progress: Progress) -> Epoch:
+        if self._global is not None:
+            self._global.check(self._ranks(), self.samples, self.drop_last)
+        return super()._start(progress)
+
     def _convert(self, batch: Batch) -> tuple[Any, Any]:
         labels: NDArray[np.int32] = self._labels_of(batch).astype(np.int32)
         images = batch.images
@@ -100,10 +115,12 @@ class Loader(BaseLoader[tuple[jax.Array, jax.Array]]):
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, jax.Array]:
         images, labels = item
+        if self._global is not None:
+            return self._global.arrays(images.numpy() if isinstance(images, DeviceTensor) else images, labels)
         if isinstance(images, DeviceTensor):
             there = self._copied(images) if self._has(images) else images.numpy()
-            return jax.device_put(there, self._device), jax.device_put(labels, self._device)
-        return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._device)
+            return jax.device_put(there, self._device), jax.device_put(labels, self._labels_device)
+        return jax.device_put(images, self._device, may_alias=True), jax.device_put(labels, self._labels_device)
 
     def _has(self, images: DeviceTensor) -> bool:
         """Whether they lie on the GPU to which they go."""

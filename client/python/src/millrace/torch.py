@@ -116,12 +116,9 @@ class Loader(BaseLoader[tuple[torch.Tensor, torch.Tensor]]):
         return _Order(self) if self._options.shuffle else _InOrder(self)
 
     @property
-    def batch_sampler(self) -> Any:
-        """DataLoader's, which is not there; ``hasattr`` says so."""
-        raise _NoBatchSampler(
-            f"{called(type(self))}: there is no batch_sampler: the daemon makes the batches. In the place of accelerate's "
-            "skip_first_batches(loader, n) say loader.skip_first_batches(n), or go on from loader.state_dict()"
-        )
+    def batch_sampler(self) -> _Batches:
+        """For programs that ask what ``DataLoader.batch_sampler`` is like; it yields nothing, for the daemon makes the batches."""
+        return _Batches(self)
 
     def _opened(self) -> Listed:
         if self._moves and self._device.type == "cpu" and not _accelerated():  # asked late: a loader may be made before processes are
@@ -231,10 +228,6 @@ def _accelerated() -> bool:
     return bool(getattr(torch, "accelerator", torch.cuda).is_available())  # PyTorch 2.4 and 2.5 have no torch.accelerator
 
 
-class _NoBatchSampler(Unsupported, AttributeError):
-    """What a program that asks for it is told."""
-
-
 class _Order:
     """What ``DataLoader.sampler`` is to training programs: ``len()``, and ``set_epoch`` as of ``DistributedSampler``."""
 
@@ -254,3 +247,22 @@ class _Order:
 
 class _InOrder(_Order, SequentialSampler):  # type: ignore[misc]
     """Without ``shuffle``; Lightning's ``overfit_batches`` asks for the class."""
+
+
+class _Batches:
+    """What ``DataLoader.batch_sampler`` is to Lightning and accelerate."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self.sampler = loader.sampler
+        self.batch_size = loader.batch_size
+        self.drop_last = loader.drop_last
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        raise Unsupported(
+            "loader.batch_sampler: the daemon makes the batches, and no other loader can be made of this one. In the place of accelerate's "
+            "skip_first_batches(loader, n) say loader.skip_first_batches(n), or go on from loader.state_dict()"
+        )
