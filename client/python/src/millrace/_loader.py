@@ -338,6 +338,10 @@ class BaseLoader(Generic[Item]):
         if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
+    def _repeat(self) -> None:
+        """The next ``iter()`` begins where the loop that is running, or was left, began."""
+        self._progress.failed = True
+
     def skip_first_batches(self, batches: int) -> Self:
         """The next ``iter()`` begins after so many batches of its epoch, of this rank; nothing is read or decoded for them.
 
