@@ -62,11 +62,17 @@ from millrace.session import Session
 from millrace.tensor import Tensor
 
 if _TYPE_CHECKING:
+    from millrace._preview import Preview, preview
     from millrace.private_daemon import PrivateDaemon, serve
 
 __version__: str
 
-_LATER = {"PrivateDaemon": "private_daemon", "serve": "private_daemon"}  # not everybody's; imported when they are asked for
+_LATER = {
+    "Preview": "_preview",
+    "PrivateDaemon": "private_daemon",
+    "preview": "_preview",
+    "serve": "private_daemon",
+}  # not everybody's; imported when they are asked for
 
 
 def __getattr__(name: str) -> _Any:
@@ -120,6 +126,7 @@ __all__ = [
     "Patches",
     "Path",
     "PermissionDenied",
+    "Preview",
     "PrivateDaemon",
     "RandomResizedCrop",
     "Recipe",
@@ -146,5 +153,6 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "preview",
     "serve",
 ]

@@ -256,7 +256,7 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<millrace.Client {self.path}>"
+        return f"<millrace.Client of the daemon at {self.path}>"
 
 
 def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0) -> Client:

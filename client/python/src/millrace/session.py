@@ -21,6 +21,7 @@ from millrace._handoff import HandoffConnection, left
 from millrace._inbox import Inbox
 from millrace._knowledge import DaemonKnowledge
 from millrace._limits import Limits
+from millrace._listing_bar import ListingBar
 from millrace._segment import Segment
 from millrace._skipped import warn_of_skipped
 from millrace._wire import OPENING, SLOTS_LATER, Wire, channel_to, outgoing_queue, unary
@@ -28,7 +29,7 @@ from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
-from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail
+from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail, described
 from millrace.ring import Ring, whole_pages
 from millrace.samples import AnyPath, Sample, Source
 
@@ -230,7 +231,7 @@ class Session:
             extensions: what the samples' names end with, in any case, with or without the dot: ``"jpg"``, ``(".JPG", "png")``; None: the
                 pictures that the daemon decodes (jpg, jpeg, png, webp, mrp); ``"*"``: every file.
             unclassified: where there are class folders, files beside them are samples, too, with the label -1.
-            progress: called now and then with the number of files seen so far.
+            progress: called now and then with the number of files seen so far; None: tqdm's bar in a terminal or notebook, after a second.
             timeout: seconds for the whole listing.
 
         Raises:
@@ -245,7 +246,8 @@ class Session:
         self._inbox.expect_dataset(number)
         self._send(message)
         try:
-            answer = self._await_listing(number, progress, time.monotonic() + timeout)
+            with ListingBar(listed := os.fsdecode(message.open_dataset.path)) as bar:
+                answer = self._await_listing(number, progress or bar, time.monotonic() + timeout)
         finally:
             self._inbox.forget_dataset(number)
         if isinstance(answer, Error):
@@ -253,7 +255,7 @@ class Session:
                 raise answer
             finally:
                 del answer  # as in get()
-        dataset = Dataset(self, os.fsdecode(message.open_dataset.path), answer)
+        dataset = Dataset(self, listed, answer)
         if extensions is None:
             warn_of_skipped(dataset.path, dataset.skipped_files, dataset.skipped)
         return dataset
@@ -437,7 +439,9 @@ class Session:
         self._send(_schema.ClientMessage(close_dataset={"dataset_id": dataset}))
 
     def __repr__(self) -> str:
-        return f"<millrace.Session {self.id}: {self.slots} slots of {self.slot_bytes} bytes{', closed' if self.closed else ''}>"
+        batches = f"batches of {self._batch} images{described(self._recipe)}"
+        slots = f"{self.slots} slots of {self.slot_bytes / 1e6:.3g} MB"
+        return f"<millrace.Session {self.id}: {batches}, {slots}{', closed' if self.closed else ''}>"
 
 
 def _leave(segment: Segment, wire: Wire) -> None:
