@@ -132,7 +132,7 @@ def test_a_script_prints_each_bad_file_once(make: Any) -> None:
         "            pass\n"
         "    print(loader.bad)\n"
     )
-    command = [sys.executable, "-c", script, str(loader._folder.path), str(loader._options.address)]
+    command = [sys.executable, "-c", script, str(loader._data.path), str(loader._options.address)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout == "6\n"
     assert ran.stderr.count("BadImageWarning") == 3
@@ -161,7 +161,7 @@ def test_an_epoch_that_was_ended_goes_on_when_it_is_told_to(make: Any) -> None:
         with pytest.raises(millrace.SampleFailed):
             before.extend(len(labels) for _, labels in loader)
         options: dict[str, Any] = {"batch_size": 50, "shuffle": True, "seed": 5, "address": loader._options.address}
-        with millrace.numpy.Loader(loader._folder.path, OWN_SIZE, on_error="substitute", **options) as other:
+        with millrace.numpy.Loader(loader._data.path, OWN_SIZE, on_error="substitute", **options) as other:
             other.load_state_dict(loader.state_dict())
             assert sum(before) + sum(lengths(other)) == 1300
             assert loader.bad + other.bad == 100

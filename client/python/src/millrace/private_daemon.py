@@ -58,13 +58,14 @@ class PrivateDaemon:
     """A running daemon; made by ``millrace.serve``; a context manager. Thread-safe."""
 
     def __init__(self, program: str, roots: Iterable[str], lanes: int, arguments: Iterable[str], timeout: float) -> None:
+        self._roots = [os.path.abspath(root) for root in roots]
         self._folder, self._lock = _make_folder()
         self.address = os.path.join(self._folder, "millrace.sock")
         """The path of its socket, for ``millrace.connect``."""
         command = [program, "--socket", self.address]
-        for root in roots:
+        for root in self._roots:
             os.stat(root)  # says so at once if it is not there
-            command += ["--root", os.path.abspath(root)]  # the daemon knows it by this name and by its real one
+            command += ["--root", root]  # the daemon knows it by this name and by its real one
         if lanes:
             command += ["--lanes", str(lanes)]
         command += arguments
@@ -144,7 +145,8 @@ class PrivateDaemon:
         return self.address
 
     def __repr__(self) -> str:
-        return f"<millrace.PrivateDaemon {self.address}>"
+        state = f"process {self._process.pid}" if self._process is not None else "stopped"
+        return f"<millrace.PrivateDaemon {self.address}: {state}, reads {', '.join(map(path_text, self._roots)) or 'no files'}>"
 
 
 class _SomebodysDaemon(PrivateDaemon):
@@ -157,6 +159,9 @@ class _SomebodysDaemon(PrivateDaemon):
     @property
     def pid(self) -> int:
         return self._running
+
+    def __repr__(self) -> str:
+        return f"<millrace.PrivateDaemon {self.address}: process {self._running}, somebody else's, which stop() leaves running>"
 
     def log(self) -> str:
         return ""
