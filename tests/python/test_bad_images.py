@@ -211,7 +211,7 @@ def test_a_root_that_goes_away_is_no_bad_image(tmp_path: Path) -> None:
 
 
 def test_epochs_and_asyncio_tell_of_each_batch(make: Any, daemon: millrace.PrivateDaemon) -> None:
-    root = make(23, 1)._folder.path
+    root = make(23, 1)._data.path
 
     async def counts() -> list[tuple[int, int, int]]:
         client = await millrace.aio.connect(daemon.address)

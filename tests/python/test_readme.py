@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tarfile
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import millrace
 import millrace.aio
 import pytest
 
-from pictures import COUNT, png
+from pictures import CLASSES, COUNT, EACH, path_of, png
 
 pytest.importorskip("torch", reason="PyTorch is not installed: the README's examples are not executed")
 pytestmark = pytest.mark.torch
@@ -58,3 +59,74 @@ def test_asyncio(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe, monk
     exec(f"async def example():\n{textwrap.indent(examples()[3], '    ')}    return len(batch)", names)
 
     assert asyncio.run(names["example"]()) == 1
+
+
+def example_with(text: str) -> str:
+    (code,) = (code for code in examples() if text in code)
+    return code
+
+
+@pytest.fixture
+def names(daemon: millrace.PrivateDaemon, folder: Path, own_size: millrace.Recipe, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the examples about datasets presuppose."""
+    import millrace.torch
+    import numpy as np
+    import torch
+
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    paths = [path_of(folder, n) for n in range(COUNT)]
+    texts = [f"picture {n}" for n in range(COUNT)]
+    return {"millrace": millrace, "torch": torch, "recipe": own_size, "paths": paths, "vectors": np.eye(COUNT), "captions": texts}
+
+
+def test_lists_of_files(names: dict[str, Any], folder: Path) -> None:
+    seen: list[str] = []
+
+    def train(images: Any, vectors: Any, captions: list[str]) -> None:
+        assert [f"picture {n}" for n in vectors.int().argmax(1)] == captions
+        seen.extend(captions)
+
+    code = example_with("samples=[(")
+    for n, name in enumerate(("cat/1.jpg", "dog/7.jpg")):
+        code = code.replace(f"/data/train/{name}", path_of(folder, n))
+    exec(code, {**names, "train": train})
+    assert len(seen) == COUNT
+
+
+def test_manifests(names: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    lines = "".join(f"{Path(path_of(folder, n)).relative_to(folder)},{CLASSES[n // EACH]}\n" for n in range(COUNT))
+    (tmp_path / "train.csv").write_text("image,breed\n" + lines)
+
+    code = example_with("read_manifest").replace("train.csv", str(tmp_path / "train.csv")).replace("/data/photos", str(folder))
+    exec(code, names)
+
+    with names["loader"] as loader:
+        assert (sum(len(labels) for _, labels in loader), loader.classes) == (54, CLASSES)
+
+
+def test_samplers(names: dict[str, Any], folder: Path) -> None:
+    names["weights"] = [1.0] * COUNT
+    exec(example_with("WeightedRandomSampler(").replace("/data/train", str(folder)), names)
+
+    with names["loader"] as loader:
+        assert sum(len(labels) for _, labels in loader) == COUNT
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves its files to the garbage collector
+def test_sources(names: dict[str, Any], tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed: its example is not executed")
+    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed: its example is not executed")
+    from sources import table_of
+
+    for n in range(COUNT):
+        (tmp_path / f"{n:02d}.png").write_bytes(png(n))
+        (tmp_path / f"{n:02d}.cls").write_text(str(n))
+    with tarfile.open(tmp_path / "0.tar", "w") as tar:
+        for path in sorted(tmp_path.glob("*.[cp]*")):
+            tar.add(path, path.name)
+    known = {**names, "load_dataset": lambda *_, **__: table_of(datasets, COUNT), "webdataset": webdataset, "urls": str(tmp_path / "0.tar")}
+    first, second = re.findall(r"^(?:pipeline.*\n)?loader.*\n", example_with("load_dataset"), re.M)
+    for code in (first, second):
+        exec(code, known)
+        with known["loader"] as loader:
+            assert sum(len(labels) for _, labels in loader) == COUNT

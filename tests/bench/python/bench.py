@@ -5,7 +5,10 @@
 
 client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
             DataLoader with one worker, whose batch is ready as well
-throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes
+throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes: of the
+            folder, of a list of its files, and of the folder in a RandomSampler's order
+dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader with two workers on the same cores: ImageFolder, PIL,
+            RandomResizedCrop 224, flip, ToTensor, Normalize, float32
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
@@ -18,6 +21,7 @@ setup.sh makes the virtual environment, installs the wheel and the peers, and se
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -45,7 +49,7 @@ from torchvision.transforms import v2
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="client,throughput,in_place,processors,steady,import", help="which, with commas between")
+    parser.add_argument("--only", default="client,throughput,dataloader,in_place,processors,steady,import", help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
@@ -123,14 +127,32 @@ def client(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------------------- throughput
 
 
-def loader_rate(data: Path, address: str, epochs: int) -> float:
+def epochs_rate(dataset: Any, address: str, epochs: int, **options: Any) -> float:
     began, images = time.monotonic(), 0
-    options: dict[str, Any] = {"batch_size": 64, "slots": 4, "shuffle": True, "on_error": "skip", "address": address}
-    with millrace.torch.Loader(data, millrace.Recipe.train(224), **options) as loader:
+    options = {"batch_size": 64, "slots": 4, "on_error": "skip", "address": address, **options}
+    options.setdefault("transform", millrace.Recipe.train(224))
+    with millrace.torch.Loader(dataset, **options) as loader:
         for _ in range(epochs):
             for batch, _ in loader:
                 images += len(batch)
         return images / (time.monotonic() - began)
+
+
+def loader_rate(data: Path, address: str, epochs: int) -> float:
+    return epochs_rate(data, address, epochs, shuffle=True)
+
+
+def list_rate(data: Path, address: str, epochs: int) -> float:
+    return epochs_rate([(path, number) for number, path in enumerate(files_of(data))], address, epochs, shuffle=True)
+
+
+def sampler_rate(data: Path, address: str, epochs: int) -> float:
+    return epochs_rate(data, address, epochs, sampler=torch.utils.data.RandomSampler(files_of(data)))
+
+
+@functools.cache
+def files_of(data: Path) -> list[str]:
+    return sorted(str(path) for path in data.rglob("*") if path.is_file())
 
 
 def command_rate(data: Path, address: str, epochs: int) -> float:
@@ -142,16 +164,47 @@ def command_rate(data: Path, address: str, epochs: int) -> float:
 
 def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     data = repeated(photographs(given), place / "throughput", 10)
+    files_of(data)
+    ours = {"loader": loader_rate, "list": list_rate, "sampler": sampler_rate}
+    rates: dict[str, list[float]] = {name: [] for name in (*ours, "command")}
     with millrace.serve(data, lanes=given.lanes) as daemon:
         loader_rate(data, daemon.address, 1)
-        pairs = []
+        order = [*ours.items(), ("command", command_rate)]
         for number in range(given.rounds):  # who is first alternates
-            order = (loader_rate, command_rate) if number % 2 else (command_rate, loader_rate)
-            rates = {rate: rate(data, daemon.address, 2) for rate in order}
-            pairs.append((rates[loader_rate], rates[command_rate]))
-    loader, command = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratio = statistics.median(ours / theirs for ours, theirs in pairs)
-    return {"loader_images_per_s": loader, "command_images_per_s": command, "ratio": ratio}
+            for name, rate in order if number % 2 else reversed(order):
+                rates[name].append(rate(data, daemon.address, 2))
+    figures = {f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}
+    for name in ours:
+        ratio = statistics.median(one / other for one, other in zip(rates[name], rates["command"], strict=True))
+        figures["ratio" if name == "loader" else f"{name}_ratio"] = ratio
+    return figures
+
+
+# ----------------------------------------------------------------------------------------------------------- dataloader
+
+
+def dataloader(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    data = repeated(photographs(given), place / "dataloader", 4)
+    steps = [v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    transform = v2.Compose([*steps, v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
+    dataset = torchvision.datasets.ImageFolder(str(data), transform)
+
+    def peers() -> float:
+        began, images = time.monotonic(), 0
+        for batch, _ in torch.utils.data.DataLoader(dataset, 64, shuffle=True, num_workers=2):
+            images += len(batch)
+        return images / (time.monotonic() - began)
+
+    pairs = []
+    with millrace.serve(data, lanes=given.lanes) as daemon:
+        for number in range(given.rounds):  # who is first alternates
+            rates = {}
+            for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
+                rates[who] = peers() if who == "peer" else epochs_rate(dataset, daemon.address, 2, transform=None, shuffle=True)
+            pairs.append((rates["millrace"], rates["peer"]))
+    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+    ratio = statistics.median(one / other for one, other in pairs)
+    return {"loader_images_per_s": ours, "dataloader_images_per_s": theirs, "ratio": ratio}
 
 
 # ----------------------------------------------------------------------------------------------------------- processors
@@ -303,6 +356,7 @@ def importing(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "client": client,
     "throughput": throughput,
+    "dataloader": dataloader,
     "processors": processors,
     "in_place": in_place,
     "steady": steady,

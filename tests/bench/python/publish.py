@@ -53,6 +53,9 @@ AIMS = {
     "resample.fast": ("ratio", "least", 4),
     "client.p50_us": ("value", "most", 150),
     "throughput.ratio": ("value", "least", 0.93),
+    "throughput.list_ratio": ("value", "least", 0.93),
+    "throughput.sampler_ratio": ("value", "least", 0.93),
+    "dataloader.ratio": ("value", "least", 6.0),
     "in_place.unwritten_us": ("value", "most", 300),
     "in_place.written_us": ("value", "most", 1000),
     "processors.ratio": ("value", "least", 0.95),
@@ -71,7 +74,7 @@ TABLES = {
         ("handover.", "latency.submit_to_view", "service.", "control.", "fetch.", "daemon.", "cache."),
     ),
     "neighbours": (TOP / "tests/bench/README.md", ("fair.", "latency.busy", "idle.", "reclaim.", "open.caller", "isolation.")),
-    "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "in_place.", "processors.", "steady.", "import.")),
+    "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "dataloader.", "in_place.", "processors.", "steady.", "import.")),
     "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "infer.", "packed.", "resample.")),
 }
 POLICY = TOP / "tests/bench/README.md"
