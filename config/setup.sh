@@ -20,6 +20,7 @@ build_packages=(
 test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
+wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further
 peers_packages=(libopencv-dev libturbojpeg0-dev libavdevice59 libavfilter8 libavformat59 libavcodec59 zlib1g-dev)  # FFCV, SPDL, Pillow-SIMD
 
 usage() {
@@ -36,7 +37,7 @@ usage: $me COMMAND [ARGUMENTS]
                     are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
-  bench --python [--json] [--only client,throughput,dataloader,in_place,steady] [--data FOLDER]
+  bench --python [--json] [--only client,throughput,dataloader,in_place,processors,steady,import] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own
@@ -55,7 +56,11 @@ usage: $me COMMAND [ARGUMENTS]
                     P = cuda they have to be, their benchmark (tests/bench/cuda) can be compiled too, and without targets nothing else is
   package           deps and build, then Debian packages in build/packages: the daemon, the command line, libmillrace and what compiling with
                     it needs; checked by lintian
-  deps [--dry-run] [--cuda] [build|test|check|package|peers]...
+  wheels [--programs FOLDER]
+                    deps and build, with kernels for NVIDIA's GPUs, then Python wheels in build/wheels: millrace, which is pure Python, and
+                    millrace-daemon with the programs and the libraries that they need; says for which platforms. --programs: of
+                    programs that are built already, here or elsewhere on this Debian
+  deps [--dry-run] [--cuda] [build|test|check|package|wheels|peers]...
                     install the Debian packages that are missing, with sudo when you are not root; without a set build's, test's and check's.
                     --cuda: also NVIDIA's compiler and runtime, from PyPI into build/venv-cuda (250 MB), where no CUDA 13 is found. Running
                     GPU kernels takes none of that: only NVIDIA's driver
@@ -113,6 +118,7 @@ packages_of() {  # SET
     check) printf '%s\n' "${check_packages[@]}" ;;
     peers) printf '%s\n' "${peers_packages[@]}" ;;
     package) printf '%s\n' "${package_packages[@]}" ;;
+    wheels) printf '%s\n' "${wheels_packages[@]}" ;;
     *) misused "deps: no set of packages is called $1" ;;
   esac
 }
@@ -295,13 +301,13 @@ python_with() {  # ENVIRONMENT REQUIREMENTS
 }
 
 # Builds the Python package's wheel in build/python-package/wheel, from a copy, so that nothing is left in the checkout.
-python_wheel() {  # ENVIRONMENT
+python_wheel() {  # ENVIRONMENT [PIP OPTIONS...]
   local copy=$top/build/python-package
   rm -rf "$copy"
   mkdir -p "$copy"
   (cd "$top/client/python" && tar -c --exclude=build --exclude='*.egg-info' --exclude=_proto --exclude=__pycache__ .) | tar -x -C "$copy"
   (cd "$top/proto/rpc" && tar -c millrace) | (mkdir "$copy/proto" && tar -x -C "$copy/proto")
-  logged "$copy.log" "$(python_of "$1")" -m pip wheel --disable-pip-version-check -q --no-deps -w "$copy/wheel" "$copy"
+  logged "$copy.log" "$(python_of "$1")" -m pip wheel --disable-pip-version-check -q --no-deps "${@:2}" -w "$copy/wheel" "$copy"
 }
 
 # First with what it depends on, then whatever was there of the same version.
@@ -391,6 +397,8 @@ list_after() {  # PRESET CTEST...
 
 # shellcheck source=config/bench.sh
 . "$top/config/bench.sh"
+# shellcheck source=config/wheels.sh
+. "$top/config/wheels.sh"
 
 command=${1:-help}
 [ $# = 0 ] || shift
@@ -398,6 +406,7 @@ case $command in
   deps) deps "$@" ;;
   build) build "$@" ;;
   package) package "$@" ;;
+  wheels) wheels "$@" ;;
   demo) demo "$@" ;;
   test) run_tests "$@" ;;
   bench) bench "$@" ;;

@@ -14,6 +14,7 @@
 #include "daemon/process/budget_text.h"
 #include "daemon/process/options.h"
 #include "daemon/process/parts.h"
+#include "daemon/settings/example_settings.h"
 #include "daemon/settings/state_dir.h"
 #include "proto/base/printable.h"
 
@@ -31,7 +32,8 @@ void add_options(CLI::App& app, CommandLine& line) {
     return "millraced: " + printable(error.what()) + "\nmillraced: `millraced --help` shows what there is\n";
   });
   app.add_option("--config", line.config,
-                 "Settings file (TOML); the one that is installed, " MILLRACE_SETTINGS ", documents every key")
+                 "Settings file (TOML); the one that is installed, " + example_settings(MILLRACE_SETTINGS) +
+                     ", documents every key")
       ->check([](const std::string& path) { return std::string(path.empty() ? "not a file's name" : ""); });
   app.add_flag("--check-config", line.check_config,
                "Check the settings, print what they amount to and how much clients may have, and end");

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "daemon/model/usual_opener.h"
+#include "daemon/settings/example_settings.h"
 #include "daemon/settings/key_table.h"
 #include "daemon/settings/nearest_name.h"
 #include "proto/base/printable.h"
@@ -257,7 +258,7 @@ Error not_opened(const std::string& path, int why) {
   Error error = errno_error("opening the settings " + path, why);
   if (why == ENOENT)
     error.message += "; an empty file will do, every setting then has its default; the commented original is " +
-                     std::string(MILLRACE_EXAMPLE_SETTINGS) + " where millraced was installed";
+                     example_settings(MILLRACE_EXAMPLE_SETTINGS) + " where millraced was installed";
   return error;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mypy --strict over the Python package, ruff over it, its tests and benchmarks; mypy over what the peers' bench does by itself.
+"""mypy --strict over the Python packages, ruff over them, their tests and benchmarks; mypy over what the peers' bench does by itself.
 
 Exits 77 where they are not installed.
 """
@@ -15,10 +15,13 @@ from skips import skip_all
 
 TOP = Path(__file__).resolve().parents[2]
 PACKAGE = TOP / "client" / "python"
+WHEEL = TOP / "config" / "packages" / "wheel"
 PEERS = TOP / "tests" / "bench" / "peers"
 SKIPS = TOP / "tests" / "support" / "skips.py"
 FOLDERS = [
     str(PACKAGE),
+    str(WHEEL),
+    str(TOP / "tests" / "system" / "wheels_test.py"),
     *(str(TOP / folder) for folder in ("tests/python", "tests/hf", "tests/bench/python", "tests/bench/cuda")),
     str(PEERS),
     str(SKIPS),
@@ -35,6 +38,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as cache:
         commands = [
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(PACKAGE / "src")],
+            ["mypy", "--cache-dir", cache, "--config-file", str(settings), str(WHEEL / "src"), str(WHEEL / "collect.py")],
             ["mypy", "--cache-dir", cache, "--config-file", str(settings), *LOGIC],
             ["ruff", "check", "--no-cache", *FOLDERS],
             ["ruff", "format", "--no-cache", "--check", "--config", str(settings), *FOLDERS],

@@ -20,6 +20,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import _copy_on_write, _page_map
+from millrace.tensor import VERSIONED
 
 from pictures import COUNT, SIZE, check_pixels, pixels_of, png
 
@@ -116,7 +117,8 @@ def test_kinds_of_writes_in_place(session: millrace.Session) -> None:
     for number in range(12):
         images = one(session, number).images
         np.testing.assert_array_equal(images.numpy(), expected(number))
-        array, other, third = images.numpy(), np.asarray(images), np.from_dlpack(images)
+        array, other = images.numpy(), np.asarray(images)
+        third = np.from_dlpack(images) if VERSIONED else images.numpy()  # NumPy before 2.1 takes DLPack's memory for read-only
         array -= 1
         other[0] = 0
         np.multiply(third, 3, out=third)
@@ -146,9 +148,11 @@ def test_flags_tell_the_truth(client: millrace.Client) -> None:
     for writable in (True, False):
         with client.session(OWN_SIZE, batch=BATCH, writable=writable) as session:
             batch = one(session, 0)
-            for view in (batch.images.numpy(), np.asarray(batch.images), np.from_dlpack(batch.images), batch.image(3).numpy()):
+            for view in (batch.images.numpy(), np.asarray(batch.images), batch.image(3).numpy()):
                 assert view.flags.writeable is writable
-            assert (flag_of(batch.images.__dlpack__(max_version=(1, 0))) & READ_ONLY == 0) is writable
+            assert np.from_dlpack(batch.images).flags.writeable is (writable and VERSIONED)
+            if VERSIONED:  # else a capsule cannot say so
+                assert (flag_of(batch.images.__dlpack__(max_version=(1, 0))) & READ_ONLY == 0) is writable
             assert not batch.records.flags.writeable
             for copied in (batch.labels, batch.ids, batch.boxes, batch.sizes, batch.status, batch.flips):
                 assert copied.flags.writeable

@@ -16,3 +16,11 @@ def test_numpy_is_asked_for_from_the_oldest_version_that_works() -> None:
     needed = metadata("millrace").get_all("Requires-Dist") or []
 
     assert [text for text in needed if text.startswith("numpy")] == ["numpy>=1.26"]
+
+
+def test_the_daemon_that_comes_along_is_of_the_same_version() -> None:
+    needed = metadata("millrace").get_all("Requires-Dist") or []
+
+    wanted = [text for text in needed if text.startswith("millrace-daemon")]
+
+    assert [text.split(";")[0].strip() for text in wanted] == [f"millrace-daemon=={metadata('millrace')['Version']}"]

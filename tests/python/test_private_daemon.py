@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import socket
+import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +144,49 @@ def test_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         millrace.serve(program=str(tmp_path / "none"))
     monkeypatch.delenv("MILLRACE_DAEMON", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(millrace.NotFound, match="MILLRACE_DAEMON"):
+    monkeypatch.setitem(sys.modules, "millrace_daemon", None)
+    with pytest.raises(millrace.NotFound, match=r"pip install millrace-daemon.*MILLRACE_DAEMON"):
+        millrace.serve()
+
+
+def _says_its_name(path: Path) -> str:
+    """A program that says where it is and ends."""
+    path.parent.mkdir(parents=True)
+    path.write_text("#!/bin/sh\necho this is $0 >&2\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_the_one_that_is_named_comes_before_the_environments_and_that_before_the_one_in_path(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given, named, of_pip, in_path = (_says_its_name(tmp_path / name / "millraced") for name in ("given", "named", "of_pip", "in_path"))
+    package = types.ModuleType("millrace_daemon")
+    monkeypatch.setattr(package, "program", lambda name: of_pip if name == "millraced" else "", raising=False)
+    monkeypatch.setitem(sys.modules, "millrace_daemon", package)
+    monkeypatch.setenv("MILLRACE_DAEMON", named)
+    monkeypatch.setenv("PATH", f"{Path(in_path).parent}:{os.environ['PATH']}")
+
+    def started(program: str | None = None) -> str:
+        with pytest.raises(millrace.DaemonUnavailable) as why:
+            millrace.serve(program=program)
+        return re.findall(r"this is (\S+)", str(why.value))[0]
+
+    assert started(given) == given
+    assert started() == named
+    monkeypatch.delenv("MILLRACE_DAEMON")
+    assert started() == of_pip
+    monkeypatch.setitem(sys.modules, "millrace_daemon", None)
+    assert started() == in_path
+
+
+def test_an_environments_daemon_that_is_broken_is_not_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = types.ModuleType("millrace_daemon")
+    monkeypatch.setattr(package, "program", lambda name: str(tmp_path / name), raising=False)
+    monkeypatch.setitem(sys.modules, "millrace_daemon", package)
+    monkeypatch.delenv("MILLRACE_DAEMON", raising=False)
+
+    with pytest.raises(millrace.NotFound, match="force-reinstall millrace-daemon"):
         millrace.serve()
 
 

@@ -87,6 +87,17 @@ def test_in_a_terminal(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     assert shown.decode().count("\u2580") > 200
 
 
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}])
+def test_without_a_terminal_it_lists_and_says_how_to_see(daemon: millrace.PrivateDaemon, folder: Path, environment: dict[str, str]) -> None:
+    result = run(folder, "-n", 6, MILLRACE_SOCKET=daemon.address, **environment)
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"6 pictures of {folder}, which has 60:"
+    assert lines[1:3] == ["  ant/0000.png: 48 x 32", "  ant/0010.png: 48 x 32"]
+    assert f"millrace.preview('{folder}')" in lines[-1]
+    assert len(lines) == 8
+
+
 def test_bad_pictures_are_named_and_crossed_out(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
     some = folder.parent / "some bad"
     some.mkdir(exist_ok=True)
@@ -101,7 +112,6 @@ def test_bad_pictures_are_named_and_crossed_out(daemon: millrace.PrivateDaemon, 
     ("arguments", "status", "message"),
     [
         (["/nowhere"], 2, "is not a folder"),
-        (["."], 2, "-o FILE"),
         ([".", "-o", "x.png", "--side", "1"], 2, "--side"),
         (["{empty}", "-o", "x.png"], 1, "no JPEG"),
         (["{folder}", "-o", "x.png", "--socket", "/nowhere/s"], 3, "cannot reach the daemon"),

@@ -1,10 +1,14 @@
 """Trains a ResNet on a folder of class folders, with a checkpoint within the epoch and exact resumption.
 
     python train.py FOLDER --epochs 2 --checkpoint run.pt     # again with --resume: goes on after the batch of the checkpoint
-    torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share
+    torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share; --resume with another number of ranks: see below
     python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
 
 Without a running daemon it starts a private one (but not under torchrun, whose ranks share one).
+
+A checkpoint of some ranks is resumed by others, more or fewer: at the beginning of an epoch always, within it where a batch of theirs
+begins where the old ones ended. So with twice the ranks halve --batch, and a step has as many images as before; else the error says
+what fits.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoint", type=Path, help="written every --save-every batches and at the end of each epoch")
     parser.add_argument("--save-every", type=int, default=10, help="batches (10)")
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint if it exists")
-    parser.add_argument("--ids", type=Path, help="log the sample ids of every batch that was trained on, a line each")
+    parser.add_argument("--ids", type=Path, help="log the sample ids of every batch, a line each; of several ranks, to IDS.RANK")
     given = parser.parse_args()
     if given.resume and given.checkpoint is None:
         parser.error("--resume needs --checkpoint")
@@ -63,7 +67,7 @@ def transform(size: int) -> v2.Compose:
 
 
 def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.torch.Loader:
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:  # ranks share a daemon that runs before them
+    if world_size() == 1:  # ranks share a daemon that runs before them
         gpus = "yes" if (given.memory or "").startswith("cuda") else "auto" if given.device.startswith("cuda") else "no"
         stack.enter_context(millrace.serve(given.folder, reuse=True, cuda=gpus))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
@@ -76,6 +80,11 @@ def torchvision_loader(given: argparse.Namespace) -> torch.utils.data.DataLoader
     return torch.utils.data.DataLoader(dataset, given.batch, shuffle=True, drop_last=True, num_workers=given.workers)
 
 
+def world_size() -> int:
+    """Ranks that torchrun has started; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 class Training:
     """Model, optimiser and where they are; saved and loaded together with the loader's state."""
 
@@ -84,14 +93,15 @@ class Training:
         self.given = given
         self.loader = loader
         self.model = torchvision.models.get_model(given.model, weights=None, num_classes=classes).to(given.device)
-        if "WORLD_SIZE" in os.environ and int(os.environ["WORLD_SIZE"]) > 1:
+        self.forward: Any = self.model
+        if world_size() > 1:
             torch.distributed.init_process_group("nccl" if given.device == "cuda" else "gloo")
-            self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+            self.forward = torch.nn.parallel.DistributedDataParallel(self.model)
         self.optimiser = torch.optim.SGD(self.model.parameters(), lr=given.rate, momentum=0.9)
         self.epoch = 0
 
     def step(self, images: Any, labels: Any) -> float:
-        loss = torch.nn.functional.cross_entropy(self.model(images), labels)
+        loss = torch.nn.functional.cross_entropy(self.forward(images), labels)
         self.optimiser.zero_grad()
         loss.backward()
         self.optimiser.step()
@@ -118,13 +128,14 @@ def open_ids(given: argparse.Namespace, training: Training) -> TextIO | None:
     """The log of ids, without what was trained on after the checkpoint and before the kill."""
     if given.ids is None:
         return None
+    path = given.ids if world_size() == 1 else given.ids.with_name(f"{given.ids.name}.{os.environ['RANK']}")
     state = training.loader.state_dict()
     kept = []
-    if given.resume and given.ids.exists():
+    if given.resume and path.exists():
         done = (state["epoch"], state["batches"])
-        kept = [line for line in given.ids.read_text().splitlines() if tuple(map(int, line.split()[:2])) < done]
-    given.ids.write_text("".join(line + "\n" for line in kept))
-    return given.ids.open("a", buffering=1)
+        kept = [line for line in path.read_text().splitlines() if tuple(map(int, line.split()[:2])) < done]
+    path.write_text("".join(line + "\n" for line in kept))
+    return path.open("a", buffering=1)
 
 
 def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None:
@@ -138,10 +149,9 @@ def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None
 
 def train_epoch(training: Training, ids: TextIO | None) -> None:
     given, loader = training.given, training.loader
-    state = getattr(loader, "state_dict", dict)()
-    first = state.get("batches", 0) if state.get("epoch") == training.epoch else 0
     began, seen = time.monotonic(), 0
-    for batch, (images, labels) in enumerate(loader, first + 1):
+    for count, (images, labels) in enumerate(loader, 1):
+        batch = loader.state_dict()["batches"] if given.loader == "millrace" else count  # more than ``count`` after a checkpoint
         loss = training.step(images.to(given.device), labels.to(given.device))
         seen += len(labels)
         if ids is not None:
@@ -153,6 +163,8 @@ def train_epoch(training: Training, ids: TextIO | None) -> None:
 
 def main() -> None:
     given = arguments()
+    if world_size() > 1 and given.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     with ExitStack() as stack:
         loader: Any = millrace_loader(given, stack) if given.loader == "millrace" else torchvision_loader(given)
         training = Training(given, loader, len(loader.dataset.classes))

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """The Python package's figures: medians, against peers from PyPI in the same run.
 
-    config/setup.sh bench --python [--only client,throughput,dataloader,in_place,processors,steady] [--data FOLDER] [--rounds 5]
-                                   [--batches 100000]
+    config/setup.sh bench --python [--only client,throughput,...] [--data FOLDER] [--rounds 5] [--batches 100000]
 
 client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
             DataLoader with one worker, whose batch is ready as well
@@ -14,6 +13,7 @@ processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a c
             one thread
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
+import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
 
 setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
 """
@@ -49,7 +49,8 @@ from torchvision.transforms import v2
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="client,throughput,dataloader,in_place,processors,steady", help="which, with commas between")
+    figures = "client,throughput,dataloader,in_place,processors,steady,import"
+    parser.add_argument("--only", default=figures, help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
@@ -338,6 +339,21 @@ def on_request(session: millrace.Session, dataset: millrace.Dataset, batches: in
     return batches
 
 
+# --------------------------------------------------------------------------------------------------------------- import
+
+
+def importing(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    programs = {"all_ms": "import millrace", "numpy_ms": "import numpy", "interpreter_ms": "pass"}
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(2 * given.rounds + 1):
+        for name, program in programs.items():
+            began = time.perf_counter_ns()
+            subprocess.run([sys.executable, "-c", program], check=True, cwd=place)
+            times[name].append((time.perf_counter_ns() - began) / 1e6)
+    medians = {name: statistics.median(each[1:]) for name, each in times.items()}  # the first finds files that are not in memory
+    return {"ms": medians["all_ms"] - medians["interpreter_ms"], **medians}
+
+
 FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "client": client,
     "throughput": throughput,
@@ -345,6 +361,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "processors": processors,
     "in_place": in_place,
     "steady": steady,
+    "import": importing,
 }
 
 

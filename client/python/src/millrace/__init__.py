@@ -8,7 +8,8 @@
 Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy.Loader``; event loops: ``millrace.aio``.
 """
 
-from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from millrace._bad_images import BadImageWarning
 from millrace._given_order import OrderedBatch
@@ -41,7 +42,6 @@ from millrace.errors import (
     Unsupported,
 )
 from millrace.manifest import read_manifest
-from millrace.private_daemon import PrivateDaemon, serve
 from millrace.recipe import (
     BoundedSides,
     Box,
@@ -65,7 +65,38 @@ from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
 from millrace.tensor import Tensor
 
-__version__ = _version("millrace")
+if _TYPE_CHECKING:
+    from millrace._preview import Preview, preview
+    from millrace.private_daemon import PrivateDaemon, serve
+
+__version__: str
+
+_LATER = {
+    "Preview": "_preview",
+    "PrivateDaemon": "private_daemon",
+    "preview": "_preview",
+    "serve": "private_daemon",
+}  # not everybody's; imported when they are asked for
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        found: _Any = version("millrace")
+    elif name in _LATER:
+        from importlib import import_module
+
+        found = getattr(import_module(f"millrace.{_LATER[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
 
 __all__ = [
     "BadImageWarning",
@@ -101,6 +132,7 @@ __all__ = [
     "Patches",
     "Path",
     "PermissionDenied",
+    "Preview",
     "PrivateDaemon",
     "RandomResizedCrop",
     "Recipe",
@@ -128,6 +160,7 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "preview",
     "read_manifest",
     "serve",
 ]

@@ -23,9 +23,9 @@ from millrace._given import Given, Listed
 from millrace._options import Options
 from millrace._order import OrderState, SamplerOrder
 from millrace._permutation import Permuted
-from millrace._position import for_rank
 from millrace._progress import Progress
 from millrace._ranks import Ranks
+from millrace._resume import leave_out, place_of
 from millrace._rows import rows_by_number, rows_in_turn
 from millrace.batch import Batch
 from millrace.epoch import Epoch
@@ -99,10 +99,17 @@ def begin(
     """
     if progress.position if order is not None or listed.dataset is None else progress.order is not None:
         raise FailedPrecondition("loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one")
+    if order is None and listed.dataset is None and progress.order is None and progress.batches:
+        raise InvalidRequest(
+            f"loader: batches cannot be left out of a source that is iterated ({data.path}): let the source leave out their samples, "
+            "or load a state"
+        )
     batches = None
     if order is not None:
         assert listed.samples is not None
         batches = order.begin(progress.epoch, progress.order, listed.samples, ranks)
+        if progress.order is None and progress.batches:
+            leave_out(progress.batches, batches)
         progress.begins_at(batches.state)
     if listed.dataset is None:
         assert data.encoded is not None
@@ -122,7 +129,7 @@ def begin(
             rank=ranks.rank,
             world_size=ranks.world_size,
             shard_tail=options.shard_tail,
-            position=for_rank(progress.position, ranks.rank),
+            position=place_of(progress, listed.dataset, options, ranks),
         )
     epoch = listed.dataset.epoch(**chosen)
     epoch._grace = ALONE

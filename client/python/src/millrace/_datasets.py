@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from millrace import _messages as messages
 from millrace import _schema
+from millrace._listing_bar import ListingBar
 from millrace._own_list import NotBeneath, Part, common_folder, label_array, parts
 from millrace._skipped import warn_of_skipped
 from millrace.dataset import Dataset
@@ -53,10 +54,11 @@ class Datasets:
         session._inbox.expect_dataset(number)
         session._send(message)
         try:
-            answer = self._await_answer(number, progress, time.monotonic() + timeout)
+            with ListingBar(listed := os.fsdecode(message.open_dataset.path)) as bar:
+                answer = self._await_answer(number, progress or bar, time.monotonic() + timeout)
         finally:
             session._inbox.forget_dataset(number)
-        dataset = self._made(os.fsdecode(message.open_dataset.path), answer)
+        dataset = self._made(listed, answer)
         if extensions is None:
             warn_of_skipped(dataset.path, dataset.skipped_files, dataset.skipped)
         return dataset

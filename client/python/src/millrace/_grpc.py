@@ -1,4 +1,4 @@
-"""gRPC, as the rest of the package imports it: told to leave fork() alone.
+"""gRPC, as the rest of the package imports it: told to leave fork() alone. Imported by what connects, not by `import millrace`.
 
 Left to itself it stops its threads before a fork and starts new ones afterwards, in the child too, on sockets that are the parent's; that
 takes milliseconds in every worker of a DataLoader and can hang either process. This package needs none of it: a child never touches what

@@ -312,6 +312,11 @@ class BaseLoader(Generic[Item]):
         return 0
 
     @property
+    def prefetch_factor(self) -> None:
+        """None, as DataLoader's without workers; ``slots`` says how far the daemon reads ahead."""
+        return None
+
+    @property
     def rank(self) -> int:
         """Whose share of the samples this is. While a loop runs it does not change; else it is found anew."""
         return self._ranks().rank
@@ -356,6 +361,25 @@ class BaseLoader(Generic[Item]):
         if not self._progress.begins_in(epoch):
             self._progress = Progress(epoch)
 
+    def _repeat(self) -> None:
+        """The next ``iter()`` begins where the loop that is running, or was left, began."""
+        self._progress.failed = True
+
+    def skip_first_batches(self, batches: int) -> Self:
+        """The next ``iter()`` begins after so many batches of its epoch, of this rank; nothing is read or decoded for them.
+
+        Returns:
+            The loader, so that it may stand for accelerate's ``skip_first_batches(loader, batches)``.
+
+        Raises:
+            InvalidRequest: no whole number, or a negative one.
+        """
+        batches = whole_number(batches, "skip_first_batches: a number of batches")
+        if batches < 0:
+            raise InvalidRequest(f"skip_first_batches: a number of batches, not {batches}")
+        self._progress = self._progress.skipping(batches)
+        return self
+
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is: after the batch that it got last; what was read ahead does not count. Plain values, for JSON too.
 
@@ -368,6 +392,9 @@ class BaseLoader(Generic[Item]):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next ``iter()`` goes on after that batch. The state of any rank does for all, if they took batches in step.
+
+        There may be more or fewer ranks than then: at the beginning of an epoch always, within it where one of their batches begins where
+        the old ones ended, which it does if a step of all ranks has as many images as before.
 
         Raises:
             FailedPrecondition: the state is of another version. (A state of another dataset, seed, batch size, ... raises in ``iter()``.)

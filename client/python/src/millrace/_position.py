@@ -1,15 +1,35 @@
-"""Positions of other ranks.
+"""Positions of other ranks, of other divisions into ranks, and of batches that nobody has read.
 
 An ``EpochPosition`` (dataset.proto) is opaque but for this: ranks that take batches in step stand at the same batch of their shares, so
-the checkpoint of one resumes all.
+the checkpoint of one resumes all, and as many others as the order allows. Pure functions.
 """
 
 from __future__ import annotations
 
-from millrace import _schema
-from millrace.errors import InvalidRequest
+from typing import Any, NamedTuple, get_args
 
+from millrace import _schema
+from millrace._messages import shard_tail_number
+from millrace._ranks import Ranks
+from millrace.errors import FailedPrecondition, InvalidRequest
+from millrace.recipe import ShardTail
+
+_VERSION = 1
 _POLYNOMIAL = 0x82F63B78  # CRC-32C (Castagnoli), reflected
+
+
+class Order(NamedTuple):
+    """What decides which samples are whose: the fields of an ``EpochPosition``."""
+
+    fingerprint: int
+    seed: int
+    epoch: int
+    shuffle: bool
+    drop_last: bool
+    batch_size: int
+    rank: int
+    world_size: int
+    shard_tail: int
 
 
 def _crc32c(data: bytes) -> int:
@@ -29,6 +49,80 @@ def for_rank(position: bytes, rank: int) -> bytes:
     """
     if not position:
         return position
+    message = _parsed(position)
+    message.rank = rank
+    return _token(message)
+
+
+class Place(NamedTuple):
+    """Where a rank's epoch begins."""
+
+    position: bytes
+    batches: int  # of this rank's, before it
+
+
+def for_shares(position: bytes, ranks: Ranks, batch_size: int, samples: int) -> Place:
+    """Where a rank goes on with an epoch that was divided otherwise.
+
+    Rank r of W has the samples at r, r + W, r + 2 W, ... of the epoch's order. So after k batches of B by all ranks what they have read
+    are the first k B W of it, and any other division that has read as many after whole batches goes on from exactly there.
+
+    Args:
+        position: of any of the ranks before, which took batches in step.
+        ranks: which of how many it is now.
+        batch_size: of its batches now. With as many ranks as before another one is left for the daemon to refuse.
+        samples: of the whole dataset.
+
+    Raises:
+        InvalidRequest: no position.
+        FailedPrecondition: the new division has no batch that begins there; says which does.
+    """
+    then = _parsed(position)
+    if then.world_size != ranks.world_size:
+        then.next_batch = _next_batch(then, ranks.world_size, batch_size, samples)
+        then.world_size, then.batch_size = ranks.world_size, batch_size
+    then.rank = ranks.rank
+    return Place(_token(then), int(then.next_batch))
+
+
+def _next_batch(then: Any, world_size: int, batch_size: int, samples: int) -> int:
+    read, step = then.next_batch * then.batch_size * then.world_size, batch_size * world_size
+    if then.next_batch >= _batches(then, samples):
+        return -(-samples // step)  # the epoch was over
+    if read % step == 0:
+        return int(read // step)
+    same_step, rest = divmod(then.batch_size * then.world_size, world_size)
+    fitting = f"choose batch_size={same_step}, which leaves as many images in a step of all ranks; or " if rest == 0 else ""
+    raise FailedPrecondition(
+        f"position: was taken by {then.world_size} ranks after {then.next_batch} batches of {then.batch_size}, which is after {read} "
+        f"images of the epoch; {world_size} ranks with batches of {batch_size} take {step} in a step, so none of their batches begins "
+        f"there: {fitting}finish epoch {then.epoch} with {then.world_size} ranks; or begin it anew, with set_epoch({then.epoch}) and "
+        "without the position"
+    )
+
+
+def _batches(then: Any, samples: int) -> int:
+    """Of a whole epoch, as it was divided then."""
+    whole, rest = divmod(samples, then.world_size)
+    tail = {shard_tail_number(name): name for name in get_args(ShardTail)}.get(then.shard_tail, "pad")
+    own = whole + (rest > 0 if tail == "pad" else tail == "uneven" and then.rank < rest)
+    return int(own // then.batch_size if then.drop_last else -(-own // then.batch_size))
+
+
+def after_batches(batches: int, order: Order) -> bytes:
+    """The position after so many batches of an epoch of which none has been read.
+
+    Raises:
+        InvalidRequest: a number is none that an epoch may have.
+    """
+    try:
+        return _token(_schema.EpochPosition(version=_VERSION, next_batch=batches, **order._asdict()))
+    except (TypeError, ValueError) as why:
+        raise InvalidRequest(f"epoch: {why}") from why
+
+
+def _parsed(position: bytes) -> Any:
+    """The message without its checksum, which was right."""
     message = _schema.EpochPosition()
     try:
         message.ParseFromString(position)
@@ -38,6 +132,9 @@ def for_rank(position: bytes, rank: int) -> bytes:
     message.ClearField("checksum")
     if _crc32c(message.SerializeToString(deterministic=True)) != given:
         raise InvalidRequest("position: not a position token, or damaged")
-    message.rank = rank
+    return message
+
+
+def _token(message: Any) -> bytes:
     message.checksum = _crc32c(message.SerializeToString(deterministic=True))
     return bytes(message.SerializeToString(deterministic=True))

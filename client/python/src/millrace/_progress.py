@@ -21,7 +21,7 @@ class Progress:
 
     epoch: int
     position: bytes = b""  # of whichever rank it was saved by
-    batches: int = 0  # that the loop has got in this epoch
+    batches: int = 0  # that the loop has got in this epoch; without a position: that it leaves out
     begun: bool = False  # the loop is within the epoch, or was and left it
     failed: bool = False  # an exception ended it
     beginning: tuple[bytes, int, OrderState | None] = (b"", 0, None)  # position, batches and order when it began
@@ -48,6 +48,11 @@ class Progress:
         self.order = order
         position, batches, before = self.beginning
         self.beginning = (position, batches, before or order)
+
+    def skipping(self, batches: int) -> Progress:
+        """Where the next loop begins if so many batches of its epoch are left out."""
+        again = not self.begun or self.failed
+        return Progress(self.epoch if again else self.epoch + 1, b"", batches)
 
     def state(self) -> dict[str, Any]:
         """Plain values, for JSON too."""

@@ -9,16 +9,18 @@ import queue
 import re
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millrace import _fork, _schema
 from millrace._bell import Bell
 from millrace._gpu_work import GpuWork
-from millrace._grpc import grpc
 from millrace._inbox import EpochEnd, Inbox
 from millrace._lease import LeaseEnd, Outgoing
 from millrace._replies import Replies
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
+
+if TYPE_CHECKING:
+    from millrace._grpc import grpc
 
 _NO_ROOM = re.compile(r"Error code: 11; Debug Text: (.*?)\)?$")  # a GOAWAY, as gRPC words it
 _TICKET_METADATA = "millrace-ticket-bin"  # says from the stream's beginning whose it is
@@ -45,11 +47,15 @@ class _Close:
 def channel_to(path: str) -> grpc.Channel:
     """A channel to the daemon's socket; nothing is connected before the first call."""
     _fork.check_grpc()
+    from millrace._grpc import grpc  # here, because loading it takes as long as all that is ours
+
     return grpc.insecure_channel(f"unix:{path}", options=_OPTIONS)
 
 
 def call_error(why: grpc.RpcError, path: str, doing: str) -> Error:
     """The exception for a call that failed."""
+    from millrace._grpc import grpc
+
     code = why.code()
     if code is grpc.StatusCode.UNAVAILABLE:
         if full := _NO_ROOM.search(why.details() or ""):
@@ -69,6 +75,8 @@ def unary(
     channel: grpc.Channel, method: str, request: bytes, reply: Any, path: str, timeout: float, metadata: tuple[tuple[str, str], ...] = ()
 ) -> Any:
     """One call: serialised request in, parsed reply out. Raises Errors."""
+    from millrace._grpc import grpc
+
     call = channel.unary_unary(method, request_serializer=None, response_deserializer=reply.FromString if reply else None)
     try:
         return call(request, timeout=timeout, metadata=metadata)
@@ -142,6 +150,8 @@ class Wire:
         self._channel.close()
 
     def _read_until_its_end(self, call: Any) -> Error:
+        from millrace._grpc import grpc
+
         try:
             for attached in call:  # once; then the stream says why it ends
                 self._inbox.deliver(attached)

@@ -13,7 +13,7 @@ from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
 from millrace.device_tensor import DeviceTensor
 from millrace.errors import FailedPrecondition, InternalError, SampleError, SampleFailed
-from millrace.recipe import DTYPE_BYTES, DType, Recipe
+from millrace.recipe import DTYPE_BYTES, DType, Recipe, described
 from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -220,9 +220,15 @@ class Batch:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.release()
 
+    def _repr_png_(self) -> bytes | None:
+        """A contact sheet of the first images, for notebooks."""
+        from millrace._pictures import sheet_of
+
+        return sheet_of(self)
+
     def __repr__(self) -> str:
-        state = ", released" if self.released else ""
-        return f"<millrace.Batch {self.id}: {len(self)} images, {self.bad} bad{state}>"
+        images = f"{len(self)} images{described(self.recipe)}, {self.bad} bad"
+        return f"<millrace.Batch {self.id}: {images}{', released' if self.released else ''}>"
 
 
 def _tensor(held: Held, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Tensor:

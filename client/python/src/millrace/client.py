@@ -7,17 +7,19 @@ import socket
 import time
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millrace import _address, _cuda, _fork, _schema
 from millrace import _messages as messages
 from millrace._again import asked_again
-from millrace._grpc import grpc
 from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
 from millrace.recipe import CacheUse, Recipe
 from millrace.session import HOST, Session
+
+if TYPE_CHECKING:
+    from millrace._grpc import grpc
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,7 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<millrace.Client {self.path}>"
+        return f"<millrace.Client of the daemon at {self.path}>"
 
 
 def connect(address: str | os.PathLike[str] | None = None, timeout: float = 5.0) -> Client:

@@ -122,6 +122,9 @@ class Epoch:
             self._session._stop_epoch(self._stream)  # first: Ctrl-C in between must not leave the daemon at it
             self._state.stop()
 
+    def __repr__(self) -> str:
+        return f"<millrace.Epoch of session {self._session.id}{', stopped' if self._state.stopped else ''}>"
+
     def __iter__(self) -> Epoch:
         return self
 

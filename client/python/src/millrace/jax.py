@@ -16,15 +16,19 @@ import jax
 import numpy as np
 
 from millrace._columns import Labels, each_column
+from millrace._feed import Feed
 from millrace._given import AnyDataset
+from millrace._global_arrays import GlobalArrays, labels_sharding
 from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
+from millrace._progress import Progress
 from millrace._ranks import Ranks
 from millrace._same_gpu import memory_on
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
+from millrace.epoch import Epoch
 from millrace.session import HOST
 from millrace.tensor import Tensor
 
@@ -49,6 +53,10 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
 
     On another device, on several (a ``Sharding``), or where the GPU's memory cannot be had (a warning says why), they are copied there from
     the host's memory, and the slot is given back when the copy has ended.
+
+    **Several processes**: with a ``NamedSharding`` that spans them, the arrays are global ones: ``batch_size`` is one process's, the global
+    batch has as many times that as there are processes, and each fills the part that its devices have. What would give processes batches of
+    different sizes is refused.
 
     **Ranks** are found when the loader is first used, and anew for each loop: as given, else ``jax.process_index()`` of
     ``jax.process_count()`` if there are several, else $RANK and $WORLD_SIZE. Asking JAX initialises its devices: as every use of JAX, the
@@ -76,7 +84,7 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
                 ``millrace.Encoded``.
             transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the dataset's
                 own, else ``Recipe.evaluate(256, 224)``.
-            device: where the arrays go; None: JAX's default.
+            device: where the arrays go: a device, or a ``Sharding``, of which labels follow the first axis; None: JAX's default.
             options: see ``Options``.
 
         Raises:
@@ -85,6 +93,9 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
         """
         super().__init__(dataset, transform, **options)
         self._device = device
+        spans = isinstance(device, jax.sharding.Sharding) and not device.is_fully_addressable
+        self._global = GlobalArrays(device, self._options) if spans else None
+        self._labels_device = labels_sharding(device)
         self._copies: deque[tuple[jax.Array, jax.Array]] = deque()  # (ready with it, images in the slot) of copies that may be under way
 
     def _memory(self, client: Client) -> str:
@@ -95,6 +106,11 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
         processes = jax.process_count()
         return Ranks(jax.process_index(), processes) if processes > 1 else None
 
+    def _start(self, progress: Progress) -> Epoch | Feed:
+        if self._global is not None:
+            self._global.check(self._ranks(), self.samples, self.drop_last)
+        return super()._start(progress)
+
     def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
         found = each_column(batch.labels if labels is None else labels, _narrow)
         images = batch.images
@@ -104,13 +120,16 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, Any]:
         images, labels = item
+        if self._global is not None:
+            there = each_column(labels, self._global.labels)
+            return self._global.images(images.numpy() if isinstance(images, DeviceTensor) else images), there
         there = each_column(labels, self._put)
         if isinstance(images, DeviceTensor):
             return jax.device_put(self._copied(images) if self._has(images) else images.numpy(), self._device), there
         return jax.device_put(images, self._device, may_alias=True), there
 
     def _put(self, column: Any) -> Any:
-        return jax.device_put(column, self._device) if isinstance(column, np.ndarray) else column
+        return jax.device_put(column, self._labels_device) if isinstance(column, np.ndarray) else column
 
     def _has(self, images: DeviceTensor) -> bool:
         """Whether they lie on the GPU to which they go."""

@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Literal
 
-from millrace import _address, _served
+from millrace import _address, _program, _served
 from millrace._messages import path_text
 from millrace.client import Client, connect
 from millrace.errors import DaemonUnavailable, Error, InvalidRequest, NotFound
@@ -58,13 +58,14 @@ class PrivateDaemon:
     """A running daemon; made by ``millrace.serve``; a context manager. Thread-safe."""
 
     def __init__(self, program: str, roots: Iterable[str], lanes: int, arguments: Iterable[str], timeout: float) -> None:
+        self._roots = [os.path.abspath(root) for root in roots]
         self._folder, self._lock = _make_folder()
         self.address = os.path.join(self._folder, "millrace.sock")
         """The path of its socket, for ``millrace.connect``."""
         command = [program, "--socket", self.address]
-        for root in roots:
+        for root in self._roots:
             os.stat(root)  # says so at once if it is not there
-            command += ["--root", os.path.abspath(root)]  # the daemon knows it by this name and by its real one
+            command += ["--root", root]  # the daemon knows it by this name and by its real one
         if lanes:
             command += ["--lanes", str(lanes)]
         command += arguments
@@ -144,7 +145,8 @@ class PrivateDaemon:
         return self.address
 
     def __repr__(self) -> str:
-        return f"<millrace.PrivateDaemon {self.address}>"
+        state = f"process {self._process.pid}" if self._process is not None else "stopped"
+        return f"<millrace.PrivateDaemon {self.address}: {state}, reads {', '.join(map(path_text, self._roots)) or 'no files'}>"
 
 
 class _SomebodysDaemon(PrivateDaemon):
@@ -157,6 +159,9 @@ class _SomebodysDaemon(PrivateDaemon):
     @property
     def pid(self) -> int:
         return self._running
+
+    def __repr__(self) -> str:
+        return f"<millrace.PrivateDaemon {self.address}: process {self._running}, somebody else's, which stop() leaves running>"
 
     def log(self) -> str:
         return ""
@@ -186,7 +191,8 @@ def serve(
         lanes: CPU lanes; 0: one a core.
         cuda: whether NVIDIA's GPUs decode: ``auto``, where there are some; ``yes``: or it does not start. Takes 1 GiB of each one's memory
             while it works, and the daemon longer to begin: then give it a ``timeout`` of a minute.
-        program: millraced; None: $MILLRACE_DAEMON, else ``millraced`` in $PATH.
+        program: millraced; None: $MILLRACE_DAEMON, else that of the package ``millrace-daemon`` in this Python environment, else the one
+            in $PATH.
         arguments: further ones for the command line.
         timeout: seconds until it listens.
         reuse: True: only if none runs. One that ``millrace.connect()`` finds is taken as it is, with its own roots and lanes, and left
@@ -207,19 +213,7 @@ def serve(
     if cuda not in ("no", "auto", "yes"):
         raise InvalidRequest(f'private daemon: cuda is "no", "auto" or "yes", not {cuda!r}')
     further = list(arguments) if cuda == "no" else ["--cuda", cuda, *arguments]
-    return PrivateDaemon(_find_program(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
-
-
-def _find_program(given: str | None) -> str:
-    named = given or os.environ.get("MILLRACE_DAEMON")
-    if named:
-        if os.path.isfile(named) and os.access(named, os.X_OK):
-            return os.path.abspath(named)
-        raise NotFound(f"private daemon: {named} is not a program that this user may run")
-    found = shutil.which("millraced")
-    if found is None:
-        raise NotFound("private daemon: no millraced in $PATH; install it, or set MILLRACE_DAEMON to it")
-    return os.path.abspath(found)
+    return PrivateDaemon(_program.find(program), [os.fsdecode(folder) for folder in folders], lanes, further, timeout)
 
 
 def _sweep(base: str) -> None:

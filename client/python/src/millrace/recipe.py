@@ -220,6 +220,15 @@ class Recipe:
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
 
+    def __repr__(self) -> str:
+        """What is not the default."""
+        said = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Recipe({', '.join(said)})"
+
     @staticmethod
     def train(side: int) -> Recipe:
         """RandomResizedCrop to ``side`` x ``side`` and a flip for every other image."""
@@ -264,6 +273,12 @@ class Recipe:
         elements = size.width * size.height * (1 if self.channels == "grey" else 3)
         pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
         return slot_bytes_of_images(pixels, samples)
+
+
+def described(recipe: Recipe) -> str:
+    """Size and type of its images, to follow a noun: " 224 x 224 float32"."""
+    size = recipe.fixed_size
+    return f" {size.width} x {size.height} {recipe.dtype}" if size is not None and recipe.patches is None else f" {recipe.dtype}"
 
 
 def _size_of_crop(crop: Crop | None) -> Size | None:

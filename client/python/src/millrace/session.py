@@ -29,7 +29,7 @@ from millrace.batch import Batch
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
 from millrace.errors import Cancelled, Error, Forked, InvalidRequest, ResourceExhausted
-from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail
+from millrace.recipe import Fidelity, OnError, Priority, Recipe, ShardTail, described
 from millrace.ring import Ring, whole_pages
 from millrace.samples import AnyPath, Sample, Source
 
@@ -125,8 +125,7 @@ class Session:
         """Asks for a batch and returns its number at once; ``get`` brings it.
 
         Args:
-            samples: encoded images: paths, bytes (``limits.inline_bytes`` in all), room in a ring, ``DatasetSample``; or
-                ``Sample`` with an id and a label.
+            samples: paths, bytes (``limits.inline_bytes`` in all), room in a ring, ``DatasetSample``; or ``Sample`` with id and label.
             recipe: instead of the session's.
             seed: of the random choices, which depend on (seed, epoch, sample id) and on nothing else.
             epoch: the same.
@@ -232,7 +231,7 @@ class Session:
             extensions: what the samples' names end with, in any case, with or without the dot: ``"jpg"``, ``(".JPG", "png")``; None: the
                 pictures that the daemon decodes (jpg, jpeg, png, webp, mrp); ``"*"``: every file.
             unclassified: where there are class folders, files beside them are samples, too, with the label -1.
-            progress: called now and then with the number of files seen so far.
+            progress: called now and then with the number of files seen so far; None: tqdm's bar in a terminal or notebook, after a second.
             timeout: seconds for the whole listing.
 
         Raises:
@@ -252,9 +251,8 @@ class Session:
     ) -> Dataset:
         """Gives the daemon a list of files as a dataset: sample i is ``paths[i]``, with the label ``labels[i]``.
 
-        A file may be in it more than once. Whether each is there, and may be read, is found out when it is read: a missing one is its
-        sample's error. The daemon keeps 17 bytes a sample beside the paths, without the folder that all of them have in common; the same
-        list of several sessions once. Who gives many: ``str`` or ``bytes`` that are absolute are quickest.
+        A file may be in it more than once; a missing one is its sample's error when it is read. The daemon keeps 17 bytes a sample beside
+        the paths (without the folder that they have in common). Absolute ``str`` or ``bytes`` are quickest.
 
         Args:
             paths: beneath the daemon's roots; relative ones are made absolute.
@@ -442,7 +440,9 @@ class Session:
         self._send(_schema.ClientMessage(close_dataset={"dataset_id": dataset}))
 
     def __repr__(self) -> str:
-        return f"<millrace.Session {self.id}: {self.slots} slots of {self.slot_bytes} bytes{', closed' if self.closed else ''}>"
+        batches = f"batches of {self._batch} images{described(self._recipe)}"
+        slots = f"{self.slots} slots of {self.slot_bytes / 1e6:.3g} MB"
+        return f"<millrace.Session {self.id}: {batches}, {slots}{', closed' if self.closed else ''}>"
 
 
 def _leave(segment: Segment, wire: Wire) -> None:

@@ -124,6 +124,11 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
             return self._options.sampler
         return _Order(self) if self._options.shuffle else _InOrder(self)
 
+    @property
+    def batch_sampler(self) -> _Batches:
+        """For programs that ask what ``DataLoader.batch_sampler`` is like; it yields nothing, for the daemon makes the batches."""
+        return _Batches(self)
+
     def _opened(self) -> Listed:
         if self._moves and self._device.type == "cpu" and not _accelerated():  # asked late: a loader may be made before processes are
             warn(f"{called(type(self))}: pin_memory=True has no effect: PyTorch has no accelerator here to page-lock memory for")
@@ -260,3 +265,22 @@ class _Order:
 
 class _InOrder(_Order, SequentialSampler):  # type: ignore[misc]
     """Without ``shuffle``; Lightning's ``overfit_batches`` asks for the class."""
+
+
+class _Batches:
+    """What ``DataLoader.batch_sampler`` is to Lightning and accelerate."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self.sampler = loader.sampler
+        self.batch_size = loader.batch_size
+        self.drop_last = loader.drop_last
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        raise Unsupported(
+            "loader.batch_sampler: the daemon makes the batches, and no other loader can be made of this one. In the place of accelerate's "
+            "skip_first_batches(loader, n) say loader.skip_first_batches(n), or go on from loader.state_dict()"
+        )
