@@ -32,7 +32,7 @@ def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, m
         assert images.shape[1:] == (3, 224, 224)
         seen.append(len(labels))
 
-    code = examples()[0]
+    code = example_with("batch_size=64, shuffle=True, dtype=")
     assert '"/data/train"' in code
     names: dict[str, Any] = {"train": train}
     exec(code.replace("/data/train", str(folder)), names)
@@ -44,10 +44,10 @@ def test_serving_in_three_lines(daemon: millrace.PrivateDaemon, monkeypatch: pyt
     monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
     names: dict[str, Any] = {"jpeg": png(0), "png": png(1), "model": lambda images: images.mean(dim=(1, 2, 3))}
 
-    exec(examples()[1], names)
+    exec(example_with("import millrace, torch\n"), names)
 
     assert names["logits"].shape == (2,)
-    exec(examples()[2], names)  # through a ring
+    exec(example_with("ring = session.ring("), names)  # through a ring
     assert len(names["batch"]) == 2
     names["session"].close()
 
@@ -56,7 +56,7 @@ def test_asyncio(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe, monk
     monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
     names: dict[str, Any] = {"millrace": millrace, "recipe": own_size, "jpeg": png(0)}
 
-    exec(f"async def example():\n{textwrap.indent(examples()[3], '    ')}    return len(batch)", names)
+    exec(f"async def example():\n{textwrap.indent(example_with('import millrace.aio'), '    ')}    return len(batch)", names)
 
     assert asyncio.run(names["example"]()) == 1
 
