@@ -49,7 +49,8 @@ from torchvision.transforms import v2
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="client,throughput,dataloader,in_place,processors,steady,import", help="which, with commas between")
+    figures = "client,throughput,dataloader,in_place,processors,steady,import"
+    parser.add_argument("--only", default=figures, help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=100_000, help="of the steady state")
