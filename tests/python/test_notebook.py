@@ -176,7 +176,7 @@ def test_listing_goes_by_the_bar(client: millrace.Client, folder: Path, monkeypa
             super().__init__(path)
             made.append(self)
 
-    monkeypatch.setattr("millrace.session.ListingBar", Noted)
+    monkeypatch.setattr("millrace._datasets.ListingBar", Noted)
     with client.session(OWN_SIZE, batch=2, slots=2) as session:
         session.dataset(folder)
 

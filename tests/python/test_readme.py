@@ -32,8 +32,7 @@ def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, m
         assert images.shape[1:] == (3, 224, 224)
         seen.append(len(labels))
 
-    code = example_with("batch_size=64, shuffle=True, dtype=")
-    assert '"/data/train"' in code
+    code = example_with("loader = millrace.torch.Loader(\"/data/train\", millrace.Recipe.train(224), batch_size=64, shuffle=True, dtype=")
     names: dict[str, Any] = {"train": train}
     exec(code.replace("/data/train", str(folder)), names)
     names["loader"].close()
@@ -44,10 +43,10 @@ def test_serving_in_three_lines(daemon: millrace.PrivateDaemon, monkeypatch: pyt
     monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
     names: dict[str, Any] = {"jpeg": png(0), "png": png(1), "model": lambda images: images.mean(dim=(1, 2, 3))}
 
-    exec(example_with("import millrace, torch\n"), names)
+    exec(example_with("session = millrace.connect().session(millrace.Recipe.evaluate(256, 224)"), names)
 
     assert names["logits"].shape == (2,)
-    exec(example_with("ring = session.ring("), names)  # through a ring
+    exec(example_with("ring = session.ring("), names)
     assert len(names["batch"]) == 2
     names["session"].close()
 

@@ -188,7 +188,8 @@ def serve(
 
     Args:
         roots: folders that it may read; relative ones are made absolute.
-        lanes: CPU lanes; 0: one a core.
+        lanes: CPU lanes; 0: one for each core that this process may use, and no more than its control group's share of time, which is right
+            where the model is on a GPU. Beside a model on the CPU: a quarter, and fewer threads for the framework (doc/cores.md).
         cuda: whether NVIDIA's GPUs decode: ``auto``, where there are some; ``yes``: or it does not start. Takes 1 GiB of each one's memory
             while it works, and the daemon longer to begin: then give it a ``timeout`` of a minute.
         program: millraced; None: $MILLRACE_DAEMON, else that of the package ``millrace-daemon`` in this Python environment, else the one
