@@ -216,7 +216,13 @@ class NodeDaemon:
 
     @staticmethod
     def _ended(daemon: millrace.PrivateDaemon) -> bool:
-        return daemon._process is None or daemon._process.poll() is not None
+        if daemon._process is None or daemon._process.poll() is not None:
+            return True
+        try:
+            os.kill(daemon._process.pid, 0)
+        except ProcessLookupError:  # just now, and who waits for it has not heard yet
+            return True
+        return False
 
     def _note_death(self, daemon: millrace.PrivateDaemon) -> None:
         now = time.monotonic()

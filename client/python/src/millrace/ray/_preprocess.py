@@ -16,7 +16,7 @@ import millrace
 from millrace._messages import path_text
 from millrace.errors import InvalidRequest, ResourceExhausted
 from millrace.ray._node import Daemon, DaemonLost
-from millrace.ray._work import SESSIONS, BadImages, OnBad, Opened, Work, places, reasons, slots_for, tensors
+from millrace.ray._work import SESSIONS, BadImages, OnBad, Opened, Work, batch_of, column_of, full, pixels, places, reasons, slots_for
 from millrace.recipe import CacheUse, Fidelity, RandomResizedCrop, Recipe
 from millrace.ring import Ring
 
@@ -51,7 +51,7 @@ class Preprocess:
         id_column: str | None = None,
         seed: int = 0,
         epoch: int = 0,
-        batch_size: int = 64,
+        batch_size: int | None = None,
         ring_bytes: int = 64 << 20,
         fidelity: Fidelity = "exact",
         cache: CacheUse = "tensors",
@@ -69,7 +69,8 @@ class Preprocess:
             id_column: whole numbers to which the random choices belong; None: each path or content has its own.
             seed: of random crops and flips, which depend on (seed, epoch, id) and on nothing else.
             epoch: likewise; give each pass over the dataset another.
-            batch_size: images that the daemon makes at a time, in one slot of shared memory: a part of ``map_batches``' batch.
+            batch_size: images that the daemon makes at a time, in one slot of shared memory: a part of ``map_batches``' batch; None: as
+                many as have 64 MiB.
             ring_bytes: shared memory for encoded bytes under way.
             fidelity: as of ``read_images``.
             cache: likewise.
@@ -79,7 +80,8 @@ class Preprocess:
             InvalidRequest: an argument cannot be honoured; says which and what to do.
         """
         errors = "error" if include_errors else ""
-        self._work = Work(recipe, batch_size, on_error, output, errors, seed, epoch, daemon or Daemon(), fidelity, cache)
+        size = batch_of(recipe, "Preprocess") if batch_size is None else batch_size
+        self._work = Work(recipe, size, on_error, output, errors, seed, epoch, daemon or Daemon(), fidelity, cache)
         self._work.check("Preprocess")
         if ring_bytes < 1:
             raise InvalidRequest(f"Preprocess: ring_bytes is at least the largest image's, not {ring_bytes!r}")
@@ -118,7 +120,7 @@ class Preprocess:
         self, batch: Rows, samples: list[millrace.Sample], names: list[str], done: int, bad: BadImages
     ) -> Iterator[tuple[int, Rows | None]]:
         """From sample ``done`` on: where each part ends, and the part; None: nothing is left of it."""
-        size, slots = self._work.batch, slots_for(self._work, 0)
+        size, slots = self._work.batch, max(2, slots_for(self._work))
         starts, waiting = deque(range(done, len(samples), size)), deque[tuple[int, int]]()
         with SESSIONS.open(self._work, slots) as opened:
             while starts or waiting:
@@ -130,7 +132,7 @@ class Preprocess:
                 start, number = waiting.popleft()
                 made, end = opened.session.get(number), min(start + size, len(samples))
                 bad.note(made, end - start)
-                part = self._part(batch, names, start, end, made) if len(made) else None
+                part = self._part(batch, names, start, end, made, full(opened)) if len(made) else None
                 del made  # the part keeps the slot, and no longer than Ray keeps the part
                 yield end, part
                 del part
@@ -143,24 +145,25 @@ class Preprocess:
             return self._work.submit(opened.session, samples)
         try:
             ring = opened.ring(self._ring_bytes)
-            return self._work.submit(opened.session, [_in_ring(sample, ring) for sample in samples])
-        except ResourceExhausted as why:
-            if full_is_fine:
+            samples = [_in_ring(sample, ring) for sample in samples]
+        except (ResourceExhausted, InvalidRequest) as why:
+            if full_is_fine and isinstance(why, ResourceExhausted):
                 return None
             raise InvalidRequest(
                 f"Preprocess: {len(samples)} images of {inline} bytes do not fit into shared memory of {self._ring_bytes}: give more "
                 f"ring_bytes=, or a smaller batch_size= ({why})"
             ) from why
+        return self._work.submit(opened.session, samples)
 
-    def _part(self, batch: Rows, names: list[str], start: int, end: int, made: millrace.Batch) -> Rows:
-        kept = places(made)
+    def _part(self, batch: Rows, names: list[str], start: int, end: int, made: millrace.Batch, copied: bool) -> Rows:
+        kept, images = places(made), pixels(made, copied=copied)
         columns = {name: _taken(batch[name], start, end, kept) for name in names}
         if isinstance(batch, pa.Table):
-            columns[self._work.column] = tensors(made, self._work.column)
+            columns[self._work.column] = column_of(images)
             if self._work.error_column:
                 columns[self._work.error_column] = pa.array(reasons(made), pa.string())
             return pa.table(columns)
-        columns[self._work.column] = made.images.numpy()
+        columns[self._work.column] = images
         if self._work.error_column:
             columns[self._work.error_column] = np.array(reasons(made), object)
         return columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,12 +20,10 @@ from millrace._messages import path_text
 from millrace.errors import InvalidRequest
 from millrace.ray._listing import Listing, listed
 from millrace.ray._node import Daemon
-from millrace.ray._work import SESSIONS, BadImages, OnBad, Work, image_bytes, places, reasons, slots_for, tensors
+from millrace.ray._work import SESSIONS, BadImages, OnBad, Work, batch_of, column_of, full, image_bytes, pixels, places, reasons, slots_for
 from millrace.recipe import CacheUse, Fidelity, Recipe
 from millrace.samples import AnyPath
 
-_BLOCK_BYTES = 64 << 20  # of a task's pixels, unless told otherwise: one block, which is in few slots and makes Ray's own costs small
-_TASKS_LEAST = 8  # so that small datasets are spread, too
 _TASK_CPUS = 0.25  # a task waits for the daemon and copies
 RECORDED = {"id": pa.int64(), "label": pa.int64()}
 
@@ -46,14 +45,16 @@ class MillraceImages(Datasource):  # type: ignore[misc]
         return len(self._listing.paths) * image_bytes(self._work.recipe, "read_images")
 
     def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[ReadTask]:
-        """So many tasks, or one an image. Each execution, for which alone Ray gives a context, is another epoch, unless told otherwise."""
+        """At most so many, each of whole batches. Executions, for which alone Ray gives a context, are epochs, if none is given."""
         epoch = self._executions if self._epoch is None else self._epoch
         if data_context is not None:
             self._executions += 1
         work = dataclasses.replace(self._work, epoch=epoch)
         images = len(self._listing.paths)
         order = np.random.default_rng([work.seed, epoch]).permutation(images) if self._shuffle else np.arange(images)
-        return [self._task(work, share, per_task_row_limit) for share in np.array_split(order, max(1, min(parallelism, images)))]
+        batches = math.ceil(images / work.batch)
+        bounds = [min(images, part[0] * work.batch) for part in np.array_split(np.arange(batches), max(1, min(parallelism, batches)))]
+        return [self._task(work, order[a:b], per_task_row_limit) for a, b in itertools.pairwise([*bounds, images])]
 
     def _task(self, work: Work, share: Any, limit: int | None) -> ReadTask:
         if limit is not None and work.on_error != "skip":
@@ -85,18 +86,20 @@ def _read(work: Work, columns: tuple[str, ...], paths: list[str], ids: Any, labe
             batch = opened.session.get(number)
             bad.note(batch, min(work.batch, len(paths) - start))
             if len(batch):
-                table = _table(work, columns, paths, start, batch)
+                images = pixels(batch, copied=bool(starts or waiting) and full(opened))
+                table = _table(work, columns, paths[start : start + work.batch], batch, images)
+                del images
                 del batch  # the table keeps the slot, and no longer than Ray keeps the table
                 yield table
                 del table
     bad.say()
 
 
-def _table(work: Work, columns: tuple[str, ...], paths: list[str], start: int, batch: millrace.Batch) -> pa.Table:
-    made: dict[str, Any] = {work.column: tensors(batch, work.column)}
+def _table(work: Work, columns: tuple[str, ...], paths: list[str], batch: millrace.Batch, images: Any) -> pa.Table:
+    made: dict[str, Any] = {work.column: column_of(images)}
     for name in columns:
         if name == "path":
-            made[name] = pa.array([paths[start + place] for place in places(batch)], pa.string())
+            made[name] = pa.array([paths[place] for place in places(batch)], pa.string())
         else:
             made[name] = pa.array(batch.labels if name == "label" else batch.ids.astype(np.int64), RECORDED[name])
     if work.error_column:
@@ -116,7 +119,7 @@ def read_images(
     shuffle: Literal["files"] | None = None,
     seed: int = 0,
     epoch: int | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     file_extensions: Iterable[str] | None = None,
     fidelity: Fidelity = "exact",
     cache: CacheUse = "tensors",
@@ -145,34 +148,44 @@ def read_images(
         shuffle: ``"files"``: all samples in another order, drawn from (seed, epoch); None: in order.
         seed: of the order, and of random crops and flips, which depend on (seed, epoch, id) and on nothing else.
         epoch: the same; None: each execution of the dataset is the next epoch, from 0 on.
-        batch_size: images that the daemon makes at a time, in one slot of shared memory.
+        batch_size: images that the daemon makes at a time, in one slot of shared memory; None: a power of two, as many as have 64 MiB, or
+            less where that makes fewer tasks than two for each CPU.
         file_extensions: of the files in folders that are samples; None: jpg, jpeg, png, webp, mrp; ``"*"``: every file.
         fidelity: ``exact`` or ``fast``, as ``Session.submit`` has it.
         cache: as ``Client.session`` has it.
         daemon: which, on each node; None: ``Daemon()``: the one that runs, else one is started.
         num_cpus: that Ray reserves for a read task, beside the daemon's.
         concurrency: read tasks at a time; None: as many as there is room for.
-        override_num_blocks: read tasks; None: one for 64 MiB of pixels, but at least two for each CPU, and eight.
+        override_num_blocks: read tasks; None: one for each batch. A block that is one batch is one piece of memory, and consumers'
+            batches that divide it are views of it; of a block of several Ray makes another copy for them.
         ray_options: further ones of ``ray.data.read_datasource``: ``resources``, ``label_selector``, ``runtime_env``, ...
 
     Raises:
         InvalidRequest: an argument cannot be honoured; says which and what to do.
         NotFound: a path does not exist, or there is no picture.
     """
-    work = Work(
-        recipe, batch_size, on_error, "image", "error" if include_errors else "", seed, epoch or 0, daemon or Daemon(), fidelity, cache
-    )
+    errors = "error" if include_errors else ""
+    size = batch_of(recipe, "read_images") if batch_size is None else batch_size
+    work = Work(recipe, size, on_error, "image", errors, seed, epoch or 0, daemon or Daemon(), fidelity, cache)
     work.check("read_images")
     if shuffle not in (None, "files"):
         raise InvalidRequest(f'read_images: shuffle is "files" or None, not {shuffle!r}')
     listing = listed(paths, file_extensions, include_labels)
     if include_paths:
         _check_names(listing)
+    images = len(listing.paths)
+    if batch_size is None:
+        work = dataclasses.replace(work, batch=batch_of(recipe, "read_images", images // _tasks_least()))
     columns = tuple(name for name, asked in (("label", include_labels), ("id", include_ids), ("path", include_paths)) if asked)
     source = MillraceImages(listing, work, columns, shuffle is not None, epoch)
-    blocks = _blocks(source, len(listing.paths), work) if override_num_blocks is None else override_num_blocks
+    blocks = math.ceil(images / work.batch) if override_num_blocks is None else override_num_blocks
     options = {"num_cpus": num_cpus, "concurrency": concurrency, "override_num_blocks": blocks, **ray_options}
     return ray.data.read_datasource(source, **options)
+
+
+def _tasks_least() -> int:
+    """So that small datasets are spread over the cluster, too."""
+    return 2 * int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else 1
 
 
 def _check_names(listing: Listing) -> None:
@@ -183,11 +196,3 @@ def _check_names(listing: Listing) -> None:
             raise InvalidRequest(
                 f"read_images: the name of {path_text(path)} is not UTF-8, as Arrow's strings are: rename it, or take include_paths out"
             ) from None
-
-
-def _blocks(source: MillraceImages, images: int, work: Work) -> int:
-    """As few as keep blocks at a good size, but enough for every node."""
-    cpus = ray.cluster_resources().get("CPU", 1) if ray.is_initialized() else 1
-    by_size = math.ceil(source.estimate_inmemory_data_size() / _BLOCK_BYTES)
-    by_cpus = min(max(_TASKS_LEAST, 2 * int(cpus)), math.ceil(images / work.batch))
-    return max(1, by_size, by_cpus)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from ray.data.block import BlockAccessor
 from ray.data.context import DataContext
 
@@ -31,6 +32,8 @@ OnBad = Literal["fail", "zero", "skip"]
 
 log = logging.getLogger("millrace.ray")
 _KEPT_IDLE = 5.0  # seconds that a session without a task stays open
+_SLOTS_MOST = 64
+_BATCH_BYTES, _BATCH_MOST = 64 << 20, 1024  # of a slot, unless told otherwise
 _READ_AHEAD = 2  # batches beside those in Ray's hands
 _TOLD_MOST = 3  # bad images that a line of the log names
 
@@ -104,6 +107,11 @@ def image_bytes(recipe: Recipe, what: str) -> int:
     if recipe.dtype == "bfloat16":
         raise InvalidRequest(f"{what}: Arrow has no bfloat16: make float16 or float32, or uint8 and convert on the device")
     return size.width * size.height * (1 if recipe.channels == "grey" else 3) * DTYPE_BYTES[recipe.dtype]
+
+
+def batch_of(recipe: Recipe, what: str, most: int = _BATCH_MOST) -> int:
+    """Images of a slot, unless told otherwise: 64 MiB, and not more than ``most``. A power of two. Raises as ``image_bytes``."""
+    return 1 << (max(1, min(_BATCH_BYTES // image_bytes(recipe, what), _BATCH_MOST, most)).bit_length() - 1)
 
 
 # ------------------------------------------------------------------------------------------------------------- sessions
@@ -193,19 +201,22 @@ SESSIONS = Sessions()
 atexit.register(SESSIONS.close)
 
 
-def slots_for(work: Work, images: int) -> int:
+def slots_for(work: Work, images: int | None = None) -> int:
     """Slots with which Ray never waits for one: it keeps the block before while it gathers batches for the next.
 
-    ``images``: of one task; 0: as many as there may come.
+    Of batches so small that a block has more of them than that, some are copied (``full``). ``images``: of one task; None: there is no end.
     """
     target: int | None = DataContext.get_current().target_max_block_size
-    each = work.batch * image_bytes(work.recipe, "")
-    batches = math.ceil(images / work.batch) if images else None
+    batches = math.ceil(images / work.batch) if images is not None else _SLOTS_MOST
     if target is None:  # a task's output is one block
-        return batches or 16
-    of_a_block = target // each + 1
-    most = 2 * of_a_block + _READ_AHEAD
-    return most if batches is None else max(1, min(batches, most))
+        return min(batches, _SLOTS_MOST)
+    of_a_block = target // (work.batch * image_bytes(work.recipe, "")) + 1
+    return min(batches, 2 * of_a_block + _READ_AHEAD, _SLOTS_MOST)
+
+
+def full(opened: Opened) -> bool:
+    """Whether Ray has all slots of the session, so that the next batch would wait until it has written a block."""
+    return opened.session.leased >= opened.session.slots
 
 
 # --------------------------------------------------------------------------------------------------------------- batches
@@ -250,9 +261,15 @@ def _raise_if_not_the_image(error: SampleError, *, all_missing: bool) -> None:
         raise NotFound(f"{error}; every node has to have the files at the same paths", sample_errors=[error])
 
 
-def tensors(batch: millrace.Batch, column: str) -> Any:
-    """The batch's pixels as an Arrow column, in the slot's own memory."""
-    return BlockAccessor.batch_to_block({column: batch.images.numpy()}).column(column)
+def pixels(batch: millrace.Batch, *, copied: bool) -> NDArray[Any]:
+    """The batch's tensors, in the slot's own memory unless ``copied``."""
+    images = batch.images.numpy()
+    return images.copy() if copied else images
+
+
+def column_of(images: NDArray[Any]) -> Any:
+    """An Arrow column of the very same memory."""
+    return BlockAccessor.batch_to_block({"": images}).column("")
 
 
 def reasons(batch: millrace.Batch) -> list[str | None]:
