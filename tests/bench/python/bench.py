@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package's figures: medians, against peers from PyPI in the same run.
 
-    config/setup.sh bench --python [--only client,throughput,in_place,processors,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
+    config/setup.sh bench --python [--only client,throughput,in_place,processors,ray,steady] [--data FOLDER] [--rounds 5] [--batches 100000]
 
 client      time on the client's thread from next() to the tensor, the batch being ready: 256 x 3 x 224 x 224 uint8, against PyTorch's
             DataLoader with one worker, whose batch is ready as well
@@ -9,6 +9,7 @@ throughput  images/s of the PyTorch loader's epochs against `millrace run`, from
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
+ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 
 setup.sh makes the virtual environment, installs the wheel and the peers, and sets MILLRACE_DAEMON and MILLRACE_CLI.
@@ -188,6 +189,15 @@ def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
 
 
+# ------------------------------------------------------------------------------------------------------------------ ray
+
+
+def ray(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    import ray_data
+
+    return ray_data.run(given, repeated(photographs(given), place / "ray", 20))
+
+
 # ------------------------------------------------------------------------------------------------------------- in_place
 
 
@@ -289,6 +299,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "throughput": throughput,
     "processors": processors,
     "in_place": in_place,
+    "ray": ray,
     "steady": steady,
 }
 
