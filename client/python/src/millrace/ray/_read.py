@@ -185,7 +185,9 @@ def read_images(
 
 def _tasks_least() -> int:
     """So that small datasets are spread over the cluster, too."""
-    return 2 * int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else 1
+    if not ray.is_initialized():
+        ray.init()  # as Ray Data does in the next moment
+    return max(1, 2 * int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _check_names(listing: Listing) -> None:
