@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from ray_cluster import Nodes, daemons, kill_all, pids, until
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]  # Ray's own warnings are not ours
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 LARGE = millrace.Recipe(resize=millrace.ExactSize(millrace.Size(160, 160)), layout="NHWC")
+PAGE = Path(__file__).parents[2] / "client" / "python" / "doc" / "ray.md"
 ONE_ACTOR = ray.data.ActorPoolStrategy(size=1)
 
 
@@ -338,6 +341,20 @@ def test_a_column_of_paths_or_bytes_becomes_tensors_and_others_pass_through(clus
     check(rows)
     assert [row["name"] for row in rows] == [f"n{row['id']}" for row in rows]
     assert ("it" in rows[0]) == (kind == "path")
+
+
+def test_the_pages_examples(cluster: Nodes, folder: Path) -> None:
+    millrace.ray.stop_daemons()
+    training, preprocessing, *_ = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    seen: list[int] = []
+    names: dict[str, Any] = {"train": lambda images, labels: seen.append(len(images) * (tuple(images.shape[1:]) == (3, 224, 224)))}
+
+    if importlib.util.find_spec("torch"):
+        exec(training.replace("/data/train", str(folder)), names)
+        assert sum(seen) == COUNT
+    names["millrace"] = millrace
+    exec(preprocessing.replace("s3://bucket/pictures", str(folder)), names)
+    assert names["dataset"].count() == COUNT
 
 
 # ------------------------------------------------------------------------------------------------------------- the daemon
