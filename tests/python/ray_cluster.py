@@ -82,7 +82,8 @@ class Nodes:
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:
         """Of all processes of a node: daemons have their folders in the cluster's, and no other test's daemon is found."""
-        changed = {"TMPDIR": self._place, "MILLRACE_SOCKET": None, "XDG_RUNTIME_DIR": None}
+        path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))  # tasks are functions of the tests
+        changed = {"TMPDIR": self._place, "PYTHONPATH": path, "MILLRACE_SOCKET": None, "XDG_RUNTIME_DIR": None}
         before = {name: os.environ.get(name) for name in changed}
         try:
             _set(changed)
