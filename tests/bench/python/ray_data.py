@@ -58,9 +58,8 @@ def rate(dataset: Any, expected: int) -> float:
 def run(given: argparse.Namespace, data: Path) -> dict[str, Any]:
     """Medians of interleaved pairs over the photographs in ``data``."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    import ray
-
     import millrace.ray
+    import ray
 
     cpus = given.lanes or len(os.sched_getaffinity(0))
     ray.init(num_cpus=cpus, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
