@@ -91,7 +91,7 @@ class Daemon:
             raise InvalidRequest("Daemon: with find=False and start=False there is none; leave one of them out")
 
     def reserved(self, cpus: float) -> float:
-        """Of a node with so many CPUs."""
+        """Of a node with so many CPUs; of a head that has none in Ray's books, none."""
         if self.num_cpus is not None:
             return self.num_cpus
         return min(float(self.lanes or cpus), max(cpus - 1, cpus / 2))
@@ -139,9 +139,9 @@ class Daemon:
         actor = ray.remote(NodeDaemon).options(**options).remote(self, max(1, int(cpus)))
         try:
             return cast(str, ray.get(actor.address.remote(self), timeout=_WAIT))
-        except ray.exceptions.GetTimeoutError as why:
+        except (ray.exceptions.GetTimeoutError, ray.exceptions.ActorUnschedulableError) as why:
             raise FailedPrecondition(
-                f"node {node}: after {_WAIT:g} s there is no room for the daemon's actor, which reserves {reserved:g} of {cpus:g} "
+                f"node {node}: there is no room for the daemon's actor, which reserves {reserved:g} of {cpus:g} "
                 "CPUs: free some, or give Daemon(num_cpus=) less"
             ) from why
         except ray.exceptions.RayTaskError as why:
@@ -279,7 +279,7 @@ def _node() -> str:
 
 def _cpus_here() -> float:
     node = _node()
-    return next((float(found["Resources"].get("CPU", 0)) for found in ray.nodes() if found["NodeID"] == node), 0.0) or 1.0
+    return next((float(found["Resources"].get("CPU", 0)) for found in ray.nodes() if found["NodeID"] == node), 0.0)
 
 
 def _told(value: Any) -> str:
