@@ -33,11 +33,11 @@ usage: $me COMMAND [ARGUMENTS]
                     deps and build, then every test; for example: $me test -L unit, or $me test -LE golden.
                     Ends with a list of the checks that were skipped, with their reasons, and with the names of the tests that failed.
                     P is release (the default), debug, asan, tsan, clang or cuda. --offline: without what needs packages from PyPI: the
-                    comparisons and the Python package's tests. --frameworks: also the tests with PyTorch and JAX, whose packages
+                    comparisons and the Python package's tests. --frameworks: also the tests with PyTorch, JAX and Ray, whose packages
                     are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
-  bench --python [--json] [--only client,throughput,dataloader,in_place,processors,steady,import] [--data FOLDER]
+  bench --python [--json] [--only client,throughput,dataloader,in_place,processors,ray,steady,import] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own
@@ -317,7 +317,7 @@ install_wheel() {  # ENVIRONMENT
   logged "$top/build/$1.log" "${pip[@]}" --force-reinstall --no-deps "$top"/build/python-package/wheel/*.whl
 }
 
-# All that tests compare with and the Python package's own. `frameworks`: with PyTorch and JAX.
+# All that tests compare with and the Python package's own. `frameworks`: with PyTorch, JAX and Ray.
 python_environments() {  # [frameworks]
   python_with venv tests/golden/requirements.txt
   python_with venv-python tests/python/requirements.txt
