@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -181,6 +183,7 @@ def test_a_source_that_gives_others_than_then_is_refused(make: Any) -> None:
             seen_of(second)
 
 
+@pytest.mark.torch  # Hugging Face's package is there where PyTorch is
 def test_states_of_another_kind_are_refused(make: Any, folder: Path, table: Any) -> None:
     loaders = [lambda: make(millrace.Encoded(Rows())), lambda: make(folder), lambda: make(table)]
     for one in loaders:
@@ -224,3 +227,36 @@ def test_nothing_is_left_of_loops_that_were_left(make: Any) -> None:
             break
     gc.collect()
     assert not [thread for thread in threading.enumerate() if thread.name == "millrace-feed"]
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import millrace, millrace.numpy
+from pictures import SIZE, png
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Slow:
+    def __iter__(self):
+        for n in range(1000):
+            time.sleep(0.2 if n > 20 else 0)
+            yield png(n % 5), n
+
+with millrace.numpy.Loader(
+    millrace.Encoded(Slow()), millrace.Recipe(resize=millrace.ExactSize(SIZE)), batch_size=8, address=sys.argv[1]
+) as loader:
+    try:
+        for number, _ in enumerate(loader):
+            if number == 1:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    except KeyboardInterrupt:
+        print(number, [thread.name for thread in threading.enumerate() if thread.name == "millrace-feed"])
+"""
+
+
+def test_an_interrupted_loop_leaves_no_thread(daemon: millrace.PrivateDaemon) -> None:
+    command = [sys.executable, "-c", INTERRUPTED, daemon.address]
+
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=Path(__file__).parent)
+
+    assert (told.returncode, told.stdout) == (0, "1 []\n"), told.stderr

@@ -17,6 +17,8 @@ from millrace._permutation import permutation, share
 from pictures import CLASSES, COUNT, EACH, pixels_of, png
 from sources import Rows, hugging_face, make_loader, pictures_table, seen_of, table_of  # noqa: F401, fixtures
 
+pytestmark = pytest.mark.torch  # these packages are there where PyTorch is
+
 # ------------------------------------------------------------------------------------------------------------ Hugging Face
 
 

@@ -32,7 +32,7 @@ def test_training_in_three_lines(daemon: millrace.PrivateDaemon, folder: Path, m
         assert images.shape[1:] == (3, 224, 224)
         seen.append(len(labels))
 
-    code = example_with("loader = millrace.torch.Loader(\"/data/train\", millrace.Recipe.train(224), batch_size=64, shuffle=True, dtype=")
+    code = example_with('loader = millrace.torch.Loader("/data/train", millrace.Recipe.train(224), batch_size=64, shuffle=True, dtype=')
     names: dict[str, Any] = {"train": train}
     exec(code.replace("/data/train", str(folder)), names)
     names["loader"].close()

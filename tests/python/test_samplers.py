@@ -432,3 +432,5 @@ def test_torchs_loader_has_the_sampler(torch: Any, daemon: millrace.PrivateDaemo
     with millrace.torch.Loader(folder, OWN_SIZE, batch_sampler=sampler, address=daemon.address) as loader:
         assert (loader.batch_sampler.batch_size, loader.batch_size, len(loader)) == (16, 16, 3)
         assert [len(labels) for _, labels in loader] == [16, 16, 16]
+        assert "by BatchSampler" in repr(loader)
+    assert "in order" in repr(millrace.torch.Loader(folder, OWN_SIZE))

@@ -423,7 +423,7 @@ class BaseLoader(Generic[Item]):
         size, recipe = self.recipe.fixed_size, self.recipe
         assert size is not None
         images = f"{self.batch_size} images {size.width} x {size.height} {recipe.dtype}"
-        sampler = self.sampler if self.batch_sampler is None else self.batch_sampler
+        sampler = self._options.batch_sampler if self._options.sampler is None else self._options.sampler
         order = f"shuffled by seed {self._options.seed}" if self._options.shuffle else "in order"
         order = order if sampler is None else f"by {type(sampler).__name__}"
         return f"<{called(type(self))} of {path_text(self._data.path)}: batches of {images}, {order}, epoch {self.epoch}>"

@@ -125,9 +125,9 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
         return _Order(self) if self._options.shuffle else _InOrder(self)
 
     @property
-    def batch_sampler(self) -> _Batches:
-        """For programs that ask what ``DataLoader.batch_sampler`` is like; it yields nothing, for the daemon makes the batches."""
-        return _Batches(self)
+    def batch_sampler(self) -> Any:
+        """The one that was given; else one for programs that ask what ``DataLoader.batch_sampler`` is like; it yields nothing."""
+        return self._options.batch_sampler if self._options.batch_sampler is not None else _Batches(self)
 
     def _opened(self) -> Listed:
         if self._moves and self._device.type == "cpu" and not _accelerated():  # asked late: a loader may be made before processes are
