@@ -69,12 +69,12 @@ def make_folder(folder: Path) -> None:
             (folder / name / f"other.{kind}").write_bytes(base64.b64decode(text))
 
 
-def train(folder: Path) -> list[float]:
-    """The loss of each batch of two epochs: softmax regression on the mean colour."""
+def train(dataset: Any) -> list[float]:
+    """The loss of each batch of two epochs over a folder or a list: softmax regression on the mean colour."""
     weights = np.zeros((3, len(COLOURS)))
     losses = []
     for _ in range(2):
-        for images, labels in millrace.numpy.Loader(folder, millrace.Recipe.train(SIZE), batch_size=16, shuffle=True, dtype="float32"):
+        for images, labels in millrace.numpy.Loader(dataset, millrace.Recipe.train(SIZE), batch_size=16, shuffle=True, dtype="float32"):
             assert images.shape[1:] == (3, SIZE, SIZE)
             features = images.mean(axis=(2, 3), dtype=np.float64)
             logits = features @ weights
@@ -111,14 +111,17 @@ def check_process(pid: int, name: str, of_the_host: set[str]) -> None:
 
 
 def check_daemon(folder: Path, of_the_host: set[str]) -> None:
-    """A program trains on a folder."""
+    """A program trains on a folder, and on a list of its files, which are as many and learnt as well."""
+    files = [(str(path), list(COLOURS).index(path.parent.name)) for path in sorted(folder.rglob("*.*"))]
     with millrace.serve(folder) as daemon:
-        losses = train(folder)
+        losses, of_list = train(folder), train(files)
         check_process(daemon.pid, "millraced", of_the_host)
         with millrace.connect() as client:
             devices = [device.name for device in client.devices()]
-    assert len(losses) == 14, losses
-    assert losses[-1] < 0.7 * losses[0], f"nothing was learnt: {losses}"
+    for each in (losses, of_list):
+        assert len(each) == 14, each
+        assert each[-1] < 0.7 * each[0], f"nothing was learnt: {each}"
+    print(f"trained on a list: loss {of_list[0]:.3f}, then {of_list[-1]:.3f}")
     print(f"trained: loss {losses[0]:.3f}, then {losses[-1]:.3f}, after {len(losses)} batches; devices: {devices}")
 
 
