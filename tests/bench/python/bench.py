@@ -174,7 +174,7 @@ def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
         order = [*ours.items(), ("command", command_rate)]
         for number in range(given.rounds):  # who is first alternates
             for name, rate in order if number % 2 else reversed(order):
-                rates[name].append(rate(data, daemon.address, 2))
+                rates[name].append(rate(data, daemon.address, 10))
     figures = {f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}
     for name in ours:
         ratio = statistics.median(one / other for one, other in zip(rates[name], rates["command"], strict=True))

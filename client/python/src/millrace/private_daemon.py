@@ -138,7 +138,7 @@ class PrivateDaemon:
         self.stop()
 
     def __del__(self) -> None:
-        if hasattr(self, "_stopping"):
+        if getattr(self, "_process", None) is not None:  # else there is nothing to end, and at the interpreter's end nothing to do it with
             self.stop()
 
     def __fspath__(self) -> str:
