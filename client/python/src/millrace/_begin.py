@@ -99,7 +99,7 @@ def begin(
     """
     if progress.position if order is not None or listed.dataset is None else progress.order is not None:
         raise FailedPrecondition("loader: the state was saved by a loader whose order somebody else says: with a sampler, or without one")
-    if order is None and listed.dataset is None and progress.order is None and progress.batches:
+    if order is None and listed.dataset is None and progress.batches and (progress.order is None or progress.order.taken == 0):
         raise InvalidRequest(
             f"loader: batches cannot be left out of a source that is iterated ({data.path}): let the source leave out their samples, "
             "or load a state"
@@ -108,7 +108,7 @@ def begin(
     if order is not None:
         assert listed.samples is not None
         batches = order.begin(progress.epoch, progress.order, listed.samples, ranks)
-        if progress.order is None and progress.batches:
+        if progress.batches and batches.state.taken == 0:
             leave_out(progress.batches, batches)
         progress.begins_at(batches.state)
     if listed.dataset is None:

@@ -58,6 +58,31 @@ def parts_of(dataset: Any) -> Iterator[Any]:
         )
 
 
+def contents_of(dataset: Any) -> tuple[Any, ...]:
+    """What its samples are made of: copies of lists, which cost little to compare with themselves, and the functions."""
+    kind = kind_of(dataset)
+    if kind == "Subset":
+        return kind, list(dataset.indices), contents_of(dataset.dataset)
+    if kind == "ConcatDataset":
+        return kind, *map(contents_of, dataset.datasets)
+    if is_list(dataset):
+        return (id(dataset),)
+    functions = (dataset.transform, dataset.target_transform)
+    return list(dataset.samples), *(_Same(function) for function in functions)
+
+
+class _Same:
+    """Equal if it is the same object: what a function's own ``==`` says does not count."""
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.what is other.what
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 def samples_of(dataset: Any) -> Samples:
     """Its samples: sample i is ``dataset[i]``.
 

@@ -67,6 +67,10 @@ class Given:
         """Samples, if that is known without the daemon."""
         return None
 
+    def now(self) -> Any:
+        """What it is made of now, to be compared: if it differs from what it was, it has to be listed again."""
+        return None
+
     def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
         """Makes it known to the daemon.
 
@@ -105,6 +109,10 @@ class Files(Given):
     def count(self) -> int:
         """Its samples."""
         return len(self._dataset)
+
+    def now(self) -> Any:
+        """Of an object, which its user may have edited."""
+        return None if isinstance(self._dataset, Samples) else objects.contents_of(self._dataset)
 
     def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
         """Hands the list to the daemon.

@@ -103,6 +103,9 @@ class BaseLoader(Generic[Item]):
         self._session: Session | None = None
         self._told_of_memory = False  # that the GPU's cannot be had
         self._listed: Listed | None = None
+        self._listed_as: Any = None  # what the dataset was made of then
+        self._connected = False  # a daemon has been there
+        self._emptied = 0  # batches of the loop of which nothing was left
         self._running: weakref.ref[Loop[Item]] | None = None
         self._progress = Progress(0)
 
@@ -121,7 +124,7 @@ class BaseLoader(Generic[Item]):
         epoch = None
         try:
             self._loops_ranks = self._ranks()
-            epoch = self._start(progress)
+            epoch = self._begin_loop(progress)
             while True:
                 self.batch = None
                 self._reclaim()
@@ -147,6 +150,8 @@ class BaseLoader(Generic[Item]):
                     del batch
                     yield self._moved(item) if self._moves else item
                     del item
+                else:
+                    self._emptied += 1
             if self._progress is progress:  # else set_epoch or load_state_dict has said where the next loop begins
                 self._progress = Progress(progress.epoch + 1)
         except Exception:
@@ -156,6 +161,17 @@ class BaseLoader(Generic[Item]):
             self._loops_ranks = self._after = None
             if epoch is not None:
                 epoch.stop()
+
+    def _begin_loop(self, progress: Progress) -> Epoch | Feed:
+        if self._listed is not None and self._data.now() != self._listed_as:
+            self._listed = None  # its user has edited it
+        self._emptied = 0
+        try:
+            return self._start(progress)
+        except DaemonUnavailable:
+            if not (self._options.resume and self._connected):  # it went away since the loop before, or was never there
+                raise
+            return self._start_again(progress)
 
     def _start(self, progress: Progress) -> Epoch | Feed:
         ranks, listed = self._ranks(), self._opened()
@@ -183,7 +199,9 @@ class BaseLoader(Generic[Item]):
             with connect(options.address) as client:
                 self._session = self._session_of(client)
         if self._listed is None:
+            self._listed_as = self._data.now()
             self._listed = self._data.listed(self._session, options.extensions, self._label_type, options.patience)
+        self._connected = True
         return self._listed
 
     def _session_of(self, client: Client) -> Session:
@@ -216,11 +234,7 @@ class BaseLoader(Generic[Item]):
             self.close()
 
     def _memory(self, client: Client) -> str:
-        """Where the session's tensors should lie unless the loader was told: ``Client.session``'s ``memory``.
-
-        Raises:
-            Unsupported: in a GPU's memory, which cannot be had; says why.
-        """
+        """Where the session's tensors should lie unless the loader was told. Raises Unsupported: where that cannot be had; says why."""
         return HOST
 
     def _session_name(self) -> str:
@@ -356,6 +370,8 @@ class BaseLoader(Generic[Item]):
             InvalidRequest: no whole number.
         """
         epoch = whole_number(epoch, "set_epoch: epoch is a whole number")
+        if not 0 <= epoch < 2**64:
+            raise InvalidRequest(f"set_epoch: epochs are numbered from 0 on, not {epoch}")
         if isinstance(self._order, SamplerOrder):
             self._order.set_epoch(epoch)
         if not self._progress.begins_in(epoch):
@@ -417,7 +433,8 @@ class BaseLoader(Generic[Item]):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None, "_listed": None, "_running": None, "_loops_ranks": None, "batch": None, "_after": None}
+        gone = ("_session", "_listed", "_listed_as", "_running", "_loops_ranks", "batch", "_after")
+        return {**self.__dict__, **dict.fromkeys(gone)}
 
     def __repr__(self) -> str:
         size, recipe = self.recipe.fixed_size, self.recipe

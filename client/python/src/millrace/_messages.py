@@ -254,7 +254,10 @@ def failure(failed: Any, batch_id: int | None = None) -> Error:
     errors = sample_errors(failed.errors)
     by_samples = any(error.code == failed.code for error in errors)  # else for another reason, and some samples are bad, too
     cls = SampleFailed if by_samples else error_class(failed.code)
-    error = cls(failed.message, batch_id=batch_id, sample_errors=errors)
+    message = failed.message
+    if errors and errors[0].sample_id != errors[0].index and message.startswith(f"sample {errors[0].index} ("):
+        message += f"; it is the batch's image {errors[0].index}, whose id is {errors[0].sample_id}"
+    error = cls(message, batch_id=batch_id, sample_errors=errors)
     if isinstance(error, ResourceExhausted):
         error.slot_bytes = failed.slot_bytes
     return error

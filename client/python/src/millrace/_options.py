@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from millrace._dataloader_arguments import DataLoaderArguments
 from millrace._dtype import AnyDType
 from millrace.errors import InvalidRequest
@@ -140,12 +142,20 @@ class Options:
         for name in DataLoaderArguments.__annotations__:  # not kept: functions and generators may not go to another process
             object.__setattr__(self, name, DEFAULTS[name])
         object.__setattr__(self, "batch_size", whole_number(self.batch_size, "loader: batch_size is a number of images"))
-        if not isinstance(self.writable, bool):
-            raise InvalidRequest(f"loader: writable is True or False, not {self.writable!r}")
+        for name in ("writable", "resume", "shuffle", "drop_last"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InvalidRequest(f"loader: {name} is True or False, not {getattr(self, name)!r}")
+            object.__setattr__(self, name, bool(getattr(self, name)))
+        if not _is_seconds(self.resume_within):
+            raise InvalidRequest(f"loader: resume_within is a number of seconds, not {self.resume_within!r}")
+        if self.memory == "":
+            raise InvalidRequest('loader: memory is "host", the daemon\'s name of a GPU ("cuda:0"), or None')
         if self.extensions is not None:
+            if isinstance(self.extensions, bytes) or not isinstance(self.extensions, Iterable):
+                raise InvalidRequest(f'loader: extensions are names, "jpg" or ["jpg", "png"], not {self.extensions!r}')
             names = (self.extensions,) if isinstance(self.extensions, str) else tuple(self.extensions)
             object.__setattr__(self, "extensions", names)
-        if self.timeout is not None and not (isinstance(self.timeout, (int, float)) and self.timeout >= 0):
+        if self.timeout is not None and not _is_seconds(self.timeout):
             raise InvalidRequest(f"loader: timeout is a number of seconds, 0 or None for ever; it is {self.timeout!r}")
 
     @property
@@ -155,6 +165,10 @@ class Options:
 
 
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in dataclasses.fields(Options)}
+
+
+def _is_seconds(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def whole_number(value: Any, rule: str) -> int:

@@ -51,8 +51,10 @@ class Progress:
 
     def skipping(self, batches: int) -> Progress:
         """Where the next loop begins if so many batches of its epoch are left out."""
-        again = not self.begun or self.failed
-        return Progress(self.epoch if again else self.epoch + 1, b"", batches)
+        if self.begun and not self.failed:
+            return Progress(self.epoch + 1, b"", batches)
+        order = self.beginning[2] if self.begun else self.order
+        return Progress(self.epoch, b"", batches, order=order._replace(taken=0, crc=0) if order is not None else None)
 
     def state(self) -> dict[str, Any]:
         """Plain values, for JSON too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import NamedTuple
 
@@ -25,7 +26,10 @@ def given_ranks(rank: int | None, world_size: int | None) -> Ranks | None:
         return None
     if rank is None or world_size is None:
         raise InvalidRequest("loader: give rank and world_size together, or neither of them")
-    return _checked(rank, world_size, "rank", "world_size")
+    try:
+        return _checked(operator.index(rank), operator.index(world_size), "rank", "world_size")
+    except TypeError as why:
+        raise InvalidRequest(f"loader: rank and world_size are whole numbers: {why}") from why
 
 
 def ranks_of_environment() -> Ranks:

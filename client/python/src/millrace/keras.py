@@ -85,6 +85,11 @@ class Dataset(keras.utils.PyDataset):  # type: ignore[misc]
                 return next(self._loop)
             except StopIteration:
                 self._loop = None
+                if self.loader._emptied and self._taken > 1:
+                    raise FailedPrecondition(
+                        f"{called(type(self))}: the loop had {self.loader._emptied} batches less than Keras expects, for all their images "
+                        'were bad and left out (on_error="skip"): choose on_error="substitute" or "zero", or mend the files'
+                    ) from None
         raise FailedPrecondition(
             f"{called(type(self))}: the loader has no batches: its dataset is smaller than a batch, and drop_last is set"
         )
