@@ -143,3 +143,26 @@ print("done")
 @pytest.mark.torch
 def test_passes_that_are_ended_early_cut_into_steps_or_resumed(daemon: millrace.PrivateDaemon, folder: Path) -> None:
     assert together(daemon, "torch", ["-c", PASSES, folder]) == ["done\n"]
+
+
+@pytest.mark.torch
+def test_a_pass_does_not_run_into_the_next_epoch_where_whole_batches_are_left_out(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    program = """if True:
+        import sys, warnings
+        import millrace.keras, millrace.torch
+        warnings.simplefilter("ignore")
+        files = sorted(str(path) for path in __import__("pathlib").Path(sys.argv[1]).rglob("*.png"))
+        files[10:20] = [file + ".gone.png" for file in files[10:20]]
+        loader = millrace.torch.Loader([(file, 0) for file in files], millrace.Recipe.evaluate(32, 24), batch_size=10, on_error="skip")
+        passed, taken = millrace.keras.Dataset(loader), 0
+        try:
+            for index in range(2 * len(passed)):
+                passed[index]
+                taken += 1
+        except millrace.FailedPrecondition as why:
+            print(taken, why)
+    """
+    environment = {**os.environ, "KERAS_BACKEND": "torch", "MILLRACE_SOCKET": daemon.address}
+    done = subprocess.run([sys.executable, "-c", program, folder], env=environment, capture_output=True, text=True, timeout=95, check=True)
+    assert done.stdout.startswith("5 "), done.stdout
+    assert "1 batches less than Keras expects" in done.stdout
