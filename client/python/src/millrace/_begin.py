@@ -104,16 +104,21 @@ def begin(
             f"loader: batches cannot be left out of a source that is iterated ({data.path}): let the source leave out their samples, "
             "or load a state"
         )
+    of = _identity(data, listed, options)
+    resumed = None if progress.order is None else _of_this(progress.order, of)
     batches = None
     if order is not None:
         assert listed.samples is not None
-        batches = order.begin(progress.epoch, progress.order, listed.samples, ranks)
+        batches = order.begin(progress.epoch, resumed, listed.samples, ranks)
+        batches.state = batches.state._replace(begun={**batches.state.begun, "of": of})
         if progress.batches and batches.state.taken == 0:
             leave_out(progress.batches, batches)
         progress.begins_at(batches.state)
     if listed.dataset is None:
         assert data.encoded is not None
-        rows = _rows(data, options, ranks, progress) if batches is None else functools.partial(rows_by_number, data.encoded)
+        rows: Callable[[Any], Any] = functools.partial(rows_by_number, data.encoded)
+        if batches is None:
+            rows = _rows(data, options, ranks, progress.epoch, resumed, of)
         how = Submitting(options.seed, progress.epoch, options.on_error, options.fidelity, options.shuffle)
         feed = Feed(session, rows, batches, how, convert, data.encoded.names, options.patience)
         return Begun(feed, lambda: feed.state)
@@ -136,15 +141,40 @@ def begin(
     return Begun(epoch, batches.delivered if batches is not None else None)
 
 
-def _rows(data: Given, options: Options, ranks: Ranks, progress: Progress) -> Callable[[Any], Any]:
-    encoded, epoch, resumed = data.encoded, progress.epoch, progress.order
+def _identity(data: Given, listed: Listed, options: Options) -> dict[str, Any]:
+    """What an order is of: its ids mean something for that alone, and so do random choices."""
+    known = listed.dataset.fingerprint if listed.dataset is not None else getattr(data.encoded, "fingerprint", "")
+    return {"seed": options.seed, "samples": listed.samples, "dataset": known}
+
+
+def _of_this(order: OrderState, of: Mapping[str, Any]) -> OrderState:
+    """The state without what it says of that.
+
+    Raises:
+        FailedPrecondition: it is of something else.
+    """
+    then = order.begun.get("of", of)
+    if then != of:
+        wrong = [name for name, value in of.items() if then.get(name) != value]
+        told = ", ".join(f"{name} was {then.get(name)!r} and is {of[name]!r}" for name in wrong)
+        raise FailedPrecondition(
+            f"loader: the state was saved with another {' and another '.join(wrong)} ({told}): make the loader as it was then, or begin "
+            "the epoch anew"
+        )
+    return order._replace(begun={name: value for name, value in order.begun.items() if name != "of"})
+
+
+def _rows(
+    data: Given, options: Options, ranks: Ranks, epoch: int, resumed: OrderState | None, of: Mapping[str, Any]
+) -> Callable[[Any], Any]:
+    encoded = data.encoded
     assert encoded is not None
     if ranks.world_size > 1 and not encoded.sharded:
         raise InvalidRequest(
             f"loader: there are {ranks.world_size} ranks, and each would get all of the source: let it give each its share (Hugging Face: "
             "split_dataset_by_node; webdataset: nodesplitter=webdataset.split_by_node) and say so: millrace.Encoded(source, sharded=True)"
         )
-    return lambda _: rows_in_turn(encoded, epoch, resumed, options.batch_size, options.drop_last)
+    return lambda _: rows_in_turn(encoded, epoch, resumed, options.batch_size, options.drop_last, of)
 
 
 def samples_of(data: Given, order: Order, options: Options, ranks: Callable[[], Ranks], opened: Callable[[], Listed]) -> int:

@@ -57,7 +57,9 @@ def column_of(values: Any, count: int, name: str) -> Column:
         values = values.detach().cpu()
     if hasattr(values, "__array__"):
         array = np.asarray(values)
-        return _numeric(array, name) if array.dtype.kind in _NUMBERS else list(array.tolist())
+        if array.dtype.kind in _NUMBERS:
+            return _numeric(array, name)
+        return _of_objects(array.tolist(), name) if array.ndim == 1 else list(array.tolist())
     return _of_objects(values if isinstance(values, (list, tuple)) else list(values), name)
 
 
@@ -65,7 +67,8 @@ def _of_objects(values: Sequence[Any], name: str) -> Column:
     kinds = set(map(type, values))
     if all(issubclass(kind, (numbers.Number, np.number, np.bool_)) for kind in kinds):
         array = np.asarray(values)
-        if array.dtype.kind not in _NUMBERS:
+        whole = all(issubclass(kind, (numbers.Integral, np.integer, np.bool_)) for kind in kinds)
+        if array.dtype.kind not in _NUMBERS or (whole and array.dtype.kind == "f"):
             raise InvalidRequest(f"{name}: a number does not fit 64 bits, or is of no kind that NumPy has")
         return _numeric(array, name)
     if all(issubclass(kind, (list, tuple)) or hasattr(kind, "__array__") for kind in kinds):

@@ -76,6 +76,13 @@ def _only(found: Sequence[str], what: str, argument: str, kinds: dict[str, str])
     )
 
 
+def of_its_own(source: Any) -> Any:
+    """A copy into which a state is loaded for one loop only: ``copy.copy`` gives one that shares its attributes with the source."""
+    made = object.__new__(type(source))
+    made.__dict__.update(source.__dict__)
+    return made
+
+
 def is_sharded(source: Any) -> bool:
     """Whether ``split_dataset_by_node`` has given it a rank."""
     return _is_dataset(source) and getattr(source, "_distributed", None) is not None

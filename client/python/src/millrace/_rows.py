@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,14 +38,16 @@ def rows_by_number(encoded: Encoded, asked: Iterable[tuple[NDArray[np.int64], ND
         yield RowBatch(numbers if keys is None else keys.tolist(), list(encoded.rows(numbers)), None)
 
 
-def rows_in_turn(encoded: Encoded, epoch: int, resumed: OrderState | None, batch_size: int, drop_last: bool) -> Iterator[RowBatch]:
+def rows_in_turn(
+    encoded: Encoded, epoch: int, resumed: OrderState | None, batch_size: int, drop_last: bool, of: Mapping[str, Any]
+) -> Iterator[RowBatch]:
     """Of an iterable one: as it gives them, from the start or after what ``resumed`` says.
 
     Raises:
         FailedPrecondition: it gives others than it gave then.
         InvalidRequest: as ``Encoded.read``. What the source raises comes as it is.
     """
-    source = copy.copy(encoded.opened) if hugging_face.is_one(encoded.opened) else encoded.opened  # a state is loaded for this loop only
+    source = hugging_face.of_its_own(encoded.opened) if hugging_face.is_one(encoded.opened) else encoded.opened
     if hasattr(source, "set_epoch") and (hugging_face.shuffles(source) or not hugging_face.is_one(source)):
         source.set_epoch(epoch)
     exact = hugging_face.resumes(source)
@@ -66,7 +67,7 @@ def rows_in_turn(encoded: Encoded, epoch: int, resumed: OrderState | None, batch
                 return
             crc = _crc(rows, crc)
             taken += 1
-            begun: dict[str, Any] = {"rows": count + len(rows)}
+            begun: dict[str, Any] = {"rows": count + len(rows), "of": of}
             if exact:
                 begun["source"] = source.state_dict()
             yield RowBatch([(count + k) & SAMPLE_MASK for k in range(len(rows))], rows, OrderState(begun, taken, crc))

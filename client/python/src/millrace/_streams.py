@@ -77,9 +77,11 @@ class Streams:
     def __init__(self, states: Mapping[str, Any] | None = None) -> None:
         """As the global ones are now, or as they were: ``states``. In the first case each of them moves on, by one number."""
         if states is None:
-            _draw_one()
+            _draw_of_torch()
         self.states: dict[str, Any] = states_of(global_streams()) if states is None else dict(states)
         """Where they are."""
+        if states is None:
+            _draw_of_the_others()
 
     @contextlib.contextmanager
     def drawn(self) -> Iterator[None]:
@@ -96,10 +98,14 @@ class Streams:
                 set_state(stream, state)
 
 
-def _draw_one() -> None:
-    """As DataLoader does when a loop begins, so that the copies of the next one are others."""
+def _draw_of_the_others() -> None:
+    """So that the copies of the next loop are others, where DataLoader's sampler would have drawn of them."""
     random.getrandbits(32)
     np.random.random_sample()
+
+
+def _draw_of_torch() -> None:
+    """As DataLoader does when a loop begins."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.empty((), dtype=torch.int64).random_()

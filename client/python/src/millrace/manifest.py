@@ -265,8 +265,8 @@ def _values(reader: Any, column: Any, values: list[Any], kind: LabelKind) -> Any
         if kind in ("auto", number_kind.__name__):
             try:
                 return reader.parsed(values, number_kind)
-            except (ValueError, OverflowError):
-                if kind != "auto":
+            except (ValueError, OverflowError) as why:
+                if kind != "auto" or isinstance(why, OverflowError):  # as a fraction it would be another number
                     _refuse_first(reader, column, values, number_kind)
     if any(value == "" or value is None for value in values):
         number = next(number for number, value in enumerate(values) if value == "" or value is None)

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from millrace._columns import Labels, column_of, each_column, narrowed, numbered, selected
+from millrace._columns import Labels, column_of, each_column, is_classes, narrowed, numbered, selected
 from millrace._messages import is_url, path_text
 from millrace.errors import InvalidRequest
 from millrace.samples import AnyPath, Path
@@ -34,6 +34,25 @@ class Table(Protocol):
 
 AnySamples = Sequence[AnyPath] | Sequence[tuple[AnyPath, Any]] | Sequence[Mapping[str, Any]] | Table
 """Files: paths; pairs (path, label); dictionaries; columns by name. ``Samples.of`` says what becomes of them."""
+
+
+def _in_order(classes: Any) -> Any:
+    """The names in the order of their labels.
+
+    Raises:
+        InvalidRequest: they have no order, or one with gaps.
+    """
+    if isinstance(classes, str):
+        if classes != "sorted":
+            raise InvalidRequest(f'classes: names of labels, or "sorted", not {classes!r}')
+        return classes
+    if isinstance(classes, Mapping):
+        if sorted(classes.values()) != list(range(len(classes))):
+            raise InvalidRequest("classes: a mapping gives names the labels 0, 1, 2, ...; this one gives others: map the labels yourself")
+        return sorted(classes, key=classes.__getitem__)
+    if isinstance(classes, (set, frozenset)):
+        raise InvalidRequest("classes: a set has no order, and labels are places in it: give a list")
+    return [str(name) for name in classes]
 
 
 class Samples:
@@ -81,8 +100,8 @@ class Samples:
             self.labels = None if labels is None else column_of(labels, count, "labels")
         self.classes: tuple[str, ...] = ()
         """The labels' names, in the order of the labels; empty where they have none."""
-        if classes:
-            self._name(classes)
+        if classes is not None and len(classes):
+            self._name(_in_order(classes))
 
     def _name(self, classes: Sequence[str] | Literal["sorted"]) -> None:
         key = _LABEL if isinstance(self.labels, Mapping) else None
@@ -96,6 +115,13 @@ class Samples:
             column = numbered(column, classes)
         elif isinstance(classes, str):
             raise InvalidRequest('classes="sorted": the labels are no texts')
+        elif (
+            isinstance(column, np.ndarray)
+            and is_classes(column)
+            and column.size
+            and not -1 <= int(np.min(column)) <= int(np.max(column)) < len(classes)
+        ):
+            raise InvalidRequest(f"classes: there are {len(classes)} names, and labels from {np.min(column)} to {np.max(column)}")
         self.classes = tuple(classes)
         self.labels = column if key is None else {**self.labels, key: column}  # type: ignore[dict-item]
 
