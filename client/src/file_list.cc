@@ -29,7 +29,7 @@ std::string common_folder(std::span<const ListedFile> files) {
 }
 
 v1::ListFiles next_part(std::uint64_t dataset_id, std::span<const ListedFile> files, const std::string& folder,
-                        std::size_t& at) {
+                        std::size_t bytes, std::size_t& at) {
   v1::ListFiles part;
   part.set_dataset_id(dataset_id);
   if (at == 0) part.set_folder(folder);
@@ -40,7 +40,7 @@ v1::ListFiles next_part(std::uint64_t dataset_id, std::span<const ListedFile> fi
     paths.append(file.path, std::min(before, file.path.size()));
     paths.push_back('\0');
     part.add_labels(file.label);
-  } while (at < files.size() && paths.size() < kListPartBytes);
+  } while (at < files.size() && paths.size() < bytes);
   part.set_last(at == files.size());
   return part;
 }

@@ -13,15 +13,13 @@
 namespace millrace {
 inline namespace client {
 
-// Kept in step with what the daemon takes in a message.
-inline constexpr std::size_t kListPartBytes = 1 << 20;
-
 // "/data/train" of "/data/train/a.jpg" and "/data/train/b/c.jpg"; "/" where they have nothing in common.
 std::string common_folder(std::span<const ListedFile> files);
 
-// The next part, of files from `at` on, which is moved on. `folder`: common_folder(). REQUIRES: at < files.size().
+// The next part, of files from `at` on, which is moved on: as many as have `bytes` of paths, or one. `folder`:
+// common_folder(). REQUIRES: at < files.size().
 v1::ListFiles next_part(std::uint64_t dataset_id, std::span<const ListedFile> files, const std::string& folder,
-                        std::size_t& at);
+                        std::size_t bytes, std::size_t& at);
 
 }  // namespace client
 }  // namespace millrace

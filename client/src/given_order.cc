@@ -6,6 +6,9 @@ namespace millrace {
 inline namespace client {
 namespace {
 
+// Samples of a message, after which another begins: with one more batch it is below what a daemon takes.
+constexpr int kNumbers = 16'384;
+
 // What came without draws, beside batches that have some, is drawn by its samples.
 void add(const GivenBatch& batch, v1::GiveBatches& out) {
   if (!batch.draws.empty() && out.draws().empty()) *out.mutable_draws() = out.samples();
@@ -20,11 +23,16 @@ void add(const GivenBatch& batch, v1::GiveBatches& out) {
 }  // namespace
 
 Result<void> GivenOrder::top_up(SessionCore& core) {
-  if (ended_ || open_ >= ahead_) return {};
+  if (open_ >= ahead_) return {};
+  while (open_ < 2 * ahead_ && !ended_) MILLRACE_TRY_VOID(send_some(core));
+  return {};
+}
+
+Result<void> GivenOrder::send_some(SessionCore& core) {
   v1::ClientMessage message;
   v1::GiveBatches& given = *message.mutable_give_batches();
   given.set_stream_id(stream_);
-  while (open_ < 2 * ahead_ && !ended_) {
+  while (open_ < 2 * ahead_ && !ended_ && given.samples_size() < kNumbers) {
     const std::optional<GivenBatch> batch = next_();
     if (batch) {
       add(*batch, given);

@@ -21,6 +21,8 @@ class GivenOrder {
   void taken() { --open_; }                // a batch has come, or has failed
 
  private:
+  Result<void> send_some(SessionCore& core);
+
   NextBatch next_;
   const std::uint64_t stream_;
   const std::uint32_t ahead_;

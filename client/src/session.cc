@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kUnsentMost = 4096;        // messages that the daemon was too slow to take
 constexpr std::uint64_t kListedAhead = 100'000;  // files of a list that were sent and that the daemon has not taken yet
+constexpr std::size_t kPartsOfMessage = 4;       // of what a message may have, a list's paths take one part in so many
 constexpr std::uint32_t kGivenAhead = 8;         // batches of an epoch's own order that the daemon should know of
 
 Result<void> check_paths(const BatchRequest& request) {
@@ -98,7 +99,7 @@ Result<Dataset> Session::open_files(std::span<const ListedFile> files, const Dat
   core_->inbox().expect_dataset(id);
   for (std::size_t at = 0; at < files.size();) {
     v1::ClientMessage message;
-    *message.mutable_list_files() = next_part(id, files, folder, at);
+    *message.mutable_list_files() = next_part(id, files, folder, core_->limits().message.count / kPartsOfMessage, at);
     Result<void> sent = core_->send(std::move(message));
     if (sent && at < files.size()) sent = wait_for_list(id, at, deadline);
     if (!sent) return core_->inbox().forget_dataset(id), std::move(sent).error();

@@ -57,8 +57,10 @@ struct GivenBatches {
   std::vector<std::uint64_t> draws;    // key their random choices: as many; or none: by the samples' numbers
   bool last = false;                   // no batch follows
 
-  Bytes memory() const {
-    return {sizes.capacity() * sizeof(std::uint32_t) + (samples.capacity() + draws.capacity()) * sizeof(std::uint64_t)};
+  Bytes memory() const {  // with what the heap takes beside it
+    constexpr std::uint64_t kOfHeap = 64;
+    return {sizeof *this + kOfHeap + sizes.capacity() * sizeof(std::uint32_t) +
+            (samples.capacity() + draws.capacity()) * sizeof(std::uint64_t)};
   }
 };
 

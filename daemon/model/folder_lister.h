@@ -21,7 +21,10 @@ struct FilesPart {
   std::string paths_untrusted;       // one after the other, each with a zero byte after it
   std::vector<std::int64_t> labels;  // as many; or none: all are -1
 
-  Bytes memory() const { return {paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)}; }
+  Bytes memory() const {  // with what the heap takes beside it
+    constexpr std::uint64_t kOfHeap = 64;
+    return {sizeof *this + kOfHeap + paths_untrusted.capacity() + labels.capacity() * sizeof(std::int64_t)};
+  }
 };
 
 // The dataset's root is the path as given.

@@ -26,6 +26,13 @@ Result<void> check_slot(const TensorLayout& layout, std::uint32_t samples, const
                                      ", or make smaller batches"};
 }
 
+// Samples of an order that a client gives: a dataset's size bounds neither its batches nor how many there are.
+constexpr std::uint64_t kRepeatedAtWill = std::uint64_t{1} << 62U;
+
+Error order_is_the_daemons() {
+  return {Code::kInvalid, "give_batches: this epoch's order is the daemon's; start one with `given`"};
+}
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -132,10 +139,11 @@ Result<void> Waiting::check_size(const EpochRequest& request) const {
 Result<EpochCharges> Waiting::charge(const EpochRequest& request) {
   MILLRACE_TRY_VOID(check(request));
   Account& account = *session_->parts.account;
+  EpochOrderSpec order = request.order;
+  if (request.order_by == OrderBy::kClient) order.samples = kRepeatedAtWill;
   EpochCharges charges;
   MILLRACE_TRY(charges.epoch, account.charge(Resource::kEpochs, 1));
-  MILLRACE_TRY(charges.batches,
-               account.charge(Resource::kRequests, room_for(request.order, session_->parts.slots->slots())));
+  MILLRACE_TRY(charges.batches, account.charge(Resource::kRequests, room_for(order, session_->parts.slots->slots())));
   if (request.order_by == OrderBy::kDaemon) {
     MILLRACE_TRY(charges.order, around_.orders.charge(account, request.order));
   }
@@ -146,6 +154,7 @@ std::optional<EpochOrderSpec> Waiting::planned(EpochRequest request, Result<Epoc
                                                std::shared_ptr<const EpochPositions> positions) {
   auto planned = planning_.extract(request.id);
   BatchSink& sink = *session_->parts.sink;
+  if (planned.mapped().wrong) order = *std::move(planned.mapped().wrong);
   if (!order) {
     sink.epoch_failed(request.id, order.error());
     return std::nullopt;
@@ -178,6 +187,10 @@ void Waiting::begin_given(EpochRequest request) {
 }
 
 void Waiting::give(EpochStreamId stream, Result<GivenBatches> batches) {
+  if (const auto planned = planning_.find(stream); planned != planning_.end()) {
+    planned->second.wrong = batches ? order_is_the_daemons() : std::move(batches).error();
+    return;
+  }
   const auto found = std::ranges::find(epochs_, stream, [](const auto& epoch) { return epoch->id(); });
   if (found == epochs_.end()) return;
   if (Result<void> taken = take_given(**found, std::move(batches)); !taken)
@@ -187,8 +200,7 @@ void Waiting::give(EpochStreamId stream, Result<GivenBatches> batches) {
 Result<void> Waiting::take_given(EpochRun& epoch, Result<GivenBatches> given) {
   MILLRACE_TRY(GivenBatches batches, std::move(given));
   const EpochRequest& request = epoch.request();
-  if (request.order_by == OrderBy::kDaemon)
-    return Error{Code::kInvalid, "give_batches: this epoch's order is the daemon's; start one with `given`"};
+  if (request.order_by == OrderBy::kDaemon) return order_is_the_daemons();
   if (epoch.all_given()) return Error{Code::kInvalid, "give_batches: the last batch was given already"};
   if (std::ranges::any_of(batches.sizes, [&](std::uint32_t size) { return size > request.order.batch_size; }))
     return Error{Code::kInvalid,

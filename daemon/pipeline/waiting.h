@@ -78,6 +78,7 @@ class Waiting {
   struct Planning {
     EpochCharges charges;
     Planned state = Planned::kWanted;
+    std::optional<Error> wrong = std::nullopt;  // with what was said of it meanwhile
   };
 
   Result<BatchPtr> new_batch(BatchRequest request, std::shared_ptr<EpochRun> epoch);

@@ -51,6 +51,12 @@ DatasetTable::Closed DatasetTable::close(DatasetId id) {
   return Closed::kOpen;
 }
 
+void DatasetTable::clear() {
+  std::map<DatasetId, Entry> gone;  // goes outside the lock
+  MutexLock lock(mutex_);
+  gone.swap(entries_);
+}
+
 Result<std::shared_ptr<const Dataset>> DatasetTable::find(DatasetId id) const {
   MutexLock lock(mutex_);
   const auto found = entries_.find(id);

@@ -36,6 +36,9 @@ class DatasetTable {
 
   Closed close(DatasetId id) MILLRACE_EXCLUDES(mutex_);
 
+  // All of them go, whatever state they are in: nobody asks for any, and no listing ends, any more.
+  void clear() MILLRACE_EXCLUDES(mutex_);
+
   // kNotFound: not open, or not yet, naming the field "dataset_id". Shared: see DatasetSource.
   Result<std::shared_ptr<const Dataset>> find(DatasetId id) const MILLRACE_EXCLUDES(mutex_);
 

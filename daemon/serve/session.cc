@@ -100,6 +100,7 @@ void Session::detach(StreamEnd end) {
   stream_ends();
   publisher_.detach();
   listings_.stop();
+  datasets_->clear();
   pipeline_.close_session(parts_.id);
 }
 
@@ -171,6 +172,13 @@ void Session::act(const NameFilesRequest& request) {
   publisher_.send(sample_files_message(request));
 }
 
+// A list that its client is sending, if there is one of this id.
+void Session::drop_list(DatasetId id) {
+  if (!listings_.makes_own(id)) return;
+  listings_.drop_own(id);
+  static_cast<void>(datasets_->drop(id));  // nobody puts it together any more
+}
+
 Result<void> Session::reserve(DatasetId id, std::string_view folder_untrusted) {
   ++datasets_opened_;
   if (folders_.size() < kFoldersNamed) folders_.push_back(shortened(folder_untrusted, kLongestFolder));
@@ -193,10 +201,7 @@ void Session::act(CloseDatasetRequest request) {
       return refuse(request.id, Error{Code::kNotFound, "dataset_id: no dataset " + std::to_string(raw(request.id)) +
                                                            " is open in this session"});
     case DatasetTable::Closed::kWhileListed:
-      if (listings_.makes_own(request.id)) {
-        listings_.drop_own(request.id);
-        static_cast<void>(datasets_->drop(request.id));  // nobody puts it together any more
-      }
+      drop_list(request.id);
       return publisher_.send(
           failed_message(request.id, Error{Code::kCancelled, "the dataset was closed before it was listed"}));
     case DatasetTable::Closed::kOpen:
@@ -217,6 +222,7 @@ void Session::act(StopEpochRequest request) {
 }
 
 void Session::act(RefusedRequest request) {
+  if (const auto* id = std::get_if<DatasetId>(&request.subject); id != nullptr) drop_list(*id);
   refuse(request.subject, request.error);
 }
 

@@ -142,6 +142,7 @@ class Session {
   KeyValues identity() const;
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
+  void drop_list(DatasetId id);
   Result<void> reserve(DatasetId id, std::string_view folder_untrusted);
   void listed(DatasetId id, Result<std::shared_ptr<const Dataset>> dataset);
 

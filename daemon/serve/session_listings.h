@@ -54,7 +54,10 @@ class SessionListings {
   Result<void> end_own(DatasetId id, Done done);
   void drop_own(DatasetId id) { own_.erase(id); }
 
-  void stop() { gone_->stop(); }  // nobody wants any of them any more, nor one that would begin
+  void stop() {
+    gone_->stop();
+    own_.clear();
+  }  // nobody wants any of them any more, nor one that would begin
 
  private:
   struct Growing;

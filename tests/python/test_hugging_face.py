@@ -196,3 +196,64 @@ def test_a_webdataset_that_decodes_is_refused(make: Any, shards: str) -> None:
 
     with pytest.raises(millrace.InvalidRequest, match=r'leave that out in the source \(webdataset: \.decode\("pil"\)'):
         seen_of(make(web.WebDataset(shards, shardshuffle=False).decode("pil")))
+
+
+@pytest.mark.parametrize("kind", ["plain", "take", "interleaved", "mapped"])
+def test_a_stream_that_was_resumed_gives_all_rows_in_later_epochs(make: Any, hugging: Any, table: Any, kind: str) -> None:
+    stream = table.to_iterable_dataset(num_shards=4)
+    if kind == "take":
+        stream = stream.take(COUNT - 8)
+    elif kind == "interleaved":
+        stream = hugging.interleave_datasets([stream.take(COUNT // 2), stream.skip(COUNT // 2)], stopping_strategy="all_exhausted")
+    elif kind == "mapped":
+        stream = stream.cast_column("image", hugging.Image(decode=False)).map(lambda row: row)
+    whole = [pixels for _, _, pixels in seen_of(make(stream))]
+    first, second = make(stream), make(stream)
+    loop = iter(first)
+    next(loop), next(loop)
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert [[pixels for _, _, pixels in seen_of(second)] for _ in range(3)] == [whole[16:], whole, whole]
+
+
+def test_states_say_what_they_are_of(make: Any, table: Any) -> None:
+    def state(loader: Any) -> Any:
+        next(iter(loader))
+        return loader.state_dict()
+
+    for source in (table, table.to_iterable_dataset()):
+        other = make(source, seed=2)
+        other.load_state_dict(state(make(source, seed=1)))
+        with pytest.raises(millrace.FailedPrecondition, match="seed was 1 and is 2"):
+            next(iter(other))
+    other = make(table.select(range(COUNT - 1, -1, -1)))
+    other.load_state_dict(state(make(table)))
+    with pytest.raises(millrace.FailedPrecondition, match="another dataset"):
+        next(iter(other))
+
+
+def test_a_source_with_numbers_goes_on_with_other_ranks(make: Any, table: Any) -> None:
+    two = [make(table, shuffle=True, batch_size=6, rank=rank, world_size=2) for rank in range(2)]
+    seen, states = [], []
+    for loader in two:
+        loop = iter(loader)
+        for _ in range(2):
+            next(loop)
+            seen += loader.batch.ids.tolist()
+        states.append(loader.state_dict())
+    for rank in range(4):
+        loader = make(table, shuffle=True, batch_size=3, rank=rank, world_size=4)
+        loader.load_state_dict(states[0])
+        seen += [n for n, _, _ in seen_of(loader)]
+    assert sorted(seen) == list(range(COUNT))
+    odd = make(table, shuffle=True, batch_size=7)
+    odd.load_state_dict(states[0])
+    with pytest.raises(millrace.FailedPrecondition, match=r"batch_size was 6 and is 7.*begin the epoch anew"):
+        next(iter(odd))
+
+
+def test_two_loops_of_one_stream_do_not_disturb_each_other(make: Any, table: Any) -> None:
+    stream = table.to_iterable_dataset(num_shards=4)
+    both = zip(make(stream, batch_size=4), make(stream, batch_size=4), strict=True)
+    assert [[labels.tolist() for labels in (one[1], other[1])] for one, other in both] == [
+        [[(4 * batch + k) // EACH for k in range(4)]] * 2 for batch in range(COUNT // 4)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,128 @@ def test_an_epoch_that_is_stopped_closes_its_order(session: millrace.Session, fo
         epoch.next()
     assert closed
     assert dataset.epoch(order=[[3]]).next() is not None
+
+
+def test_an_order_of_large_batches_comes_in_several_messages(client: millrace.Client, folder: Path) -> None:
+    recipe = millrace.Recipe(resize=millrace.ExactSize(millrace.Size(1, 1)))
+    size = 20_000
+    with client.session(recipe, batch=size, slots=8) as session:
+        dataset = session.dataset_of(paths_of(folder, *range(COUNT)))
+        draws = [2**64 - 1 - number for number in range(size)]
+        order = ([number % COUNT for number in range(turn, turn + size)] for turn in range(20))
+        epoch = dataset.epoch(order=(millrace.OrderedBatch(each, draws) for each in order))
+        first = epoch.next()  # the daemon would end the session at 4 MiB
+        assert first is not None
+        assert first.ids[:3].tolist() == [0, 1, 2]
+        epoch.stop()
+
+
+def test_another_sessions_dataset_is_refused(
+    client: millrace.Client, session: millrace.Session, own_size: millrace.Recipe, folder: Path
+) -> None:
+    with client.session(own_size, batch=4, slots=2) as other:
+        theirs = other.dataset_of(paths_of(folder, 5))
+        session.dataset_of(paths_of(folder, 9))
+        with pytest.raises(millrace.InvalidRequest, match="of another session"):
+            session.epoch(theirs)
+
+
+def test_what_was_drawn_when_an_order_is_interrupted_comes(session: millrace.Session, folder: Path) -> None:
+    class Interrupted:
+        drawn = -1
+
+        def __iter__(self) -> Iterator[list[int]]:
+            return self
+
+        def __next__(self) -> list[int]:
+            self.drawn += 1
+            if self.drawn % 17 == 16:
+                raise KeyboardInterrupt
+            if self.drawn >= 100:
+                raise StopIteration
+            return [self.drawn % COUNT]
+
+    epoch, seen = session.dataset(folder).epoch(order=Interrupted(), timeout=20), []
+    interrupts = 0
+    while True:
+        try:
+            batch = epoch.next()
+        except KeyboardInterrupt:
+            interrupts += 1
+            continue
+        if batch is None:
+            break
+        seen += batch.ids.tolist()
+        del batch
+    assert interrupts == 5
+    assert seen == [number % COUNT for number in range(100) if number % 17 != 16]
+
+
+def test_an_epoch_stops_whatever_its_order_does_about_it(client: millrace.Client, own_size: millrace.Recipe, folder: Path) -> None:
+    def rude() -> Iterator[list[int]]:
+        try:
+            while True:
+                yield [1]
+        finally:
+            raise RuntimeError("when it is closed")
+
+    class Odd:
+        close = False
+
+        def __iter__(self) -> Iterator[list[int]]:
+            return self
+
+        def __next__(self) -> list[int]:
+            return [1]
+
+    with client.session(own_size, batch=2, slots=2, name="stopping") as session:
+        dataset = session.dataset(folder)
+        epoch = dataset.epoch(order=rude())
+        assert epoch.next() is not None
+        with pytest.raises(RuntimeError, match="when it is closed"):
+            epoch.stop()
+        assert epoch.next() is None
+        odd = dataset.epoch(order=Odd())
+        assert odd.next() is not None
+        odd.stop()
+        assert dataset.epoch(order=[[2]]).next() is not None  # the slots are free again
+
+
+def test_a_slow_order_holds_back_no_batch_that_it_has_given(session: millrace.Session, folder: Path) -> None:
+    asked: list[int] = []
+
+    def slow() -> Iterator[list[int]]:
+        for number in range(6):
+            time.sleep(0.05)
+            asked.append(number)
+            yield [number]
+
+    epoch = session.dataset(folder).epoch(order=slow())
+    batch = epoch.next()
+    assert batch is not None
+    assert len(asked) < 3
+    del batch
+    assert [batch.ids.tolist() for batch in epoch] == [[number] for number in range(1, 6)]
+
+
+def test_what_is_a_list_of_nothing_is_refused(client: millrace.Client, session: millrace.Session, folder: Path) -> None:
+    good = path_of(folder, 0)
+    for wrong in ({good}, {good: 1}, (path for path in [good])):
+        with pytest.raises(millrace.InvalidRequest, match="is a sequence of paths, such as a list"):
+            session.dataset_of(wrong)  # type: ignore[arg-type]
+    with pytest.raises(millrace.InvalidRequest, match="file 1 of the list"):
+        session.dataset_of([good, "/a/\ud800"])
+
+    def refused() -> float:
+        return client.statistics().metrics["millrace_requests_refused_total"].value
+
+    before = refused()
+    dataset = session.dataset_of([good])
+    dataset.close()
+    dataset.close()
+    del dataset
+    assert session.dataset_of([good]).path_of(0) == good  # so the daemon has seen what came before
+    assert refused() == before
 
 
 def test_parts_are_of_any_size_and_say_what_does_not_lie_beneath() -> None:

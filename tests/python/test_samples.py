@@ -103,6 +103,42 @@ def test_class_names_become_labels(make: Any, paths: list[str]) -> None:
         millrace.Samples(paths, names, classes=["ant", "bee"])
 
 
+def test_labels_never_become_other_numbers(make: Any, paths: list[str], tmp_path: Path) -> None:
+    for labels in ([2**63, 1, 2], [2**70, 1, 2]):
+        with pytest.raises(millrace.InvalidRequest, match=r"does not fit 64 bits|too large"):
+            millrace.Samples(paths[:3], labels)
+    manifest = tmp_path / "large.csv"
+    manifest.write_text(f"path,label\n{paths[0]},1\n{paths[1]},9223372036854775809\n")
+    with pytest.raises(millrace.InvalidRequest, match=r"large\.csv.*3.*9223372036854775809"):
+        millrace.read_manifest(manifest)
+    objects = millrace.Samples(paths[:3], np.array([3, 1, 2], dtype=object)).labels
+    assert isinstance(objects, np.ndarray)
+    assert (objects.dtype, objects.tolist()) == (np.dtype(np.int64), [3, 1, 2])
+
+
+def test_classes_are_names_in_the_order_of_labels(paths: list[str]) -> None:
+    texts = ["cat", "dog", "cat"]
+    named = millrace.Samples(paths[:3], texts, classes={"dog": 0, "cat": 1})
+    assert (named.classes, np.asarray(named.labels).tolist()) == (("dog", "cat"), [1, 0, 1])
+    assert millrace.Samples(paths[:3], texts, classes=np.array(["cat", "dog"])).classes == ("cat", "dog")
+    wrong: list[Any] = [{"cat": 5, "dog": 9}, "srted", {"cat", "dog"}]
+    for classes in wrong:
+        with pytest.raises(millrace.InvalidRequest, match="classes: "):
+            millrace.Samples(paths[:3], texts, classes=classes)
+    with pytest.raises(millrace.InvalidRequest, match="2 names, and labels from 0 to 7"):
+        millrace.Samples(paths[:3], [0, 7, 1], classes=["cat", "dog"])
+
+
+def test_refusals_are_short(make: Any, paths: list[str]) -> None:
+    class Series(dict[int, str]):  # pandas' index by row
+        pass
+
+    for wrong in ([b"\xff\xd8" * 100_000], Series(enumerate(paths * 1_000))):
+        with pytest.raises(millrace.Error) as told:
+            next(iter(make(wrong)))
+        assert len(str(told.value)) < 20_000
+
+
 def test_columns_of_pandas_are_columns(make: Any, paths: list[str]) -> None:
     class Series:
         def __init__(self, values: Any) -> None:

@@ -146,6 +146,28 @@ TEST_CASE("an epoch comes in the order that its client says, twice the same samp
   CHECK_FALSE(boxes[0] == boxes[2]);
 }
 
+TEST_CASE("an order of large batches comes in several messages", "[system]") {
+  Mill mill;
+  constexpr std::uint64_t kSize = 20'000;
+  Recipe dot = Recipe::train(56);
+  dot.resize = ExactSize{{1, 1}};
+  Session large = need(mill.client.open_session({.slots = 8, .batch = kSize, .recipe = dot}));
+  const Dataset list = need(large.open_files(mill.files()));
+  std::vector<GivenBatch> order(20);
+  for (GivenBatch& batch : order) {
+    for (std::uint64_t i = 0; i < kSize; ++i) {
+      batch.samples.push_back(i % kImages);
+      batch.draws.push_back(~i);
+    }
+  }
+
+  Epoch epoch = large.epoch(list, {.order = Mill::order_of(order)});  // one message would be over 4 MiB
+
+  const std::optional<Batch> first = need(epoch.next());
+  REQUIRE(first);
+  CHECK(first->tensor.samples() == kSize);
+}
+
 TEST_CASE("an order of thousands of batches comes whole, one that is wrong ends its epoch alone", "[system]") {
   Mill mill;
   const Dataset list = need(mill.session.open_files(mill.files()));

@@ -87,7 +87,7 @@ struct GivenBatch {
   std::vector<std::uint64_t> samples;  // at least 1, at most EpochOptions::batch; one may come more than once
   std::vector<std::uint64_t> draws{};  // as many: random choices depend on these, not on the samples; or none
 };
-using NextBatch = std::function<std::optional<GivenBatch>()>;  // nullopt: there is none left
+using NextBatch = std::function<std::optional<GivenBatch>()>;  // nullopt: there is none left. Does not throw
 
 struct EpochOptions {
   std::uint32_t batch = 0;         // samples; 0: SessionOptions::batch

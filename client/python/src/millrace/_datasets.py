@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +67,8 @@ class Datasets:
         """As ``Session.dataset_of``."""
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise InvalidRequest("dataset: a list of files is a sequence of paths, not one path; Session.dataset() opens a folder")
+        if isinstance(paths, (Mapping, Set)) or not hasattr(paths, "__len__"):
+            raise InvalidRequest(f"dataset: a list of files is a sequence of paths, such as a list, not a {type(paths).__name__}")
         known, deadline = label_array(labels, len(paths)), time.monotonic() + timeout
         if not len(paths):
             raise InvalidRequest("dataset: the list of files is empty")
@@ -104,13 +106,10 @@ class Datasets:
                 sent += part.files
                 session._send(message)
                 while sent < len(paths) and sent - told > _LISTED_AHEAD:
-                    take = partial(session._inbox.take_dataset, number, told)
-                    answer = session._wait(take, deadline - time.monotonic(), "dataset")
+                    answer = self._await_news(number, progress, deadline, told)
                     if not isinstance(answer, int):
                         return answer
                     told = answer
-                    if progress is not None:
-                        progress(told)
             return self._await_answer(number, progress, deadline, told)
         except BaseException:
             if sent and not session.closed:
@@ -120,15 +119,17 @@ class Datasets:
             session._inbox.forget_dataset(number)
 
     def _await_answer(self, number: int, progress: _Progress | None, deadline: float, told: int = 0) -> Any:
-        session = self._session
-        while True:
-            take = partial(session._inbox.take_dataset, number, told)
-            answer = session._wait(take, deadline - time.monotonic(), "dataset")
-            if not isinstance(answer, int):
-                return answer
+        while isinstance(answer := self._await_news(number, progress, deadline, told), int):
             told = answer
-            if progress is not None:
-                progress(told)
+        return answer
+
+    def _await_news(self, number: int, progress: _Progress | None, deadline: float, told: int) -> Any:
+        """The daemon's answer, or how many files it has seen by now."""
+        take = partial(self._session._inbox.take_dataset, number, told)
+        news = self._session._wait(take, max(0.0, deadline - time.monotonic()), "dataset")
+        if isinstance(news, int) and progress is not None:
+            progress(news)
+        return news
 
     def files_of(self, dataset: int, samples: list[int]) -> list[str]:
         """As ``Dataset.paths_of``."""

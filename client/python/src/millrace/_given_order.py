@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from millrace import _schema
 from millrace.errors import InvalidRequest
 
 _AHEAD = 8  # batches that the daemon should know of at the least; twice as many at the most
+_NUMBERS = 16_384  # samples of a message, after which another begins: with one more batch it is below what a daemon takes
+_AT_ONCE = 0.02  # seconds in which the order is taken ahead; then the loop goes on with what there is
 _UNSET = {"shuffle": False, "drop_last": False, "rank": 0, "world_size": 1, "shard_tail": 1, "position": b"", "first_batches": 0}
 
 
@@ -53,24 +56,34 @@ class GivenOrder:
         self._failed: Exception | None = None
 
     def top_up(self) -> None:
-        """Sends more of the order if the daemon knows of few."""
-        if self._ended or self._open >= self._ahead:
-            return
+        """Sends more of the order if the daemon knows of few; of an order that takes its time, what there is by then.
+
+        What was taken of the order is sent in any case: also if it is interrupted (Ctrl-C), which comes out of here.
+        """
+        enough = self._ahead
+        until = time.monotonic() + _AT_ONCE
+        while not self._ended and self._open < enough:
+            self._send_some(until)
+            enough = 2 * self._ahead if time.monotonic() < until else 1
+
+    def _send_some(self, until: float) -> None:
         message = _schema.ClientMessage()
         given = message.give_batches
         given.stream_id = self._stream
-        while self._open < 2 * self._ahead:
-            try:
+        try:
+            while self._open + len(given.sizes) < 2 * self._ahead and len(given.samples) < _NUMBERS:
                 self._add(given, next(self._order))
-            except StopIteration:
-                self._ended = given.last = True
-                break
-            except Exception as why:
-                self._ended = given.last = True
-                self._failed = why
-                break
-            self._open += 1
-        self._send(message)
+                if time.monotonic() >= until:
+                    break
+        except StopIteration:
+            self._ended = given.last = True
+        except Exception as why:
+            self._ended = given.last = True
+            self._failed = why
+        finally:
+            self._open += len(given.sizes)
+            if given.sizes or given.last:
+                self._send(message)
 
     def end(self) -> None:
         """All batches before the order's end have come.
@@ -84,11 +97,10 @@ class GivenOrder:
             raise failed
 
     def close(self) -> None:
-        """Nothing is taken from it any more; a generator is told so."""
+        """Nothing is taken from it any more; a generator is told so, unless it is at work just now, in this thread or another."""
         self._ended = True
-        close = getattr(self._order, "close", None)
-        if close is not None:
-            close()
+        if isinstance(self._order, Generator) and not getattr(self._order, "gi_running", False):
+            self._order.close()
 
     def taken(self) -> None:
         """A batch of it has come, or has failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -77,9 +78,23 @@ def _only(found: Sequence[str], what: str, argument: str, kinds: dict[str, str])
 
 
 def of_its_own(source: Any) -> Any:
-    """A copy into which a state is loaded for one loop only: ``copy.copy`` gives one that shares its attributes with the source."""
+    """A copy for one loop, which may be loaded with a state: every part that counts rows is its own, the data are shared.
+
+    ``copy.copy`` of a dataset gives one that shares all attributes with the source.
+    """
     made = object.__new__(type(source))
     made.__dict__.update(source.__dict__)
+    if hasattr(source, "_ex_iterable"):
+        made._ex_iterable = _stage(source._ex_iterable)
+    return made
+
+
+def _stage(stage: Any) -> Any:
+    made = copy.copy(stage)
+    if hasattr(stage, "ex_iterable"):
+        made.ex_iterable = _stage(stage.ex_iterable)
+    if hasattr(stage, "ex_iterables"):
+        made.ex_iterables = [_stage(each) for each in stage.ex_iterables]
     return made
 
 

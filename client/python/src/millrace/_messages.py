@@ -13,6 +13,8 @@ from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
 from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
 
+_LONGEST_PATH = 4096  # letters: what has more is no path
+
 
 def _number(name: str, value: object, literal: Any) -> int:
     return check_choice(name, value, get_args(literal)) + 1  # 0 is UNSPECIFIED
@@ -181,6 +183,8 @@ def path_bytes(path: AnyPath) -> bytes:
 def path_text(path: AnyPath) -> str:
     r"""The path for people: what is not printable UTF-8 becomes ``\xNN`` or the like, so that every stream can print it."""
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    if len(text) > _LONGEST_PATH:
+        text = text[:_LONGEST_PATH] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 

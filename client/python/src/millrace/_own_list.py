@@ -133,7 +133,7 @@ def _slowly(path: Any, number: int) -> bytes:
         told = path_bytes(path)
     except TypeError as why:
         raise InvalidRequest(f"dataset: file {number} of the list is a {type(path).__name__}, not a path") from why
-    except InvalidRequest as why:
+    except ValueError as why:  # a URL, or a text that is no file's name
         raise InvalidRequest(f"dataset: file {number} of the list: {why}") from None
     if b"\0" in told:
         raise InvalidRequest(f"dataset: file {number} of the list has a zero byte in its path")

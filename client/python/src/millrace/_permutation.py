@@ -62,16 +62,9 @@ class Permuted:
             FailedPrecondition: that is of another order; says in what.
         """
         begun: dict[str, Any] = {**self.__dict__, "samples": samples, "world_size": ranks.world_size, "epoch": epoch}
-        if resumed is not None and resumed.begun != begun:
-            told = ", ".join(
-                f"{name} was {resumed.begun.get(name)!r} and is {value!r}"
-                for name, value in begun.items()
-                if resumed.begun.get(name) != value
-            )
-            raise FailedPrecondition(f"loader: the state is of another order: {told or 'it was saved with a sampler'}")
+        taken = 0 if resumed is None else self._taken(resumed, begun)
         order = permutation(samples, self.seed, epoch) if self.shuffle else np.arange(samples)
         mine = share(order, *ranks, self.shard_tail)
-        taken = resumed.taken if resumed is not None else 0
         size = self.batch_size
         end = len(mine) // size * size if self.drop_last else len(mine)
         if not end:
@@ -84,3 +77,25 @@ class Permuted:
         batches = Batches(pieces(), begun, None)
         batches.state = OrderState(begun, taken)
         return batches
+
+    def _taken(self, resumed: OrderState, begun: dict[str, Any]) -> int:
+        """Batches of this rank's before the place of the state.
+
+        What all ranks have had after k batches in step is the beginning of the epoch's order, whatever their number and batches' size.
+
+        Raises:
+            FailedPrecondition: none of these batches begins there, or it is another order.
+        """
+        then, shares = resumed.begun, ("batch_size", "world_size")
+        had = resumed.taken
+        if {**then, **{name: begun[name] for name in shares}} == begun:
+            for name in shares:
+                had *= then[name]
+            whole, rest = divmod(int(had), self.batch_size * int(begun["world_size"]))
+            if not rest:
+                return whole
+        told = ", ".join(f"{name} was {then.get(name)!r} and is {now!r}" for name, now in begun.items() if then.get(name) != now)
+        raise FailedPrecondition(
+            f"loader: the state is of another order, or no batch of this one begins there: {told or 'it was saved with a sampler'}; make "
+            "the loader as it was to the end of the epoch, or begin the epoch anew"
+        )

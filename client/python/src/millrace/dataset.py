@@ -45,6 +45,7 @@ class Dataset:
         self.skipped_files: int = opened.skipped_files
         """How many they are, in all."""
         self._samples: int = opened.samples
+        self._closed = False
 
     def epoch(self, **options: Any) -> Epoch:
         """One pass over it; as ``Session.epoch``."""
@@ -66,7 +67,9 @@ class Dataset:
 
     def close(self) -> None:
         """The daemon forgets it. Idempotent."""
-        self._session._close_dataset(self.id)
+        if not self._closed:
+            self._closed = True
+            self._session._close_dataset(self.id)
 
     def __del__(self) -> None:
         self.close()

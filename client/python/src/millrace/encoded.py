@@ -128,7 +128,7 @@ class Encoded:
         if self._label != "":
             label_name, label = self._part(row, self._label, _LABELS, 1)
             if label_name is not None:
-                values.append(_value(label_name, label))
+                values.append(_given(label_name, _value(label_name, label)))
             elif self._label is not None or self._others(row, name):
                 raise InvalidRequest(f'Encoded: a row has no label: {_told(row)}; say where it is with label=, or label="" for none')
         for column in self.columns:
@@ -190,9 +190,15 @@ def _image(value: Any) -> bytes | memoryview | Path:
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise InvalidRequest(
         f"Encoded: an image is a file's bytes or a path, and the source gives a {kind}: the daemon decodes, so leave that out in the "
-        'source (webdataset: .decode("pil"), .decode("torchrgb"); Hugging Face: set_transform, map functions that open images; '
-        "Image(decode=False))"
+        'source (webdataset: .decode("pil"), .decode("torchrgb"); Hugging Face: set_transform, map functions that open images; a stream\'s '
+        "map and filter get decoded ones unless cast_column(name, Image(decode=False)) comes before them)"
     )
+
+
+def _given(name: Any, label: Any) -> Any:
+    if label is None:
+        raise InvalidRequest(f'Encoded: the label {name!r} of a row is None: leave such rows out in the source, or give label="" for none')
+    return label
 
 
 def _value(name: Any, value: Any) -> Any:

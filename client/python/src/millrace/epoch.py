@@ -116,11 +116,11 @@ class Epoch:
 
     def stop(self) -> None:
         """Batches that are under way are dropped, and none comes any more. Idempotent, never waits."""
-        if self._order is not None:
-            self._order.close()
         if not self._state.stopped:
             self._session._stop_epoch(self._stream)  # first: Ctrl-C in between must not leave the daemon at it
             self._state.stop()
+        if self._order is not None:
+            self._order.close()
 
     def __repr__(self) -> str:
         return f"<millrace.Epoch of session {self._session.id}{', stopped' if self._state.stopped else ''}>"

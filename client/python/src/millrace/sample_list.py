@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, Protocol
@@ -191,7 +192,10 @@ class Samples:
 
 def _of_columns(columns: dict[str, Any], root: AnyPath | None) -> Samples:
     if _PATH not in columns:
-        raise InvalidRequest(f'samples: columns are {", ".join(map(repr, columns)) or "none"}; the files\' paths are to be in "path"')
+        told = reprlib.repr(list(columns))[1:-1] or "none"
+        raise InvalidRequest(
+            f'samples: columns are {told}; the files\' paths are to be in "path" (of a Series: samples={{"path": series, "label": ...}})'
+        )
     paths = columns.pop(_PATH)
     return Samples(paths, next(iter(columns.values())) if len(columns) == 1 else columns, root=root)
 
@@ -231,7 +235,7 @@ def _absolute(paths: Any, root: AnyPath | None) -> Sequence[str]:
         return known
     for path in relative:
         if not path or "\0" in path:
-            raise InvalidRequest(f"samples: sample {paths.index(path)} has no path: {path!r}")
+            raise InvalidRequest(f"samples: sample {paths.index(path)} has no path: {reprlib.repr(path)}")
         if is_url(path):
             raise InvalidRequest(
                 f"samples: sample {paths.index(path)}, {path_text(path)}, is a URL, and the daemon reads none: give paths beneath its "

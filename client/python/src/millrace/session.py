@@ -292,8 +292,7 @@ class Session:
     ) -> Epoch:
         """Begins one pass over a dataset at once; errors come from its first batch.
 
-        Epochs under way share the session's slots, and the daemon reads ahead for each: take batches from all of them (one thread each), or
-        give each a session of its own.
+        Epochs under way share the session's slots: take batches from all of them (one thread each), or give each a session of its own.
 
         Args:
             dataset: of this session.
@@ -322,8 +321,9 @@ class Session:
             prepare: called with every batch as it arrives, in the session's own thread; what it returns is in ``Batch.prepared``.
         """
         self._check()
-        number = next(self._numbers)
-        message = _schema.ClientMessage()
+        if dataset._session is not self:
+            raise InvalidRequest("epoch: the dataset is of another session; open it in this one")
+        number, message = next(self._numbers), _schema.ClientMessage()
         start = message.start_epoch
         used = recipe or self._recipe
         start.recipe.CopyFrom(messages.recipe_message(used))
