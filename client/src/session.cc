@@ -102,7 +102,7 @@ Result<Dataset> Session::open_files(std::span<const ListedFile> files, const Dat
     *message.mutable_list_files() = next_part(id, files, folder, core_->limits().message.count / kPartsOfMessage, at);
     Result<void> sent = core_->send(std::move(message));
     if (sent && at < files.size()) sent = wait_for_list(id, at, deadline);
-    if (!sent) return core_->inbox().forget_dataset(id), std::move(sent).error();
+    if (!sent) return give_up_list(id), std::move(sent).error();
   }
   return opened_dataset(id, options, deadline);
 }
@@ -116,6 +116,14 @@ Result<void> Session::wait_for_list(std::uint64_t id, std::uint64_t sent,
     return std::nullopt;
   });
   return waited ? Result<void>() : Result<void>(waited.error());
+}
+
+// What the daemon has of it goes.
+void Session::give_up_list(std::uint64_t id) {
+  core_->inbox().forget_dataset(id);
+  v1::ClientMessage message;
+  message.mutable_close_dataset()->set_dataset_id(id);
+  core_->wire().send(std::move(message));
 }
 
 Result<Dataset> Session::opened_dataset(std::uint64_t id, const DatasetOptions& options,
@@ -148,6 +156,11 @@ Epoch Session::epoch(const Dataset& dataset, const EpochOptions& options) {
   if (options.order)
     epoch.order_ = std::make_unique<GivenOrder>(options.order, epoch.stream_, std::max(kGivenAhead, 2 * slots()));
   core_->inbox().expect_epoch(epoch.stream_);
+  if (dataset.core_ != core_) {  // which numbers its own
+    core_->inbox().fail_epoch(epoch.stream_,
+                              {Code::kInvalid, "epoch: the dataset is of another session; open it in this one"});
+    return epoch;
+  }
   v1::ClientMessage message;
   *message.mutable_start_epoch() = to_message(epoch.stream_, dataset.id(), options, core_->recipe(), core_->batch());
   if (Result<void> sent = core_->send(std::move(message)); !sent)

@@ -13,12 +13,6 @@ namespace {
 
 constexpr std::uint64_t kNoDevice = ~std::uint64_t{0};  // stands where a folder's device does
 
-Error too_many(std::uint64_t most) {
-  return Error{Code::kExhausted,
-               "more than " + std::to_string(most) +
-                   " files: make a dataset of fewer, or raise limits.dataset_files in the daemon's settings"};
-}
-
 Error labels_unlike_paths() {
   return Error{Code::kInvalid, "labels: must be as many as paths"};
 }
@@ -80,7 +74,6 @@ Result<void> OwnList::take(FilesPart part) {
     at = end + 1;
   }
   if (!part.labels.empty() && entries_.size() - before != part.labels.size()) return labels_unlike_paths();
-  if (entries_.size() > task_.max_files) return too_many(task_.max_files);
   paths_ += paths;
   if (!task_.room) return {};
   return task_.room({paths_.capacity() + entries_.capacity() * sizeof(Dataset::Entry)});

@@ -29,7 +29,7 @@ class OwnList {
   OwnList(const Roots& roots, ListTask task);
 
   // Takes one more part; an outcome once there is none left or something is wrong: kInvalid (a path that is none, labels
-  // that are not as many), kDenied (beneath no root), both naming the sample; kExhausted (more than max_files, or no
+  // that are not as many), kDenied (beneath no root), both naming the sample; kExhausted (no
   // room), kUnavailable (no memory), kCancelled. REQUIRES: no outcome yet.
   std::optional<Outcome> step();
 

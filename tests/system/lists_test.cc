@@ -146,6 +146,18 @@ TEST_CASE("an epoch comes in the order that its client says, twice the same samp
   CHECK_FALSE(boxes[0] == boxes[2]);
 }
 
+TEST_CASE("an epoch of another session's dataset is refused", "[system]") {
+  Mill mill;
+  Session other = mill.open();
+  const Dataset ours = need(mill.session.open_files(mill.files())), theirs = need(other.open_files(mill.files()));
+
+  Epoch mixed_up = mill.session.epoch(theirs);
+
+  CHECK_THAT(mixed_up.next().error().message, Catch::Contains("of another session"));
+  Epoch right = mill.session.epoch(ours);
+  CHECK(need(right.next()).has_value());
+}
+
 TEST_CASE("an order of large batches comes in several messages", "[system]") {
   Mill mill;
   constexpr std::uint64_t kSize = 20'000;

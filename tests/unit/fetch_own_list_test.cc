@@ -16,8 +16,7 @@ struct Rig {
   ListTask task(std::vector<FilesPart> parts, std::string folder = {}) const {
     return {.path_untrusted = folder.empty() ? temp.path() : std::move(folder),
             .files = std::move(parts),
-            .caller = std::make_shared<const Caller>(),
-            .max_files = 4};
+            .caller = std::make_shared<const Caller>()};
   }
   OwnList::Outcome run(ListTask task) const {
     OwnList list(*roots, std::move(task));
@@ -95,7 +94,6 @@ TEST_CASE("a path that is none, or lies beneath no root, is named with its numbe
       {"a|", "/etc", "sample 0 \"/etc/a\": not readable", Code::kDenied},
       {"a|", rig.temp / "..", "folder: must be absolute"},
       {"etc/passwd|", "/", "they are " + rig.temp.path(), Code::kDenied},
-      {"a|b|c|d|e|", "", "limits.dataset_files", Code::kExhausted},
       {"", "", "the list is empty", Code::kNotFound},
   };
 

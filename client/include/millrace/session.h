@@ -102,6 +102,7 @@ class MILLRACE_API Session {
  private:
   friend class Client;
   Result<void> wait_for_list(std::uint64_t id, std::uint64_t sent, std::chrono::steady_clock::time_point deadline);
+  void give_up_list(std::uint64_t id);
   Result<Dataset> opened_dataset(std::uint64_t id, const DatasetOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
   explicit Session(std::shared_ptr<SessionCore> core);
