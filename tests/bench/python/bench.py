@@ -11,6 +11,8 @@ dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader w
             RandomResizedCrop 224, flip, ToTensor, Normalize, float32
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
+one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
+            photograph of 200 KB, bytes with the request; that by path; that padded to 1 MB
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
 ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
@@ -47,10 +49,12 @@ import torchvision
 from millrace._copy_on_write import Window, noticed
 from torchvision.transforms import v2
 
+from one_image import one_image
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    figures = "client,throughput,dataloader,in_place,processors,steady,import"
+    figures = "client,throughput,dataloader,one_image,in_place,processors,steady,import"
     parser.add_argument("--only", default=figures, help="which, with commas between")
     parser.add_argument("--data", type=Path, help="a folder of photographs; none: $MILLRACE_TEST_DATA/photos")
     parser.add_argument("--rounds", type=int, default=5)
@@ -369,6 +373,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "throughput": throughput,
     "dataloader": dataloader,
     "processors": processors,
+    "one_image": lambda given, _: one_image(given, photographs(given)),
     "in_place": in_place,
     "ray": ray,
     "steady": steady,

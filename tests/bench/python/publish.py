@@ -51,6 +51,14 @@ AIMS = {
     "packed.encode.memory": ("value", "most", 70),
     "resample.exact": ("ratio", "least", 3),
     "resample.fast": ("ratio", "least", 4),
+    "latency.overhead.tiny": ("value", "most", 60),
+    "latency.overhead.inline": ("value", "most", 60),
+    "latency.overhead.path": ("value", "most", 60),
+    "latency.overhead.large": ("value", "most", 60),
+    "one_image.tiny_us": ("value", "most", 150),
+    "one_image.inline_us": ("value", "most", 150),
+    "one_image.path_us": ("value", "most", 150),
+    "one_image.large_us": ("value", "most", 150),
     "client.p50_us": ("value", "most", 150),
     "throughput.ratio": ("value", "least", 0.93),
     "throughput.list_ratio": ("value", "least", 0.93),
@@ -71,10 +79,13 @@ AIMS |= {
 TABLES = {
     "service": (
         TOP / "tests/bench/README.md",
-        ("handover.", "latency.submit_to_view", "service.", "control.", "fetch.", "daemon.", "cache."),
+        ("handover.", "latency.submit_to_view", "latency.overhead", "service.", "control.", "fetch.", "daemon.", "cache."),
     ),
     "neighbours": (TOP / "tests/bench/README.md", ("fair.", "latency.busy", "idle.", "reclaim.", "open.caller", "isolation.")),
-    "python": (TOP / "tests/bench/README.md", ("client.", "throughput.", "dataloader.", "in_place.", "processors.", "steady.", "import.")),
+    "python": (
+        TOP / "tests/bench/README.md",
+        ("client.", "throughput.", "dataloader.", "one_image.", "in_place.", "processors.", "steady.", "import."),
+    ),
     "engine": (TOP / "daemon/doc/cpu_engine.md", ("jpeg.", "train.", "infer.", "packed.", "resample.")),
 }
 POLICY = TOP / "tests/bench/README.md"
