@@ -17,7 +17,7 @@ using namespace millrace;
 
 constexpr unsigned kKinds[][2] = {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 1},
                                   {3, 2}, {3, 4}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}};
-constexpr std::size_t kMostBytes = 1 << 20;
+constexpr std::size_t kMostBytes = 1 << 18;
 
 // The data with a header and, where it inflates, its checksum.
 std::string zlib_stream(const std::string& data) {
