@@ -15,8 +15,12 @@ struct PngPhoto {
   std::vector<std::byte> file;
   kernels::Size size;
 
-  DecodeRequest request() const {
-    return {file, size, {0, 0, size.width, size.height}, Clock::now() + std::chrono::hours(1)};
+  DecodeRequest request(kernels::Target target = kernels::best_target()) const {
+    return {.bytes_untrusted = file,
+            .stored = size,
+            .box = kernels::whole(size),
+            .deadline = Clock::now() + std::chrono::hours(1),
+            .target = target};
   }
 };
 
@@ -44,7 +48,7 @@ void run_png(const BenchOptions& options, const Report& report) {
   const auto by_us = [&](kernels::Target target) {
     return [&, target](std::uint32_t) {
       for (const PngPhoto& photo : photos) {
-        const auto decoded = decode_png_quickly(photo.request(), *PngChunks::open(photo.file), target, buffer);
+        const auto decoded = decode_png_quickly(photo.request(target), *PngChunks::open(photo.file), buffer);
         if (!decoded || !*decoded) broken("a photograph is not for our decoder");
       }
     };

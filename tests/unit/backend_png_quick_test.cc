@@ -58,8 +58,13 @@ File png_of(const Kind& kind, kernels::Size size, const std::string& data, std::
   return make_png_of(parts);
 }
 
-DecodeRequest request_for(const File& file, kernels::Size size, const kernels::Box& box) {
-  return {file, size, box, Clock::now() + std::chrono::minutes(5)};
+DecodeRequest request_for(const File& file, kernels::Size size, const kernels::Box& box,
+                          kernels::Target target = kernels::best_target()) {
+  return {.bytes_untrusted = file,
+          .stored = size,
+          .box = box,
+          .deadline = Clock::now() + std::chrono::minutes(5),
+          .target = target};
 }
 
 bool same_pixels(const kernels::U8View& a, const kernels::U8View& b) {
@@ -81,10 +86,10 @@ bool agree(const File& file, kernels::Size size, const kernels::Box& box) {
   return same_pixels(*pixels, *others);
 }
 
-bool is_ours(const File& file, kernels::Size size, kernels::Target target = kernels::best_target()) {
+bool is_ours(const File& file, kernels::Size size) {
   PixelBuffer buffer;
-  const auto decoded = decode_png_quickly(request_for(file, size, {0, 0, size.width, size.height}),
-                                          *PngChunks::open(file), target, buffer);
+  const auto decoded =
+      decode_png_quickly(request_for(file, size, {0, 0, size.width, size.height}), *PngChunks::open(file), buffer);
   return decoded.has_value() && decoded->has_value();
 }
 
@@ -124,7 +129,7 @@ TEST_CASE("every target makes the same pixels of a PNG", "[backend]") {
       PixelBuffer buffer;
 
       const auto pixels =
-          decode_png_quickly(request_for(file, size, {3, 5, 300, 30}), *PngChunks::open(file), target, buffer);
+          decode_png_quickly(request_for(file, size, {3, 5, 300, 30}, target), *PngChunks::open(file), buffer);
 
       CAPTURE(kind.colour, kind.depth, name_of(target));
       REQUIRE(same_pixels(**pixels, *expected));
@@ -169,6 +174,20 @@ TEST_CASE("a PNG that is damaged anywhere has libspng's verdict and pixels", "[b
     ++(decode_png(request_for(file, size, {0, 0, 1, 1}), buffer) ? pictures : errors);
   }
   REQUIRE((pictures > 50 && errors > 50));
+}
+
+TEST_CASE("a PNG of blocks without end in which nothing is ends at the deadline", "[backend]") {
+  // Blocks of fixed codes that end at once: a bit 0, then the type, then the end. Four of them are five bytes.
+  std::string blocks;
+  for (int i = 0; i < (4 << 20); ++i) blocks += "\x02\x08\x20\x80\x00"s;
+  const File file = make_png_of({{"IHDR", png_header(1, 1, 8, 0)}, {"IDAT", "\x78\x9C" + blocks}, {"IEND", ""}});
+  const auto verdict_by = [&](Clock::time_point deadline) {
+    PixelBuffer buffer;
+    return decode_png({file, {1, 1}, {0, 0, 1, 1}, deadline}, buffer).error();
+  };
+
+  REQUIRE(verdict_by(Clock::now() + std::chrono::milliseconds(1)).code == Code::kDeadline);
+  REQUIRE(verdict_by(Clock::now() + std::chrono::minutes(5)).code == Code::kInvalid);
 }
 
 TEST_CASE("interlaced PNG files are libspng's", "[backend]") {

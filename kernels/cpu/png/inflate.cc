@@ -110,10 +110,12 @@ bool Inflater::begin_block(InflateInput& in) {
     case 0:
       return begin_stored(in);
     case 1:
-      codes_.build_fixed();
+      if (!has_fixed_codes_) codes_.build_fixed();
+      has_fixed_codes_ = true;
       stage_ = Stage::kSymbols;
       return true;
     case 2:
+      has_fixed_codes_ = false;
       stage_ = Stage::kSymbols;
       return read_codes(in);
     default:

@@ -73,6 +73,7 @@ class Inflater {
   InflateSymbols symbols_;
   Stage stage_ = Stage::kBegin;
   bool is_final_ = false;
+  bool has_fixed_codes_ = false;  // codes_
   std::uint32_t stored_left_ = 0;
   InflateBits kept_;
   InflateCodes codes_;

@@ -130,10 +130,4 @@ MILLRACE_PNG_TARGET void drop_fourth_of_each(const Byte* in, std::size_t count, 
   }
 }
 
-constexpr RowFunctions kFunctions{
-    {{copy, copy, copy, copy, copy, copy},
-     {undo_sub<1>, undo_sub<2>, undo_sub<3>, undo_sub<4>, undo_sub<6>, undo_sub<8>},
-     {undo_up, undo_up, undo_up, undo_up, undo_up, undo_up},
-     {undo_average<1>, undo_average<2>, undo_average<3>, undo_average<4>, undo_average<6>, undo_average<8>},
-     {undo_paeth<1>, undo_paeth<2>, undo_paeth<3>, undo_paeth<4>, undo_paeth<6>, undo_paeth<8>}},
-    drop_fourth_of_each};
+#include "kernels/cpu/png/unfilter_table.h"

@@ -48,6 +48,8 @@ void drop_fourth_of_each(const Byte* in, std::size_t count, Byte* out) {
   for (std::size_t i = 0; i < count; ++i) std::copy_n(in + 4 * i, 3, out + 3 * i);
 }
 
+#include "kernels/cpu/png/unfilter_table.h"
+
 const RowFunctions& row_functions(Target target) {
 #if defined(__x86_64__)
   if (target == Target::kAvx512) return avx512_row_functions();
@@ -60,13 +62,6 @@ const RowFunctions& row_functions(Target target) {
 }  // namespace
 
 const RowFunctions& scalar_row_functions() {
-  static constexpr RowFunctions kFunctions{
-      {{copy, copy, copy, copy, copy, copy},
-       {undo_sub<1>, undo_sub<2>, undo_sub<3>, undo_sub<4>, undo_sub<6>, undo_sub<8>},
-       {undo_up, undo_up, undo_up, undo_up, undo_up, undo_up},
-       {undo_average<1>, undo_average<2>, undo_average<3>, undo_average<4>, undo_average<6>, undo_average<8>},
-       {undo_paeth<1>, undo_paeth<2>, undo_paeth<3>, undo_paeth<4>, undo_paeth<6>, undo_paeth<8>}},
-      drop_fourth_of_each};
   return kFunctions;
 }
 

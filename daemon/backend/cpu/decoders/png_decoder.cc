@@ -83,7 +83,7 @@ Result<PngChunks> open(const DecodeRequest& request) {
 
 Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& buffer) {
   MILLRACE_TRY(const PngChunks chunks, open(request));
-  if (const auto decoded = decode_png_quickly(request, chunks, kernels::best_target(), buffer)) return *decoded;
+  if (const auto decoded = decode_png_quickly(request, chunks, buffer)) return *decoded;
   return decode_png_by_libspng(request, buffer);
 }
 

@@ -57,20 +57,20 @@ kernels::U8View view_of(const DecodeRequest& request, const PngPixels& pixels, c
   return rows.crop({request.box.left, 0, request.box.width, request.box.height});
 }
 
-// All rows are read, for the verdict; none is undone below the box. nullopt: odd.
-std::optional<Result<void>> read_rows(const DecodeRequest& request, const PngPixels& pixels, PngQuickRows& rows,
-                                      Unfilter& unfilter, std::uint8_t* memory) {
+// All rows are read, for the verdict; none is undone below the box. What the stream took of the image data; 0: it is
+// odd, or the time is over.
+std::uint64_t read_rows(const DecodeRequest& request, const PngPixels& pixels, PngQuickRows& rows, Unfilter& unfilter,
+                        std::uint8_t* memory) {
   const kernels::Box& box = request.box;
   for (int y = 0; y < request.stored.height; ++y) {
     const std::uint8_t* const row = rows.next();
-    if (row == nullptr || row[0] >= kernels::png::kFilters) return std::nullopt;
-    if (y % 16 == 0 && Clock::now() > request.deadline) return deadline_error();
+    if (row == nullptr || row[0] >= kernels::png::kFilters) return 0;
     if (y >= box.top + box.height) continue;
     std::uint8_t* const place = y < box.top ? nullptr : memory + static_cast<std::size_t>(y - box.top) * pixels.row();
     const std::uint8_t* const undone = unfilter(row, pixels.are_there() ? place : nullptr);
     if (place != nullptr && !pixels.are_there()) pixels.convert(undone, place);
   }
-  return Result<void>{};
+  return rows.finish();
 }
 
 // The walk's place where the stream has ended, if the chunk around it is whole: else the verdict depends on whose walk
@@ -84,18 +84,17 @@ std::optional<PngChunks> at_end(PngChunks chunks, std::uint64_t taken) {
 }  // namespace
 
 std::optional<Result<kernels::U8View>> decode_png_quickly(const DecodeRequest& request, PngChunks chunks,
-                                                          kernels::Target target, PixelBuffer& buffer) {
+                                                          PixelBuffer& buffer) {
   if (chunks.header().interlaced) return std::nullopt;
   PngChunks behind = chunks;
-  const PngPixels pixels(chunks, target);
-  const auto rows = PngQuickRows::create(chunks, pixels.file_row() + 1, chunks.header().height, target);
-  const auto unfilter = Unfilter::create(pixels, target);
+  const PngPixels pixels(chunks, request.target);
+  const auto rows =
+      PngQuickRows::create(chunks, {pixels.file_row() + 1, chunks.header().height}, request.target, request.deadline);
+  const auto unfilter = Unfilter::create(pixels, request.target);
   std::uint8_t* const memory = buffer.reserve(pixels.row() * static_cast<std::size_t>(request.box.height));
   if (!rows || !unfilter || memory == nullptr) return memory_error();
-  const auto read = read_rows(request, pixels, *rows, *unfilter, memory);
-  if (!read) return std::nullopt;
-  if (!*read) return read->error();
-  const std::uint64_t taken = rows->finish();
+  const std::uint64_t taken = read_rows(request, pixels, *rows, *unfilter, memory);
+  if (rows->is_late()) return deadline_error();
   auto rest = taken == 0 ? std::nullopt : at_end(std::move(behind), taken);
   if (!rest) return std::nullopt;
   if (const Result<void> checked = rest->check_rest(); !checked) return checked.error();

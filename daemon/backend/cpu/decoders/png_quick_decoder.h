@@ -6,13 +6,12 @@
 
 #include "daemon/backend/cpu/decoders/decode.h"
 #include "daemon/backend/cpu/decoders/png_chunks.h"
-#include "kernels/base/target.h"
 
 namespace millrace {
 
 // The box's pixels in `buffer`. nullopt: the file is not for us, so libspng has to say. Errors: kDeadline, kExhausted,
 // and kInvalid where a chunk behind the rows is damaged. `chunks`: as open() makes them, of the request's size.
 std::optional<Result<kernels::U8View>> decode_png_quickly(const DecodeRequest& request, PngChunks chunks,
-                                                          kernels::Target target, PixelBuffer& buffer);
+                                                          PixelBuffer& buffer);
 
 }  // namespace millrace

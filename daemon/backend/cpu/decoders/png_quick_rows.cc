@@ -11,23 +11,24 @@ namespace millrace {
 using kernels::png::Inflater;
 using kernels::png::InflateStatus;
 
-PngQuickRows::PngQuickRows(PngChunks& chunks, std::size_t row_bytes, std::uint64_t count, kernels::Target target)
+PngQuickRows::PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target, Clock::time_point deadline)
     : chunks_(chunks),
+      deadline_(deadline),
       inflater_(target),
-      row_bytes_(row_bytes),
-      left_(row_bytes * count),
-      room_(Inflater::kHistory + std::max(kInflated, row_bytes)),
+      row_bytes_(rows.bytes),
+      left_(rows.bytes * rows.count),
+      room_(Inflater::kHistory + std::max(kInflated, rows.bytes)),
       window_(new (std::nothrow) std::uint8_t[room_ + kSlack]) {
   std::memset(fed_bytes_, 0, kKept);
   in_.next = in_.end = fed_bytes_ + kKept;
   row_ = out_.begin = out_.next = window_.get();
 }
 
-std::unique_ptr<PngQuickRows> PngQuickRows::create(PngChunks& chunks, std::size_t row_bytes, std::uint64_t count,
-                                                   kernels::Target target) {
-  std::unique_ptr<PngQuickRows> rows(new (std::nothrow) PngQuickRows(chunks, row_bytes, count, target));
-  if (!rows || !rows->window_) return nullptr;
-  return rows;
+std::unique_ptr<PngQuickRows> PngQuickRows::create(PngChunks& chunks, const Rows& rows, kernels::Target target,
+                                                   Clock::time_point deadline) {
+  std::unique_ptr<PngQuickRows> made(new (std::nothrow) PngQuickRows(chunks, rows, target, deadline));
+  if (!made || !made->window_) return nullptr;
+  return made;
 }
 
 const std::uint8_t* PngQuickRows::next() {
@@ -83,6 +84,8 @@ void PngQuickRows::make_room() {
 }
 
 bool PngQuickRows::inflate_more() {
+  is_late_ = Clock::now() > deadline_;
+  if (is_late_) return false;
   make_room();
   out_.end = window_.get() + room_;
   const std::uint8_t* const before = out_.next;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "daemon/backend/cpu/decoders/decode.h"
 #include "daemon/backend/cpu/decoders/png_chunks.h"
 #include "kernels/base/target.h"
 #include "kernels/cpu/png/inflate.h"
@@ -22,37 +23,48 @@ class PngQuickRows {
  public:
   static constexpr std::size_t kSlack = kernels::png::kInflateOutputSlack;
 
-  // `count` rows of `row_bytes` each. `chunks` outlives this. nullptr: no memory.
-  static std::unique_ptr<PngQuickRows> create(PngChunks& chunks, std::size_t row_bytes, std::uint64_t count,
-                                              kernels::Target target);
+  struct Rows {
+    std::size_t bytes;  // of each, filter byte and all
+    std::uint64_t count;
+  };
 
-  // The next row, good until the next call, with kSlack readable bytes behind it; nullptr: odd. REQUIRES: one is left.
+  // `chunks` outlives this. nullptr: no memory.
+  static std::unique_ptr<PngQuickRows> create(PngChunks& chunks, const Rows& rows, kernels::Target target,
+                                              Clock::time_point deadline);
+
+  // The next row, good until the next call, with kSlack readable bytes behind it; nullptr: odd, or late. REQUIRES: one
+  // is left.
   const std::uint8_t* next();
 
-  // After the last row: how many bytes of image data the stream took; 0: odd.
+  // After the last row: how many bytes of image data the stream took; 0: odd, or late.
   std::uint64_t finish();
+
+  // The clock is looked at once for 64 KiB of the file and for 96 KiB of rows, however little either gives.
+  bool is_late() const { return is_late_; }
 
  private:
   static constexpr std::size_t kFed = std::size_t{64} << 10;       // of image data at a time
   static constexpr std::size_t kInflated = std::size_t{96} << 10;  // at a time, the history not counted
   static constexpr std::size_t kKept = 8;                          // bytes before those to come
 
-  PngQuickRows(PngChunks& chunks, std::size_t row_bytes, std::uint64_t count, kernels::Target target);
+  PngQuickRows(PngChunks& chunks, const Rows& rows, kernels::Target target, Clock::time_point deadline);
 
   bool inflate_more();
   void feed();
   void make_room();
 
   PngChunks& chunks_;
+  Clock::time_point deadline_;
   kernels::png::Inflater inflater_;
   kernels::png::InflateInput in_;
   kernels::png::InflateOutput out_;
   ByteView piece_;  // what is left of a piece of image data
   std::uint64_t fed_ = 0;
   std::size_t row_bytes_;
-  std::uint64_t left_;                      // bytes that are still to be inflated
-  std::uint32_t checksum_ = 1;              // Adler-32 of what was
-  bool is_over_ = false;                    // the stream's data
+  std::uint64_t left_;          // bytes that are still to be inflated
+  std::uint32_t checksum_ = 1;  // Adler-32 of what was
+  bool is_over_ = false;        // the stream's data
+  bool is_late_ = false;
   std::size_t room_;                        // of the window
   std::unique_ptr<std::uint8_t[]> window_;  // what was inflated last
   const std::uint8_t* row_ = nullptr;       // the next one, in it
