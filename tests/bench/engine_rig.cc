@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
+#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 
@@ -47,6 +48,18 @@ DecodeRequest whole_request(const Photo& photo) {
 kernels::jpeg::Header read_header(const Photo& photo) {
   const ByteView bytes = photo.image.bytes.view();
   return *kernels::jpeg::read_header({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+Pixels pixels_of(const Photo& photo) {
+  PixelBuffer buffer;
+  const Result<kernels::U8View> view = decode_jpeg(whole_request(photo), buffer);
+  if (!view) broken(view.error().message);
+  Pixels pixels{static_cast<std::uint32_t>(view->width), static_cast<std::uint32_t>(view->height), 3, {}};
+  pixels.data.resize(std::size_t{pixels.width} * pixels.height * 3);
+  for (int y = 0; y < view->height; ++y)
+    std::memcpy(pixels.data.data() + std::size_t{pixels.width} * 3 * static_cast<std::size_t>(y), view->row(y),
+                std::size_t{pixels.width} * 3);
+  return pixels;
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include "daemon/model/geometry.h"
 #include "kernels/cpu/jpeg/decoder.h"
 #include "tests/bench/figures.h"
+#include "tests/support/test_images.h"
 
 namespace millrace::bench {
 
@@ -30,6 +31,7 @@ struct Photo {
 
 kernels::jpeg::Header read_header(const Photo& photo);
 DecodeRequest whole_request(const Photo& photo);
+Pixels pixels_of(const Photo& photo);  // RGB, by libjpeg-turbo
 
 // The photographs that our decoder is for, and how many files they are of in the folder; the others take libjpeg-turbo's
 // time on any path.

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "daemon/backend/cpu/cpu_backend.h"
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/formats/probe.h"
 #include "daemon/plan/draw_geometry.h"
 #include "tests/bench/engine_rig.h"
@@ -37,18 +36,6 @@ constexpr Kind kKinds[] = {
     {"webp", [](const Pixels& pixels) { return make_webp({.pixels = pixels}); }},
     {"progressive", [](const Pixels& pixels) { return make_jpeg({.pixels = pixels, .progressive = true}); }},
 };
-
-Pixels pixels_of(const Photo& photo) {
-  PixelBuffer buffer;
-  const Result<kernels::U8View> view = decode_jpeg(whole_request(photo), buffer);
-  if (!view) broken(view.error().message);
-  Pixels pixels{static_cast<std::uint32_t>(view->width), static_cast<std::uint32_t>(view->height), 3, {}};
-  pixels.data.resize(std::size_t{pixels.width} * pixels.height * 3);
-  for (int y = 0; y < view->height; ++y)
-    std::memcpy(pixels.data.data() + std::size_t{pixels.width} * 3 * static_cast<std::size_t>(y), view->row(y),
-                std::size_t{pixels.width} * 3);
-  return pixels;
-}
 
 EncodedImage encoded(const File& file) {
   EncodedImage image{.bytes = EncodedBytes(file.size())};

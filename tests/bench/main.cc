@@ -14,6 +14,7 @@
 #include "tests/bench/isolation.h"
 #include "tests/bench/opener.h"
 #include "tests/bench/packed.h"
+#include "tests/bench/png.h"
 #include "tests/bench/transports.h"
 
 namespace millrace::bench {
@@ -55,6 +56,7 @@ constexpr Group kGroups[] = {
      run_engine},
     {"infer.exact.first infer.exact.packed train.exact.packed train.exact.packed.avx2 train.fast.packed",
      run_packed_engine},
+    {"png.decode png.decode.avx2", run_png},
     {"packed.size packed.decode packed.decode.avx2 packed.encode packed.encode.memory packed.encode.avx2", run_packed},
 };
 

@@ -21,13 +21,14 @@ SERVICE |= {"control.cpu", "control.cpu.many", "fetch.cpu", "service.efficiency.
 TWO_CORES = {"service.efficiency.packed.2", "service.efficiency.2", "service.cpu.2", "daemon.scaling"}
 ENGINE = {"jpeg.entropy", "jpeg.entropy.indexed", "jpeg.entropy.restarts", "jpeg.decode.exact", "train.exact.first", "train.exact.indexed"}
 ENGINE |= {"train.exact.recording", "train.fast.first", "train.fast.indexed"}
+ENGINE |= {"png.decode"}
 ENGINE |= {"infer.exact.first", "infer.exact.packed", "train.exact.packed", "train.fast.packed"}
 PACKED = {"packed.size", "packed.decode", "packed.decode.avx2", "packed.encode", "packed.encode.memory", "packed.encode.avx2"}
 CACHE = {"cache.epoch.1", "cache.epoch.2", "cache.epoch.3", "cache.epoch.4", "cache.share.4.first", "cache.share.4.later"}
 DISK = {"cache.disk", "cache.disk.read", "service.efficiency.disk.1"}
 HOST = {"idle.cpu", "reclaim.p50", "reclaim.p99"}
 ISOLATION = {f"isolation.{what}{kind}" for what in ("cost", "cpu") for kind in ("", ".png", ".webp", ".progressive")}
-AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2"}
+AVX2 = {"train.exact.first.avx2", "train.fast.first.avx2", "png.decode.avx2"}
 NEIGHBOURS = {"fair.error", "latency.busy", "fair.victim.sessions", "fair.victim.cancelled"}
 HANDOVER = {"handover.p50", "handover.p99", "latency.submit_to_view", "handover.x10.p50"}
 
@@ -46,7 +47,7 @@ def figures_of(bench: str, pictures: str, group: str) -> dict[str, float]:
 def main() -> None:
     bench, make_pictures = sys.argv[1:]
     wanted = SERVICE | ENGINE | PACKED | CACHE | HOST | ISOLATION
-    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "packed", "cache", "idle", "isolation"]
+    groups = ["service", "control", "daemon", "batch", "jpeg", "train", "infer", "png", "packed", "cache", "idle", "isolation"]
     if " avx2" in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
         wanted |= AVX2
     if os.geteuid() == 0:

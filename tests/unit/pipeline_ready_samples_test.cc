@@ -112,7 +112,7 @@ TEST_CASE("what a sample is expected to cost is its format's price of bytes and 
   };
 
   REQUIRE(cost(ImageFormat::kJpeg) == 50'000 + 50'000 * 3 + 200 * 150 * 3 / 2);
-  REQUIRE(cost(ImageFormat::kPng) == 190'000 + 400 * 500 * 38);
+  REQUIRE(cost(ImageFormat::kPng) == 190'000 + 100'000 * 6 + 400 * 500 * 22 / 10);
   REQUIRE(cost(ImageFormat::kWebp) == 15'000 + 100'000 * 42 + 400 * 500 * 4);
 }
 

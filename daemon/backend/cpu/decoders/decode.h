@@ -15,6 +15,7 @@
 
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
 #include "kernels/base/image_view.h"
+#include "kernels/base/target.h"
 #include "kernels/packed/packed_image.h"
 #include "proto/base/bytes.h"
 #include "proto/base/result.h"
@@ -45,6 +46,7 @@ struct DecodeRequest {
   // A JPEG file's packed form, which our decoder takes in the file's place; nullptr: there is none.
   const kernels::packed::PackedImage* packed = nullptr;
   Origin origin{};
+  kernels::Target target = kernels::best_target();  // of PNG; of JPEG the lane's decoder has its own
 
   // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.
   bool is_whole() const {

@@ -1,6 +1,6 @@
 #include "daemon/backend/cpu/decoders/png_chunks.h"
 
-#include <zlib.h>
+#include <libdeflate.h>
 
 #include <algorithm>
 #include <cstring>
@@ -71,6 +71,11 @@ std::optional<std::uint8_t> compression_method(ByteView data) {
 
 }  // namespace
 
+unsigned bits_per_pixel(const PngHeader& header) {
+  constexpr unsigned kSamples[] = {1, 0, 3, 1, 2, 0, 4};
+  return header.bit_depth * kSamples[static_cast<unsigned>(header.colour)];
+}
+
 Result<PngChunks> PngChunks::open(ByteView bytes_untrusted) {
   if (bytes_untrusted.size() < kSignature.size() ||
       std::memcmp(bytes_untrusted.data(), kSignature.data(), kSignature.size()) != 0)
@@ -97,8 +102,7 @@ bool PngChunks::is_whole(const Chunk& chunk) const {
 bool PngChunks::has_right_checksum(const Chunk& chunk) const {
   const std::size_t end = chunk.begin + chunk.length;
   if (bytes_.size() - end < kChecksum) return false;
-  const auto* const checked = reinterpret_cast<const Bytef*>(bytes_.data() + chunk.begin - 4);
-  return crc32_z(0, checked, chunk.length + 4) == big_endian(bytes_, end);
+  return libdeflate_crc32(0, bytes_.data() + chunk.begin - 4, chunk.length + 4) == big_endian(bytes_, end);
 }
 
 Result<void> PngChunks::walk_to_image_data() {

@@ -27,6 +27,8 @@ struct PngHeader {
   bool interlaced = false;
 };
 
+unsigned bits_per_pixel(const PngHeader& header);
+
 class PngChunks {
  public:
   // Pieces of the image data are those that Pillow reads: of one chunk, at most so many bytes. The verdict on what
@@ -43,6 +45,8 @@ class PngChunks {
 
   // Empty at the end: of the file, or because another chunk follows.
   ByteView next_image_data();
+  // Whether the chunk around what was handed out last ends within the file.
+  bool has_whole_image_data() const { return chunk_end_ <= bytes_.size(); }
 
   // The rest of the chunk whose data was handed out last, and the chunks behind it, whose checksums do not count.
   // kInvalid: one of them is cut off or contradicts itself. Bytes that are no chunk end the walk, as IEND does.

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "daemon/backend/cpu/decoders/png_chunks.h"
+#include "daemon/backend/cpu/decoders/png_quick_decoder.h"
 #include "daemon/backend/cpu/decoders/png_rows.h"
 #include "daemon/backend/cpu/decoders/png_stream.h"
 #include "kernels/cpu/convert.h"
@@ -71,12 +72,24 @@ Result<void> read_rows(spng_ctx* png, const PngStream& stream, const DecodeReque
   return {};
 }
 
+// The walk up to the image data of a picture of the request's size.
+Result<PngChunks> open(const DecodeRequest& request) {
+  MILLRACE_TRY(PngChunks chunks, PngChunks::open(request.bytes_untrusted));
+  if (size_of(chunks.header()) != request.stored) return size_error(request.stored, size_of(chunks.header()));
+  return chunks;
+}
+
 }  // namespace
 
 Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& buffer) {
-  MILLRACE_TRY(PngChunks chunks, PngChunks::open(request.bytes_untrusted));
+  MILLRACE_TRY(const PngChunks chunks, open(request));
+  if (const auto decoded = decode_png_quickly(request, chunks, buffer)) return *decoded;
+  return decode_png_by_libspng(request, buffer);
+}
+
+Result<kernels::U8View> decode_png_by_libspng(const DecodeRequest& request, PixelBuffer& buffer) {
+  MILLRACE_TRY(PngChunks chunks, open(request));
   const PngHeader& header = chunks.header();
-  if (size_of(header) != request.stored) return size_error(request.stored, size_of(header));
   MILLRACE_TRY(PngRows raw_rows, PngRows::create(chunks));
   PngStream stream(chunks, raw_rows);
   MILLRACE_TRY(const Png png, open(stream));

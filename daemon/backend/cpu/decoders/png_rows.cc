@@ -14,11 +14,6 @@ Error cut_off() {
   return {Code::kInvalid, "truncated PNG: the image data ends before the image does"};
 }
 
-unsigned bits_per_pixel(const PngHeader& header) {
-  constexpr unsigned kSamples[] = {1, 0, 3, 1, 2, 0, 4};
-  return header.bit_depth * kSamples[static_cast<unsigned>(header.colour)];
-}
-
 }  // namespace
 
 PngRowSizes::PngRowSizes(const PngHeader& header) {

@@ -53,7 +53,8 @@ DecoderRequest wire_request(DecoderWork work, ImageFormat format, const DecodeRe
           .box_height = request.box.height,
           .reduction = request.reduction,
           .work = work,
-          .format = static_cast<std::uint8_t>(format)};
+          .format = static_cast<std::uint8_t>(format),
+          .target = static_cast<std::uint8_t>(request.target)};
 }
 
 Error nonsense() {

@@ -38,7 +38,8 @@ DecodeRequest decode_request(const DecoderRequest& request, const std::uint8_t* 
           .box = {request.box_left, request.box_top, request.box_width, request.box_height},
           .deadline = Clock::time_point(std::chrono::nanoseconds(request.deadline_ns)),
           .codec = {request.codec},
-          .reduction = request.reduction};
+          .reduction = request.reduction,
+          .target = static_cast<kernels::Target>(request.target)};
 }
 
 class Decoder {

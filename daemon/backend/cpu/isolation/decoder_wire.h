@@ -24,7 +24,7 @@
 namespace millrace {
 
 inline constexpr int kDecoderChannel = 3, kDecoderMemory = 4, kDecoderProgram = 5;  // its descriptors when it begins
-inline constexpr std::uint32_t kWireVersion = 2;
+inline constexpr std::uint32_t kWireVersion = 3;
 
 enum class DecoderWork : std::uint8_t { kDecode, kPack };
 
@@ -38,6 +38,7 @@ struct DecoderRequest {
   std::int32_t reduction = 1;
   DecoderWork work = DecoderWork::kDecode;
   std::uint8_t format = 0;  // ImageFormat
+  std::uint8_t target = 0;  // kernels::Target, one that the processor has
 };
 
 struct DecoderReply {

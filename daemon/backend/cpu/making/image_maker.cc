@@ -94,7 +94,8 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
                               info.codec.at_most,
                               1,
                               packed,
-                              {task.image.user, workspace.audience()}};
+                              {task.image.user, workspace.audience()},
+                              workspace.target()};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;

@@ -47,6 +47,7 @@ class ImageWorkspace {
   kernels::jpeg::Decoder& packed_decoder() { return jpeg_; }
   // The packed form at hand.
   kernels::packed::PackedImage& packed() { return packed_; }
+  kernels::Target target() const { return variant_.target; }
   bool has_vectors() const { return variant_.target != kernels::Target::kScalar; }
   kernels::PlaneResampler& planes() { return planes_; }
   ImageCache* cache() { return cache_; }
