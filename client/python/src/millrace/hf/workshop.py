@@ -13,6 +13,7 @@ from millrace._limits import Limits
 from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.errors import DeadlineExceeded, ResourceExhausted
+from millrace.hf.aside import Abandonment
 from millrace.hf.turns import Turns
 from millrace.recipe import Priority, Recipe
 from millrace.ring import RING_ALIGNMENT, Ring, RingRoom
@@ -33,8 +34,9 @@ class Workshop:
     it, so that there are never two of them, but for what results keep of an earlier one.
     """
 
-    def __init__(self, client: Client | None, slots: int, slot_bytes: int | None, name: str) -> None:
+    def __init__(self, client: Client | None, slots: int, slot_bytes: int | None, name: str, address: str | None = None) -> None:
         self._client = client
+        self._address = address  # without a client; None: the host's daemon
         self.slots = slots
         """Of the session."""
         self._slot_bytes = slot_bytes or 0
@@ -47,10 +49,24 @@ class Workshop:
         self._ring_turns = Turns(0)  # a place is a byte
         _fork.register(self)
 
-    def make(self, samples: Sequence[Sample | Source], recipe: Recipe, most_bytes: int, priority: Priority, deadline: float) -> Batch:
+    def __reduce__(self) -> tuple[type[Workshop], tuple[None, int, int | None, str, str | None]]:
+        """A copy, in another process for instance, is a workshop like this one, with no session yet."""
+        address = self._client.path if self._client is not None else self._address
+        return Workshop, (None, self.slots, self._slot_bytes if self._fixed else None, self._name, address)
+
+    def make(
+        self,
+        samples: Sequence[Sample | Source],
+        recipe: Recipe,
+        most_bytes: int,
+        priority: Priority,
+        deadline: float,
+        abandonment: Abandonment,
+    ) -> Batch:
         """One batch of ``samples``, each of ``most_bytes`` at most, before ``deadline`` (as of ``time.monotonic``).
 
         Raises:
+            Cancelled: the call was given up.
             SampleFailed: an image cannot be read or decoded, or does not suit the processor.
             ResourceExhausted: it does not fit a slot of the given size, or the daemon's budget.
             DeadlineExceeded: it did not come in time.
@@ -59,13 +75,15 @@ class Workshop:
         room = min(most, _FIRST_GUESS)
         alone = False
         while True:
+            abandonment.check()
             with self._turns.alone(deadline) if alone else self._turns.one(deadline):
+                abandonment.check()
                 if alone and not self._suits(room, samples):
                     self._open(room, samples, deadline)
                 session = self._session
                 if session is not None and self._suits(room, samples):
                     try:
-                        return self._made(session, samples, recipe, priority, deadline)
+                        return self._made(session, samples, recipe, priority, deadline, abandonment)
                     except _RingInPieces:
                         if alone:  # what fills it has left long ago, but for an exception that somebody keeps
                             self._end()
@@ -112,7 +130,7 @@ class Workshop:
         if not self._fixed and room > self._slot_bytes:  # a little more than now, lest the next call is too large again
             self._slot_bytes = max(room, self._slot_bytes * 5 // 4)
         client = self._client
-        with nullcontext(client) if client is not None else connect(timeout=min(_CONNECTING, left(deadline))) as connected:
+        with nullcontext(client) if client is not None else connect(self._address, min(_CONNECTING, left(deadline))) as connected:
             session = self._opened(connected, room, deadline)
         try:
             needed = _ring_bytes_of(samples, session.limits)
@@ -143,13 +161,22 @@ class Workshop:
                 else:
                     time.sleep(0.01)
 
-    def _made(self, session: Session, samples: Sequence[Sample | Source], recipe: Recipe, priority: Priority, deadline: float) -> Batch:
+    def _made(
+        self,
+        session: Session,
+        samples: Sequence[Sample | Source],
+        recipe: Recipe,
+        priority: Priority,
+        deadline: float,
+        abandonment: Abandonment,
+    ) -> Batch:
         ring_bytes = _ring_bytes_of(samples, session.limits)
         with self._ring_turns.some(ring_bytes, deadline) if ring_bytes else nullcontext():
             rooms = self._rooms(samples) if ring_bytes else {}
             number = session.submit([_placed(sample, rooms) for sample in samples], recipe=recipe, priority=priority)
             rooms.clear()  # the session has them now; an exception's traceback would keep them here
             try:
+                abandonment.waits_for(session, number)
                 return session.get(number, max(0.0, deadline - time.monotonic()))
             except BaseException:
                 session._give_up(number)
