@@ -20,7 +20,7 @@ from millrace.hf.any_resolution import AnyResolution
 from millrace.hf.aside import Abandonment
 from millrace.hf.calls import ANSWERING
 from millrace.hf.elements import as_torch, shown
-from millrace.hf.inputs import encoded, is_encoded
+from millrace.hf.inputs import Reading, encoded, is_encoded, is_row
 from millrace.hf.plans import OneSize, Plan, Tiles
 from millrace.hf.processor import ImageProcessor, Way, device_of, shown_as, way_of
 from millrace.recipe import Recipe
@@ -100,11 +100,7 @@ class OnDaemon:
 
     def fetch_images(self, image_url_or_urls: Any) -> Any:
         """Images as transformers' processors pass them on: PIL's, and not decoded yet where they were encoded. Raises as a call."""
-        if isinstance(image_url_or_urls, (list, tuple)) and not hasattr(image_url_or_urls, "_fields"):  # millrace.Path has
-            return [self.fetch_images(one) for one in image_url_or_urls]
-        if not is_encoded(image_url_or_urls):
-            return image_url_or_urls
-        return LazyImage(encoded(image_url_or_urls, "the image", self._millrace.engine._calls.reading(True, None)))
+        return _fetched(image_url_or_urls, "")
 
     def _preprocess_image_like_inputs(self, images: Any, *others: Any, **settings: Any) -> Any:
         if images.images is _Settings:
@@ -188,6 +184,12 @@ def _again(kind: str) -> Any:
     """For pickle: one without attributes."""
     of = class_of(kind)
     return of.__new__(of)
+
+
+def _fetched(images: Any, place: str) -> Any:
+    if is_row(images):
+        return [_fetched(one, f"{place}[{i}]") for i, one in enumerate(images)]
+    return LazyImage(encoded(images, f"images{place}" if place else "the image", Reading())) if is_encoded(images) else images
 
 
 def _of_pixels(settings: Mapping[str, Any]) -> dict[str, Any]:

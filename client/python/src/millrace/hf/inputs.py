@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from millrace.hf.plans import Plan
 from millrace.samples import Path, Source
 
 _KINDS = "a file's bytes, its path, an open file, a data URL, a PIL image, a NumPy array or a PyTorch tensor"
+_DATA_URL = re.compile("data:[a-z]+/[a-z0-9.+-]+[;,]", re.IGNORECASE)
+_LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,8 @@ def given(images: Any, plan: Plan, reading: Reading) -> Given:
         InvalidRequest: there is none, or one is of no kind that is known; names it and says what to give.
     """
     several, alone = _several(images)
-    rows = any(map(_is_row, several))
-    if rows and not all(map(_is_row, several)):
+    rows = any(map(is_row, several))
+    if rows and not all(map(is_row, several)):
         raise InvalidRequest("images: a list of images, or a list of lists of images; this one mixes both")
     flat = [image for row in several for image in row] if rows else several
     if not flat:
@@ -98,17 +101,18 @@ def is_encoded(image: Any) -> bool:
     return isinstance(image, (str, Path, os.PathLike, bytes, bytearray, memoryview)) or callable(getattr(image, "read", None))
 
 
+def is_row(images: Any) -> bool:
+    """Whether it is several images: a list or a tuple, but no ``millrace.Path``, which is a tuple, too."""
+    return isinstance(images, (list, tuple)) and not isinstance(images, Path)
+
+
 def _several(images: Any) -> tuple[list[Any], bool]:
     """A list of images or of lists of images, and whether it was one image. An array of four dimensions is a list of images."""
     if _is_batch(images):
         return list(images), False
-    if not isinstance(images, (list, tuple)) or isinstance(images, Path):  # which is a tuple, too
+    if not is_row(images):
         return [images], True
     return [list(one) if _is_batch(one) else one for one in images], False
-
-
-def _is_row(image: Any) -> bool:
-    return isinstance(image, (list, tuple)) and not isinstance(image, Path)
 
 
 def _is_batch(image: Any) -> bool:
@@ -139,11 +143,14 @@ def _array(tensor: Any) -> NDArray[Any]:
 
 
 def _of_text(text: str, name: str) -> Source:
-    if not is_url(text):
-        return text
-    if text[:5].lower() == "data:":
+    if _DATA_URL.match(text):
         return _of_data_url(text, name)
-    raise InvalidRequest(f"{name}: is a URL ({path_text(text[:40])}), not a path; fetch it, and give the file's bytes")
+    if is_url(text):
+        raise InvalidRequest(f"{name}: is a URL ({path_text(text[:40])}), not a path; fetch it, and give the file's bytes")
+    if len(text) > _LONGEST_PATH:
+        told = "too many for a path; base64 is given as data:image/jpeg;base64,..."
+        raise InvalidRequest(f"{name}: a str of {len(text)} letters is {told}")
+    return text
 
 
 def _of_data_url(url: str, name: str) -> bytes:
@@ -164,7 +171,7 @@ def _of_data_url(url: str, name: str) -> bytes:
 def _of_file(file: Any, name: str) -> bytes:
     """The rest of an open file, which is left where it was if it can be."""
     try:
-        at = file.tell() if file.seekable() else None
+        at = file.tell() if getattr(file, "seekable", bool)() else None
         content = file.read()
         if at is not None:
             file.seek(at)
