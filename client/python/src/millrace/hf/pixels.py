@@ -120,7 +120,12 @@ def _pnm(rows: NDArray[np.uint8]) -> memoryview:
     header = _header(b"P5" if channels == 1 else b"P6", width, height)
     file = np.empty(len(header) + rows.size, np.uint8)
     file[: len(header)] = np.frombuffer(header, np.uint8)
-    file[len(header) :].reshape(rows.shape)[...] = rows
+    into = file[len(header) :].reshape(rows.shape)
+    if rows.flags.c_contiguous:
+        into[...] = rows
+    else:
+        for channel in range(channels):  # 3.5 times faster than all at once where they come first in memory
+            into[..., channel] = rows[..., channel]
     return file.data
 
 
