@@ -151,6 +151,24 @@ def test_features_are_unpacked_and_turned_without_pytorch(client: millrace.Clien
             got.convert_to_tensors("tf")
 
 
+def test_fetched_images_are_pils_and_decoded_when_looked_at(client: millrace.Client, made: list[Path], tmp_path: Path) -> None:
+    path = next(path for path in made if path.name == "turned6.jpg")
+    wanted = load_image(str(path))
+    with both(client, CLIP, tmp_path) as (ours, theirs):
+        for given in (str(path), path.read_bytes(), millrace.Path(bytes(path))):
+            (fetched,) = ours.fetch_images([given])
+            assert fetched.millrace_source == given
+            assert_same(ours(fetched, return_tensors="np"), theirs(wanted, return_tensors="np"))
+            assert fetched._im is None
+            assert (fetched.size, fetched.width, fetched.mode) == (wanted.size, wanted.width, "RGB")
+            np.testing.assert_array_equal(np.asarray(fetched), np.asarray(wanted))
+            np.testing.assert_array_equal(np.asarray(fetched.resize((20, 10))), np.asarray(wanted.resize((20, 10))))
+        pixels = np.asarray(wanted)
+        assert ours.fetch_images([pixels, [wanted]]) == [pixels, [wanted]]
+        with pytest.raises(millrace.InvalidRequest, match=r"images\[0\]\[1\]: is a URL .* fetch it"):
+            ours.fetch_images([[b"x", "http://example.org/a.jpg"]])
+
+
 # --------------------------------------------------------------------------------------------------------------- folders
 
 
