@@ -216,6 +216,24 @@ def test_more_pixels_than_a_message_holds(client: millrace.Client, clip: ImagePr
     np.testing.assert_array_equal(got[0], clip(file.getvalue()).pixel_values[0])
 
 
+def test_where_the_ring_is_too_small_messages_carry_what_they_can(tmp_path: Path) -> None:
+    settings = tmp_path / "millrace.toml"
+    settings.write_text('[limits]\nring = "300 KiB"\n')
+    with (
+        millrace.serve(tmp_path, lanes=1, arguments=["--config", str(settings)]) as daemon,
+        millrace.connect(daemon.address) as client,
+        ImageProcessor.from_config(example(CLIP), client=client) as processor,
+    ):
+        for image in (picture(300, 200), picture(500, 400), picture(30, 20)):  # 180 kB, 600 kB
+            file = io.BytesIO()
+            image.save(file, "PNG")
+            wanted = processor(file.getvalue(), copy=True).pixel_values
+            np.testing.assert_array_equal(processor(image).pixel_values, wanted)
+        with pytest.raises(millrace.ResourceExhausted, match=r"limits.ring .* goes through it: call with smaller images"):
+            processor(picture(1000, 600))
+        assert processor(picture(30, 20)).pixel_values.shape == (1, 3, 224, 224)
+
+
 def test_what_is_not_converted_must_have_three_channels(client: millrace.Client, tmp_path: Path, clip: ImageProcessor) -> None:
     with both(client, "vit_base_patch16_224", tmp_path) as (ours, own):
         for taken in (picture(), picture().convert("YCbCr"), scenery(90, 70, 3)):

@@ -59,6 +59,8 @@ def _exhausted(why: Error, images: int, slots: int, timeout: float) -> str:
         room = f"slot_bytes of at least {why.slot_bytes}, or none, so that slots grow"
         return f"what is made of {'the images' if images > 1 else 'it'} does not fit a slot: give ImageProcessor.from_config {room}{fewer}"
     text = str(why).removeprefix(f"{OPENING}: ")
+    if text.startswith("input ring"):
+        return f"{text}; what is encoded, or given as pixels, goes through it: call with {'fewer' if images > 1 else 'smaller'} images"
     return f"{text}; here that is: give ImageProcessor.from_config fewer slots than {slots}{fewer}"
 
 
