@@ -132,6 +132,11 @@ def test_other_frameworks_than_numpy_and_pytorch_are_refused(client: millrace.Cl
         ours(made[-1], return_tensors="mlx")
 
 
+def test_maps_beside_images_are_refused(client: millrace.Client, made: list[Path], tmp_path: Path) -> None:
+    with both(client, CLIP, tmp_path) as (ours, _), pytest.raises(millrace.Unsupported, match="maps, masks and annotations"):
+        ours(made[-1], np.zeros((8, 8), np.int64))
+
+
 def test_ever_new_overrides_do_not_fill_the_memory(client: millrace.Client, made: list[Path]) -> None:
     with ImageProcessor.from_config(example(CLIP), client=client) as plain:
         for number in range(300):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from millrace import _fork
 from millrace.errors import Cancelled, Error
 from millrace.session import Session
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -63,6 +64,9 @@ class Aside:
 
     async def run(self, call: Callable[[Abandonment], T]) -> T:
         """What ``call`` returns or raises. Cancelled, it gives up the call and does not wait for its thread."""
+        import asyncio  # 30 ms, for those only who have it already
+        from concurrent.futures import ThreadPoolExecutor
+
         abandonment = Abandonment()
         with self._lock:
             if self._threads is None:

@@ -125,6 +125,10 @@ class OnDaemon:
         kind = config.get("image_processor_type") or type(self)._kind  # type: ignore[attr-defined]
         engine = config.pop("_engine", None) or ImageProcessor.from_config({**config, "image_processor_type": kind})
         super().__init__(**{key: value for key, value in config.items() if key != "image_processor_type"})
+        if not hasattr(self, "_valid_kwargs_names"):
+            raise Unsupported(
+                f"{kind}: transformers' own class for it is of an older kind, which cannot be followed; use ImageProcessor.from_config"
+            )
         self._millrace = _Own(engine, kind)
         self._millrace.usual = _of_pixels(self._settings({}))  # type: ignore[attr-defined]
 
@@ -147,7 +151,7 @@ class OnDaemon:
     def _preprocess_image_like_inputs(self, images: Any, *others: Any, **settings: Any) -> Any:
         if images is _Settings:
             raise _Settings(settings)
-        if any(other is not None for other in others):
+        if not all(other is None or _are_counts(other) for other in others):
             raise Unsupported("this call: maps, masks and annotations beside the images are not processed; call it with images only")
         engine, return_tensors = self._millrace.engine, settings.get("return_tensors")
         if return_tensors not in (None, "np", "pt"):
@@ -232,6 +236,11 @@ def _fetched(images: Any, place: str) -> Any:
 
 def _of_pixels(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key not in ANSWERING}
+
+
+def _are_counts(other: Any) -> bool:
+    """LLaVA-OneVision's class passes on how many images each row has, which the plan sees for itself."""
+    return isinstance(other, list) and all(isinstance(count, int) for count in other)
 
 
 def _plain(value: Any) -> Any:
