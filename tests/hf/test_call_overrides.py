@@ -137,6 +137,11 @@ def test_maps_beside_images_are_refused(client: millrace.Client, made: list[Path
         ours(made[-1], np.zeros((8, 8), np.int64))
 
 
+def test_functions_of_the_callers_are_refused(client: millrace.Client, made: list[Path], tmp_path: Path) -> None:
+    with both(client, "idefics_9b", tmp_path) as (ours, _), pytest.raises(millrace.Unsupported, match="key transform"):
+        ours(made[-1], transform=np.asarray)
+
+
 def test_ever_new_overrides_do_not_fill_the_memory(client: millrace.Client, made: list[Path]) -> None:
     with ImageProcessor.from_config(example(CLIP), client=client) as plain:
         for number in range(300):

@@ -142,6 +142,8 @@ class OnDaemon:
 
     def _answer(self, images: Any, abandonment: Abandonment | None, *others: Any, **options: Any) -> Any:
         way, settings = way_of(options)
+        if settings.get("transform") is not None:
+            raise Unsupported("this call: key transform: the daemon runs no functions of the caller's; apply it to the images before")
         return super().preprocess(_Asked(images, way._replace(abandonment=abandonment)), *others, **settings)  # type: ignore[misc]
 
     def fetch_images(self, image_url_or_urls: Any) -> Any:
@@ -256,5 +258,5 @@ def _unstacked(array: NDArray[Any]) -> list[Any]:
 
 
 def _with_ending(kind: str) -> str:
-    """The name as transformers 5 finds it: it had classes called FeatureExtractor."""
-    return re.sub("FeatureExtractor$", "ImageProcessor", kind)
+    """The name as transformers 5 writes it: it had classes called FeatureExtractor."""
+    return re.sub("FeatureExtractor$", "ImageProcessor", kind).removesuffix("Pil")
