@@ -92,8 +92,9 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   MILLRACE_TRY(DaemonKnowledge knowledge, DaemonKnowledge::create(reply));
   MILLRACE_TRY(std::shared_ptr<Holding> holding, Holding::receive(std::move(connection), deadline));
   if (is_on_gpu) MILLRACE_TRY_VOID(receive_memory(*holding, reply, options.memory, deadline));
-  std::shared_ptr<SessionCore> core(new SessionCore(std::move(holding), channel, options, std::move(knowledge),
-                                                    from_message(reply.limits()), Bytes{reply.slot_bytes()}));
+  std::shared_ptr<SessionCore> core(new SessionCore(
+      std::move(holding), channel, options, std::move(knowledge), from_message(reply.limits()),
+      Bytes{reply.slot_bytes()}, reply.requests_by_socket() ? Wire::Requests::kBySocket : Wire::Requests::kByStream));
   const Result<void> attached = core->attach(ticket, deadline);
   const bool cut_off = !attached && (attached.error().code == Code::kCancelled || core->holding().has_ended());
   if (cut_off) return ended_meanwhile(address, attached.error());
@@ -102,14 +103,14 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
 }
 
 SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-                         DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes)
+                         DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes, Wire::Requests way)
     : recipe_(options.recipe),
       batch_(options.batch),
       knowledge_(std::move(knowledge)),
       limits_(limits),
       slot_bytes_(slot_bytes),
       holding_(std::move(holding)),
-      wire_(std::make_shared<Wire>(channel, holding_->take_replies())),
+      wire_(std::make_shared<Wire>(channel, holding_->take_replies(), way)),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
 
 Result<void> SessionCore::send(v1::ClientMessage message) {

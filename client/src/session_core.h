@@ -65,7 +65,7 @@ class SessionCore {
   static Result<std::shared_ptr<SessionCore>> open_once(const Address& address, const SessionOptions& options,
                                                         Bytes slot_bytes, Deadline deadline);
   SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& channel, const SessionOptions& options,
-              DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes);
+              DaemonKnowledge knowledge, const RequestLimits& limits, Bytes slot_bytes, Wire::Requests way);
   Result<void> attach(const std::string& ticket, Deadline deadline);
   // Gives back the slots that the GPU has done with. Returns when to look again.
   Deadline look_at_device();

@@ -1,5 +1,6 @@
 #include "client/src/wire.h"
 
+#include <fcntl.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
@@ -38,6 +39,13 @@ Error why_ended(const grpc::Status& status, const grpc::ClientContext& context, 
                                        "); once it runs again open a new session; an epoch goes on from its position"};
 }
 
+// With a descriptor of its own: the reader lets go of its one when it has come to the end, whoever writes at that moment.
+// Without one, for want of descriptors, requests go by the stream.
+std::optional<RequestWriter> writer_to(const UniqueFd& socket) {
+  UniqueFd own(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+  return own ? std::optional<RequestWriter>(std::move(own)) : std::nullopt;
+}
+
 }  // namespace
 
 struct Wire::Grpc {
@@ -53,8 +61,11 @@ struct Wire::Grpc {
   static void* tag(Event event) { return reinterpret_cast<void*>(event); }
 };
 
-Wire::Wire(const DaemonChannel& channel, UniqueFd replies)
-    : address_(channel.address()), grpc_(std::make_unique<Grpc>(channel)), replies_(std::move(replies)) {}
+Wire::Wire(const DaemonChannel& channel, UniqueFd replies, Requests way)
+    : address_(channel.address()),
+      grpc_(std::make_unique<Grpc>(channel)),
+      requests_(way == Requests::kBySocket ? writer_to(replies) : std::nullopt),
+      replies_(std::move(replies)) {}
 
 Wire::~Wire() {
   if (forked()) {
@@ -80,6 +91,11 @@ void Wire::send(v1::ClientMessage message) {
   MutexLock lock(mutex_);
   if (attached_ && !leading_ && replies_.hung_up()) hear_the_end();
   if (broken_) return;
+  if (requests_ && attached_) {
+    requests_->send(message, deadline_after(kFlushWithin));
+    if (is_behind() && leading_) replies_.wake();
+    return;
+  }
   outgoing_.push_back(std::move(message));
   write_next();
   // gRPC goes on with a write only while somebody polls, and the leader may be waiting for replies.
@@ -96,7 +112,7 @@ void Wire::hear_the_end() {
 
 std::size_t Wire::unsent() const {
   MutexLock lock(mutex_);
-  return outgoing_.size();
+  return outgoing_.size() + (requests_ ? requests_->unsent() : 0);
 }
 
 std::uint64_t Wire::seen() const {
@@ -140,10 +156,11 @@ void Wire::lead(Deadline deadline) {
     } else {
       poll_stream(deadline);
     }
-  } else if (writing_) {
+  } else if (is_behind()) {
     // A message that the daemon is slow to take: both ways need looking after.
     const Deadline slice = std::min(deadline, deadline_after(kSlice));
-    if (!polling_) poll_stream(slice);
+    if (writing_ && !polling_) poll_stream(slice);
+    if (requests_) static_cast<void>(requests_->flush(Deadline::min()));
     read_replies(slice);
   } else {
     read_replies(deadline);

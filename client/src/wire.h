@@ -2,9 +2,10 @@
 // others wait for it; so a message reaches a single waiter without a change of threads, and several waiters share one
 // session.
 //
-// Messages to the daemon go by the session's gRPC stream, which answers Attach and at its end says why it has ended. All
-// else comes by the reply socket, and its end means that the stream ends as well. The two are not ordered: the wire has
-// ended only when both have, so that nothing that the daemon sent before is lost.
+// The session's gRPC stream begins it, with Attach and its answer, and at its end says why it has ended. All else goes and
+// comes by the reply socket, whose end means that the stream ends as well; an older daemon takes requests by the stream
+// alone. The two are not ordered: the wire has ended only when both have, so that nothing that the daemon sent before is
+// lost.
 //
 //   for (;;) {
 //     const auto seen = wire.seen();
@@ -28,6 +29,7 @@
 #include "client/src/daemon_channel.h"
 #include "client/src/deadline.h"
 #include "client/src/reply_reader.h"
+#include "client/src/request_writer.h"
 #include "millrace/v1/session.pb.h"
 #include "proto/base/mutex.h"
 #include "proto/base/result.h"
@@ -39,15 +41,17 @@ class Wire {
  public:
   using Sink = std::function<void(v1::ServerMessage&)>;
 
-  Wire(const DaemonChannel& channel, UniqueFd replies);  // `replies`: the reply socket
-  ~Wire();                                               // cancels the stream. REQUIRES: nobody is in pump()
+  enum class Requests : std::uint8_t { kByStream, kBySocket };
+
+  Wire(const DaemonChannel& channel, UniqueFd replies, Requests way);  // `replies`: the reply socket
+  ~Wire();  // cancels the stream. REQUIRES: nobody is in pump()
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
 
   // Begins the stream. `sink` outlives the wire's last pump().
   void start(const std::string& ticket, Sink sink);
 
-  // Queues a message; waits for no answer, at most some milliseconds for the message before it to leave. After the
+  // Sends a message, or queues it; waits for no answer, at most some milliseconds for it, or the one before it, to leave. After the
   // stream's end it is dropped.
   void send(v1::ClientMessage message) MILLRACE_EXCLUDES(mutex_);
   std::size_t unsent() const MILLRACE_EXCLUDES(mutex_);
@@ -74,6 +78,7 @@ class Wire {
   void end_if_all_came() MILLRACE_REQUIRES(mutex_);
   bool handle(Event event, bool ok) MILLRACE_EXCLUDES(mutex_);  // true: something that waiters should look at
   void write_next() MILLRACE_REQUIRES(mutex_);
+  bool is_behind() const MILLRACE_REQUIRES(mutex_) { return writing_ || (requests_ && requests_->unsent() > 0); }
   void finish() MILLRACE_EXCLUDES(mutex_);
   bool forked() const { return ::getpid() != pid_; }
 
@@ -83,7 +88,8 @@ class Wire {
   Sink sink_;
   mutable Mutex mutex_;
   Condition changed_;
-  ReplyReader replies_;  // the leader's, but for wake()
+  std::optional<RequestWriter> requests_ MILLRACE_GUARDED_BY(mutex_);  // none: they go by the stream
+  ReplyReader replies_;                                                // the leader's, but for wake()
   bool leading_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool polling_ MILLRACE_GUARDED_BY(mutex_) = false;   // somebody polls the stream: the leader, or who sends
   bool attached_ MILLRACE_GUARDED_BY(mutex_) = false;  // the stream has brought its only message
@@ -92,8 +98,8 @@ class Wire {
   std::uint64_t version_ MILLRACE_GUARDED_BY(mutex_) = 0;
   bool started_ MILLRACE_GUARDED_BY(mutex_) = false;
   bool writing_ MILLRACE_GUARDED_BY(mutex_) = false;
-  bool broken_ MILLRACE_GUARDED_BY(mutex_) = false;  // no read or write will succeed any more
-  std::deque<v1::ClientMessage> outgoing_ MILLRACE_GUARDED_BY(mutex_);
+  bool broken_ MILLRACE_GUARDED_BY(mutex_) = false;                     // no read or write will succeed any more
+  std::deque<v1::ClientMessage> outgoing_ MILLRACE_GUARDED_BY(mutex_);  // by the stream
   std::optional<Error> ended_ MILLRACE_GUARDED_BY(mutex_);
 };
 

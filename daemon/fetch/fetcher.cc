@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,12 +13,15 @@
 #include "daemon/fetch/listing_threads.h"
 #include "daemon/fetch/sample_reader.h"
 #include "daemon/fetch/spare_descriptors.h"
+#include "daemon/formats/probe.h"
 #include "proto/base/bounded_queue.h"
 
 namespace millrace {
 namespace {
 
-constexpr std::size_t kMostOpenedAhead = 16;               // descriptors that a thread holds for them
+constexpr std::size_t kMostOpenedAhead = 16;  // descriptors that a thread holds for them
+constexpr std::size_t kMostAtOnce = 4;        // images, and their bytes, that are fetched at once
+constexpr Bytes kMostBytesAtOnce = 256_KiB;
 constexpr std::chrono::milliseconds kBetweenLooks{1'000};  // at roots that nobody wants
 
 Error cancelled() {
@@ -31,6 +35,19 @@ Fetched not_begun(const FetchItem& item) {
 
 std::chrono::microseconds microseconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+}
+
+// Few bytes that came with the request, of formats that are looked at quickly.
+bool is_at_hand(const FetchTask& task) {
+  Bytes all{0};
+  for (const FetchItem& item : task.items) {
+    const auto* const source = std::get_if<InlineSource>(item.source);
+    if (source == nullptr) return false;
+    const ByteView bytes = std::as_bytes(std::span(source->bytes));
+    all += Bytes{bytes.size()};
+    if (!is_probed_quickly(bytes.first(std::min(bytes.size(), kBeginning)))) return false;
+  }
+  return task.items.size() <= kMostAtOnce && all <= kMostBytesAtOnce;
 }
 
 bool host_lacks(const Fetched& fetched) {
@@ -59,6 +76,11 @@ class FileFetcher : public Fetcher {
   }
 
   bool try_fetch(FetchTask&& task) override { return tasks_.try_push(std::move(task)); }
+  std::optional<std::vector<Fetched>> fetch_at_once(const FetchTask& task) override {
+    if (!is_at_hand(task)) return std::nullopt;
+    SpareDescriptors none(0);
+    return fetch(task, none);
+  }
   bool try_list(ListTask&& task) override { return lists_.try_list(std::move(task)); }
   std::vector<std::string> missing_roots() const override { return roots_->missing(); }
   Result<RootFolders> open_roots(const std::vector<std::string>& folders) const override {

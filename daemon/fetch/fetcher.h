@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,10 @@ class Fetcher : public FolderLister, public RingMaker {
 
   // false: the queue is full (a state; try again when a task of yours is done). `task` is then left as it was.
   [[nodiscard]] virtual bool try_fetch(FetchTask&& task) = 0;
+
+  // What the task brings, where all of it is here already, little, and looked at in some ten microseconds: handing it to
+  // another thread and back would take longer. Calls nobody. nullopt: try_fetch() it.
+  virtual std::optional<std::vector<Fetched>> fetch_at_once(const FetchTask&) { return std::nullopt; }
 
   // On the listing thread, where listings take turns a step at a time; see listing.h for order and links.
   [[nodiscard]] bool try_list(ListTask&& task) override = 0;

@@ -125,6 +125,7 @@ std::vector<std::optional<OpenedAhead>> SampleReader::open_ahead(std::span<const
     files.push_back(*std::move(file));
     whose.push_back(i);
   }
+  if (files.empty()) return {};
   std::vector<std::optional<OpenedAhead>> ahead(sources.size());
   const std::int64_t begun = nanoseconds_since_1970();
   std::vector<Result<OpenFile>> opened = roots_.open_files(files, caller);

@@ -64,6 +64,11 @@ struct Format {
   // How many passes the whole file has that says it has several; never too few, and kMostPasses at most. Null: what they
   // cost is in its bytes and pixels.
   std::uint32_t (*count_passes)(ByteView bytes_untrusted) = nullptr;
+
+  // Whether looking at a header takes no longer than looking at every byte once, whatever the bytes are: nothing in it is
+  // decompressed.
+  bool header_is_quick = false;
+
   static constexpr std::uint32_t kMostPasses = 1'000;
 };
 

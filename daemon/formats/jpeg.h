@@ -37,6 +37,7 @@ inline constexpr Format kJpegFormat{
     .read_header = read_jpeg_header,
     .codec_memory = jpeg_codec_memory,
     .count_passes = count_jpeg_scans,
+    .header_is_quick = true,
 };
 
 }  // namespace millrace

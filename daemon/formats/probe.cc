@@ -53,6 +53,11 @@ Result<void> check_format(ByteView beginning_untrusted) {
   return format == kFormats.end() ? Result<void>(unknown_format(beginning_untrusted)) : Result<void>();
 }
 
+bool is_probed_quickly(ByteView beginning_untrusted) {
+  const auto format = format_of_bytes(ByteReader(beginning_untrusted));
+  return format == kFormats.end() || format->header_is_quick;
+}
+
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use) {
   if (bytes_untrusted.empty()) return Error{Code::kInvalid, "an empty file"};
   const ByteReader bytes(bytes_untrusted);

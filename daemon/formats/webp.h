@@ -29,6 +29,7 @@ inline constexpr Format kWebpFormat{
     .recognises = is_webp,
     .read_header = read_webp_header,
     .codec_memory = webp_codec_memory,
+    .header_is_quick = true,
 };
 
 }  // namespace millrace

@@ -174,14 +174,25 @@ bool Reading::give(const BatchPtr& batch) {
   MILLRACE_CHECK(!task.items.empty());
   const std::uint64_t expected = task.items.size() * kReadingNs;
   const std::uint64_t charged = reads_of(batch->owner().user).cost.scaled(expected);
+  const bool is_idle = tasks_.size() == 0;
   const std::uint32_t number = tasks_.add({InFlight(batch), expected, batch->pace().slow()});
   // The event loop outlives the fetch threads; this may not, when it is ended with reads under way.
   task.done = [this, &control = control_, number](std::vector<Fetched> items) {
     boost::asio::post(control,
                       [this, number, items = std::move(items)]() mutable { fetched(number, std::move(items)); });
   };
-  if (fetcher_.try_fetch(std::move(task))) {
+  const auto charge = [&] {
     tasks_.at(number).turn = batches_.charge(batch->owner(), batch->request().priority, charged);
+  };
+  // With more to do, the fetch threads do it beside this one.
+  std::optional<std::vector<Fetched>> at_once = is_idle ? fetcher_.fetch_at_once(task) : std::nullopt;
+  if (at_once) {
+    charge();
+    task.done(*std::move(at_once));
+    return true;
+  }
+  if (fetcher_.try_fetch(std::move(task))) {
+    charge();
     return true;
   }
   tasks_.take(number);

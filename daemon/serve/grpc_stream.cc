@@ -8,9 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "daemon/pipeline/request_room.h"
 #include "daemon/serve/messages.h"
-#include "daemon/serve/parse_message.h"
+#include "daemon/serve/request_intake.h"
 #include "proto/rpc/own_words.h"
 #include "proto/rpc/status_map.h"
 #include "proto/rpc/ticket_metadata.h"
@@ -18,7 +17,6 @@
 namespace millrace {
 namespace {
 
-constexpr std::size_t kKeptMessage = 64 << 10;              // bytes of a message whose memory is kept for the next one
 constexpr std::chrono::milliseconds kLastWriteWithin{500};  // of a stream that ends while Attached is written
 
 std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
@@ -27,11 +25,6 @@ std::optional<Ticket> ticket_in(const grpc::CallbackServerContext& call) {
   if (found == call.client_metadata().end() || found->second.size() != ticket.size()) return std::nullopt;
   std::memcpy(ticket.data(), found->second.data(), ticket.size());
   return ticket;
-}
-
-Error no_message() {
-  return Error{Code::kInvalid,
-               "what came on the stream is no ClientMessage of millrace.v1; see proto/rpc/millrace/v1/session.proto"};
 }
 
 }  // namespace
@@ -86,27 +79,11 @@ void GrpcStream::OnReadDone(bool ok) {
   const std::size_t length = incoming_.Length();
   const grpc::Status read = grpc::SerializationTraits<v1::ClientMessage>::Deserialize(&incoming_, &message_untrusted_);
   if (!read.ok()) return boost::asio::post(around_.control, [this] { finish(no_message()); });
-  ClientRequest request =
-      parse_message(message_untrusted_, around_.limits.now(), *datasets_, std::chrono::steady_clock::now());
-  if (length <= kKeptMessage) {
-    message_untrusted_.Clear();
-  } else {
-    message_untrusted_ = v1::ClientMessage();
-  }
-  Charge room = charge(request);
-  boost::asio::post(around_.control, [this, request = std::move(request), room = std::move(room)]() mutable {
-    handle(std::move(request), std::move(room));
+  TakenIn taken = take_in(message_untrusted_, around_.limits.now(), *datasets_, account_.get());
+  empty_for_next(message_untrusted_, Bytes{length});
+  boost::asio::post(around_.control, [this, taken = std::move(taken)]() mutable {
+    handle(std::move(taken.request), std::move(taken.room));
   });
-}
-
-// For what is kept of it. A request that there is no room for becomes its refusal.
-Charge GrpcStream::charge(ClientRequest& request) const {
-  const auto* batch = std::get_if<BatchRequest>(&request);
-  if (!account_ || batch == nullptr) return {};
-  Result<Charge> room = account_->charge(Resource::kRequests, room_for(*batch));
-  if (room) return *std::move(room);
-  request = RefusedRequest{batch->id, room.error()};
-  return {};
 }
 
 void GrpcStream::handle(ClientRequest request, Charge room) {

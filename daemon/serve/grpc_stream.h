@@ -64,7 +64,6 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
  private:
   void begin();
   void wait_for_attach();
-  Charge charge(ClientRequest& request) const;
   void handle(ClientRequest request, Charge room);
   void attach(const ClientRequest& request);
   void read();

@@ -36,8 +36,12 @@ struct Guest {
   bool let_go = false;
 };
 
+// Of requests that a client can send before the daemon reads: an image of usual size fits. The kernel doubles it for its
+// own records, and bounds it (net.core.wmem_max).
+constexpr int kRequestBuffer = 512 << 10;
+
 struct ReplyPair {
-  UniqueFd ours;  // only written to, never waited for
+  UniqueFd ours;
   UniqueFd clients;
 };
 
@@ -46,7 +50,7 @@ Result<ReplyPair> make_reply_pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return errno_error("making a reply socket", errno);
   ReplyPair pair{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  ::shutdown(pair.ours.get(), SHUT_RD);  // what a client writes to it goes nowhere
+  ::setsockopt(pair.clients.get(), SOL_SOCKET, SO_SNDBUF, &kRequestBuffer, sizeof kRequestBuffer);
   refuse_descriptors(pair.ours.get());
   return pair;
 }
@@ -281,6 +285,13 @@ void HandoffServer::opening(ClientId client) {
 void HandoffServer::not_opened(ClientId client) {
   Guest* const guest = state_->find(client);
   if (guest != nullptr && guest->phase == Phase::kOpening) state_->wait_for_session(client, *guest);
+}
+
+void HandoffServer::expel(ClientId client) {
+  Guest* const guest = state_->find(client);
+  if (guest == nullptr) return;
+  state_->listener->ban(guest->caller->uid, UnixListener::kSentDescriptor);
+  ::shutdown(guest->socket.native_handle(), SHUT_RDWR);  // the event loop finds its end and reports it
 }
 
 void HandoffServer::dismiss(ClientId client) {

@@ -82,6 +82,10 @@ class HandoffServer {
   void opening(ClientId client);
   void not_opened(ClientId client);
 
+  // It has sent a descriptor elsewhere: its user is kept out for a while, as for one that is sent here, and its connection
+  // ends; disconnected() follows. Unknown clients: nothing happens.
+  void expel(ClientId client);
+
   // Ends its connection without disconnected(). Unknown clients: nothing happens.
   void dismiss(ClientId client);
 

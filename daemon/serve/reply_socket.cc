@@ -110,6 +110,15 @@ void ReplySocket::wait_for_room() {
                      });
 }
 
+void ReplySocket::when_readable(std::function<void()> ready) {
+  if (!socket_.is_open()) return;
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                     [weak = weak_from_this(), ready = std::move(ready)](const boost::system::error_code& error) {
+                       const auto self = weak.lock();
+                       if (self && !error && self->socket_.is_open()) ready();
+                     });
+}
+
 // The session may be in the midst of a step that sends: it hears of it afterwards.
 void ReplySocket::give_up(const Error& why) {
   close();

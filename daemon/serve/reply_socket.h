@@ -26,7 +26,7 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
  public:
   static constexpr Bytes kMaxUnread = 8_MiB;
 
-  // `socket`: a connected SOCK_STREAM socket that is only written to. kExhausted, kInternal: the kernel cannot watch
+  // `socket`: a connected SOCK_STREAM socket, which is only written to here. kExhausted, kInternal: the kernel cannot watch
   // it. `account`: whose client it is; null: what waits is not counted.
   static Result<std::shared_ptr<ReplySocket>> create(boost::asio::io_context& control, UniqueFd socket,
                                                      std::shared_ptr<Account> account = nullptr);
@@ -39,6 +39,11 @@ class ReplySocket final : public MessagePort, public std::enable_shared_from_thi
   // Called once, from the event loop, when the client can be sent nothing any more. kExhausted: it leaves too much
   // unread. kPrecondition: it has closed its end, or is gone.
   void on_lost(std::function<void(const Error&)> report) { on_lost_ = std::move(report); }
+
+  // The other way, for whoever reads what the client says. `ready` is called once, from the event loop, when there is
+  // something, or the client's end; never once this has closed.
+  void when_readable(std::function<void()> ready);
+  int descriptor() { return socket_.native_handle(); }  // -1 once it has closed
 
   // Closes after what was sent. Idempotent.
   void finish();

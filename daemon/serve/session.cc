@@ -38,6 +38,7 @@ Session::Session(Parts parts, boost::asio::io_context& control, const Services& 
       limits_(limits),
       slots_(parts_.segment, parts_.id, parts_.slots, parts_.slot_bytes, counters),
       publisher_(slots_),
+      control_(control),
       listings_(control, services.lister, parts_.listings, parts_.caller, parts_.account, limits.session.dataset_files),
       datasets_(std::make_shared<DatasetTable>(parts_.account)) {
   pipeline_.open_session(parts_.id, SessionParts{.slots = &slots_,
@@ -64,14 +65,26 @@ Result<void> Session::attach(StreamPort& stream) {
   if (had_stream_) return Error{Code::kPrecondition, "this session has had its stream; open another session"};
   had_stream_ = true;
   stream_ = &stream;
-  replies_->on_lost([this](const Error& why) {
-    StreamPort& cut_off = *stream_;
-    detach(StreamEnd::kBroken);
-    cut_off.finish(why);
-  });
+  replies_->on_lost([this](const Error& why) { cut_off(why); });
   publisher_.attach(*replies_);
+  requests_ = std::make_shared<RequestReader>(
+      replies_, RequestReader::Surroundings{control_, parts_.parsing, limits_, datasets_, parts_.account},
+      static_cast<RequestReader::Port&>(*this));
+  requests_->start();
   tell_withdrawn();
   return {};
+}
+
+void Session::reply_by(std::shared_ptr<ReplySocket> socket, std::function<void()> sent_descriptor) {
+  replies_ = std::move(socket);
+  sent_descriptor_ = std::move(sent_descriptor);
+}
+
+// The stream's end says why.
+void Session::cut_off(const Error& why) {
+  StreamPort& stream = *stream_;
+  detach(StreamEnd::kBroken);
+  stream.finish(why);
 }
 
 void Session::grown(SegmentProgress progress) {
@@ -105,6 +118,7 @@ void Session::detach(StreamEnd end) {
 }
 
 void Session::stream_ends() {
+  if (requests_) requests_->stop();
   if (replies_) replies_->finish();
 }
 

@@ -7,8 +7,10 @@
 // Thread-bound(control), but for the dataset table.
 #pragma once
 
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,7 @@
 #include "daemon/serve/dataset_table.h"
 #include "daemon/serve/lent_memory.h"
 #include "daemon/serve/reply_socket.h"
+#include "daemon/serve/request_reader.h"
 #include "daemon/serve/session_listings.h"
 #include "daemon/serve/stream_port.h"
 #include "daemon/slots/slot_pool.h"
@@ -54,7 +57,7 @@ struct SessionCharges {
   Charge staging;  // of tensors in a device's memory: what the processor makes for them waits in the host's
 };
 
-class Session {
+class Session final : private RequestReader::Port {
  public:
   // What it asks for on behalf of its client. All of it outlives the session.
   struct Services {
@@ -79,12 +82,13 @@ class Session {
     std::shared_ptr<Account> account;    // shared: see Ledger::account()
     SessionCharges charges;
     std::shared_ptr<SharedListings> listings;  // shared: see SessionListings
+    boost::asio::thread_pool& parsing;         // of large requests
     LinesByUser& log;
   };
 
   Session(Parts parts, boost::asio::io_context& control, const Services& services, Counters& counters,
           const Limits& limits);
-  ~Session();  // closes it in the pipeline; its stream, if any, is told by whoever destroys it
+  ~Session() override;  // closes it in the pipeline; its stream, if any, is told by whoever destroys it
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
@@ -99,8 +103,9 @@ class Session {
   std::optional<LentTo> take_lent() { return std::exchange(parts_.lent, std::nullopt); }
   StreamPort* stream() const { return stream_; }  // null: none, or none any more
 
-  // Messages to its client leave by `socket`. REQUIRES: once, before attach().
-  void reply_by(std::shared_ptr<ReplySocket> socket) { replies_ = std::move(socket); }
+  // Messages to its client leave by `socket`, by which its requests may come as well, once it is attached.
+  // `sent_descriptor`: is called when one came along, for its client is to go. REQUIRES: once, before attach().
+  void reply_by(std::shared_ptr<ReplySocket> socket, std::function<void()> sent_descriptor);
 
   // kPrecondition: it has, or had, its stream. kUnavailable: its client could not be given a reply socket.
   Result<void> attach(StreamPort& stream);
@@ -139,6 +144,12 @@ class Session {
   void act(StopEpochRequest request);
   void act(RefusedRequest request);
 
+  // RequestReader::Port: what comes by the reply socket.
+  void requested(ClientRequest request, Charge room) override { handle(std::move(request), std::move(room)); }
+  void unreadable(const Error& why) override { cut_off(why); }
+  void sent_descriptor() override { sent_descriptor_(); }
+
+  void cut_off(const Error& why);
   KeyValues identity() const;
   void tell_withdrawn();
   void refuse(const Subject& subject, const Error& error, Bytes slot_bytes = {});
@@ -157,7 +168,10 @@ class Session {
   Publisher publisher_;
   std::shared_ptr<const InputRing> ring_;  // shared with its batches; null: none yet
   StreamPort* stream_ = nullptr;
-  std::shared_ptr<ReplySocket> replies_;  // shared with its own handlers; null: not handed over
+  boost::asio::io_context& control_;
+  std::shared_ptr<ReplySocket> replies_;     // shared with its own handlers; null: not handed over
+  std::shared_ptr<RequestReader> requests_;  // likewise; null: not attached
+  std::function<void()> sent_descriptor_;
   SessionListings listings_;
   std::shared_ptr<DatasetTable> datasets_;  // shared: see datasets()
   std::vector<std::string> folders_;        // of its datasets, the first ones

@@ -1,6 +1,9 @@
 #include "daemon/serve/session_table.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <utility>
 #include <vector>
 
@@ -39,7 +42,9 @@ SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, con
       copier_(copier),
       counters_(counters),
       limits_(limits),
-      lent_(control) {}
+      lent_(control) {
+  boost::asio::post(parsing_, [] { pthread_setname_np(pthread_self(), "mr-parse"); });
+}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
@@ -233,6 +238,7 @@ void SessionTable::begin(ClientId client, Opening& opening_until_then, std::shar
                        .account = std::move(opening.admitted.account),
                        .charges = std::move(opening.admitted.charges),
                        .listings = listings_,
+                       .parsing = parsing_,
                        .log = log_};
   const auto session =
       sessions_.emplace(id, std::make_unique<Session>(std::move(parts), control_, services_, counters_, limits_)).first;
@@ -259,7 +265,7 @@ Result<void> SessionTable::hand_over(Session& session, const TensorMemory* memor
                handoff_->send_segment(session.client(), session.segment().read_only_fd(), session.segment().size()));
   MILLRACE_TRY(std::shared_ptr<ReplySocket> socket,
                ReplySocket::create(control_, std::move(replies), session.account()));
-  session.reply_by(std::move(socket));
+  session.reply_by(std::move(socket), [this, client = session.client()] { handoff_->expel(client); });
   if (memory == nullptr) return {};
   const HandedOver tensors = session.arena().hand_over();
   return handoff_->send_memory(session.client(), tensors.descriptor, tensors.bytes, memory->device());

@@ -23,12 +23,18 @@
 // Descriptors go from the daemon to the client only. A message that carries one to the daemon ends the connection; from
 // Linux 6.16 on the sender gets EPERM.
 //
-// The reply socket is one end of a SOCK_STREAM pair, daemon to client only. Hello's flag kWantsReplySocket says that the
-// client reads it; a client without is refused, for nothing else brings it what the session's gRPC stream asks for:
+// The reply socket is one end of a SOCK_STREAM pair. Hello's flag kWantsReplySocket says that the client reads it; a client
+// without is refused, for nothing else brings it what it asks for:
 //
-//   replies := (length u32 | ServerMessage of `length` bytes, serialised){*}
+//   replies  := (length u32 | ServerMessage of `length` bytes, serialised){*}
+//   requests := (length u32 | ClientMessage of `length` bytes, serialised){*}
 //
-// A length of 0 is a heads-up and no message: the last sample of a batch has ended. It wakes the client while the
+// Requests may go by it where OpenSessionReply.requests_by_socket says so: all ClientMessages but Attach, which goes by the
+// gRPC stream, as any of them may. They are taken in their order from when the session is attached; between stream and
+// socket there is no order. What is no message, or longer than Limits.message_bytes, ends the stream with the reason. A
+// client that shuts its end for writing is answered all the same.
+//
+// A reply's length of 0 is a heads-up and no message: the last sample of a batch has ended. It wakes the client while the
 // daemon is still at work; the message follows soon, or later where samples are mended or an epoch's order holds the
 // batch back. Its end of file means that the stream is ending; the stream says why.
 #pragma once

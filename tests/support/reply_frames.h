@@ -1,4 +1,5 @@
-// The reply socket's frames (proto/shm/handoff_wire.h), written and read byte by byte, apart from daemon and client.
+// The reply socket's frames (proto/shm/handoff_wire.h), written and read byte by byte, apart from daemon and client. Both
+// ways they are the same.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,7 +20,8 @@ inline std::string frame_length(std::uint32_t value) {
   return bytes;
 }
 
-inline std::string framed(const v1::ServerMessage& message) {
+template <class Message>  // v1::ServerMessage, or the other way v1::ClientMessage
+std::string framed(const Message& message) {
   const std::string bytes = message.SerializeAsString();
   return frame_length(static_cast<std::uint32_t>(bytes.size())) + bytes;
 }

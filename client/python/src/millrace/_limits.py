@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from millrace._splice import parts_of
 from millrace.errors import InvalidRequest
 
 
@@ -37,24 +39,26 @@ class Limits:
         """Of an ``OpenSessionReply``."""
         return Limits(**{field.name: value for field, value in reply.limits.ListFields() if field.name in Limits.__dataclass_fields__})
 
-    def check(self, message: Any) -> None:
-        """Looks whether a ``ClientMessage`` with a ``Submit`` is too large.
+    def checked_parts(self, message: Any, images: Mapping[int, memoryview]) -> list[bytes | memoryview]:
+        """The bytes of a ``ClientMessage`` with a ``Submit``, and its large ``images`` (see _splice.py), if it is not too large.
 
         Raises:
             InvalidRequest: says what the daemon takes, and how to do without more.
         """
-        samples = message.submit.samples
-        if self.samples is not None and len(samples) > self.samples:
-            raise TooLarge(f"{len(samples)} samples in one batch, the daemon takes {self.samples} (limits.samples in its settings)", "")
-        inline = sum(len(sample.encoded) for sample in samples)
+        samples = len(message.submit.samples)
+        if self.samples is not None and samples > self.samples:
+            raise TooLarge(f"{samples} samples in one batch, the daemon takes {self.samples} (limits.samples in its settings)", "")
+        inline = sum(map(len, images.values())) + sum(len(sample.encoded) for sample in message.submit.samples)
         if self.inline_bytes is not None and inline > self.inline_bytes:
             raise InvalidRequest(
                 f"submit: {inline} bytes of encoded images in one batch, the daemon takes {self.inline_bytes} in a message "
                 "(limits.inline_message in its settings); put them into a ring (Session.ring)"
             )
-        if (size := message.ByteSize()) > self.message_bytes:
+        parts = parts_of(message, images)
+        if (size := sum(map(len, parts))) > self.message_bytes:
             told = f"the request has {size} bytes, the daemon takes messages of at most {self.message_bytes}"
             raise TooLarge(told, ", or open a dataset")
+        return parts
 
 
 class TooLarge(InvalidRequest):

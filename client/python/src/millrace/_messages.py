@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from millrace import _schema, recipe
+from millrace._splice import LARGE
 from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, Unsupported, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
@@ -188,8 +189,11 @@ def path_text(path: AnyPath) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def _fill_source(out: Any, source: Source) -> None:
+def _fill_source(out: Any, source: Source) -> memoryview | None:
+    """Returns the bytes of an image that is too large to be copied into the message."""
     if isinstance(source, (bytes, bytearray, memoryview)):
+        if len(source) >= LARGE and (view := memoryview(source)).contiguous:
+            return view.cast("B")
         out.encoded = bytes(source)
     elif isinstance(source, RingRoom):
         out.ring.offset, out.ring.length = source.offset, source.length
@@ -201,20 +205,25 @@ def _fill_source(out: Any, source: Source) -> None:
         raise InvalidRequest(
             f"submit: a sample is a path, bytes, room in a ring, DatasetSample or Sample; this one is a {type(source).__name__}"
         )
+    return None
 
 
-def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]:
-    """Appends one ``millrace.v1.Sample`` for each of ``samples`` to ``out``; returns the rooms in the ring that they name.
+def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> tuple[list[RingRoom], dict[int, memoryview]]:
+    """Appends one ``millrace.v1.Sample`` for each of ``samples`` to ``out``.
+
+    Returns:
+        The rooms in the ring that they name, and large images by position, which are not in ``out``: see _splice.py.
 
     Raises:
         InvalidRequest: a sample is of no known kind, or a number is out of range.
     """
-    rooms = []
+    rooms, images = [], {}
     try:
-        for sample in samples:
+        for index, sample in enumerate(samples):
             message = out.add()
             source = sample.source if isinstance(sample, Sample) else sample
-            _fill_source(message, source)
+            if (image := _fill_source(message, source)) is not None:
+                images[index] = image
             if isinstance(source, RingRoom):
                 rooms.append(source)
             if not isinstance(sample, Sample):
@@ -231,7 +240,7 @@ def fill_samples(out: Any, samples: Iterable[Sample | Source]) -> list[RingRoom]
         if isinstance(why, InvalidRequest):
             raise
         raise InvalidRequest(f"submit: {why}") from why
-    return rooms
+    return rooms, images
 
 
 def fill_choices(out: Any, seed: int, epoch: int, fidelity: recipe.Fidelity, priority: recipe.Priority, backend: str) -> None:

@@ -1,13 +1,14 @@
-"""A session's reply socket: the daemon's messages, without gRPC in between. Their frames are drawn in proto/shm/handoff_wire.h."""
+"""A session's reply socket: messages without gRPC in between. Their frames are drawn in proto/shm/handoff_wire.h."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from millrace import _schema
@@ -19,7 +20,7 @@ _AT_ONCE = 1 << 16
 
 
 class Replies:
-    """The client's end of the socket. One thread iterates; ``hang_up`` and ``close`` may be called from any."""
+    """The client's end of the socket. One thread iterates; all else may be called from any."""
 
     def __init__(self, fd: int) -> None:
         """Takes the descriptor over."""
@@ -41,6 +42,28 @@ class Replies:
                 if message:  # else a heads-up: this thread is awake now
                     yield _parsed(message)
             del waiting[:begin]
+
+    def write_some(self, parts: Sequence[bytes | memoryview]) -> int:
+        """Writes what the socket has room for now, and says how many bytes; all, where the daemon reads no more or is gone."""
+        with self._lock:
+            if self._fd >= 0:
+                writing = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._fd)
+                try:
+                    return writing.sendmsg(parts, (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                except (BlockingIOError, InterruptedError):
+                    return 0
+                except OSError:
+                    pass
+                finally:
+                    writing.detach()
+        return sum(map(len, parts))
+
+    def wait_for_room(self, seconds: float) -> None:
+        """Until there is some again, or the daemon is gone, or so many seconds have passed."""
+        waiting = select.poll()
+        if (fd := self._fd) >= 0:
+            waiting.register(fd, select.POLLOUT)
+            waiting.poll(seconds * 1000)
 
     def hang_up(self) -> None:
         """Ends the iteration, wherever it waits. Idempotent."""

@@ -1,6 +1,7 @@
-"""A session's two ways: its gRPC stream, for requests and the reason of the end, and its reply socket, for all that the daemon sends.
+"""A session's two ways: its gRPC stream, which begins it and says why it ends, and its reply socket, for all else.
 
-A thread of ours reads the socket; gRPC's own write what is queued, by anyone. So the client's thread does neither.
+A thread of ours reads the socket. Requests go by it, too, from the thread that makes them, or by the stream where the daemon is older and
+does not read them there. What destructors put into the queue, and what has to wait, is written by a thread of gRPC's.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import queue
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from millrace import _fork, _schema
@@ -17,6 +18,7 @@ from millrace._gpu_work import GpuWork
 from millrace._inbox import EpochEnd, Inbox
 from millrace._lease import LeaseEnd, Outgoing
 from millrace._replies import Replies
+from millrace._requests import Frame, Requests
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
 
 if TYPE_CHECKING:
@@ -87,12 +89,23 @@ def unary(
 class Wire:
     """See the module. Thread-safe; ``close_soon`` may be called from destructors."""
 
-    def __init__(self, path: str, channel: grpc.Channel, inbox: Inbox, outgoing: Outgoing, ticket: bytes, replies: Replies) -> None:
+    def __init__(
+        self,
+        path: str,
+        channel: grpc.Channel,
+        inbox: Inbox,
+        outgoing: Outgoing,
+        ticket: bytes,
+        replies: Replies,
+        *,
+        requests_by_socket: bool,
+    ) -> None:
         self._path = path
         self._channel = channel
         self._inbox = inbox
         self._outgoing = outgoing
         self._replies = replies
+        self._requests = Requests(replies, outgoing) if requests_by_socket else None
         stream = channel.stream_stream(
             "/millrace.v1.Sessions/Stream",
             request_serializer=_serialised,
@@ -106,13 +119,20 @@ class Wire:
             raise FailedPrecondition(f"session: {why}; open it earlier, or keep the main thread until it is closed") from why
         self._call: Any = None
         try:
-            self._call = stream(_queued(outgoing, inbox), metadata=((_TICKET_METADATA, ticket),))
+            self._call = stream(_queued(outgoing, inbox, self._requests, ticket), metadata=((_TICKET_METADATA, ticket),))
         finally:
             self._begun.ring()
 
     def send(self, message: Any) -> None:
-        """Queues a ``ClientMessage``."""
+        """Queues a ``ClientMessage``. Takes no lock, for destructors send, too."""
         self._outgoing.put(message)
+
+    def send_now(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Sends a message's bytes, in pieces, from this thread if it can, and refers to them no more. Waits some milliseconds at most."""
+        if self._requests is not None:
+            self._requests.send(parts)
+        else:
+            self._outgoing.put(b"".join(parts))
 
     @property
     def congested(self) -> bool:
@@ -167,15 +187,22 @@ class Wire:
             return why if isinstance(why, Error) else InternalError(f"reading the daemon's replies failed: {why!r}; please report it")
 
 
-def _queued(outgoing: Outgoing, inbox: Inbox) -> Iterator[Any]:
+def _queued(outgoing: Outgoing, inbox: Inbox, requests: Requests | None, ticket: bytes) -> Iterator[Any]:
+    """What goes by the stream. What goes by the socket is written meanwhile."""
     work = GpuWork(outgoing)
+    yield _schema.ClientMessage(attach={"ticket": ticket})
     try:
         while (message := work.next()) is not _Close:
             if isinstance(message, EpochEnd):
-                if inbox.leave_epoch(message):
-                    yield _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
-            elif not isinstance(message, LeaseEnd) or not message.kept:
+                if not inbox.leave_epoch(message):
+                    continue
+                message = _schema.ClientMessage(stop_epoch={"stream_id": message.stream})
+            elif isinstance(message, LeaseEnd) and message.kept:
+                continue
+            if requests is None:
                 yield message
+            else:
+                requests.write(message if isinstance(message, Frame) else _serialised(message))
     except Error as why:  # CUDA's: what was to be given back may be in use for ever
         inbox.close(FailedPrecondition(f"the session ended, for nobody can say whether its slots are in use on the GPU: {why}"))
     finally:
@@ -183,6 +210,8 @@ def _queued(outgoing: Outgoing, inbox: Inbox) -> Iterator[Any]:
 
 
 def _serialised(message: Any) -> bytes:
+    if isinstance(message, bytes):
+        return message
     if isinstance(message, LeaseEnd):
         message.give_back()
         message = _schema.ClientMessage(release={"slot": message.slot, "generation": message.generation})

@@ -95,11 +95,11 @@ class Session:
         """Where the batches' tensors lie: ``"host"``, or the daemon's name of a GPU, ``"cuda:0"``."""
         outgoing = outgoing_queue()
         self._inbox = Inbox(self._segment, outgoing)
-        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, connection.take_replies())
+        ways = {"replies": connection.take_replies(), "requests_by_socket": opened.requests_by_socket}
+        self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, **ways)
         self._datasets = Datasets(self)
         self._end = weakref.finalize(self, _leave, self._segment, self._wire)  # also when the interpreter exits
         _fork.register(self)
-        self._wire.send(_schema.ClientMessage(attach={"ticket": connection.ticket}))
         try:
             self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
         except BaseException as why:
@@ -147,7 +147,7 @@ class Session:
         number = next(self._numbers)
         message = _schema.ClientMessage()
         submit = message.submit
-        rooms = messages.fill_samples(submit.samples, samples)
+        rooms, images = messages.fill_samples(submit.samples, samples)
         used = recipe or self._recipe
         submit.recipe.CopyFrom(messages.recipe_message(used))
         messages.fill_choices(submit, seed, epoch, fidelity, priority, backend)
@@ -155,10 +155,10 @@ class Session:
         submit.batch_id = number
         if deadline is not None:
             submit.deadline_ms = max(1, min(int(deadline * 1000), 2**32 - 1))
-        self.limits.check(message)
         self._knowledge.check(message)
+        parts = self.limits.checked_parts(message, images)
         self._inbox.expect_batch(number, used, rooms)
-        self._send(message)
+        self._wire.send_now(parts)
         return number
 
     def get(self, batch_id: int | None = None, timeout: float | None = None) -> Batch:

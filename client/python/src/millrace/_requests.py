@@ -1,0 +1,83 @@
+"""A session's requests over its reply socket, the other way: the messages of the gRPC stream, without gRPC in between.
+
+Who submits writes the message itself if no frame before it is half written; else it is queued, as all other messages are, for the stream's
+writer. Frames are drawn in proto/shm/handoff_wire.h.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Sequence
+
+from millrace._lease import Outgoing
+from millrace._replies import Replies
+
+_LENGTH = struct.Struct("<I")
+_MOST_PARTS = 512  # in one system call (IOV_MAX is 1024)
+_PATIENCE = 0.005  # seconds that a caller waits for a daemon that reads
+_LOOK_AGAIN = 1.0  # so late the writer notices at the latest that the socket was closed meanwhile
+
+
+class Frame:
+    """In a session's queue: what is left of a message's frame, or all of it."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self, rest: memoryview) -> None:
+        self.rest = rest
+
+
+class Requests:
+    """Thread-safe. A daemon that reads no more, or is gone, is what the session's reader hears of; here it is no error."""
+
+    def __init__(self, replies: Replies, outgoing: Outgoing) -> None:
+        self._replies = replies
+        self._outgoing = outgoing
+        self._lock = threading.Lock()
+        self._unwritten = 0  # frames that the stream's writer has, or will get: what comes later has to follow them
+
+    def send(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Writes a serialised ``ClientMessage``, which comes in pieces, after those before it, or queues it.
+
+        Waits some milliseconds at most.
+        """
+        frame = [_LENGTH.pack(sum(map(len, parts))), *parts]
+        try:
+            with self._lock:
+                rest = self._write_soon(frame) if self._unwritten == 0 else memoryview(b"".join(frame))
+                if rest:
+                    self._unwritten += 1
+                    self._outgoing.put(Frame(rest))
+        except BaseException:  # Ctrl-C: half a frame may have left, behind which nothing makes sense
+            self._replies.hang_up()
+            raise
+
+    def _write_soon(self, frame: Sequence[bytes | memoryview]) -> memoryview:
+        """Writes as long as the daemon takes it, and returns what is left: a large message needs more than one turn of both."""
+        sent = self._replies.write_some(frame[:_MOST_PARTS])
+        if sent == sum(map(len, frame)):
+            return memoryview(b"")
+        rest = memoryview(b"".join(frame))[sent:]
+        end = time.monotonic() + _PATIENCE
+        while rest and time.monotonic() < end:
+            self._replies.wait_for_room(_PATIENCE)
+            rest = rest[self._replies.write_some([rest]) :]
+        return rest
+
+    def write(self, message: bytes | Frame) -> None:
+        """As ``send``, for the stream's writer, who waits until the daemon has taken it."""
+        if isinstance(message, Frame):
+            rest = message.rest
+        else:
+            rest = memoryview(_LENGTH.pack(len(message)) + message)
+            with self._lock:
+                self._unwritten += 1
+        while True:
+            with self._lock:
+                rest = rest[self._replies.write_some([rest]) :]
+                if not rest:
+                    self._unwritten -= 1
+                    return
+            self._replies.wait_for_room(_LOOK_AGAIN)
