@@ -80,6 +80,8 @@ class Workshop:
             abandonment.check()
             with self._turns.alone(deadline) if alone else self._turns.one(deadline):
                 abandonment.check()
+                if time.monotonic() >= deadline:
+                    raise DeadlineExceeded("nothing is begun that can only come too late")
                 if alone and not self._suits(room, samples):
                     self._open(room, samples, deadline)
                 session = self._session
