@@ -52,6 +52,7 @@ double percentile(std::vector<double> values, double percent);  // nearest rank.
 
 // Each adds its figures, or ends the program with a message when the machine cannot run it.
 void run_handover(const BenchOptions& options, const Report& report);
+void run_latency(const BenchOptions& options, const Report& report);
 void run_efficiency(const BenchOptions& options, const Report& report);
 void run_efficiency_packed(const BenchOptions& options, const Report& report);
 void run_scaling(const BenchOptions& options, const Report& report);

@@ -28,6 +28,7 @@ struct Group {
 };
 constexpr Group kGroups[] = {
     {"handover.p50 handover.p99 latency.submit_to_view handover.x10.p50", run_handover, Needs::kNothing},
+    {"latency.overhead.tiny latency.overhead.inline latency.overhead.path latency.overhead.large", run_latency},
     {"service.efficiency.1 service.efficiency.2 service.cpu.1 service.cpu.2", run_efficiency},
     {"service.efficiency.packed.1 service.efficiency.packed.2 service.efficiency.disk.1 service.efficiency.disk.2",
      run_efficiency_packed},

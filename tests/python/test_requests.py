@@ -13,7 +13,7 @@ import pytest
 from millrace import _messages, _schema
 from millrace._lease import Outgoing
 from millrace._replies import Replies
-from millrace._requests import Frame, Requests
+from millrace._requests import Requests
 from millrace._splice import LARGE, parts_of
 from millrace._wire import outgoing_queue
 from millrace.samples import Sample
@@ -97,6 +97,17 @@ def test_what_the_socket_has_no_room_for_follows_in_order(pair: tuple[socket.soc
     assert frames(daemon, 1) == [b"direct"]
 
 
+def test_nothing_comes_into_the_midst_of_a_frame(pair: tuple[socket.socket, Requests, Outgoing]) -> None:
+    daemon, requests, outgoing = pair
+    large = bytes(3_000_000)
+    requests.send([large])  # a part of it has left
+    writer = threading.Thread(target=requests.write, args=(b"a release that the writer had in hand",))
+    writer.start()
+
+    assert frames(daemon, 2) == [large, b"a release that the writer had in hand"]
+    writer.join()
+
+
 def test_a_daemon_that_is_gone_is_no_error_here(pair: tuple[socket.socket, Requests, Outgoing]) -> None:
     daemon, requests, outgoing = pair
     requests.send([bytes(1_000_000)])
@@ -104,9 +115,7 @@ def test_a_daemon_that_is_gone_is_no_error_here(pair: tuple[socket.socket, Reque
 
     requests.send([b"lost"])
     while not outgoing.empty():
-        left = outgoing.get()
-        assert isinstance(left, Frame)
-        requests.write(left)
+        requests.write(outgoing.get())
 
 
 def test_threads_that_submit_large_images_get_their_own(client: millrace.Client) -> None:

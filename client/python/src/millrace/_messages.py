@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import re
 from collections.abc import Iterable
@@ -17,8 +19,11 @@ from millrace.samples import AnyPath, DatasetSample, Path, Sample, Source
 _LONGEST_PATH = 4096  # letters: what has more is no path
 
 
+_choices = functools.lru_cache(get_args)
+
+
 def _number(name: str, value: object, literal: Any) -> int:
-    return check_choice(name, value, get_args(literal)) + 1  # 0 is UNSPECIFIED
+    return check_choice(name, value, _choices(literal)) + 1  # 0 is UNSPECIFIED
 
 
 def fidelity_number(value: str) -> int:
@@ -47,7 +52,7 @@ def dtype_name(number: int) -> recipe.DType:
     Raises:
         Unsupported: one that this package does not know.
     """
-    names: tuple[recipe.DType, ...] = get_args(recipe.DType)
+    names: tuple[recipe.DType, ...] = _choices(recipe.DType)
     if not 1 <= number <= len(names):
         raise Unsupported(
             f"the batch has elements of a type ({number}) that this package does not know; "
@@ -115,12 +120,27 @@ def _fill_patches(out: Any, patches: recipe.Patches) -> None:
     out.merge, out.temporal = patches.merge, patches.temporal
 
 
+_latest: tuple[Recipe, Any] | None = None
+
+
 def recipe_message(of: Recipe) -> Any:
-    """A ``millrace.v1.Recipe``.
+    """A ``millrace.v1.Recipe``, not to be changed: who asks with the same one again gets the same one.
 
     Raises:
         InvalidRequest: a number is out of its field's range.
     """
+    global _latest
+    latest = _latest
+    if latest is not None and latest[0] is of:
+        return latest[1]
+    made = _made_of_recipe(of)
+    with contextlib.suppress(TypeError):
+        hash(of)  # else there are lists in it, which may change
+        _latest = of, made
+    return made
+
+
+def _made_of_recipe(of: Recipe) -> Any:
     out = _schema.Recipe()
     try:
         out.ignore_orientation = of.ignore_orientation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import socket
@@ -34,7 +35,7 @@ class Replies:
             InternalError: what comes is no message.
         """
         waiting = bytearray()
-        while chunk := os.read(self._fd, _AT_ONCE):
+        while chunk := self._read():
             waiting += chunk
             begin = 0
             while (message := _frame_at(waiting, begin)) is not None:
@@ -43,6 +44,12 @@ class Replies:
                     yield _parsed(message)
             del waiting[:begin]
 
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._fd, _AT_ONCE)
+        except ConnectionResetError:  # the daemon closed it before it had read all that was sent to it
+            return b""
+
     def write_some(self, parts: Sequence[bytes | memoryview]) -> int:
         """Writes what the socket has room for now, and says how many bytes; all, where the daemon reads no more or is gone."""
         with self._lock:
@@ -50,10 +57,12 @@ class Replies:
                 writing = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._fd)
                 try:
                     return writing.sendmsg(parts, (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-                except (BlockingIOError, InterruptedError):
-                    return 0
-                except OSError:
+                except (BrokenPipeError, ConnectionError):
                     pass
+                except OSError as why:  # no room, or no memory for it at the moment
+                    if why.errno not in (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR):
+                        raise
+                    return 0
                 finally:
                     writing.detach()
         return sum(map(len, parts))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from millrace._lease import Outgoing
@@ -20,13 +21,8 @@ _PATIENCE = 0.005  # seconds that a caller waits for a daemon that reads
 _LOOK_AGAIN = 1.0  # so late the writer notices at the latest that the socket was closed meanwhile
 
 
-class Frame:
-    """In a session's queue: what is left of a message's frame, or all of it."""
-
-    __slots__ = ("rest",)
-
-    def __init__(self, rest: memoryview) -> None:
-        self.rest = rest
+class Flush:
+    """In a session's queue: frames wait for its writer."""
 
 
 class Requests:
@@ -36,7 +32,7 @@ class Requests:
         self._replies = replies
         self._outgoing = outgoing
         self._lock = threading.Lock()
-        self._unwritten = 0  # frames that the stream's writer has, or will get: what comes later has to follow them
+        self._waiting: deque[memoryview] = deque()  # frames, in order; of the first a part may have left
 
     def send(self, parts: Sequence[bytes | memoryview]) -> None:
         """Writes a serialised ``ClientMessage``, which comes in pieces, after those before it, or queues it.
@@ -46,10 +42,10 @@ class Requests:
         frame = [_LENGTH.pack(sum(map(len, parts))), *parts]
         try:
             with self._lock:
-                rest = self._write_soon(frame) if self._unwritten == 0 else memoryview(b"".join(frame))
+                rest = memoryview(b"".join(frame)) if self._waiting else self._write_soon(frame)
                 if rest:
-                    self._unwritten += 1
-                    self._outgoing.put(Frame(rest))
+                    self._waiting.append(rest)
+                    self._outgoing.put(Flush)
         except BaseException:  # Ctrl-C: half a frame may have left, behind which nothing makes sense
             self._replies.hang_up()
             raise
@@ -66,18 +62,22 @@ class Requests:
             rest = rest[self._replies.write_some([rest]) :]
         return rest
 
-    def write(self, message: bytes | Frame) -> None:
-        """As ``send``, for the stream's writer, who waits until the daemon has taken it."""
-        if isinstance(message, Frame):
-            rest = message.rest
-        else:
-            rest = memoryview(_LENGTH.pack(len(message)) + message)
-            with self._lock:
-                self._unwritten += 1
-        while True:
-            with self._lock:
-                rest = rest[self._replies.write_some([rest]) :]
-                if not rest:
-                    self._unwritten -= 1
-                    return
+    def write(self, message: bytes | type[Flush]) -> None:
+        """For the session's writer: as ``send``, and waits until the daemon has taken this and what waits before it."""
+        with self._lock:
+            if isinstance(message, bytes):
+                self._waiting.append(memoryview(_LENGTH.pack(len(message)) + message))
+        while not self._write_waiting():
             self._replies.wait_for_room(_LOOK_AGAIN)
+
+    def _write_waiting(self) -> bool:
+        """Whether nothing is left."""
+        with self._lock:
+            while self._waiting:
+                rest = self._waiting[0]
+                rest = rest[self._replies.write_some([rest]) :]
+                if rest:
+                    self._waiting[0] = rest
+                    return False
+                self._waiting.popleft()
+        return True

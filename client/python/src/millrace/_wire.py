@@ -18,7 +18,7 @@ from millrace._gpu_work import GpuWork
 from millrace._inbox import EpochEnd, Inbox
 from millrace._lease import LeaseEnd, Outgoing
 from millrace._replies import Replies
-from millrace._requests import Frame, Requests
+from millrace._requests import Flush, Requests
 from millrace.errors import Cancelled, DaemonUnavailable, Error, FailedPrecondition, InternalError, ResourceExhausted, error_class
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _queued(outgoing: Outgoing, inbox: Inbox, requests: Requests | None, ticket:
             if requests is None:
                 yield message
             else:
-                requests.write(message if isinstance(message, Frame) else _serialised(message))
+                requests.write(message if message is Flush else _serialised(message))
     except Error as why:  # CUDA's: what was to be given back may be in use for ever
         inbox.close(FailedPrecondition(f"the session ended, for nobody can say whether its slots are in use on the GPU: {why}"))
     finally:
