@@ -14,6 +14,7 @@ processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a c
 one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
             photograph of 200 KB, bytes with the request; that by path; that padded to 1 MB
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
+transformers  milliseconds and images/s of millrace.hf.from_pretrained beside transformers' own image processors; only when it is asked for
 ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
@@ -248,6 +249,17 @@ def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
 
 
+# --------------------------------------------------------------------------------------------------------- transformers
+
+
+def transformers(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    del place
+    program = Path(__file__).with_name("image_processors.py")  # a process of its own, where PyTorch has one thread
+    command = [sys.executable, str(program), str(photographs(given)), "--rounds", str(given.rounds)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return found
+
+
 # ------------------------------------------------------------------------------------------------------------------ ray
 
 
@@ -374,6 +386,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "dataloader": dataloader,
     "processors": processors,
     "one_image": lambda given, _: one_image(given, photographs(given)),
+    "transformers": transformers,
     "in_place": in_place,
     "ray": ray,
     "steady": steady,
