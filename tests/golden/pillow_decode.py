@@ -35,6 +35,8 @@ EXCEPTIONS = {
     "made/webp exif is no TIFF": "the same",
     "made/png raw exif is no hex": "the same",
     "made/jpeg lossless": "SOF3: libjpeg-turbo 3, in Pillow's wheels, decodes it; Debian's 2.1 cannot",
+    "made/bmp black and white in 8 bits": "Pillow takes a palette of black and white alone for a picture of 1 bit a pixel",
+    "made/bmp dark greys in 4 bits": "Pillow takes a palette of the greys 0 to 15 for a picture of 8 bits a pixel, and then fails",
     "made/png compressed exif": "the same: Pillow has no use for a zTXt of the keyword exif",
 }
 

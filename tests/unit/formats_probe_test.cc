@@ -79,6 +79,8 @@ TEST_CASE("format and size are read from the header of every format", "[formats]
   REQUIRE(probed(webp(20, 30, true, 6)).stored == Size{20, 30});
   REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).format == ImageFormat::kPnm);
   REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).stored == Size{9, 4});
+  REQUIRE(probed(make_bmp({.pixels = make_pixels(9, 4, 4, 1), .top_down = true})).stored == Size{9, 4});
+  REQUIRE(probed(make_gif({.pixels = make_pixels(9, 4, 1, 1)})).stored == Size{9, 4});
 }
 
 TEST_CASE("the orientation is read from every format, and ignored when asked to", "[formats]") {

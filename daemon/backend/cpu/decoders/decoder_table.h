@@ -10,6 +10,8 @@
 #include <array>
 #include <vector>
 
+#include "daemon/backend/cpu/decoders/bmp_decoder.h"
+#include "daemon/backend/cpu/decoders/gif_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
@@ -28,6 +30,8 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kJpeg, decode_jpeg}, FormatDecoder{ImageFormat::kPng, decode_png},
     FormatDecoder{ImageFormat::kWebp, decode_webp}, FormatDecoder{ImageFormat::kPacked, decode_packed},
     FormatDecoder{ImageFormat::kPnm, decode_pnm},
+    FormatDecoder{ImageFormat::kBmp, decode_bmp},
+    FormatDecoder{ImageFormat::kGif, decode_gif},
 };
 
 // nullptr: none.

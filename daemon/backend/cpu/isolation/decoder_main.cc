@@ -1,5 +1,5 @@
-// millrace-decoder: decodes what its lane puts into their common memory, with libjpeg-turbo, libspng and libwebp, in a
-// sandbox. The daemon starts it (decoder_child.h); by hand it is of no use.
+// millrace-decoder: decodes what its lane puts into their common memory, with libjpeg-turbo, libspng, libwebp and what else
+// library_decoder.h has, in a sandbox. The daemon starts it (decoder_child.h); by hand it is of no use.
 //
 // It believes the lane, and nothing of the file. One thread.
 #include <malloc.h>
