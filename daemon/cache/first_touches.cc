@@ -18,6 +18,7 @@ constexpr std::array<Start, kImageFormats> kStart{{
     {ImageFormat::kPnm, 1, 1},
     {ImageFormat::kBmp, 1, 1},
     {ImageFormat::kGif, 13, 13},
+    {ImageFormat::kTiff, 5, 5},
 }};
 constexpr std::uint64_t kStartBytes = 256ULL << 10U;  // that it counts for: two photographs
 constexpr std::uint64_t kManyBytes = 256ULL << 20U;

@@ -1,6 +1,8 @@
 #include "tests/conformance/slow_path.h"
 
 #include <spng.h>
+#include <tiffio.h>
+#include <unistd.h>
 #include <webp/decode.h>
 
 #include <cstdio>  // before jpeglib.h, which needs FILE
@@ -75,6 +77,30 @@ Pixels decode_pnm_slowly(ByteView bytes) {
     throw std::runtime_error("slow path: no PNM picture");
   Pixels pixels = pixels_of(width, height, text[1] == '5' ? 1 : 3);
   std::copy(text.end() - static_cast<std::ptrdiff_t>(pixels.data.size()), text.end(), pixels.data.begin());
+  return pixels;
+}
+
+// By a file, and libtiff's own way to make pixels of all kinds.
+Pixels decode_tiff_slowly(ByteView bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fflush(file.get()) != 0)
+    throw std::runtime_error("slow path: no file for a TIFF");
+  std::rewind(file.get());
+  const std::unique_ptr<TIFF, void (*)(TIFF*)> tiff(TIFFFdOpen(dup(fileno(file.get())), "slow path", "r"), TIFFClose);
+  std::uint32_t width = 0, height = 0;
+  std::uint16_t samples = 0;
+  if (!tiff || TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+      TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height) != 1)
+    throw std::runtime_error("slow path: no TIFF");
+  TIFFGetField(tiff.get(), TIFFTAG_SAMPLESPERPIXEL, &samples);
+  std::vector<std::uint32_t> raster(std::size_t{width} * height);
+  if (TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT) != 1)
+    throw std::runtime_error("slow path: a broken TIFF");
+  Pixels pixels = pixels_of(width, height, samples == 1 ? 1 : 3);
+  for (std::size_t i = 0; i < raster.size(); ++i) {
+    for (std::uint32_t c = 0; c < pixels.channels; ++c)
+      pixels.data[i * pixels.channels + c] = static_cast<std::uint8_t>(raster[i] >> 8 * c);
+  }
   return pixels;
 }
 
@@ -176,6 +202,7 @@ Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kPnm) return decode_pnm_slowly(bytes);
   if (format == ImageFormat::kBmp) return decode_bmp_slowly(bytes);
   if (format == ImageFormat::kGif) return decode_gif_slowly(bytes);
+  if (format == ImageFormat::kTiff) return decode_tiff_slowly(bytes);
   return format == ImageFormat::kPng ? decode_png_slowly(bytes) : decode_webp_slowly(bytes);
 }
 

@@ -79,6 +79,17 @@ std::vector<std::byte> make_gif(const GifSpec& spec);
 // The colours of its palette, no two the same.
 std::array<std::uint8_t, 3> gif_colour(std::uint8_t number);
 
+struct TiffSpec {
+  Pixels pixels;  // 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA or CMYK
+  bool inks = false;
+  int bit_depth = 8;    // 8 or 16; with 16 the high byte is the pixel's, the low byte its complement
+  int compression = 1;  // TIFF's number: 1 none, 5 LZW, 7 JPEG, 8 Deflate, 32773 PackBits
+  bool tiled = false;   // 32 x 16
+  bool planes = false;
+  int orientation = 0;  // 0: none
+};
+std::vector<std::byte> make_tiff(const TiffSpec& spec);  // by libtiff
+
 // A TIFF block with one entry, the orientation: what JPEG's APP1 (after "Exif\0\0"), PNG's eXIf and WebP's EXIF chunk
 // carry.
 std::vector<std::byte> make_exif(int orientation);

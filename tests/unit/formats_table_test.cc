@@ -28,6 +28,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_bmp({.pixels = pixels});
     case ImageFormat::kGif:
       return make_gif({.pixels = make_pixels(40, 30, 1, 1)});
+    case ImageFormat::kTiff:
+      return make_tiff({.pixels = pixels});
   }
   return {};
 }

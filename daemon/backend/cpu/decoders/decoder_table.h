@@ -16,6 +16,7 @@
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/model/encoded_image.h"
 
@@ -32,6 +33,7 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kPnm, decode_pnm},
     FormatDecoder{ImageFormat::kBmp, decode_bmp},
     FormatDecoder{ImageFormat::kGif, decode_gif},
+    FormatDecoder{ImageFormat::kTiff, decode_tiff},
 };
 
 // nullptr: none.

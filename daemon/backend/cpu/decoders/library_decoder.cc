@@ -5,6 +5,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 
 namespace millrace {
@@ -21,6 +22,8 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_bmp(request, buffer);
     case ImageFormat::kGif:
       return decode_gif(request, buffer);
+    case ImageFormat::kTiff:
+      return decode_tiff(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

@@ -1,4 +1,4 @@
-// Who runs the decoders that are not ours (libjpeg-turbo, libspng, libwebp), and those of ours for formats that attackers
+// Who runs the decoders that are not ours (libjpeg-turbo, libspng, libwebp, libtiff), and those of ours for formats that attackers
 // like (BMP, GIF): the lane itself, or a process beside it that may do nothing but decode
 // (isolation/decoder_children.h). Pixels, verdicts and words are the same.
 //

@@ -15,6 +15,8 @@ std::string_view library_of(ImageFormat format) {
       return "libspng";
     case ImageFormat::kWebp:
       return "libwebp";
+    case ImageFormat::kTiff:
+      return "libtiff";
     case ImageFormat::kBmp:
     case ImageFormat::kGif:
       return "kernels/raster";

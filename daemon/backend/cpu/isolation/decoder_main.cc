@@ -17,6 +17,7 @@
 #include <new>
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
 #include "daemon/backend/cpu/isolation/sandbox.h"
 
@@ -106,6 +107,7 @@ std::uint8_t* map(std::uint64_t reach) {
   if (DecoderRequest go; !receive(go)) ::_exit(0);
   DecoderReply ready;
   std::uint8_t* const memory = map(reach);
+  prepare_tiff();
   if (memory == nullptr) {
     set_text(ready, errno_error("mapping the memory of the lane", errno));
   } else if (const Result<void> inside = enter_sandbox(kDecoderChannel, limits); !inside) {
