@@ -10,7 +10,7 @@ build_packages=(
   g++ cmake ninja-build pkgconf                                            # tools
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
-  libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev               # decoders
+  libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev libtiff-dev  # decoders
   libhwloc-dev                                                            # which cores share what
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept

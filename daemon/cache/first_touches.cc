@@ -16,6 +16,9 @@ constexpr std::array<Start, kImageFormats> kStart{{
     {ImageFormat::kWebp, 55, 55},
     {ImageFormat::kPacked, 2, 2},
     {ImageFormat::kPnm, 1, 1},
+    {ImageFormat::kBmp, 1, 1},
+    {ImageFormat::kGif, 13, 13},
+    {ImageFormat::kTiff, 5, 5},
 }};
 constexpr std::uint64_t kStartBytes = 256ULL << 10U;  // that it counts for: two photographs
 constexpr std::uint64_t kManyBytes = 256ULL << 20U;

@@ -7,17 +7,21 @@
 #include <cstddef>
 #include <string_view>
 
+#include "daemon/formats/bmp.h"
 #include "daemon/formats/format.h"
+#include "daemon/formats/gif.h"
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/packed.h"
 #include "daemon/formats/png.h"
 #include "daemon/formats/pnm.h"
+#include "daemon/formats/tiff.h"
 #include "daemon/formats/webp.h"
 
 namespace millrace {
 
 // In the order of ImageFormat.
-inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat, kPnmFormat};
+inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat,
+                                     kPnmFormat,  kBmpFormat, kGifFormat,  kTiffFormat};
 static_assert(kFormats.size() == kImageFormats);
 static_assert([] {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {
@@ -44,8 +48,7 @@ inline constexpr auto kPictureExtensions = [] {
 }();
 
 // The same of common formats that have no row: somebody has to convert these.
-inline constexpr std::array<std::string_view, 10> kOtherPictureExtensions{"avif", "bmp", "gif", "heic", "heif",
-                                                                          "jp2",  "jxl", "tga", "tif",  "tiff"};
+inline constexpr std::array<std::string_view, 6> kOtherPictureExtensions{"avif", "heic", "heif", "jp2", "jxl", "tga"};
 static_assert(std::find_first_of(kOtherPictureExtensions.begin(), kOtherPictureExtensions.end(),
                                  kPictureExtensions.begin(),
                                  kPictureExtensions.end()) == kOtherPictureExtensions.end());

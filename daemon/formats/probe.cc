@@ -3,19 +3,37 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "daemon/formats/format_table.h"
 
 namespace millrace {
 namespace {
 
-Error unknown_format(ByteView bytes) {
-  std::string text = "not an image that this daemon knows (";
-  for (const Format& format : kFormats) {
-    if (format.format != kFormats.front().format) text += ", ";
-    text += format.title;
+using namespace std::string_view_literals;
+
+// What people send all the same; empty: none of them. ISO/IEC 23008-12 has the brands of what begins with "ftyp".
+std::string_view other_picture(const ByteReader& bytes) {
+  if (bytes.holds(0, "\0\0\0\x0CJXL "sv) || bytes.holds(0, "\xFF\x0A"sv)) return "JPEG XL";
+  if (bytes.holds(0, "\0\0\0\x0CjP  "sv) || bytes.holds(0, "\xFF\x4F\xFF\x51"sv)) return "JPEG 2000";
+  if (!bytes.holds(4, "ftyp")) return {};
+  if (bytes.holds(8, "avif") || bytes.holds(8, "avis")) return "AVIF";
+  for (const std::string_view brand : {"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"}) {
+    if (bytes.holds(8, brand)) return "HEIF";
   }
-  text += "); it begins with";
+  return {};
+}
+
+Error unknown_format(ByteView bytes) {
+  std::string known;
+  for (const Format& format : kFormats) {
+    if (format.format != kFormats.front().format) known += ", ";
+    known += format.title;
+  }
+  if (const std::string_view other = other_picture(ByteReader(bytes)); !other.empty())
+    return Error{Code::kInvalid,
+                 std::string(other) + " is not decoded by this daemon: convert the picture to one of " + known};
+  std::string text = "not an image that this daemon knows (" + known + "); it begins with";
   for (const std::byte byte : bytes.first(std::min<std::size_t>(bytes.size(), 4))) {
     char hex[8];
     std::snprintf(hex, sizeof hex, " %02x", std::to_integer<unsigned>(byte));

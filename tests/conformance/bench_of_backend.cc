@@ -152,6 +152,12 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_mrp(make_jpeg({.pixels = pixels})), format, {width, height});
     case ImageFormat::kPnm:
       return encoded(make_pnm({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kBmp:
+      return encoded(make_bmp({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kGif:
+      return encoded(make_gif({.pixels = make_pixels(width, height, 1, 7)}), format, {width, height});
+    case ImageFormat::kTiff:
+      return encoded(make_tiff({.pixels = pixels}), format, {width, height});
   }
   return {};
 }

@@ -60,6 +60,13 @@ EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientat
   if (format == ImageFormat::kPng) bytes = make_png({.pixels = pixels, .interlaced = random() % 2 == 0});
   if (format == ImageFormat::kWebp) bytes = make_webp({.pixels = pixels, .lossless = random() % 2 == 0});
   if (format == ImageFormat::kPnm) bytes = make_pnm({.pixels = pixels});
+  if (format == ImageFormat::kTiff)
+    bytes = make_tiff({.pixels = pixels, .compression = grey ? 5 : 8, .tiled = random() % 2 == 0});
+  if (format == ImageFormat::kBmp) bytes = make_bmp({.pixels = pixels, .run_length = grey});
+  if (format == ImageFormat::kGif)
+    bytes = make_gif({.pixels = make_pixels(size.width, size.height, 1, random()),
+                      .coloured = !grey,
+                      .interlaced = random() % 2 == 0});
   if (format == ImageFormat::kPacked)
     bytes = make_mrp(make_jpeg({.pixels = pixels,
                                 .h_samp = 1 + below(random, most_h_samp),

@@ -1,6 +1,8 @@
 #include "tests/conformance/slow_path.h"
 
 #include <spng.h>
+#include <tiffio.h>
+#include <unistd.h>
 #include <webp/decode.h>
 
 #include <cstdio>  // before jpeglib.h, which needs FILE
@@ -78,6 +80,87 @@ Pixels decode_pnm_slowly(ByteView bytes) {
   return pixels;
 }
 
+// By a file, and libtiff's own way to make pixels of all kinds.
+Pixels decode_tiff_slowly(ByteView bytes) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  if (!file || std::fwrite(bytes.data(), 1, bytes.size(), file.get()) != bytes.size() || std::fflush(file.get()) != 0)
+    throw std::runtime_error("slow path: no file for a TIFF");
+  std::rewind(file.get());
+  const std::unique_ptr<TIFF, void (*)(TIFF*)> tiff(TIFFFdOpen(dup(fileno(file.get())), "slow path", "r"), TIFFClose);
+  std::uint32_t width = 0, height = 0;
+  std::uint16_t samples = 0;
+  if (!tiff || TIFFGetField(tiff.get(), TIFFTAG_IMAGEWIDTH, &width) != 1 ||
+      TIFFGetField(tiff.get(), TIFFTAG_IMAGELENGTH, &height) != 1)
+    throw std::runtime_error("slow path: no TIFF");
+  TIFFGetField(tiff.get(), TIFFTAG_SAMPLESPERPIXEL, &samples);
+  std::vector<std::uint32_t> raster(std::size_t{width} * height);
+  if (TIFFReadRGBAImageOriented(tiff.get(), width, height, raster.data(), ORIENTATION_TOPLEFT) != 1)
+    throw std::runtime_error("slow path: a broken TIFF");
+  Pixels pixels = pixels_of(width, height, samples == 1 ? 1 : 3);
+  for (std::size_t i = 0; i < raster.size(); ++i) {
+    for (std::uint32_t c = 0; c < pixels.channels; ++c)
+      pixels.data[i * pixels.channels + c] = static_cast<std::uint8_t>(raster[i] >> 8 * c);
+  }
+  return pixels;
+}
+
+// As make_bmp() writes them: rows bottom up.
+Pixels decode_bmp_slowly(ByteView bytes) {
+  const std::uint8_t* const file = data_of(bytes);
+  const std::uint32_t channels = file[28] / 8U, runs = file[30];
+  Pixels pixels = pixels_of(file[18] | file[19] << 8U, file[22] | file[23] << 8U, channels);
+  const std::uint8_t* from = file + (file[10] | file[11] << 8U);
+  for (std::uint32_t y = pixels.height; y-- > 0; from += runs != 0 ? 2 : (4 - pixels.width * channels % 4) % 4) {
+    for (std::uint32_t x = 0; x < pixels.width; ++x, from += runs != 0 ? 2 : channels) {
+      std::uint8_t* const to = &pixels.data[(std::size_t{y} * pixels.width + x) * channels];
+      for (std::uint32_t c = 0; c < channels; ++c) to[c] = runs != 0 ? from[1] : from[channels - 1 - c];
+    }
+  }
+  return pixels;
+}
+
+// As make_gif() writes them: codes of 9 bits in blocks, of which those below 256 are pixels.
+std::vector<std::uint8_t> gif_indices(const std::uint8_t* block) {
+  std::vector<std::uint8_t> indices;
+  std::uint32_t held = 0;
+  int bits = 0;
+  for (; *block != 0; block += 1 + *block) {
+    for (int i = 1; i <= *block; ++i) {
+      held |= std::uint32_t{block[i]} << bits;
+      bits += 8;
+      if (bits < 9) continue;
+      if ((held & 511U) < 256) indices.push_back(static_cast<std::uint8_t>(held));
+      held >>= 9U;
+      bits -= 9;
+    }
+  }
+  return indices;
+}
+
+Pixels decode_gif_slowly(ByteView bytes) {
+  const std::uint8_t* const file = data_of(bytes);
+  const bool coloured = (file[10] & 0x80U) != 0;
+  const std::uint8_t* const picture = file + 13 + (coloured ? 768 : 0);
+  const std::vector<std::uint8_t> indices = gif_indices(picture + 11);
+  Pixels pixels = pixels_of(file[6] | file[7] << 8U, file[8] | file[9] << 8U, coloured ? 3 : 1);
+  std::size_t at = 0;
+  const auto row = [&](std::uint32_t y) {
+    for (std::uint32_t x = 0; x < pixels.width; ++x, ++at) {
+      const std::array<std::uint8_t, 3> colour = gif_colour(indices.at(at));
+      for (std::uint32_t c = 0; c < pixels.channels; ++c)
+        pixels.data[(std::size_t{y} * pixels.width + x) * pixels.channels + c] = coloured ? colour[c] : indices[at];
+    }
+  };
+  if ((picture[9] & 0x40U) == 0) {
+    for (std::uint32_t y = 0; y < pixels.height; ++y) row(y);
+    return pixels;
+  }
+  for (const auto& [first, step] : {std::pair{0U, 8U}, std::pair{4U, 8U}, std::pair{2U, 4U}, std::pair{1U, 2U}}) {
+    for (std::uint32_t y = first; y < pixels.height; y += step) row(y);
+  }
+  return pixels;
+}
+
 kernels::U8View view_of(const Pixels& pixels) {
   return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height),
           static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
@@ -117,6 +200,9 @@ Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kJpeg) return decode_jpeg_slowly(bytes);
   if (format == ImageFormat::kPacked) return decode_jpeg_slowly(jpeg_of_mrp(bytes));
   if (format == ImageFormat::kPnm) return decode_pnm_slowly(bytes);
+  if (format == ImageFormat::kBmp) return decode_bmp_slowly(bytes);
+  if (format == ImageFormat::kGif) return decode_gif_slowly(bytes);
+  if (format == ImageFormat::kTiff) return decode_tiff_slowly(bytes);
   return format == ImageFormat::kPng ? decode_png_slowly(bytes) : decode_webp_slowly(bytes);
 }
 

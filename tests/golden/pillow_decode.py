@@ -15,6 +15,7 @@ import sys
 
 import odd_files
 import raster_files
+import tiff_files
 from decode_tool import Tool
 from made_pictures import exif_with, noisy_gradient, random_image, saved
 from pillow_side import FILTERS, Image, Picture, numpy, with_pillow
@@ -35,6 +36,13 @@ EXCEPTIONS = {
     "made/webp exif is no TIFF": "the same",
     "made/png raw exif is no hex": "the same",
     "made/jpeg lossless": "SOF3: libjpeg-turbo 3, in Pillow's wheels, decodes it; Debian's 2.1 cannot",
+    "made/bmp black and white in 8 bits": "Pillow takes a palette of black and white alone for a picture of 1 bit a pixel",
+    "made/bmp dark greys in 4 bits": "Pillow takes a palette of the greys 0 to 15 for a picture of 8 bits a pixel, and then fails",
+    "made/tiff planes of 16 bits, 3": "Pillow takes each plane for one of 8 bits a sample",
+    "made/tiff 262: 6": "YCbCr that is not JPEG is not decoded here",
+    "made/tiff 262: 8": "nor is CIELAB",
+    "made/tiff 284: 3": "libtiff refuses a number that says nothing about planes, where Pillow reads uncompressed files itself",
+    "made/tiff 266: 3": "libtiff leaves a number aside that says nothing about the order of bits",
     "made/png compressed exif": "the same: Pillow has no use for a zTXt of the keyword exif",
 }
 
@@ -189,7 +197,7 @@ def main():
     rng = random.Random(arguments.seed)
     comparison = Comparison(Tool(arguments.tool), rng)
     if not arguments.only:
-        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS):
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS):
             compare(comparison, rng)
         comparison.expect_exceptions("made/")
     if arguments.data:

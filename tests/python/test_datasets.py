@@ -9,8 +9,8 @@ from pathlib import Path
 import millrace
 import millrace.numpy
 import pytest
-
 from millrace._endings import DECODED
+
 from pictures import check_pixels, png
 
 # What torchvision 0.2x takes for a picture (torchvision.datasets.folder.IMG_EXTENSIONS).
@@ -25,7 +25,7 @@ def untidy(folder: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(png(number))
-    for name in ("labels.csv", "ant/README.txt", "ant/old.bmp", "bee/scan.TIF", "bee/LICENSE", "ant/.hidden.png"):
+    for name in ("labels.csv", "ant/README.txt", "ant/old.tga", "bee/scan.JXL", "bee/LICENSE", "ant/.hidden.png"):
         (top / name).write_text("no picture")
     return top
 
@@ -78,8 +78,8 @@ def test_skipped_files_are_named_once(session: millrace.Session, untidy: Path) -
     text = str(caught[0].message)
     assert text.startswith(f"{untidy}: 6 files are no samples: ")
     for part in (
-        "1 .bmp (ant/old.bmp; not decoded: convert them)",
-        "1 .tif (bee/scan.TIF; not decoded: convert them)",
+        "1 .tga (ant/old.tga; not decoded: convert them)",
+        "1 .jxl (bee/scan.JXL; not decoded: convert them)",
         "1 .csv (labels.csv)",
         "1 .txt (ant/README.txt)",
         "1 without an extension (bee/LICENSE)",
@@ -88,7 +88,7 @@ def test_skipped_files_are_named_once(session: millrace.Session, untidy: Path) -
     ):
         assert part in text
     assert dataset.skipped_files == 6
-    assert millrace.SkippedFiles("undecoded", "bmp", 1, ("ant/old.bmp",)) in dataset.skipped
+    assert millrace.SkippedFiles("undecoded", "tga", 1, ("ant/old.tga",)) in dataset.skipped
 
 
 def test_a_loader_over_an_untidy_folder_sees_pictures_only(daemon: millrace.PrivateDaemon, untidy: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_folder_in_which_nothing_is_left_says_what_there_is(session: millrace.
         session.dataset(untidy)
     text = str(caught.value)
     assert text.startswith(f"{untidy}: the dataset is empty: no files of the extensions {', '.join(DECODED)} beneath it")
-    assert "1 .bmp (ant/old.bmp; not decoded: convert them)" in text
+    assert "1 .tga (ant/old.tga; not decoded: convert them)" in text
     assert "1 beside the class folders (loose.png)" in text
 
 

@@ -3,6 +3,7 @@
 // functions.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -58,6 +59,36 @@ struct PnmSpec {
   std::uint32_t most = 255;  // the sample that is white; without effect on what is written of `pixels`
 };
 std::vector<std::byte> make_pnm(const PnmSpec& spec);
+
+struct BmpSpec {
+  Pixels pixels;  // 1 channel: 8 bits and a palette of greys; 3: 24 bits; 4: 32 bits with alpha (bit fields)
+  bool top_down = false;
+  bool run_length = false;  // of 1 channel: RLE8
+};
+std::vector<std::byte> make_bmp(const BmpSpec& spec);
+
+struct GifSpec {
+  Pixels pixels;         // 1 channel: the numbers of colours
+  bool coloured = true;  // a palette: gif_colour(); else none
+  bool interlaced = false;
+  bool transparent = false;  // colour 0 is
+  bool animated = false;     // shown over and over, with a second picture of colour 0
+};
+// Its codes all have 9 bits: nothing is compressed.
+std::vector<std::byte> make_gif(const GifSpec& spec);
+// The colours of its palette, no two the same.
+std::array<std::uint8_t, 3> gif_colour(std::uint8_t number);
+
+struct TiffSpec {
+  Pixels pixels;  // 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA or CMYK
+  bool inks = false;
+  int bit_depth = 8;    // 8 or 16; with 16 the high byte is the pixel's, the low byte its complement
+  int compression = 1;  // TIFF's number: 1 none, 5 LZW, 7 JPEG, 8 Deflate, 32773 PackBits
+  bool tiled = false;   // 32 x 16
+  bool planes = false;
+  int orientation = 0;  // 0: none
+};
+std::vector<std::byte> make_tiff(const TiffSpec& spec);  // by libtiff
 
 // A TIFF block with one entry, the orientation: what JPEG's APP1 (after "Exif\0\0"), PNG's eXIf and WebP's EXIF chunk
 // carry.

@@ -23,7 +23,7 @@ struct Folder {
     for (const auto& entry : fs::directory_iterator(pictures)) classes.push_back(entry.path());
     std::sort(classes.begin(), classes.end());
     write_file(classes[0] + "/README.txt", std::string("notes"));
-    write_file(classes[1] + "/old.BMP", std::string("BM"));
+    write_file(classes[1] + "/old.TGA", std::string("BM"));
     write_file(pictures + "/labels.csv", std::string("a,b"));
     for (const auto& entry : fs::directory_iterator(classes[0])) {
       if (entry.path().extension() != ".jpg") continue;
@@ -65,7 +65,7 @@ TEST_CASE("notes, tables and pictures of other formats are no samples, and are t
     told.push_back(fs::path(group.examples[0]).filename());
   }
   std::sort(told.begin(), told.end());
-  REQUIRE(told == std::vector<std::string>{"README.txt", "labels.csv", "loose.jpg", "old.BMP"});
+  REQUIRE(told == std::vector<std::string>{"README.txt", "labels.csv", "loose.jpg", "old.TGA"});
 }
 
 TEST_CASE("every file, and files beside class folders, are samples where they are asked for", "[system]") {
@@ -99,7 +99,7 @@ TEST_CASE("the command line says once what of a folder is no sample, unless it w
 
   CAPTURE(said, told, every);
   REQUIRE_THAT(said, Catch::Contains("millrace: 3 files are no samples: ") && Catch::Contains("1 .csv (labels.csv)") &&
-                         Catch::Contains("old.BMP; not decoded: convert them)"));
+                         Catch::Contains("old.TGA; not decoded: convert them)"));
   REQUIRE(said.find("are no samples") == said.rfind("are no samples"));
   REQUIRE_THAT(told, !Catch::Contains("no sample"));
   REQUIRE_THAT(every, Catch::Contains("labels.csv") && !Catch::Contains("no sample"));
@@ -108,7 +108,7 @@ TEST_CASE("the command line says once what of a folder is no sample, unless it w
 TEST_CASE("a dataset that cannot be opened is named, with the roots where they matter", "[system]") {
   Folder mill;
   fs::create_directories(mill.folder / "text/class");
-  write_file(mill.folder / "text/class/a.tiff", std::string("II"));
+  write_file(mill.folder / "text/class/a.jxl", std::string("II"));
   const auto message_of = [&](const std::string& path) { return mill.session.open_dataset(path).error().message; };
 
   REQUIRE(message_of("/etc") ==
@@ -118,7 +118,7 @@ TEST_CASE("a dataset that cannot be opened is named, with the roots where they m
   REQUIRE(message_of(mill.folder / "missing") == (mill.folder / "missing") + ": no such file or folder");
   REQUIRE_THAT(message_of(mill.folder / "text"),
                Catch::StartsWith((mill.folder / "text") + ": the dataset is empty: no files of the extensions jpg, ") &&
-                   Catch::EndsWith("skipped: 1 .tiff (class/a.tiff; not decoded: convert them)"));
+                   Catch::EndsWith("skipped: 1 .jxl (class/a.jxl; not decoded: convert them)"));
   REQUIRE_THAT(message_of("pictures"), Catch::Contains("is \"pictures\""));
 }
 

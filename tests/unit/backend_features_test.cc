@@ -76,6 +76,13 @@ std::vector<Example> examples() {
       {ImageFormat::kWebp, {.alpha = true}, make_webp({.pixels = pixels(4)})},
       {ImageFormat::kWebp, {.animation = true}, animated_webp()},
       {ImageFormat::kPnm, {.alpha = true}, make_pnm({.pixels = pixels(4)})},
+      {ImageFormat::kBmp, {.alpha = true}, make_bmp({.pixels = pixels(4)})},
+      {ImageFormat::kGif, {.alpha = true}, make_gif({.pixels = pixels(1), .transparent = true})},
+      {ImageFormat::kGif, {.passes = true}, make_gif({.pixels = pixels(1), .interlaced = true})},
+      {ImageFormat::kGif, {.animation = true}, make_gif({.pixels = pixels(1), .animated = true})},
+      {ImageFormat::kTiff, {.alpha = true}, make_tiff({.pixels = pixels(4)})},
+      {ImageFormat::kTiff, {.cmyk = true}, make_tiff({.pixels = pixels(4), .inks = true})},
+      {ImageFormat::kTiff, {.deep = true}, make_tiff({.pixels = pixels(3), .bit_depth = 16})},
       {ImageFormat::kPnm, {.deep = true}, make_pnm({.pixels = pixels(3), .bits = 16, .most = 65535})},
   };
 }
@@ -112,8 +119,10 @@ TEST_CASE("a file's header tells its features, and no others", "[backend]") {
       REQUIRE(info->has == example.has);
     }
   }
-  for (const File& plain : {make_jpeg({.pixels = pixels(3)}), make_png({.pixels = pixels(3)}),
-                            make_webp({.pixels = pixels(3)}), make_pnm({.pixels = pixels(3)})})
+  for (const File& plain :
+       {make_jpeg({.pixels = pixels(3)}), make_png({.pixels = pixels(3)}), make_webp({.pixels = pixels(3)}),
+        make_pnm({.pixels = pixels(3)}), make_bmp({.pixels = pixels(3)}), make_gif({.pixels = pixels(1)}),
+        make_tiff({.pixels = pixels(3)})})
     REQUIRE(probe_image(plain, SampleLimits{}, UseOrientation::kYes)->has == ImageFeatures{});
 }
 

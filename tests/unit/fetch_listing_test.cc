@@ -263,7 +263,7 @@ TEST_CASE("a dataset outside the roots is refused with its path, the roots and w
 }
 
 TEST_CASE("files that were not asked for are counted by their extension, with examples", "[fetch]") {
-  const Tree tree({"a/1.jpg", "a/README.txt", "b/2.JPG", "b/x.TXT", "b/y.txt", "b/z.txt", "b/LICENSE", "a/3.bmp",
+  const Tree tree({"a/1.jpg", "a/README.txt", "b/2.JPG", "b/x.TXT", "b/y.txt", "b/z.txt", "b/LICENSE", "a/3.tga",
                    "a/4.longer_than_any_extension", ".hidden/5.txt"});
 
   const auto dataset = tree.list({"jpg"});
@@ -273,7 +273,7 @@ TEST_CASE("files that were not asked for are counted by their extension, with ex
   REQUIRE(skipped.files == 7);
   REQUIRE(skipped.groups.size() == 3);
   REQUIRE(skipped.groups[0].reason == SkipReason::kUndecoded);  // what somebody may miss comes first
-  REQUIRE(skipped.groups[0].examples == Strings{"a/3.bmp"});
+  REQUIRE(skipped.groups[0].examples == Strings{"a/3.tga"});
   REQUIRE(skipped.groups[1].reason == SkipReason::kNotAsked);
   REQUIRE(skipped.groups[1].extension == "txt");
   REQUIRE(skipped.groups[1].files == 4);
@@ -304,14 +304,14 @@ TEST_CASE("files beside class folders are left out where that is asked for, and 
 }
 
 TEST_CASE("a folder of which everything is left out says what that is", "[fetch]") {
-  const Tree tree({"a/1.bmp", "a/2.bmp", "b.jpg", "notes.txt"});
+  const Tree tree({"a/1.tga", "a/2.tga", "b.jpg", "notes.txt"});
   Listing::Request request = tree.request({"jpg"});
   request.choice.unclassified = Unclassified::kSkipped;
 
   const auto outcome = tree.run(std::move(request));
 
   REQUIRE(
-      outcome.error().message.ends_with("; skipped: 2 .bmp (a/1.bmp, ...; not decoded: convert them), "
+      outcome.error().message.ends_with("; skipped: 2 .tga (a/1.tga, ...; not decoded: convert them), "
                                         "1 beside the class folders (b.jpg), 1 .txt (notes.txt)"));
 }
 

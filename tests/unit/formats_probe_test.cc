@@ -79,6 +79,8 @@ TEST_CASE("format and size are read from the header of every format", "[formats]
   REQUIRE(probed(webp(20, 30, true, 6)).stored == Size{20, 30});
   REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).format == ImageFormat::kPnm);
   REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).stored == Size{9, 4});
+  REQUIRE(probed(make_bmp({.pixels = make_pixels(9, 4, 4, 1), .top_down = true})).stored == Size{9, 4});
+  REQUIRE(probed(make_gif({.pixels = make_pixels(9, 4, 1, 1)})).stored == Size{9, 4});
 }
 
 TEST_CASE("the orientation is read from every format, and ignored when asked to", "[formats]") {
@@ -188,6 +190,14 @@ TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
   REQUIRE(refused(bytes_of("<html>")) == known + "); it begins with 3c 68 74 6d");
   REQUIRE(refused(bytes_of("\xFF")) == known + "); it begins with ff");
   REQUIRE(refused({}) == "an empty file");
+  REQUIRE(refused(bytes_of("\0\0\0\x1C"
+                           "ftypavif\0\0\0\0"sv))
+              .starts_with("AVIF is not decoded by this daemon: convert the picture to one of JPEG, "));
+  REQUIRE(refused(bytes_of("\0\0\0\x18"
+                           "ftypheic\0\0\0\0"sv))
+              .starts_with("HEIF is not decoded by this daemon: "));
+  REQUIRE(refused(bytes_of("\xFF\x0A\xFA\x1F"sv)).starts_with("JPEG XL is not decoded by this daemon: "));
+  REQUIRE(refused(bytes_of("\0\0\0\x0CjP  \r\n"sv)).starts_with("JPEG 2000 is not decoded by this daemon: "));
 }
 
 TEST_CASE("a file cut off before its size is refused, and one cut off later is left to the decoder", "[formats]") {

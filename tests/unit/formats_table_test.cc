@@ -24,6 +24,12 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_mrp(make_jpeg({.pixels = pixels}));
     case ImageFormat::kPnm:
       return make_pnm({.pixels = pixels});
+    case ImageFormat::kBmp:
+      return make_bmp({.pixels = pixels});
+    case ImageFormat::kGif:
+      return make_gif({.pixels = make_pixels(40, 30, 1, 1)});
+    case ImageFormat::kTiff:
+      return make_tiff({.pixels = pixels});
   }
   return {};
 }

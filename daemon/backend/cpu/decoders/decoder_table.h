@@ -10,10 +10,13 @@
 #include <array>
 #include <vector>
 
+#include "daemon/backend/cpu/decoders/bmp_decoder.h"
+#include "daemon/backend/cpu/decoders/gif_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/model/encoded_image.h"
 
@@ -28,6 +31,9 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kJpeg, decode_jpeg}, FormatDecoder{ImageFormat::kPng, decode_png},
     FormatDecoder{ImageFormat::kWebp, decode_webp}, FormatDecoder{ImageFormat::kPacked, decode_packed},
     FormatDecoder{ImageFormat::kPnm, decode_pnm},
+    FormatDecoder{ImageFormat::kBmp, decode_bmp},
+    FormatDecoder{ImageFormat::kGif, decode_gif},
+    FormatDecoder{ImageFormat::kTiff, decode_tiff},
 };
 
 // nullptr: none.

@@ -1,8 +1,11 @@
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 
+#include "daemon/backend/cpu/decoders/bmp_decoder.h"
+#include "daemon/backend/cpu/decoders/gif_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 
 namespace millrace {
@@ -15,6 +18,12 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_png(request, buffer);
     case ImageFormat::kWebp:
       return decode_webp(request, buffer);
+    case ImageFormat::kBmp:
+      return decode_bmp(request, buffer);
+    case ImageFormat::kGif:
+      return decode_gif(request, buffer);
+    case ImageFormat::kTiff:
+      return decode_tiff(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

@@ -1,5 +1,6 @@
-// Who runs the decoders that are not ours (libjpeg-turbo, libspng, libwebp): the lane itself, or a process beside it that
-// may do nothing but decode (isolation/decoder_children.h). Pixels, verdicts and words are the same.
+// Who runs the decoders that are not ours (libjpeg-turbo, libspng, libwebp, libtiff), and those of ours for formats that attackers
+// like (BMP, GIF): the lane itself, or a process beside it that may do nothing but decode
+// (isolation/decoder_children.h). Pixels, verdicts and words are the same.
 //
 // Our own decoders, of baseline JPEG, packed coefficients and PNM, are the lane's in any case.
 //

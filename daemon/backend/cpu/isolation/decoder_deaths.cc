@@ -15,6 +15,11 @@ std::string_view library_of(ImageFormat format) {
       return "libspng";
     case ImageFormat::kWebp:
       return "libwebp";
+    case ImageFormat::kTiff:
+      return "libtiff";
+    case ImageFormat::kBmp:
+    case ImageFormat::kGif:
+      return "kernels/raster";
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

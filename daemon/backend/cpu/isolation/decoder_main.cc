@@ -1,5 +1,5 @@
-// millrace-decoder: decodes what its lane puts into their common memory, with libjpeg-turbo, libspng and libwebp, in a
-// sandbox. The daemon starts it (decoder_child.h); by hand it is of no use.
+// millrace-decoder: decodes what its lane puts into their common memory, with libjpeg-turbo, libspng, libwebp and what else
+// library_decoder.h has, in a sandbox. The daemon starts it (decoder_child.h); by hand it is of no use.
 //
 // It believes the lane, and nothing of the file. One thread.
 #include <malloc.h>
@@ -17,6 +17,7 @@
 #include <new>
 
 #include "daemon/backend/cpu/decoders/library_decoder.h"
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
 #include "daemon/backend/cpu/isolation/sandbox.h"
 
@@ -107,6 +108,7 @@ std::uint8_t* map(std::uint64_t reach) {
   if (DecoderRequest go; !receive(go)) ::_exit(0);
   DecoderReply ready;
   std::uint8_t* const memory = map(reach);
+  prepare_tiff();
   if (memory == nullptr) {
     set_text(ready, errno_error("mapping the memory of the lane", errno));
   } else if (const Result<void> inside = enter_sandbox(kDecoderChannel, limits); !inside) {

@@ -1,0 +1,171 @@
+// TIFF: pixels of its kinds, strips and tiles, boxes against whole pictures, and the verdicts on bad files. What Pillow makes
+// of many more: tests/golden/tiff_files.py.
+#include "daemon/backend/cpu/decoders/tiff_decoder.h"
+#include "tests/support/test_images.h"
+#include "tests/unit/decoder_rig.h"
+
+namespace millrace {
+namespace {
+
+using namespace std::string_literals;
+
+std::vector<int> samples_of(const Pixels& pixels, std::uint32_t kept) {
+  std::vector<int> samples;
+  for (std::size_t i = 0; i < pixels.data.size(); ++i) {
+    if (i % pixels.channels < kept) samples.push_back(pixels.data[i]);
+  }
+  return samples;
+}
+
+SourceInfo probed(const File& file) {
+  const Result<SourceInfo> info = probe_image(file, SampleLimits{}, UseOrientation::kYes);
+  REQUIRE(info);
+  return *info;
+}
+
+std::string number(std::uint32_t value, int bytes = 4) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 255U);
+  return text;
+}
+
+struct Entry {
+  std::uint32_t tag, type, count, value;
+};
+
+// A directory right behind the header; nothing behind it but `rest`.
+File directory_of(const std::vector<Entry>& entries, const std::string& rest = "") {
+  std::string text = "II*\0"s + number(8) + number(static_cast<std::uint32_t>(entries.size()), 2);
+  for (const Entry& entry : entries)
+    text += number(entry.tag, 2) + number(entry.type, 2) + number(entry.count) + number(entry.value);
+  return file_of(text + number(0) + rest);
+}
+
+TEST_CASE("a TIFF's pixels are the same in strips and tiles, planes and every compression", "[backend]") {
+  for (const std::uint32_t channels : {1U, 2U, 3U, 4U}) {
+    const Pixels pixels = make_pixels(45, 37, channels, channels);
+    const std::uint32_t kept = channels < 3 ? 1 : 3;
+    for (const int compression : {1, 5, 8, 32773}) {
+      for (const bool tiled : {false, true}) {
+        CAPTURE(channels, compression, tiled);
+        const TiffSpec spec{
+            .pixels = pixels, .compression = compression, .tiled = tiled, .planes = channels == 3 && compression == 5};
+
+        REQUIRE(decoded(decode_tiff, make_tiff(spec), {45, 37}, static_cast<int>(kept)) == samples_of(pixels, kept));
+      }
+    }
+  }
+}
+
+TEST_CASE("16-bit colour of a TIFF keeps its upper byte, grey is cut off at 255", "[backend]") {
+  const Pixels colour = make_pixels(20, 10, 3, 1), grey = make_pixels(20, 10, 1, 1);
+
+  REQUIRE(decoded(decode_tiff, make_tiff({.pixels = colour, .bit_depth = 16}), {20, 10}, 3) == samples_of(colour, 3));
+  REQUIRE(decoded(decode_tiff, make_tiff({.pixels = grey, .bit_depth = 16}), {20, 10}, 1) ==
+          std::vector<int>(200, 255));
+}
+
+TEST_CASE("any box of a TIFF has the pixels of the whole", "[backend]") {
+  std::mt19937 random(1);
+  const Pixels pixels = make_pixels(75, 53, 3, 1);
+  for (const TiffSpec& spec :
+       {TiffSpec{.pixels = pixels}, TiffSpec{.pixels = pixels, .compression = 5, .tiled = true},
+        TiffSpec{.pixels = pixels, .compression = 7}, TiffSpec{.pixels = pixels, .compression = 7, .tiled = true},
+        TiffSpec{.pixels = make_pixels(75, 53, 4, 1), .inks = true, .compression = 8},
+        TiffSpec{.pixels = pixels, .bit_depth = 16, .planes = true}}) {
+    CAPTURE(spec.compression, spec.tiled, spec.inks);
+
+    check_boxes(decode_tiff, make_tiff(spec), {75, 53}, random);
+  }
+}
+
+TEST_CASE("a TIFF's orientation is that of its directory", "[backend]") {
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const File file = make_tiff({.pixels = make_pixels(7, 5, 3, 1), .orientation = orientation});
+
+    REQUIRE(probed(file).orientation == orientation);
+    REQUIRE(probed(file).stored == Size{7, 5});
+  }
+}
+
+TEST_CASE("a TIFF that lacks a byte, or whose codes are broken, is an error for every box, with libtiff's words",
+          "[backend]") {
+  const Pixels pixels = make_pixels(40, 40, 3, 1);
+  const File whole = make_tiff({.pixels = pixels});
+  File damaged = make_tiff({.pixels = pixels, .compression = 8});
+  damaged[8] ^= std::byte{0xFF};
+  const File tail = directory_of(
+      {{256, 3, 1, 40}, {257, 3, 1, 40}, {258, 3, 1, 8}, {262, 3, 1, 1}, {273, 4, 1, 60}, {279, 4, 1, 1600}});
+
+  REQUIRE(decoding_refused(decode_tiff, damaged, {40, 40}).starts_with("damaged TIFF: "));
+  REQUIRE(decoding_refused(decode_tiff, tail, {40, 40}).starts_with("damaged TIFF: "));
+  REQUIRE(decoding_refused(decode_tiff, whole, {40, 39}) == "the decoder finds 40x40 pixels where the header says 40x39");
+}
+
+TEST_CASE("kinds of TIFF that are not decoded are refused by name", "[backend]") {
+  const auto unsupported = [](std::uint32_t tag, std::uint32_t value) {
+    std::vector<Entry> entries{{256, 3, 1, 2}, {257, 3, 1, 2}, {258, 3, 1, 8}, {259, 3, 1, 1},
+                               {262, 3, 1, 1}, {273, 4, 1, 8}, {279, 4, 1, 4}};
+    for (Entry& entry : entries) {
+      if (entry.tag == tag) entry.value = value;
+    }
+    if (tag == 339) entries.push_back({339, 3, 1, value});
+    const File file = directory_of(entries, "abcd");
+    PixelBuffer buffer;
+    const Result<kernels::U8View> part = decode_tiff(request_of(file, {2, 2}, {0, 0, 1, 1}), buffer);
+    REQUIRE_FALSE(part);
+    REQUIRE(part.error().code == Code::kUnsupported);
+    return part.error().message;
+  };
+  const std::string not_decoded = "this kind of TIFF is not decoded here: ";
+
+  REQUIRE(unsupported(259, 34712) == not_decoded + "compression 34712; write it as LZW or Deflate");
+  REQUIRE(unsupported(258, 32) == not_decoded + "1 samples a pixel of 32 bits, photometric interpretation 1");
+  REQUIRE(unsupported(262, 8) == not_decoded + "1 samples a pixel of 8 bits, photometric interpretation 8");
+  REQUIRE(unsupported(339, 3) ==
+          not_decoded + "1 samples a pixel of 8 bits, photometric interpretation 1, sample format 3");
+}
+
+TEST_CASE("decoding a TIFF stops at the deadline", "[backend]") {
+  REQUIRE(code_when_late(decode_tiff, make_tiff({.pixels = make_pixels(64, 64, 3, 1)}), {64, 64}) == Code::kDeadline);
+  REQUIRE(code_when_late(decode_tiff, make_tiff({.pixels = make_pixels(64, 64, 3, 1), .tiled = true}), {64, 64}) ==
+          Code::kDeadline);
+}
+
+TEST_CASE("a TIFF whose directory is broken is refused, and says why", "[backend]") {
+  const std::string cut = "cut off: the file ends before the first directory of a TIFF";
+
+  REQUIRE(refused(file_of("II*\0"s)) == cut);
+  REQUIRE(refused(file_of("II*\0\x40\0\0\0"s)) == cut);
+  REQUIRE(refused(file_of("II*\0\x08\0\0\0\1"s)) == cut);
+  REQUIRE(refused(file_of("II*\0\x08\0\0\0\1\0"s)) == "cut off: the file ends before the end of a TIFF's directory");
+  REQUIRE(refused(file_of("MM\0\x2B\0\x08\0\0"s + std::string("\0\0\0\0\0\0\0\x10\0\0\0\1\0\0\0\0", 16))) ==
+          "a broken TIFF: its directory has too many entries");
+  REQUIRE(refused(directory_of({{256, 3, 1, 2}})) == "a broken TIFF: its directory does not say how large it is");
+  REQUIRE(refused(directory_of({{256, 3, 1, 0}, {257, 3, 1, 2}})) ==
+          "its header says 0x2 pixels: there is nothing to decode");
+}
+
+TEST_CASE("a TIFF whose values would be read many times over is refused", "[backend]") {
+  std::vector<Entry> entries{{256, 3, 1, 2}, {257, 3, 1, 2}};
+  for (std::uint32_t tag = 40'000; tag < 40'100; ++tag) entries.push_back({tag, 1, 50'000, 8});
+
+  REQUIRE(refused(directory_of(entries, std::string(50'000, 'x'))) ==
+          "a broken TIFF: its directory speaks of more bytes than the file has");
+}
+
+TEST_CASE("what a TIFF takes of memory goes by its tiles, its strips and its compression", "[backend]") {
+  const auto needed = [](const std::vector<Entry>& more) {
+    std::vector<Entry> entries{{256, 3, 1, 100}, {257, 3, 1, 100}, {258, 3, 1, 8}, {277, 3, 1, 3}};
+    entries.insert(entries.end(), more.begin(), more.end());
+    return probed(directory_of(entries)).codec;
+  };
+
+  REQUIRE(needed({}).at_most < 3_MiB);
+  REQUIRE(needed({{322, 3, 1, 4096}, {323, 3, 1, 4096}}).needed > 48_MiB);
+  REQUIRE(needed({{278, 3, 1, 1}}).needed - needed({}).needed >= Bytes{99 * 40});
+  REQUIRE(needed({{259, 3, 1, 7}}).at_most > 100_MiB);
+}
+
+}  // namespace
+}  // namespace millrace
