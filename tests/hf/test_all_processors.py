@@ -90,6 +90,66 @@ def test_a_class_gives_what_transformers_gives(client: millrace.Client, small: l
     assert compared >= 2
 
 
+WRITTEN = {
+    "Detr": {"feature_extractor_type": "DetrFeatureExtractor", "size": 90, "max_size": 120, "format": "coco_detection"},
+    "Yolos": {"feature_extractor_type": "YolosFeatureExtractor", "size": 90, "max_size": 120, "format": "coco_detection"},
+    "MaskFormer": {"size": 90, "max_size": 120, "size_divisor": 16, "do_reduce_labels": True, "ignore_index": 255},
+    "DPT": {"size": 84, "keep_aspect_ratio": True, "ensure_multiple_of": 14},
+    "Pixtral": {"size": {"longest_edge": 100}, "patch_size": 14},
+    "ConvNext": {"feature_extractor_type": "ConvNextFeatureExtractor", "size": 90, "crop_pct": 0.95},
+    "Beit": {"feature_extractor_type": "BeitFeatureExtractor", "size": 90, "crop_size": 80, "do_center_crop": True},
+    "Levit": {"size": 90, "crop_size": 80},
+    "Qwen2VL": {"min_pixels": 3136, "max_pixels": 50176},
+}
+"""As published files write it: other names, bare numbers."""
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_an_older_way_of_writing_a_configuration_is_understood(client: millrace.Client, small: list[Path], name: str) -> None:
+    written = WRITTEN[name]
+    theirs = processor_class(name)(**written)
+    with ImageProcessor.from_config({"image_processor_type": f"{name}ImageProcessor", **written}, client=client, slots=1) as ours:
+        for path in small[:2]:
+            compare(ours([path]), made_by(theirs, [path]), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "key"),
+    [
+        ("RTDetr", {"size": 640}, "size"),
+        ("Mask2Former", {"max_size": 900}, "max_size"),
+        ("Detr", {"size": {"shortest_edge": 800}}, "size"),
+        ("Gemma3", {"do_pan_and_scan": True}, "do_pan_and_scan"),
+        ("LayoutLMv3", {}, "apply_ocr"),
+        ("SuperPoint", {"do_grayscale": True}, "do_grayscale"),
+        ("Aria", {"split_image": True}, "split_image"),
+        ("Flava", {"return_image_mask": True}, "return_image_mask"),
+        ("DPT", {"do_pad": True}, "do_pad"),
+        ("Sam", {"do_resize": False}, "do_resize"),
+        ("ConvNext", {"do_center_crop": True}, "do_center_crop"),
+        ("GLPN", {"do_reduce_labels": True}, "do_reduce_labels"),
+        ("Mllama", {"do_pad": False}, "do_pad"),
+        ("Bit", {"size_divisor": 32}, "size_divisor"),
+    ],
+)
+def test_what_a_class_does_not_support_is_refused_by_its_key(name: str, changes: dict[str, Any], key: str) -> None:
+    with pytest.raises(millrace.Unsupported, match=f"key {key}: "):
+        ImageProcessor.from_config({"image_processor_type": f"{name}ImageProcessor", **changes})
+
+
+@pytest.mark.parametrize("name", ["Detr", "Pixtral", "Siglip2", "Mllama", "LlavaOnevision", "Glm4v", "Janus", "MobileViT"])
+def test_bfloat16_is_float32_rounded(client: millrace.Client, small: list[Path], name: str) -> None:
+    from ml_dtypes import bfloat16
+
+    config = {"image_processor_type": f"{name}ImageProcessor", **VARIATIONS[name][0]}
+    with (
+        ImageProcessor.from_config(config, client=client, slots=1) as exact,
+        ImageProcessor.from_config(config, client=client, slots=1, dtype="bfloat16") as rounded,
+    ):
+        wanted = exact(small[:1])["pixel_values"].astype(bfloat16)
+        np.testing.assert_array_equal(rounded(small[:1])["pixel_values"].view(np.uint16), wanted.view(np.uint16))
+
+
 def compare(got: millrace.hf.Features, wanted: dict[str, Any], name: str) -> None:
     assert sorted(got) == sorted(wanted)
     for key, value in wanted.items():

@@ -54,13 +54,15 @@ class Detector:
         room = keys.exact_size("pad_size", square(1)) if keys.has("pad_size") else None
         if self.always_pads:
             keys.accept("do_pad")
-        pads = self.always_pads or keys.flag("do_pad", keys.flag("pad_and_return_pixel_mask", self.pads))
+        pads = self.always_pads or keys.flag("do_pad", self.pads and keys.flag("pad_and_return_pixel_mask", True))
         return sized(own, keys, dtype, fit, Padding(room, mask="pixel_mask", task=self.task) if pads else Together(), most)
 
     def _fit(self, own: Own, keys: Keys) -> tuple[Fit, int]:
-        most = keys.count("max_size", 1333)
-        value = keys.take("size")
-        if isinstance(value, int) and not isinstance(value, bool):
+        if keys.has("max_size") and not keys.has("size"):
+            keys.unsupported("max_size", "without a size beside it")
+        value, most = keys.take("size"), keys.count("max_size", 1333)
+        bare = (self.pads and not self.always_pads) or (self.multiple is not None and keys.has("max_size"))  # else it means nothing there
+        if bare and isinstance(value, int) and not isinstance(value, bool):
             size = {"shortest_edge": keys.count("size", 1), "longest_edge": most}
         else:
             size = keys.size("size", own.size, (), [_BOTH, ("height", "width"), _ROOM])
@@ -200,7 +202,8 @@ def siglip2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
 def gemma4(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """Gemma4ImageProcessor: the same in so many tokens of ``pooling_kernel_size`` squared patches."""
     patch, pooling, tokens = keys.count("patch_size", 16), keys.count("pooling_kernel_size", 3), keys.count("max_soft_tokens", 280)
-    keys.accept("image_seq_length")
+    if tokens not in _TOKENS:
+        raise keys.wrong("max_soft_tokens", f"must be one of {_TOKENS}, is {tokens}")
     most = tokens * pooling**2
     fit = partial(sizes.soft_tokens, patch=patch, most=most, pooling=pooling)
     return sized(own, keys, dtype, fit, PatchList(patch, most, "gemma4", pooling), patch * patch * most)
@@ -214,6 +217,7 @@ def _detector(**more: Any) -> Own:
     return Own(_DETR, "bilinear", IMAGENET, _SHORTEST, accepted=_ANNOTATIONS, **more)
 
 
+_TOKENS = (70, 140, 280, 560, 1120)
 _SEGMENTER = Own(_DETR, "bilinear", IMAGENET, _SHORTEST, accepted=_MAPS)
 
 MANY_SIZES: dict[str, Row] = {

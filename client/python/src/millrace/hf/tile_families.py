@@ -48,7 +48,7 @@ def cohere2_vision(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """Cohere2VisionImageProcessor: tiles and a thumbnail, or without ``crop_to_patches`` one square."""
     tile = keys.exact_size("size", own.size)
     most = keys.count("max_patches", 12)
-    keys.accept("min_patches", "patch_size", "downsample_factor")
+    keys.accept("min_patches", "patch_size")
     if not keys.flag("crop_to_patches", True):
         must_resize(keys)
         return OneSize(recipe_of(keys, dtype, own, ExactSize(tile)), beside=("num_patches", 1, ()))
@@ -105,7 +105,6 @@ def llava_onevision(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     if len(set(size.values())) > 1:
         keys.unsupported("size", "its sides must be equal, or tiles would be resized once more")
     keys.only("do_center_crop", False)
-    keys.accept("vision_aspect_ratio")  # the model's
     sides = [384 * times for times in range(1, 7)]
     return _any_resolution(own, keys, dtype, next(iter(size.values())), [[high, wide] for high in sides for wide in sides], counts=True)
 
