@@ -150,6 +150,20 @@ def test_bfloat16_is_float32_rounded(client: millrace.Client, small: list[Path],
         np.testing.assert_array_equal(rounded(small[:1])["pixel_values"].view(np.uint16), wanted.view(np.uint16))
 
 
+@pytest.mark.parametrize("name", ["Aria", "Mllama", "OneFormer", "Siglip2", "Sam"])
+def test_what_comes_beside_the_pixels_is_pytorchs_too(client: millrace.Client, small: list[Path], name: str) -> None:
+    torch = pytest.importorskip("torch", reason="tensors of PyTorch")
+    config = {"image_processor_type": f"{name}ImageProcessor", **VARIATIONS[name][0]}
+    with ImageProcessor.from_config(config, client=client, slots=1) as processor:
+        arrays, tensors = processor(small[:2]), processor(small[:2], return_tensors="pt")
+    for key, array in arrays.items():
+        if isinstance(array, list):
+            assert tensors[key] == array
+        else:
+            assert isinstance(tensors[key], torch.Tensor)
+            np.testing.assert_array_equal(tensors[key].numpy(), array)
+
+
 def compare(got: millrace.hf.Features, wanted: dict[str, Any], name: str) -> None:
     assert sorted(got) == sorted(wanted)
     for key, value in wanted.items():

@@ -48,8 +48,13 @@ def shown(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return bits.view(bfloat16)
 
 
-def as_torch(bits: NDArray[Any], dtype: DType) -> Any:
-    """The same as a tensor of PyTorch, without a copy unless NumPy is older than 2.1 and they are read-only."""
+def as_torch(bits: NDArray[Any] | list[Any], dtype: DType) -> Any:
+    """The same as a tensor of PyTorch, without a copy unless NumPy is older than 2.1 and they are read-only.
+
+    A list, such as Llama 3.2 Vision's ``num_tiles``, stays one.
+    """
+    if isinstance(bits, list):
+        return bits
     import torch
 
     tensor = torch.from_dlpack(bits if VERSIONED or bits.flags.writeable else bits.copy())
