@@ -1,7 +1,8 @@
 """Prints the tables of errors of client/python/README.md: each family over all pictures of pictures.py and MILLRACE_TEST_DATA.
 
-    errors_table.py [--backend pil|torchvision] [--photographs]
+    errors_table.py [--backend pil|torchvision] [--photographs] [--classes N]
 
+``--classes`` prints the largest and the mean error of every class that is supported instead, with its own defaults, over N photographs.
 ``torchvision`` compares with the processors that AutoImageProcessor gives by default, and needs torch and torchvision as well.
 """
 
@@ -16,9 +17,11 @@ from typing import Any
 import millrace
 import numpy as np
 from millrace.hf import ImageProcessor
+from millrace.hf.families import FAMILIES
 
-from peers import difference, example, theirs
+from peers import difference, example, made_by, theirs
 from pictures import make_pictures, photographs
+from roster import DEFAULTS, OLDER_NAMES, processor_class
 
 CHUNK = 6
 
@@ -58,16 +61,35 @@ def row(client: millrace.Client, title: str, config: dict[str, Any], paths: list
     return f"| {title} | {len(paths)} | {count / 1e6:.0f} M | {largest:.2g} | {total / count:.2g} | {verdict} |"
 
 
+def of_classes(client: millrace.Client, paths: list[Path], backend: str) -> None:
+    """One line a class, image by image."""
+    print("| class | largest error | mean error | beside `pixel_values` |\n|---|---|---|---|")
+    for name in sorted(FAMILIES.keys() - OLDER_NAMES.keys()):
+        theirs_now = processor_class(name, backend)(**DEFAULTS.get(name, {}))
+        errors, same = [], True
+        with ImageProcessor.from_config(theirs_now.to_dict(), client=client) as processor:
+            for path in paths:
+                got, wanted = processor([path]), made_by(theirs_now, [path])
+                errors.append(difference(got["pixel_values"], wanted["pixel_values"]))
+                same &= all(np.array_equal(got[key], wanted[key]) for key in wanted.keys() - {"pixel_values"})
+        largest, mean = max(error.largest for error in errors), sum(error.mean for error in errors) / len(errors)
+        print(f"| {name} | {largest:.2g} | {mean:.2g} | {'equal' if same else 'DIFFERENT'} |", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backend", choices=("pil", "torchvision"), default="pil", help="of transformers' processors (pil)")
     parser.add_argument("--photographs", action="store_true", help="without the pictures that are made to be difficult")
+    parser.add_argument("--classes", type=int, metavar="N", help="every class, over N photographs")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         paths = ([] if given.photographs else make_pictures(Path(folder))) + photographs()
         roots = sorted({str(path.parent) for path in paths})
-        print("| family | pictures | values compared | largest error | mean error | beside `pixel_values` |\n|---|---|---|---|---|---|")
         with millrace.serve(roots, lanes=2) as daemon, millrace.connect(daemon.address) as client:
+            if given.classes:
+                of_classes(client, photographs()[:: max(1, len(photographs()) // given.classes)][: given.classes], given.backend)
+                return 0
+            print("| family | pictures | values compared | largest error | mean error | beside `pixel_values` |\n|---|---|---|---|---|---|")
             for title, name, changes in ROWS:
                 print(row(client, title, {**example(name), **changes}, paths, given.backend), flush=True)
     return 0

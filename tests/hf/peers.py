@@ -56,6 +56,14 @@ def theirs(config: Mapping[str, Any], paths: Sequence[Any], backend: str = "pil"
     return {key: np.asarray(made[key]) for key in made.keys()}  # noqa: SIM118 (a BatchFeature)
 
 
+def made_by(processor: Any, paths: Sequence[Path]) -> dict[str, Any]:
+    """What one of transformers' processors makes of files, as NumPy's arrays, and lists where it has those."""
+    images = [load_image(str(path)) for path in paths]
+    made = processor(images, return_tensors="np" if type(processor).__name__.endswith("Pil") else "pt")
+    made = made if hasattr(made, "keys") else {"pixel_values": made}  # Idefics gives the pixels alone
+    return {key: made[key] if isinstance(made[key], list) else np.asarray(made[key]) for key in made.keys()}  # noqa: SIM118
+
+
 @dataclass(frozen=True)
 class Difference:
     """Between two arrays of pixel values, in units of the normalised pixels."""

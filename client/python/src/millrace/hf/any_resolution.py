@@ -1,4 +1,4 @@
-"""LLaVA-NeXT: the whole image, and tiles of it at the best of several resolutions, padded to that without changing its ratio."""
+"""LLaVA-NeXT, LLaVA-OneVision: the whole image, and tiles of it at the best of several resolutions, padded to that."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace.hf.elements import as_elements
+from millrace.hf.elements import pixel_of
 from millrace.hf.features import Features
 from millrace.hf.plans import Make, Plan
-from millrace.recipe import Recipe, Size
+from millrace.recipe import Size
 from millrace.samples import Sample
 
 
@@ -25,10 +25,12 @@ class AnyResolution(Plan):
     Attributes:
         side: of a tile, and of the whole image, pixels.
         resolutions: what may be tiled, in the configuration's order; sides are multiples of ``side``.
+        counts_images: whether there is ``batch_num_images`` as well.
     """
 
     side: int
     resolutions: tuple[Size, ...]
+    counts_images: bool = False
 
     @property
     def most_bytes(self) -> int:
@@ -39,7 +41,8 @@ class AnyResolution(Plan):
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [images, tiles, 3, side, side] and ``image_sizes`` int64 [images, 2], height and width of the sources.
 
-        The whole image comes before its tiles; where an image has fewer of them than another one, zeros follow. Copies.
+        ``batch_num_images`` int64 [images], all 1. The whole image comes before its tiles; where an image has fewer of them than another
+        one, zeros follow. Copies.
         """
         with make(images, self.recipe) as batch:
             wholes = batch.images.bits().copy()
@@ -49,7 +52,10 @@ class AnyResolution(Plan):
         pixels[:, 0] = wholes
         for row, of_image in zip(pixels, tiles, strict=True):
             row[1 : 1 + len(of_image)] = of_image
-        return Features(pixel_values=pixels, image_sizes=np.array([(size.height, size.width) for size in sources], np.int64))
+        features = Features(pixel_values=pixels, image_sizes=np.array([(size.height, size.width) for size in sources], np.int64))
+        if self.counts_images:
+            features["batch_num_images"] = np.ones(len(images), np.int64)
+        return features
 
     def _tiles(self, images: Sequence[Any], sources: Sequence[Size], make: Make) -> list[NDArray[Any]]:
         best = [best_resolution(source, self.resolutions) for source in sources]
@@ -62,7 +68,7 @@ class AnyResolution(Plan):
         """The image in the middle of a black ``room``, as tiles row by row."""
         _, height, width = image.shape
         canvas = np.empty((3, room.height, room.width), image.dtype)
-        canvas[:] = as_elements(_black(self.recipe), self.recipe.dtype).reshape(3, 1, 1)
+        canvas[:] = pixel_of(self.recipe)
         top, left = (room.height - height) // 2, (room.width - width) // 2
         canvas[:, top : top + height, left : left + width] = image
         side = self.side
@@ -88,13 +94,3 @@ def fitted(source: Size, room: Size) -> Size:
     if across < down:
         return Size(room.width, min(math.ceil(source.height * across), room.height))
     return Size(min(math.ceil(source.width * down), room.width), room.height)
-
-
-def _black(recipe: Recipe) -> NDArray[np.float32]:
-    """What a pixel of 0 becomes, by channel."""
-    by = recipe.normalise
-    if by is None:
-        return np.zeros(3, np.float32)
-    mean, std = np.array(by.mean, np.float32), np.array(by.std, np.float32)
-    black = (np.zeros(3, np.float32) - mean) / std
-    return black.astype(np.float32)

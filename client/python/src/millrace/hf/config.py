@@ -101,6 +101,16 @@ class Keys:
         self._used.add(key)
         return self._config.get(key, otherwise)
 
+    def accept(self, *keys: str) -> None:
+        """Marks keys as known: they do not count for the pixels here, whatever they say."""
+        self._used.update(keys)
+
+    def only(self, key: str, *values: Any) -> None:
+        """Raises Unsupported unless it says one of ``values``, or nothing."""
+        value = self.take(key)
+        if value is not None and value not in values:
+            self.unsupported(key, f"{value!r} is not supported; only {' or '.join(map(repr, values))}")
+
     def has(self, key: str) -> bool:
         """Whether it is there and not null."""
         return key in self._config

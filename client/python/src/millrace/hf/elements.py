@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace.errors import Unsupported
-from millrace.recipe import DType
+from millrace.recipe import DType, Recipe
 from millrace.tensor import VERSIONED
 
 
@@ -18,6 +18,19 @@ def as_elements(values: NDArray[np.float32], dtype: DType) -> NDArray[Any]:
         return values.astype(dtype)
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def pixel_of(recipe: Recipe, colour: tuple[int, int, int] = (0, 0, 0)) -> NDArray[Any]:
+    """What a pixel of that colour becomes, [3, 1, 1], in the recipe's order of channels."""
+    by = recipe.normalise
+    values = np.array(colour, np.float32)
+    if by is not None or recipe.range == "unit":
+        values /= np.float32(255)
+    if by is not None:
+        values -= np.array(by.mean, np.float32)
+        values /= np.array(by.std, np.float32)
+    in_order = values if recipe.channels == "RGB" else values[::-1].copy()
+    return as_elements(in_order, recipe.dtype).reshape(3, 1, 1)
 
 
 def shown(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
@@ -35,8 +48,13 @@ def shown(bits: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return bits.view(bfloat16)
 
 
-def as_torch(bits: NDArray[Any], dtype: DType) -> Any:
-    """The same as a tensor of PyTorch, without a copy unless NumPy is older than 2.1 and they are read-only."""
+def as_torch(bits: NDArray[Any] | list[Any], dtype: DType) -> Any:
+    """The same as a tensor of PyTorch, without a copy unless NumPy is older than 2.1 and they are read-only.
+
+    A list, such as Llama 3.2 Vision's ``num_tiles``, stays one.
+    """
+    if isinstance(bits, list):
+        return bits
     import torch
 
     tensor = torch.from_dlpack(bits if VERSIONED or bits.flags.writeable else bits.copy())

@@ -57,49 +57,63 @@ class Plan(ABC):
         return DTYPE_BYTES[self.recipe.dtype]
 
 
-@dataclass(frozen=True)
-class OneSize(Plan):
-    """Every image in one size: CLIP, ViT, SigLIP, LLaVA-1.5, Idefics.
-
-    Attributes:
-        counts_patches: whether there are ``num_patches`` as well.
-    """
-
-    counts_patches: bool = False
+class SameSize(Plan):
+    """A kind whose samples are all of the recipe's size."""
 
     @property
     def most_bytes(self) -> int:
         """Always as much."""
         return self.recipe.slot_bytes(1) or 0
 
+
+@dataclass(frozen=True)
+class OneSize(SameSize):
+    """Every image in one size: CLIP, ViT, SigLIP, LLaVA-1.5, Idefics.
+
+    Attributes:
+        beside: what comes beside the pixels, the same for every image: its name, its value and its shape; None: nothing.
+    """
+
+    beside: tuple[str, int, tuple[int, ...]] | None = None
+
     def run(self, images: Sequence[Any], make: Make) -> Features:
-        """``pixel_values`` [N, 3, H, W], in shared memory; ``num_patches`` int64 [N], all 1."""
+        """``pixel_values`` [N, 3, H, W], in shared memory; ``beside`` int64 [N, ...]."""
         features = Features(pixel_values=make(images, self.recipe).images.bits())
-        if self.counts_patches:
-            features["num_patches"] = np.ones(len(images), np.int64)
+        if self.beside is not None:
+            name, value, shape = self.beside
+            features[name] = np.full((len(images), *shape), value, np.int64)
         return features
 
 
 @dataclass(frozen=True)
 class PatchRows(Plan):
-    """Rows of patches of images of many sizes: Qwen2-VL, Qwen2.5-VL."""
+    """Rows of patches of images of many sizes: Qwen2-VL, Qwen2.5-VL, ERNIE 4.5 VL, VideoLLaMA 3.
+
+    Attributes:
+        tells_merge: whether there are ``image_merge_sizes`` as well.
+    """
+
+    tells_merge: bool = False
 
     @property
     def most_bytes(self) -> int:
         """Follows from ``max_pixels``, or from ``min_pixels`` and the longest ratio."""
-        return _most_smart_pixels(self.recipe.resize) * 3 * _patches(self.recipe).temporal * self._element_bytes()
+        return most_smart_pixels(self.recipe.resize) * 3 * _patches(self.recipe).temporal * self._element_bytes()
 
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [patches of all images, 3 * temporal * patch * patch], in shared memory; ``image_grid_thw`` int64 [N, 3].
 
-        A grid is the image's frames (1), and its rows and columns of patches.
+        A grid is the image's frames (1), and its rows and columns of patches. ``image_merge_sizes`` int64 [N].
         """
         batch = make(images, self.recipe)
         pixels = batch.images.bits()
         patch = _patches(self.recipe).size
         sizes = batch.sizes
         grid = np.stack([np.ones(len(batch), np.int64), sizes[:, 1] // patch.height, sizes[:, 0] // patch.width], axis=1)
-        return Features(pixel_values=pixels.reshape(pixels.shape[0], -1), image_grid_thw=grid)
+        features = Features(pixel_values=pixels.reshape(pixels.shape[0], -1), image_grid_thw=grid)
+        if self.tells_merge:
+            features["image_merge_sizes"] = np.full(len(batch), _patches(self.recipe).merge, np.int64)
+        return features
 
 
 @dataclass(frozen=True)
@@ -135,11 +149,36 @@ class Tiles(Plan):
         return Features(pixel_values=pixels, num_patches=np.where(single, 1, tiles + 1))
 
 
-@dataclass(frozen=True)
-class Padded(Plan):
-    """Images of many sizes, padded with zeros at the right and the bottom: Idefics2.
+class Rows(Plan):
+    """A kind that takes rows of images: a list of lists has one row a list, a plain list is one row."""
 
-    A list of lists of images has one row a list, a plain list is one row; missing images are zeros.
+    def flat(self, images: Sequence[Any]) -> list[Any]:
+        """Row by row."""
+        return [image for row in rows_of(images) for image in row]
+
+    def names(self, images: Sequence[Any]) -> list[str]:
+        """By row and column where there are rows."""
+        if not isinstance(images[0], (list, tuple)):
+            return super().names(images)
+        return [f"images[{i}][{j}]" for i, row in enumerate(rows_of(images)) for j in range(len(row))]
+
+
+@dataclass(frozen=True)
+class Frames(Rows, SameSize):
+    """A row is a video, an image one of its frames, each in one size: VideoMAE."""
+
+    def run(self, images: Sequence[Any], make: Make) -> Features:
+        """``pixel_values`` [videos, frames, 3, H, W], in shared memory."""
+        lengths = [len(row) for row in rows_of(images)]
+        if len(set(lengths)) > 1:
+            raise InvalidRequest(f"images: videos of {lengths} frames make no one array; give each as many frames, or one video a call")
+        pixels = make(self.flat(images), self.recipe).images.bits()
+        return Features(pixel_values=pixels.reshape(len(lengths), lengths[0], *pixels.shape[1:]))
+
+
+@dataclass(frozen=True)
+class Padded(Rows):
+    """Images of many sizes, padded with zeros at the right and the bottom: Idefics2. Missing images are zeros.
 
     Attributes:
         split: the four quarters of each image before the image itself, each resized by itself.
@@ -155,22 +194,12 @@ class Padded(Plan):
         fixed = self.recipe.fixed_size or Size(longest, longest)
         return fixed.width * fixed.height * 3 * self._element_bytes()
 
-    def flat(self, images: Sequence[Any]) -> list[Any]:
-        """Row by row."""
-        return [image for row in _rows(images) for image in row]
-
-    def names(self, images: Sequence[Any]) -> list[str]:
-        """By row and column where there are rows."""
-        if not isinstance(images[0], (list, tuple)):
-            return super().names(images)
-        return [f"images[{i}][{j}]" for i, row in enumerate(_rows(images)) for j in range(len(row))]
-
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [rows, images, 3, H, W], H and W the largest of the call; ``pixel_attention_mask`` int64 [rows, images, H, W].
 
         The mask is 1 where the image is. Copies.
         """
-        rows = _rows(images)
+        rows = rows_of(images)
         flat = self.flat(images)
         parts = [self._arrays(make(flat, recipe)) for recipe in self._recipes()]
         of_image = iter([[part[i] for part in parts] for i in range(len(flat))])
@@ -194,7 +223,7 @@ def _patches(recipe: Recipe) -> Patches:
     return recipe.patches
 
 
-def _most_smart_pixels(resize: Any) -> int:
+def most_smart_pixels(resize: Any) -> int:
     """Pixels that a smart resize makes at most; a side never falls below the factor, nor the ratio out of 200."""
     if not isinstance(resize, SmartResize):
         return 0
@@ -204,7 +233,8 @@ def _most_smart_pixels(resize: Any) -> int:
     return max(most, shrunk, grown)
 
 
-def _rows(images: Sequence[Any]) -> list[list[Any]]:
+def rows_of(images: Sequence[Any]) -> list[list[Any]]:
+    """The rows of a list of lists; a plain list is one row."""
     nested = [isinstance(row, list) or type(row) is tuple for row in images]  # millrace.Path is a tuple, too
     if any(nested) and not all(nested):
         raise InvalidRequest("images: a list of images, or a list of lists of images; this one mixes both")

@@ -43,11 +43,7 @@ class ImageProcessor:
     Threads call it at the same time: ``slots`` calls are under way at once, and who comes later waits, in order. From asyncio:
     ``await processor.acall(images)``.
 
-    Supported are CLIP, LLaVA-1.5, LLaVA-NeXT, ViT, SigLIP, which PaliGemma and Gemma 3n use, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL,
-    Qwen3-VL and GOT-OCR2, which InternVL uses.
-
-    It needs no ``transformers``; ``millrace.hf.from_pretrained`` makes one that takes the place of transformers' own. Pickled or copied it
-    is a processor like this one, with a session of its own.
+    Supported are 77 classes of transformers 5.23: CLIP, ViT, SigLIP, Qwen-VL, InternVL, LLaVA, DETR and others; doc/processors.md lists them.
     """
 
     def __init__(self, calls: Calls, workshop: Workshop) -> None:
@@ -175,7 +171,7 @@ class ImageProcessor:
 
         features = plan.run(images, make)
         if way.copy or self._workshop.full:
-            return Features({key: np.array(array) for key, array in features.items()})
+            return Features({key: array if isinstance(array, list) else np.array(array) for key, array in features.items()})
         return features
 
     @property
