@@ -37,7 +37,7 @@ std::chrono::microseconds microseconds_since(std::chrono::steady_clock::time_poi
   return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
 }
 
-// Few bytes that came with the request, of formats that are looked at quickly.
+// Few bytes that came with the request, and are looked at quickly.
 bool is_at_hand(const FetchTask& task) {
   Bytes all{0};
   for (const FetchItem& item : task.items) {
@@ -45,7 +45,7 @@ bool is_at_hand(const FetchTask& task) {
     if (source == nullptr) return false;
     const ByteView bytes = std::as_bytes(std::span(source->bytes));
     all += Bytes{bytes.size()};
-    if (!is_probed_quickly(bytes.first(std::min(bytes.size(), kBeginning)))) return false;
+    if (!is_probed_quickly(bytes)) return false;
   }
   return task.items.size() <= kMostAtOnce && all <= kMostBytesAtOnce;
 }

@@ -65,9 +65,9 @@ struct Format {
   // cost is in its bytes and pixels.
   std::uint32_t (*count_passes)(ByteView bytes_untrusted) = nullptr;
 
-  // Whether looking at a header takes no longer than looking at every byte once, whatever the bytes are: nothing in it is
-  // decompressed.
-  bool header_is_quick = false;
+  // Whether all that is looked at in such bytes takes microseconds, and few: it looks at no more than a few hundred itself.
+  // Null: that cannot be said so easily, and they take as long as they take.
+  bool (*is_read_quickly)(ByteReader bytes_untrusted) = nullptr;
 
   static constexpr std::uint32_t kMostPasses = 1'000;
 };

@@ -209,6 +209,20 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
   return header;
 }
 
+bool is_plain_jpeg(ByteReader bytes_untrusted) {
+  constexpr int kMostSegments = 64;
+  std::size_t at = 2;
+  for (int i = 0; i < kMostSegments; ++i) {
+    const std::optional<std::uint32_t> mark = bytes_untrusted.big16(at), length = bytes_untrusted.big16(at + 2);
+    if (!mark || !length || *mark < 0xFF00) return false;
+    const auto code = static_cast<std::uint8_t>(*mark & 0xFFU);
+    if (code == kSos) return true;
+    if (!has_segment(code) || (is_frame(code) && is_progressive(code))) return false;
+    at += 2 + *length;
+  }
+  return false;
+}
+
 // By their markers (B.2.3): in entropy-coded data no 0xFF is followed by 0xDA. Those of thumbnails count, too.
 std::uint32_t count_jpeg_scans(ByteView bytes_untrusted) {
   constexpr std::string_view kStartOfScan("\xFF\xDA", 2);

@@ -15,6 +15,9 @@ Result<ImageHeader> read_jpeg_header(ByteReader bytes_untrusted, Metadata metada
 // Rows; in files of several scans all coefficients: 128 bytes a block of every component, padded to whole MCUs.
 CodecMemory jpeg_codec_memory(Size size, ByteReader bytes_untrusted);
 
+// One scan, and few segments before it, as cameras and encoders write them.
+bool is_plain_jpeg(ByteReader bytes_untrusted);
+
 // A scan may have a few bytes and go over all blocks: what a progressive file costs its bytes do not tell.
 std::uint32_t count_jpeg_scans(ByteView bytes_untrusted);
 
@@ -37,7 +40,7 @@ inline constexpr Format kJpegFormat{
     .read_header = read_jpeg_header,
     .codec_memory = jpeg_codec_memory,
     .count_passes = count_jpeg_scans,
-    .header_is_quick = true,
+    .is_read_quickly = is_plain_jpeg,
 };
 
 }  // namespace millrace

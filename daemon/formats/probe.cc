@@ -71,9 +71,10 @@ Result<void> check_format(ByteView beginning_untrusted) {
   return format == kFormats.end() ? Result<void>(unknown_format(beginning_untrusted)) : Result<void>();
 }
 
-bool is_probed_quickly(ByteView beginning_untrusted) {
-  const auto format = format_of_bytes(ByteReader(beginning_untrusted));
-  return format == kFormats.end() || format->header_is_quick;
+bool is_probed_quickly(ByteView bytes_untrusted) {
+  const ByteReader bytes(bytes_untrusted);
+  const auto format = format_of_bytes(bytes);
+  return format != kFormats.end() && format->is_read_quickly != nullptr && format->is_read_quickly(bytes);
 }
 
 Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& limits, UseOrientation use) {

@@ -27,8 +27,8 @@ Result<SourceInfo> probe_image(ByteView bytes_untrusted, const SampleLimits& lim
 inline constexpr std::size_t kBeginning = 64;
 Result<void> check_format(ByteView beginning_untrusted);
 
-// Whether probe_image() takes no longer than looking at every byte once; of bytes of no format, it does.
-bool is_probed_quickly(ByteView beginning_untrusted);
+// Whether probe_image() and counting passes take microseconds, and few.
+bool is_probed_quickly(ByteView bytes_untrusted);
 
 // What of probe_image()'s verdict depends on the limits, of what an earlier one said. kInvalid.
 Result<void> check_size(Size size, const SampleLimits& limits);

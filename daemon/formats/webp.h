@@ -29,7 +29,6 @@ inline constexpr Format kWebpFormat{
     .recognises = is_webp,
     .read_header = read_webp_header,
     .codec_memory = webp_codec_memory,
-    .header_is_quick = true,
 };
 
 }  // namespace millrace

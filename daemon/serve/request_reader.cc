@@ -19,11 +19,14 @@ namespace {
 constexpr std::size_t kUsualBuffer = 64 << 10;  // what an idle session keeps
 constexpr std::size_t kAtOnce = 256 << 10;      // received before it is everybody else's turn
 constexpr int kFramesAtOnce = 16;
+constexpr std::size_t kLookedAtAtOnce = 16 << 10;  // bytes beside images, likewise
 constexpr std::size_t kPrefix = sizeof(std::uint32_t);
 
 Error too_long(std::uint32_t length) {
   return Error{Code::kExhausted, "a message of " + std::to_string(length) + " bytes; at most " +
-                                     std::to_string(kMessageMost.count) + " are taken: ask for less at a time"};
+                                     std::to_string(kMessageMost.count) +
+                                     " are taken: ask for less at a time, or, if nobody "
+                                     "asked for so much, write a length before each message"};
 }
 
 }  // namespace
@@ -108,14 +111,17 @@ void RequestReader::move_to(std::byte* begin) {
 }
 
 void RequestReader::take_frames() {
+  std::size_t looked_at = 0;
   for (int taken = 0; !stopped_ && has_frame(); ++taken) {
-    if (taken == kFramesAtOnce) {
+    if (taken == kFramesAtOnce || looked_at > kLookedAtAtOnce) {
       return boost::asio::post(around_.control, [weak = weak_from_this()] {
         if (const auto self = weak.lock(); self && !self->stopped_) self->take_frames();
       });
     }
     const std::uint32_t length = *next_length();
-    if (Bytes{length} > kParsedHere) return take_elsewhere(length);
+    const std::size_t beside = bytes_beside_images({bytes_.get() + begin_ + kPrefix, length}, kLookedAtHere.count);
+    if (Bytes{length} > kParsedHere || Bytes{beside} > kLookedAtHere) return take_elsewhere(length);
+    looked_at += beside;
     take(length);
   }
   if (stopped_ || !make_room()) return;
@@ -126,10 +132,11 @@ void RequestReader::take_frames() {
 void RequestReader::take(std::uint32_t length) {
   const std::byte* const content = bytes_.get() + begin_ + kPrefix;
   begin_ += kPrefix + length;
-  if (!message_untrusted_.ParseFromArray(content, static_cast<int>(length))) return give_up(no_message());
-  TakenIn taken = take_in(message_untrusted_, around_.limits, *around_.datasets, around_.account.get());
+  std::optional<TakenIn> taken =
+      take_in({content, length}, message_untrusted_, around_.limits, *around_.datasets, around_.account.get());
   empty_for_next(message_untrusted_, Bytes{length});
-  port_.requested(std::move(taken.request), std::move(taken.room));
+  if (!taken) return give_up(no_message());
+  port_.requested(std::move(taken->request), std::move(taken->room));
 }
 
 // What was read meanwhile would overtake it. The parsing thread gets the bytes, this one goes on with the rest.
@@ -146,9 +153,7 @@ void RequestReader::take_elsewhere(std::uint32_t length) {
                                       datasets = around_.datasets, account = around_.account, room = std::move(room_),
                                       whole = std::move(whole), content, length]() mutable {
     v1::ClientMessage message;
-    std::optional<TakenIn> taken;
-    if (message.ParseFromArray(whole.get() + content, static_cast<int>(length)))
-      taken = take_in(message, limits, *datasets, account.get());
+    std::optional<TakenIn> taken = take_in({whole.get() + content, length}, message, limits, *datasets, account.get());
     boost::asio::post(control, [weak = std::move(weak), taken = std::move(taken)]() mutable {
       const auto self = weak.lock();
       if (!self || self->stopped_) return;

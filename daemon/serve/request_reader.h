@@ -1,9 +1,9 @@
 // A session's requests over its reply socket, the other way: frames of proto/shm/handoff_wire.h, the same messages as on
-// the gRPC stream, which take no gRPC and no change of threads. Messages up to kParsedHere are parsed where they are
-// read, on the control thread; larger ones on a thread for that, while nothing more of the session is read.
+// the gRPC stream, which take no gRPC and no change of threads. Messages in which there is little to look at are parsed
+// where they are read, on the control thread; others on a thread for that, while nothing more of the session is read.
 //
-//   readable ──▶ received, 256 KiB at most ──▶ frames, 16 at most ──▶ Port::requested()
-//      ▲              then everybody else's turn               └─ a large one ─▶ parsing thread ─▶ the same
+//   readable ──▶ received, 256 KiB at most ──▶ frames, few at a time ──▶ Port::requested()
+//      ▲              then everybody else's turn               └─ one with much in it ─▶ parsing thread ─▶ the same
 //      └───────────────────────────────────────────────────────────────────────────────────┘
 //
 // Thread-bound(control). Held by a shared_ptr, because handlers hold it weakly.
@@ -26,7 +26,8 @@ namespace millrace {
 
 class RequestReader final : public std::enable_shared_from_this<RequestReader> {
  public:
-  static constexpr Bytes kParsedHere = 256_KiB;
+  // What is parsed on the control thread: with its images, and beside them, where each byte takes its time.
+  static constexpr Bytes kParsedHere = 1_MiB, kLookedAtHere = 8_KiB;
 
   class Port {
    public:

@@ -1,9 +1,6 @@
 #include "daemon/serve/session_table.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <utility>
 #include <vector>
 

@@ -150,7 +150,7 @@ class SessionTable final : public HandoffServer::Events {
   HandoffServer* handoff_ = nullptr;
   LinesByUser log_;
   const std::shared_ptr<SharedListings> listings_ = std::make_shared<SharedListings>();  // shared: see SessionListings
-  boost::asio::thread_pool parsing_{1};                                                  // of large requests
+  boost::asio::thread_pool parsing_{2};                                                  // of large requests
   LentMemory lent_;
   std::map<ClientId, Opening> opening_;  // their memory is being made
   std::map<SessionId, std::unique_ptr<Session>> sessions_;

@@ -98,7 +98,7 @@ def test_what_the_socket_has_no_room_for_follows_in_order(pair: tuple[socket.soc
 
 
 def test_nothing_comes_into_the_midst_of_a_frame(pair: tuple[socket.socket, Requests, Outgoing]) -> None:
-    daemon, requests, outgoing = pair
+    daemon, requests, _ = pair
     large = bytes(3_000_000)
     requests.send([large])  # a part of it has left
     writer = threading.Thread(target=requests.write, args=(b"a release that the writer had in hand",))

@@ -49,7 +49,8 @@ def sharpened(change: Any) -> Any:
     made = _messages.recipe_message
 
     def recipe_message(of: millrace.Recipe) -> Any:
-        message = made(of)
+        message = _schema.Recipe()
+        message.CopyFrom(made(of))
         change(message)
         return message
 

@@ -41,7 +41,7 @@ struct Attached {
   RawClient client;
 };
 
-// More than is parsed on the control thread. The daemon refuses it, for it is far too large for a slot.
+// More than is parsed on the control thread, for each path is looked at. The daemon refuses it, for it is far too large for a slot.
 v1::ClientMessage large_submit(std::uint64_t batch) {
   return submit_message(batch, std::vector<std::string>(4'000, "/" + std::string(100, 'a')));
 }
@@ -94,7 +94,7 @@ TEST_CASE("a large request is not overtaken by those behind it", "[serve]") {
   Front front;
   Attached session(front);
   const std::string large = framed(large_submit(1));
-  REQUIRE(large.size() > RequestReader::kParsedHere.count);
+  REQUIRE(large.size() > RequestReader::kLookedAtHere.count);
 
   session.write(large + framed(submit_message(2, {})) + framed(large_submit(3)) + framed(large_submit(4)) +
                 framed(submit_message(5, {"/a"})));

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import struct
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 
 from millrace import _fork
 from millrace._address import HANDOFF_SUFFIX, cannot_reach, connect, no_answer
+from millrace._quiet_socket import QuietSocket
 from millrace._replies import Replies
 from millrace.errors import CODE_NAMES, DaemonUnavailable, DeadlineExceeded, FailedPrecondition, InternalError, error_class
 
@@ -42,17 +44,20 @@ class HandoffConnection:
             DaemonUnavailable, PermissionDenied, FailedPrecondition: as they say.
         """
         path += HANDOFF_SUFFIX
-        self._fd = -1  # and no socket object: those warn when the interpreter collects them before us
+        self._socket: QuietSocket | None = None
         self._replies: Replies | None = None
         self._pid = os.getpid()
         self._said_goodbye = False
         _fork.register(self)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC) as connecting:
-            try:
-                connect(connecting, path, left(deadline))
-            except OSError as why:
-                raise cannot_reach(path, why) from why
-            self._fd = connecting.detach()
+        self._socket = QuietSocket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+        try:
+            connect(self._socket, path, left(deadline))
+        except OSError as why:
+            self._drop()
+            raise cannot_reach(path, why) from why
+        except BaseException:
+            self._drop()
+            raise
         try:
             self._send(_HELLO, deadline, flags=_WANTS_REPLY_SOCKET)
             self.ticket = self._receive(_WELCOME, deadline)[0]
@@ -92,29 +97,26 @@ class HandoffConnection:
 
     def has_ended(self) -> bool:
         """Whether the daemon has closed it, or is gone. Waits for nothing."""
-        if self._fd < 0:
+        if (connected := self._socket) is None:
             return True
-        connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
         try:
             return connected.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         except OSError as why:
             return not isinstance(why, BlockingIOError)
-        finally:
-            connected.detach()
 
     def say_goodbye(self) -> None:
         """Tells the daemon that the session ends because its client wants it to; the memory stays until the connection closes.
 
         Waits for nothing. Idempotent; nothing happens in a forked child, whose parent goes on.
         """
-        if self._fd < 0 or self._said_goodbye or os.getpid() != self._pid:
+        if self._socket is None or self._said_goodbye or os.getpid() != self._pid:
             return
         self._said_goodbye = True
         self._tell(_GOODBYE)
 
     def let_go(self) -> None:
         """Tells the daemon that nothing here uses the session's memory on a GPU any more, or ever will; as ``say_goodbye``, at the end."""
-        if self._fd >= 0 and os.getpid() == self._pid:
+        if self._socket is not None and os.getpid() == self._pid:
             self._tell(_LET_GO)
 
     def after_fork_in_child(self) -> None:
@@ -124,29 +126,30 @@ class HandoffConnection:
     def close(self) -> None:
         """Gives the session back, with a goodbye. Idempotent."""
         self.say_goodbye()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        self._drop()
         self._replies = None
 
     __del__ = close
 
+    def _drop(self) -> None:
+        ended, self._socket = self._socket, None
+        if ended is not None:
+            ended.close()
+
     @contextlib.contextmanager
     def _connected(self, deadline: float) -> Iterator[socket.socket]:
-        connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
+        if (connected := self._socket) is None:
+            raise OSError(errno.EBADF, "the connection is closed")
+        connected.settimeout(left(deadline))
         try:
-            connected.settimeout(left(deadline))
             yield connected
         finally:
-            connected.detach()
+            connected.settimeout(None)
 
     def _tell(self, kind: int) -> None:
-        with contextlib.suppress(OSError):  # a daemon that takes no more, or is gone, need not hear it
-            connected = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, self._fd)
-            try:
+        if (connected := self._socket) is not None:
+            with contextlib.suppress(OSError):  # a daemon that takes no more, or is gone, need not hear it
                 connected.send(_REQUEST.pack(_MAGIC, _VERSION, kind, 0, 0), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-            finally:
-                connected.detach()
 
     def _send(self, kind: int, deadline: float, *, flags: int = 0, ring_bytes: int = 0) -> None:
         request = _REQUEST.pack(_MAGIC, _VERSION, kind, flags, ring_bytes)

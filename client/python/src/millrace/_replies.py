@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import select
 import socket
 import struct
@@ -13,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from millrace import _schema
+from millrace._quiet_socket import QuietSocket
 from millrace.errors import InternalError
 
 _LENGTH = struct.Struct("<I")
@@ -25,8 +25,8 @@ class Replies:
 
     def __init__(self, fd: int) -> None:
         """Takes the descriptor over."""
-        self._fd = fd  # and no socket object: those warn when the interpreter collects them before us
-        self._lock = threading.Lock()
+        self._socket: QuietSocket | None = QuietSocket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
+        self._lock = threading.RLock()  # a signal's handler may come in between, and submit
 
     def __iter__(self) -> Iterator[Any]:
         """Every ``ServerMessage``, until the daemon has closed its end or ``hang_up`` was called.
@@ -45,44 +45,39 @@ class Replies:
             del waiting[:begin]
 
     def _read(self) -> bytes:
+        if (reading := self._socket) is None:
+            return b""
         try:
-            return os.read(self._fd, _AT_ONCE)
+            return reading.recv(_AT_ONCE)
         except ConnectionResetError:  # the daemon closed it before it had read all that was sent to it
             return b""
 
     def write_some(self, parts: Sequence[bytes | memoryview]) -> int:
         """Writes what the socket has room for now, and says how many bytes; all, where the daemon reads no more or is gone."""
         with self._lock:
-            if self._fd >= 0:
-                writing = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._fd)
+            if self._socket is not None:
                 try:
-                    return writing.sendmsg(parts, (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
-                except (BrokenPipeError, ConnectionError):
+                    return self._socket.sendmsg(parts, (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+                except ConnectionError:
                     pass
                 except OSError as why:  # no room, or no memory for it at the moment
                     if why.errno not in (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR):
                         raise
                     return 0
-                finally:
-                    writing.detach()
         return sum(map(len, parts))
 
     def wait_for_room(self, seconds: float) -> None:
         """Until there is some again, or the daemon is gone, or so many seconds have passed."""
-        waiting = select.poll()
-        if (fd := self._fd) >= 0:
+        waiting, full = select.poll(), self._socket
+        if full is not None and (fd := full.fileno()) >= 0:
             waiting.register(fd, select.POLLOUT)
             waiting.poll(seconds * 1000)
 
     def hang_up(self) -> None:
         """Ends the iteration, wherever it waits. Idempotent."""
         with self._lock, contextlib.suppress(OSError):  # the daemon may have hung up before
-            if self._fd >= 0:
-                ending = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, self._fd)
-                try:
-                    ending.shutdown(socket.SHUT_RDWR)
-                finally:
-                    ending.detach()
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Gives the descriptor back. REQUIRES: nobody iterates any more. Idempotent."""
@@ -91,9 +86,9 @@ class Replies:
 
     def after_fork_in_child(self) -> None:
         """As ``close``, for a forked child, whose parent goes on iterating and may have held the lock."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        ended, self._socket = self._socket, None
+        if ended is not None:
+            ended.close()
 
     __del__ = close
 

@@ -31,8 +31,11 @@ class Requests:
     def __init__(self, replies: Replies, outgoing: Outgoing) -> None:
         self._replies = replies
         self._outgoing = outgoing
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may come in between, and submit
         self._waiting: deque[memoryview] = deque()  # frames, in order; of the first a part may have left
+        self._writing = False  # bytes leave at this moment, and how many is not noted yet
+        self.broken = False
+        """Ctrl-C came then: half a frame may have left, behind which nothing makes sense. The socket is closed."""
 
     def send(self, parts: Sequence[bytes | memoryview]) -> None:
         """Writes a serialised ``ClientMessage``, which comes in pieces, after those before it, or queues it.
@@ -40,27 +43,33 @@ class Requests:
         Waits some milliseconds at most.
         """
         frame = [_LENGTH.pack(sum(map(len, parts))), *parts]
-        try:
-            with self._lock:
-                rest = memoryview(b"".join(frame)) if self._waiting else self._write_soon(frame)
-                if rest:
-                    self._waiting.append(rest)
-                    self._outgoing.put(Flush)
-        except BaseException:  # Ctrl-C: half a frame may have left, behind which nothing makes sense
-            self._replies.hang_up()
-            raise
+        with self._lock:
+            if self._waiting or self._writing:
+                self._waiting.append(memoryview(b"".join(frame)))
+                self._outgoing.put(Flush)
+            else:
+                try:
+                    self._begin(frame)
+                    self._write_soon()
+                finally:
+                    if self._writing:
+                        self.broken = True
+                        self._replies.hang_up()
+                    elif self._waiting:
+                        self._outgoing.put(Flush)
 
-    def _write_soon(self, frame: Sequence[bytes | memoryview]) -> memoryview:
-        """Writes as long as the daemon takes it, and returns what is left: a large message needs more than one turn of both."""
+    def _begin(self, frame: Sequence[bytes | memoryview]) -> None:
+        self._writing = True
         sent = self._replies.write_some(frame[:_MOST_PARTS])
-        if sent == sum(map(len, frame)):
-            return memoryview(b"")
-        rest = memoryview(b"".join(frame))[sent:]
+        if sent < sum(map(len, frame)):
+            self._waiting.appendleft(memoryview(b"".join(frame))[sent:])
+        self._writing = False
+
+    def _write_soon(self) -> None:
+        """As long as the daemon takes it: a large message needs more than one turn of both."""
         end = time.monotonic() + _PATIENCE
-        while rest and time.monotonic() < end:
+        while not self._write_waiting() and time.monotonic() < end:
             self._replies.wait_for_room(_PATIENCE)
-            rest = rest[self._replies.write_some([rest]) :]
-        return rest
 
     def write(self, message: bytes | type[Flush]) -> None:
         """For the session's writer: as ``send``, and waits until the daemon has taken this and what waits before it."""
@@ -73,11 +82,15 @@ class Requests:
     def _write_waiting(self) -> bool:
         """Whether nothing is left."""
         with self._lock:
-            while self._waiting:
+            while self._waiting and not self._writing:
                 rest = self._waiting[0]
+                self._writing = True
                 rest = rest[self._replies.write_some([rest]) :]
                 if rest:
                     self._waiting[0] = rest
+                else:
+                    self._waiting.popleft()
+                self._writing = False
+                if rest:
                     return False
-                self._waiting.popleft()
         return True

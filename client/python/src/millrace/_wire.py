@@ -130,7 +130,11 @@ class Wire:
     def send_now(self, parts: Sequence[bytes | memoryview]) -> None:
         """Sends a message's bytes, in pieces, from this thread if it can, and refers to them no more. Waits some milliseconds at most."""
         if self._requests is not None:
-            self._requests.send(parts)
+            try:
+                self._requests.send(parts)
+            finally:
+                if self._requests.broken:
+                    self._inbox.close(Cancelled("the session was interrupted (Ctrl-C) while it sent a request; open a new one"))
         else:
             self._outgoing.put(b"".join(parts))
 
