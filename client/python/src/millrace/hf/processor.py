@@ -43,7 +43,10 @@ class ImageProcessor:
     Threads call it at the same time: ``slots`` calls are under way at once, and who comes later waits, in order. From asyncio:
     ``await processor.acall(images)``.
 
-    Supported are 77 classes of transformers 5.23: CLIP, ViT, SigLIP, Qwen-VL, InternVL, LLaVA, DETR and others; doc/processors.md lists them.
+    Supported are 77 classes of transformers 5.23, CLIP, SigLIP, Qwen-VL, InternVL, LLaVA and DETR among them; see doc/processors.md.
+
+    It needs no ``transformers``; ``millrace.hf.from_pretrained`` makes one that takes the place of transformers' own. Pickled or copied it
+    is a processor like this one, with a session of its own.
     """
 
     def __init__(self, calls: Calls, workshop: Workshop) -> None:
