@@ -28,10 +28,10 @@ CLI::Validator file_ending() {
 
 void add_extension_option(CLI::App& command, std::vector<std::string>& endings) {
   command
-      .add_option(
-          "--extension", endings,
-          "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: jpg, jpeg, "
-          "png, webp, mrp)")
+      .add_option("--extension", endings,
+                  "only files with this ending (jpg, .JPG: the same), '*' for every file; may be repeated (default: "
+                  "what the daemon "
+                  "decodes: jpg, png, webp, ...)")
       ->transform(file_ending());
 }
 

@@ -10,11 +10,12 @@ struct Start {
   ImageFormat format;
   std::uint64_t at_once, in_passes;
 };
-constexpr std::array<Start, 4> kStart{{
+constexpr std::array<Start, kImageFormats> kStart{{
     {ImageFormat::kJpeg, 4, 40},
     {ImageFormat::kPng, 13, 13},
     {ImageFormat::kWebp, 55, 55},
     {ImageFormat::kPacked, 2, 2},
+    {ImageFormat::kPnm, 1, 1},
 }};
 constexpr std::uint64_t kStartBytes = 256ULL << 10U;  // that it counts for: two photographs
 constexpr std::uint64_t kManyBytes = 256ULL << 20U;

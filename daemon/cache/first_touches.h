@@ -24,7 +24,7 @@ class FirstTouches {
   struct Sum {
     std::atomic<std::uint64_t> bytes{0}, microseconds{0};
   };
-  static constexpr std::size_t kKinds = 8;  // four formats, rows at once or in passes
+  static constexpr std::size_t kKinds = 2 * kImageFormats;  // rows at once or in passes
 
   static std::size_t kind_of(const SourceInfo& info);
 

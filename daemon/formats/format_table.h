@@ -11,12 +11,14 @@
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/packed.h"
 #include "daemon/formats/png.h"
+#include "daemon/formats/pnm.h"
 #include "daemon/formats/webp.h"
 
 namespace millrace {
 
 // In the order of ImageFormat.
-inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat};
+inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat, kPnmFormat};
+static_assert(kFormats.size() == kImageFormats);
 static_assert([] {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {
     if (kFormats[i].format != static_cast<ImageFormat>(i)) return false;
@@ -42,8 +44,8 @@ inline constexpr auto kPictureExtensions = [] {
 }();
 
 // The same of common formats that have no row: somebody has to convert these.
-inline constexpr std::array<std::string_view, 14> kOtherPictureExtensions{
-    "avif", "bmp", "gif", "heic", "heif", "jp2", "jxl", "pbm", "pgm", "pnm", "ppm", "tga", "tif", "tiff"};
+inline constexpr std::array<std::string_view, 10> kOtherPictureExtensions{"avif", "bmp", "gif", "heic", "heif",
+                                                                          "jp2",  "jxl", "tga", "tif",  "tiff"};
 static_assert(std::find_first_of(kOtherPictureExtensions.begin(), kOtherPictureExtensions.end(),
                                  kPictureExtensions.begin(),
                                  kPictureExtensions.end()) == kOtherPictureExtensions.end());

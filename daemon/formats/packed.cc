@@ -1,21 +1,13 @@
 #include "daemon/formats/packed.h"
 
-#include <span>
 #include <string>
 
 #include "daemon/formats/codec_memory.h"
 #include "daemon/formats/jpeg.h"
+#include "daemon/formats/kernel_bytes.h"
 #include "kernels/mrp/packed_file.h"
 
 namespace millrace {
-namespace {
-
-std::span<const std::uint8_t> in_kernels(ByteView bytes) {
-  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
-}
-
-}  // namespace
-
 bool is_packed(const ByteReader& bytes_untrusted) {
   return kernels::mrp::is_packed_file(in_kernels(bytes_untrusted.bytes()));
 }

@@ -29,6 +29,7 @@ MAY_INCLUDE = {
     "kernels/tensor": {"kernels/base"},
     "kernels/packed": {"kernels/base", "kernels/jpeg"},
     "kernels/mrp": {"kernels/base", "kernels/jpeg", "kernels/packed"},
+    "kernels/raster": {"kernels/base"},
     "kernels/cpu": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "kernels/cuda": {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "hls": set(),
@@ -37,7 +38,7 @@ MAY_INCLUDE = {
     "hls/model": {"hls", "hls/host", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
-    "daemon/formats": {"daemon/model", "kernels/mrp"},
+    "daemon/formats": {"daemon/model", "kernels/mrp", "kernels/raster"},
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
@@ -46,7 +47,7 @@ MAY_INCLUDE = {
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
         "daemon/model", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
-        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "hls", "hls/host",
+        "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "kernels/raster", "hls", "hls/host",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},
     "daemon/slots": {"daemon/model", "daemon/memory", "daemon/observe", "proto/shm"},
@@ -69,7 +70,7 @@ MAY_INCLUDE = {
 NOT_YET: dict[str, str] = {}
 
 # Modules that do without proto/base: of ours they use themselves and what their rows name.
-APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
+APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/raster", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}

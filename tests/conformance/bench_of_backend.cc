@@ -8,6 +8,7 @@
 #include "daemon/backend/cuda/cuda_settings.h"
 #include "daemon/backend/fake/fake_settings.h"
 #include "daemon/backend/fpga/fpga_settings.h"
+#include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/process.h"
@@ -132,6 +133,12 @@ EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t
   return encoded(make_jpeg({.pixels = make_pixels(width, height, 3, seed)}), ImageFormat::kJpeg, {width, height});
 }
 
+std::vector<ImageFormat> all_formats() {
+  std::vector<ImageFormat> all;
+  for (const Format& format : kFormats) all.push_back(format.format);
+  return all;
+}
+
 EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t height) {
   const Pixels pixels = make_pixels(width, height, 3, 7);
   switch (format) {
@@ -143,6 +150,8 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_webp({.pixels = pixels}), format, {width, height});
     case ImageFormat::kPacked:
       return encoded(make_mrp(make_jpeg({.pixels = pixels})), format, {width, height});
+    case ImageFormat::kPnm:
+      return encoded(make_pnm({.pixels = pixels}), format, {width, height});
   }
   return {};
 }

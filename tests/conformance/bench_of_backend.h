@@ -88,6 +88,9 @@ EncodedImage encoded(const std::vector<std::byte>& bytes, ImageFormat format, Si
 // A JPEG of its own for each seed.
 EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t seed);
 
+// Those of the table.
+std::vector<ImageFormat> all_formats();
+
 // A picture of a format, the same for each.
 EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t height);
 

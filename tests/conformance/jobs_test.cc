@@ -213,7 +213,7 @@ TEST_CASE("what a backend cannot make it says why it cannot, and gives back if i
   const Recipe patches{.resize = ExactSize{{32, 32}}, .patches = Patches{{16, 16}}};
   for (const BackendUnderTest& row : testable_backends()) {
     const std::unique_ptr<Backend> backend = start(row);
-    for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp, ImageFormat::kPacked}) {
+    for (const ImageFormat format : all_formats()) {
       for (const Recipe& recipe : {Recipe{}, patches}) {
         INFO(row.name << ", format " << static_cast<int>(format) << (recipe.patches ? ", patches" : ""));
         JobOnTheBench bench(recipe);

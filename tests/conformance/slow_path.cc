@@ -6,6 +6,7 @@
 #include <cstdio>  // before jpeglib.h, which needs FILE
 #include <memory>
 #include <stdexcept>
+#include <string>
 
 #include <jpeglib.h>
 
@@ -66,6 +67,17 @@ Pixels decode_webp_slowly(ByteView bytes) {
   return pixels;
 }
 
+// PGM and PPM as make_pnm() writes them.
+Pixels decode_pnm_slowly(ByteView bytes) {
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  unsigned width = 0, height = 0;
+  if (std::sscanf(text.c_str() + 2, "%u %u", &width, &height) != 2)
+    throw std::runtime_error("slow path: no PNM picture");
+  Pixels pixels = pixels_of(width, height, text[1] == '5' ? 1 : 3);
+  std::copy(text.end() - static_cast<std::ptrdiff_t>(pixels.data.size()), text.end(), pixels.data.begin());
+  return pixels;
+}
+
 kernels::U8View view_of(const Pixels& pixels) {
   return {pixels.data.data(), static_cast<int>(pixels.width), static_cast<int>(pixels.height),
           static_cast<int>(pixels.channels), static_cast<std::ptrdiff_t>(pixels.width) * pixels.channels};
@@ -104,6 +116,7 @@ kernels::StoreSpec store_spec(const Recipe& recipe) {
 Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kJpeg) return decode_jpeg_slowly(bytes);
   if (format == ImageFormat::kPacked) return decode_jpeg_slowly(jpeg_of_mrp(bytes));
+  if (format == ImageFormat::kPnm) return decode_pnm_slowly(bytes);
   return format == ImageFormat::kPng ? decode_png_slowly(bytes) : decode_webp_slowly(bytes);
 }
 

@@ -1,13 +1,10 @@
 // Bytes to pixels through every decoder with small limits, as a lane does it: whatever the bytes are, each decoder
-// answers in time, inside its memory, and gives every box the pixels of the whole; those of PNG, WebP and MRP its
-// verdict, too. The size is the one that the daemon finds, also for the decoders of other formats. The first byte chooses the
+// answers in time, inside its memory, and gives every box the pixels of the whole; those of all but
+// JPEG its verdict, too. The size is the one that the daemon finds, also for the decoders of other formats. The first byte chooses the
 // box.
 #include <cstdlib>
 
-#include "daemon/backend/cpu/decoders/jpeg_decoder.h"
-#include "daemon/backend/cpu/decoders/packed_decoder.h"
-#include "daemon/backend/cpu/decoders/png_decoder.h"
-#include "daemon/backend/cpu/decoders/webp_decoder.h"
+#include "daemon/backend/cpu/decoders/decoder_table.h"
 #include "tests/fuzz/fuzz_pixels.h"
 #include "tests/support/stored_size.h"
 
@@ -37,9 +34,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ByteView bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
   const std::optional<kernels::Size> stored = stored_size(bytes);
   if (!stored || std::int64_t{stored->width} * stored->height > kMostPixels) return 0;
-  try_decoder(decode_jpeg, Verdict::kOfBox, bytes, *stored, data[0]);
-  try_decoder(decode_png, Verdict::kOfWhole, bytes, *stored, data[0]);
-  try_decoder(decode_webp, Verdict::kOfWhole, bytes, *stored, data[0]);
-  try_decoder(decode_packed, Verdict::kOfWhole, bytes, *stored, data[0]);
+  for (const FormatDecoder& row : kDecoders) {
+    const Verdict verdict = row.format == ImageFormat::kJpeg ? Verdict::kOfBox : Verdict::kOfWhole;
+    try_decoder(row.decode, verdict, bytes, *stored, data[0]);
+  }
   return 0;
 }

@@ -14,6 +14,7 @@ import random
 import sys
 
 import odd_files
+import raster_files
 from decode_tool import Tool
 from made_pictures import exif_with, noisy_gradient, random_image, saved
 from pillow_side import FILTERS, Image, Picture, numpy, with_pillow
@@ -74,7 +75,7 @@ class Comparison:
         code, _ = self.tool.make(picture.data)
         if code == 0:
             return self.fail(picture, f"made, but Pillow says {picture.error}")
-        if picture.data[:4] in (b"\x89PNG", b"RIFF") and self.tool.make(picture.data, crop=(0, 0, 1, 1))[0] == 0:
+        if not picture.data.startswith(b"\xff\xd8") and self.tool.make(picture.data, crop=(0, 0, 1, 1))[0] == 0:
             return self.fail(picture, f"its first pixel is made, but Pillow says {picture.error}")
         self.refused += 1
         return None
@@ -188,7 +189,7 @@ def main():
     rng = random.Random(arguments.seed)
     comparison = Comparison(Tool(arguments.tool), rng)
     if not arguments.only:
-        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS):
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS):
             compare(comparison, rng)
         comparison.expect_exceptions("made/")
     if arguments.data:

@@ -19,7 +19,7 @@ except ImportError as missing:
 Image.MAX_IMAGE_PIXELS = None
 
 FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
-FORMATS = ["JPEG", "MPO", "PNG", "WEBP"]
+FORMATS = ["JPEG", "MPO", "PNG", "WEBP", "PPM"]
 
 
 class Picture:

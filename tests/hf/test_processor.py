@@ -200,8 +200,8 @@ def test_errors_speak_of_the_processors_own_arguments(client: millrace.Client, m
 
     picture = made[6]
     with ImageProcessor.from_config(CLIP, client=client) as processor:
-        assert "images[1]: must be a file's bytes or its path; is a PIL." in told(
-            millrace.InvalidRequest, lambda: processor([picture, Image.new("RGB", (8, 8))])
+        assert "images[1]: must be a file's bytes, its path, an open file" in told(
+            millrace.InvalidRequest, lambda: processor([picture, object()])
         )
         assert "the image: is a URL" in told(millrace.InvalidRequest, lambda: processor("https://example.org/cat.jpg"))
         assert "call with fewer" in told(millrace.InvalidRequest, lambda: processor([picture] * 100_000))

@@ -10,11 +10,11 @@ import millrace
 import millrace.numpy
 import pytest
 
+from millrace._endings import DECODED
 from pictures import check_pixels, png
 
-# What torchvision 0.2x takes for a picture (torchvision.datasets.folder.IMG_EXTENSIONS), and what of it the daemon decodes.
+# What torchvision 0.2x takes for a picture (torchvision.datasets.folder.IMG_EXTENSIONS).
 IMAGE_FOLDER = {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp"}
-DECODED = {".jpg", ".jpeg", ".png", ".webp", ".mrp"}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def image_folder(top: Path) -> tuple[list[str], list[tuple[str, int]]]:
 
 def test_samples_and_labels_are_those_of_image_folder(session: millrace.Session, untidy: Path) -> None:
     classes, samples = image_folder(untidy)
-    theirs = [(path, label) for path, label in samples if Path(path).suffix.lower() in DECODED and not Path(path).name.startswith(".")]
+    theirs = [(path, label) for path, label in samples if Path(path).suffix[1:].lower() in DECODED and not Path(path).name.startswith(".")]
     with pytest.warns(millrace.SkippedFilesWarning):
         dataset = session.dataset(untidy)
     assert list(dataset.classes) == classes
@@ -133,7 +133,7 @@ def test_a_folder_in_which_nothing_is_left_says_what_there_is(session: millrace.
     with pytest.raises(millrace.NotFound) as caught:
         session.dataset(untidy)
     text = str(caught.value)
-    assert text.startswith(f"{untidy}: the dataset is empty: no files of the extensions jpg, jpeg, png, webp, mrp")
+    assert text.startswith(f"{untidy}: the dataset is empty: no files of the extensions {', '.join(DECODED)} beneath it")
     assert "1 .bmp (ant/old.bmp; not decoded: convert them)" in text
     assert "1 beside the class folders (loose.png)" in text
 

@@ -113,7 +113,7 @@ def test_bad_pictures_are_named_and_crossed_out(daemon: millrace.PrivateDaemon, 
     [
         (["/nowhere"], 2, "is not a folder"),
         ([".", "-o", "x.png", "--side", "1"], 2, "--side"),
-        (["{empty}", "-o", "x.png"], 1, "no JPEG"),
+        (["{empty}", "-o", "x.png"], 1, "no pictures"),
         (["{folder}", "-o", "x.png", "--socket", "/nowhere/s"], 3, "cannot reach the daemon"),
         (["{folder}", "-o", "/nowhere/x.png"], 1, "/nowhere/x.png"),
     ],

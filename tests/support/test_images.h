@@ -52,6 +52,13 @@ struct WebpSpec {
 };
 std::vector<std::byte> make_webp(const WebpSpec& spec);
 
+struct PnmSpec {
+  Pixels pixels;  // 1 channel: PGM; 3: PPM; 2 and 4: PAM with alpha
+  int bits = 8;   // 1: PBM, of 1 channel, where samples under 128 are black; 16: the high byte is the pixel's
+  std::uint32_t most = 255;  // the sample that is white; without effect on what is written of `pixels`
+};
+std::vector<std::byte> make_pnm(const PnmSpec& spec);
+
 // A TIFF block with one entry, the orientation: what JPEG's APP1 (after "Exif\0\0"), PNG's eXIf and WebP's EXIF chunk
 // carry.
 std::vector<std::byte> make_exif(int orientation);

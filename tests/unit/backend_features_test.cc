@@ -75,6 +75,8 @@ std::vector<Example> examples() {
       {ImageFormat::kPng, {.animation = true}, animated_png()},
       {ImageFormat::kWebp, {.alpha = true}, make_webp({.pixels = pixels(4)})},
       {ImageFormat::kWebp, {.animation = true}, animated_webp()},
+      {ImageFormat::kPnm, {.alpha = true}, make_pnm({.pixels = pixels(4)})},
+      {ImageFormat::kPnm, {.deep = true}, make_pnm({.pixels = pixels(3), .bits = 16, .most = 65535})},
   };
 }
 
@@ -110,8 +112,8 @@ TEST_CASE("a file's header tells its features, and no others", "[backend]") {
       REQUIRE(info->has == example.has);
     }
   }
-  for (const File& plain :
-       {make_jpeg({.pixels = pixels(3)}), make_png({.pixels = pixels(3)}), make_webp({.pixels = pixels(3)})})
+  for (const File& plain : {make_jpeg({.pixels = pixels(3)}), make_png({.pixels = pixels(3)}),
+                            make_webp({.pixels = pixels(3)}), make_pnm({.pixels = pixels(3)})})
     REQUIRE(probe_image(plain, SampleLimits{}, UseOrientation::kYes)->has == ImageFeatures{});
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/formats/format_table.h"
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/orientation.h"
 #include "daemon/formats/probe.h"
@@ -76,6 +77,8 @@ TEST_CASE("format and size are read from the header of every format", "[formats]
   REQUIRE(probed(webp(17, 90, false)).stored == Size{17, 90});
   REQUIRE(probed(webp(1000, 3, true)).stored == Size{1000, 3});
   REQUIRE(probed(webp(20, 30, true, 6)).stored == Size{20, 30});
+  REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).format == ImageFormat::kPnm);
+  REQUIRE(probed(make_pnm({.pixels = make_pixels(9, 4, 4, 1)})).stored == Size{9, 4});
 }
 
 TEST_CASE("the orientation is read from every format, and ignored when asked to", "[formats]") {
@@ -179,9 +182,11 @@ TEST_CASE("of EXIF in many segments of a JPEG the first MiB is read", "[formats]
 }
 
 TEST_CASE("what is no image is refused with its first bytes", "[formats]") {
-  REQUIRE(refused(bytes_of("<html>")) ==
-          "not an image that this daemon knows (JPEG, PNG, WebP, MRP); it begins with 3c 68 74 6d");
-  REQUIRE(refused(bytes_of("\xFF")) == "not an image that this daemon knows (JPEG, PNG, WebP, MRP); it begins with ff");
+  std::string known = "not an image that this daemon knows (JPEG";
+  for (const Format& format : kFormats) known += format.title == "JPEG" ? "" : ", " + std::string(format.title);
+
+  REQUIRE(refused(bytes_of("<html>")) == known + "); it begins with 3c 68 74 6d");
+  REQUIRE(refused(bytes_of("\xFF")) == known + "); it begins with ff");
   REQUIRE(refused({}) == "an empty file");
 }
 

@@ -22,6 +22,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_webp({.pixels = pixels});
     case ImageFormat::kPacked:
       return make_mrp(make_jpeg({.pixels = pixels}));
+    case ImageFormat::kPnm:
+      return make_pnm({.pixels = pixels});
   }
   return {};
 }
@@ -38,11 +40,11 @@ TEST_CASE("a file is recognised by its own format's row and by no other", "[form
 }
 
 TEST_CASE("a row is found by its format, and reads its files", "[formats]") {
-  for (const ImageFormat format : {ImageFormat::kJpeg, ImageFormat::kPng, ImageFormat::kWebp, ImageFormat::kPacked}) {
-    const std::vector<std::byte> file = file_of(format);
+  for (const Format& row : kFormats) {
+    const std::vector<std::byte> file = file_of(row.format);
 
-    REQUIRE(format_of(format).format == format);
-    REQUIRE(format_of(format).read_header(ByteReader(file), Metadata::kRead)->size == Size{40, 30});
+    REQUIRE(format_of(row.format).format == row.format);
+    REQUIRE(format_of(row.format).read_header(ByteReader(file), Metadata::kRead)->size == Size{40, 30});
   }
 }
 

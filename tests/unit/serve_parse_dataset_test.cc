@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/formats/format_table.h"
 #include "proto/rpc/position_token.h"
 #include "tests/unit/serve_parse_fixture.h"
 
@@ -210,7 +211,7 @@ TEST_CASE("pictures are what the daemon decodes, unless extensions say which", "
   CHECK(choice().unclassified == Unclassified::kListed);
   open.set_pictures(true);
   open.set_skip_unclassified(true);
-  CHECK(choice().extensions == std::vector<std::string>{"jpg", "jpeg", "png", "webp", "mrp"});
+  CHECK(choice().extensions == std::vector<std::string>(kPictureExtensions.begin(), kPictureExtensions.end()));
   CHECK(choice().unclassified == Unclassified::kSkipped);
   open.set_pictures(false);
   open.add_extensions("tif");

@@ -34,7 +34,7 @@ class GivenOrder;   // likewise
 
 struct DatasetOptions {
   // What the samples' names end with, in whatever case, with or without the dot. Empty: the pictures that the daemon
-  // decodes (jpg, jpeg, png, webp, mrp). {"*"}: every file.
+  // decodes (jpg, png, webp, ...). {"*"}: every file.
   std::vector<std::string> extensions{};
   bool unclassified = false;  // where there are class folders: files beside them are samples, too, labelled -1
   std::function<void(std::uint64_t files)> progress{};  // called by open_dataset() with the number of files seen so far

@@ -12,6 +12,7 @@ dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader w
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 in_place    what writable batches cost where nothing is written, all is, or batches are kept: 38 MB of pixels, a thread of the session's own
+transformers  milliseconds and images/s of millrace.hf.from_pretrained beside transformers' own image processors; only when it is asked for
 ray         images/s of a dataset of millrace.ray.read_images, against Ray Data's own reading and Pillow; only when it is asked for
 steady      100,000 batches of 8 small images, half of them in epochs and half on request: resident memory and descriptors along the way
 import      `python -c "import millrace"`, from the start of the process to its end, against `import numpy` and no import
@@ -244,6 +245,17 @@ def processors(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {**{f"{name}_images_per_s": statistics.median(found) for name, found in rates.items()}, "ratio": ratio}
 
 
+# --------------------------------------------------------------------------------------------------------- transformers
+
+
+def transformers(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    del place
+    program = Path(__file__).with_name("image_processors.py")  # a process of its own, where PyTorch has one thread
+    command = [sys.executable, str(program), str(photographs(given)), "--rounds", str(given.rounds)]
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return found
+
+
 # ------------------------------------------------------------------------------------------------------------------ ray
 
 
@@ -369,6 +381,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "throughput": throughput,
     "dataloader": dataloader,
     "processors": processors,
+    "transformers": transformers,
     "in_place": in_place,
     "ray": ray,
     "steady": steady,

@@ -23,7 +23,7 @@ def _arguments() -> argparse.Namespace:
         description="A contact sheet of the pictures in a folder, made by the daemon: a running one, else a private one.",
         epilog="exit status: 0 fine, 1 failed, 2 wrong usage, 3 daemon unreachable, 130 interrupted",
     )
-    parser.add_argument("folder", type=Path, help="JPEG, PNG, WebP and MRP files in it and beneath it")
+    parser.add_argument("folder", type=Path, help="its pictures (JPEG, PNG, WebP, ...), and those beneath it")
     parser.add_argument("-n", "--count", type=int, default=24, help="how many, evenly spread over the folder (24)")
     parser.add_argument("-o", "--output", type=Path, help="write a PNG file; without: pictures to a terminal with colours, else a list")
     parser.add_argument("--side", type=int, help="pixels of a picture's longer side (160; in the terminal as fits)")

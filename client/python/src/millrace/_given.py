@@ -202,7 +202,7 @@ def _check_formats(samples: Samples, extensions: Iterable[str] | None, session: 
     told = ", ".join(f"{endings.count(ending)} {ending}" for ending in sorted(set(endings)))
     raise InvalidRequest(
         f"loader: there are samples that the daemon does not decode: {told}, such as {path_text(min(undecoded))}. Convert them, or "
-        'leave them out of the list; if what is in them is JPEG, PNG or WebP, say extensions="*"'
+        'leave them out of the list; if what is in them is in a format that it does decode, say extensions="*"'
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from millrace import _sheet
+from millrace._endings import DECODED
 from millrace._layout import slot_bytes_of_images
 from millrace._messages import path_text
 from millrace.client import Client, connect
@@ -17,7 +18,6 @@ from millrace.errors import DaemonUnavailable, InvalidRequest, NotFound, SampleE
 from millrace.private_daemon import serve
 from millrace.recipe import Recipe
 
-_PICTURES = {".jpg", ".jpeg", ".png", ".webp", ".mrp"}
 _PART = 16  # pictures in a batch
 _MOST_LISTED = 6
 
@@ -40,7 +40,7 @@ class Preview:
         self.folder = folder
         """Whose pictures these are."""
         self.found = found
-        """How many JPEG, PNG, WebP and MRP files there are in it and beneath it."""
+        """How many pictures of formats that the daemon decodes there are in it and beneath it."""
         self.shown = tuple(shown)
         """Those of the sheet, row by row."""
         self.sheet = sheet
@@ -81,7 +81,7 @@ def preview(
     In a notebook the last expression of a cell shows it; elsewhere ``save`` writes it.
 
     Args:
-        folder: its JPEG, PNG, WebP and MRP files, and those beneath it.
+        folder: its pictures of formats that the daemon decodes, and those beneath it.
         count: how many, evenly spread over them in order of their paths.
         side: pixels of a picture's longer side.
         columns: pictures in a row.
@@ -111,9 +111,9 @@ def pictures_in(folder: str | os.PathLike[str]) -> Pictures:
     base = Path(folder)
     if not base.is_dir():
         raise NotFound(f"preview: {path_text(base)} is not a folder")
-    paths = sorted(path for path in base.rglob("*") if path.suffix.lower() in _PICTURES and path.is_file())
+    paths = sorted(path for path in base.rglob("*") if path.suffix[1:].lower() in DECODED and path.is_file())
     if not paths:
-        raise NotFound(f"no JPEG, PNG, WebP or MRP files in {path_text(base)}")
+        raise NotFound(f"no pictures (JPEG, PNG, WebP, ...) in {path_text(base)}")
     return Pictures(base, paths)
 
 

@@ -229,7 +229,7 @@ class Session:
         Args:
             path: beneath one of the daemon's roots; a relative one is made absolute. Any folder's name: ``bytes``, or as ``os`` has it.
             extensions: what the samples' names end with, in any case, with or without the dot: ``"jpg"``, ``(".JPG", "png")``; None: the
-                pictures that the daemon decodes (jpg, jpeg, png, webp, mrp); ``"*"``: every file.
+                pictures that the daemon decodes (jpg, png, webp, ...); ``"*"``: every file.
             unclassified: where there are class folders, files beside them are samples, too, with the label -1.
             progress: called now and then with the number of files seen so far; None: tqdm's bar in a terminal or notebook, after a second.
             timeout: seconds for the whole listing.

@@ -1,9 +1,9 @@
 // The formats that the CPU decodes, and what decodes each to pixels. A format of daemon/formats without a row here is
 // another backend's, and not told in the CPU's BackendInfo. Immutable.
 //
-// Ways around it are JPEG's and MRP's alone, and making/image_maker.cc's affair: the lane's own decoder goes before
-// libjpeg-turbo (jpeg_choice.h) and decodes packed coefficients, and a picture need not come to be at all
-// (making/fused_jpeg.h).
+// Ways around it are making/image_maker.cc's affair: the lane's own decoder goes before libjpeg-turbo (jpeg_choice.h) and
+// decodes packed coefficients, a JPEG picture need not come to be at all (making/fused_jpeg.h), and PNM is nothing but
+// copied.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
+#include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/decoders/webp_decoder.h"
 #include "daemon/model/encoded_image.h"
 
@@ -24,10 +25,9 @@ struct FormatDecoder {
 };
 
 inline constexpr std::array kDecoders{
-    FormatDecoder{ImageFormat::kJpeg, decode_jpeg},
-    FormatDecoder{ImageFormat::kPng, decode_png},
-    FormatDecoder{ImageFormat::kWebp, decode_webp},
-    FormatDecoder{ImageFormat::kPacked, decode_packed},
+    FormatDecoder{ImageFormat::kJpeg, decode_jpeg}, FormatDecoder{ImageFormat::kPng, decode_png},
+    FormatDecoder{ImageFormat::kWebp, decode_webp}, FormatDecoder{ImageFormat::kPacked, decode_packed},
+    FormatDecoder{ImageFormat::kPnm, decode_pnm},
 };
 
 // nullptr: none.

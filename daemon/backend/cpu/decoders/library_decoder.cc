@@ -16,6 +16,7 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
     case ImageFormat::kWebp:
       return decode_webp(request, buffer);
     case ImageFormat::kPacked:
+    case ImageFormat::kPnm:
       break;
   }
   return Error{Code::kUnsupported, "no library decodes this image format"};

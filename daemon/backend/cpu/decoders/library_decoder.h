@@ -1,7 +1,7 @@
 // Who runs the decoders that are not ours (libjpeg-turbo, libspng, libwebp): the lane itself, or a process beside it that
 // may do nothing but decode (isolation/decoder_children.h). Pixels, verdicts and words are the same.
 //
-// Our own decoders, of baseline JPEG and of packed coefficients, are the lane's in any case.
+// Our own decoders, of baseline JPEG, packed coefficients and PNM, are the lane's in any case.
 //
 // Thread-bound(the lane that owns it).
 #pragma once

@@ -16,6 +16,7 @@ std::string_view library_of(ImageFormat format) {
     case ImageFormat::kWebp:
       return "libwebp";
     case ImageFormat::kPacked:
+    case ImageFormat::kPnm:
       break;
   }
   return "none";

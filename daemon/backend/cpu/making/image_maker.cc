@@ -4,6 +4,7 @@
 
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
+#include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "daemon/backend/words.h"
@@ -67,6 +68,7 @@ Result<kernels::U8View> decode(ImageFormat format, const DecodeRequest& request,
     const auto decoded = ours == nullptr ? std::nullopt : decode_jpeg_fast(request, buffer, *ours);
     if (decoded) return *decoded;
   }
+  if (format == ImageFormat::kPnm) return decode_pnm(request, buffer);
   return workspace.libraries().decode(format, request, buffer);
 }
 

@@ -1,14 +1,16 @@
 """Hugging Face's image processors, with the host's daemon doing the work.
 
-    >>> processor = millrace.hf.ImageProcessor.from_config("preprocessor_config.json")
-    >>> processor([jpeg_bytes, "/data/cat.jpg"])["pixel_values"].shape
-    (2, 3, 224, 224)
+    >>> processor = millrace.hf.from_pretrained("clip-vit-base-patch32")  # in the place of AutoImageProcessor.from_pretrained
+    >>> processor([jpeg_bytes, "/data/cat.jpg", pil_image], return_tensors="pt")["pixel_values"].shape
+    torch.Size([3, 3, 224, 224])
 
-What comes back is what the processor of the same name in ``transformers`` (its "slow" one, ``backend="pil"``) makes of the same files,
-within the tolerance that the package's README states.
+What comes back is what the processor of the same name in ``transformers`` (its "slow" one, ``backend="pil"``) makes of the same images,
+within the tolerance that the package's README states. ``ImageProcessor.from_config`` is the same without ``transformers``, which this
+module imports only where ``from_pretrained`` finds it installed.
 """
 
 from millrace.hf.features import Features
+from millrace.hf.pretrained import from_pretrained
 from millrace.hf.processor import ImageProcessor
 
-__all__ = ["Features", "ImageProcessor"]
+__all__ = ["Features", "ImageProcessor", "from_pretrained"]

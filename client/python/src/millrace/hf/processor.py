@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace.batch import Batch
 from millrace.client import Client
-from millrace.errors import Error, InvalidRequest
+from millrace.errors import Error, InvalidRequest, Unsupported
+from millrace.hf.aside import Abandonment, Aside
+from millrace.hf.calls import Calls
 from millrace.hf.config import load
 from millrace.hf.elements import as_torch, shown
-from millrace.hf.families import plan_of
 from millrace.hf.features import Features
+from millrace.hf.inputs import Reading, given
 from millrace.hf.plans import Plan
-from millrace.hf.wording import check_images, in_its_words
+from millrace.hf.wording import in_its_words
 from millrace.hf.workshop import Workshop
-from millrace.recipe import Priority, Recipe
-from millrace.samples import Path, Sample, Source
+from millrace.recipe import DType, Priority, Recipe
+from millrace.samples import Sample, Source
 from millrace.session import PATIENCE
+
+
+class Way(NamedTuple):
+    """How a call is answered, whatever its plan is. As the parameters of ``ImageProcessor.__call__``."""
+
+    copy: bool = False
+    priority: Priority = "normal"
+    timeout: float | None = PATIENCE
+    abandonment: Abandonment | None = None
 
 
 class ImageProcessor:
     """A model's image processor. Made by ``from_config``; thread-safe; a context manager.
 
     Threads call it at the same time: ``slots`` calls are under way at once, and who comes later waits, in order. From asyncio:
-    ``await asyncio.to_thread(processor, images)``.
+    ``await processor.acall(images)``.
 
     Supported are CLIP, LLaVA-1.5, LLaVA-NeXT, ViT, SigLIP, which PaliGemma and Gemma 3n use, Idefics, Idefics2, Qwen2-VL, Qwen2.5-VL,
     Qwen3-VL and GOT-OCR2, which InternVL uses.
+
+    It needs no ``transformers``; ``millrace.hf.from_pretrained`` makes one that takes the place of transformers' own. Pickled or copied it
+    is a processor like this one, with a session of its own.
     """
 
-    def __init__(self, plan: Plan, workshop: Workshop) -> None:
-        self._plan = plan
+    def __init__(self, calls: Calls, workshop: Workshop) -> None:
+        self._calls = calls
         self._workshop = workshop
+        self._aside = Aside(workshop.slots)
 
     @staticmethod
     def from_config(
@@ -71,8 +86,8 @@ class ImageProcessor:
         if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
             raise InvalidRequest(f"ImageProcessor.from_config: slots must be a whole number of at least 1, is {slots!r}")
         source, content = load(config)
-        plan = plan_of(source, {**content, **overrides}, None if dtype is None else dtype_name(dtype))
-        return ImageProcessor(plan, Workshop(client, slots, slot_bytes, name))
+        calls = Calls(source, {**content, **overrides}, None if dtype is None else dtype_name(dtype))
+        return ImageProcessor(calls, Workshop(client, slots, slot_bytes, name))
 
     @property
     def recipe(self) -> Recipe:
@@ -81,22 +96,29 @@ class ImageProcessor:
 
     def __call__(
         self,
-        images: Sequence[Any] | Source,
+        images: Any,
         *,
-        return_tensors: Literal["np", "pt"] = "np",
+        return_tensors: Literal["np", "pt"] | None = "np",
         copy: bool = False,
         priority: Priority = "normal",
         timeout: float | None = PATIENCE,
+        **overrides: Any,
     ) -> Features:
         """The model's inputs for ``images``.
 
         Args:
-            images: encoded images, or one: each a file's bytes or a path beneath one of the daemon's roots. Idefics2: also a list of lists.
-            return_tensors: ``"np"`` for NumPy, ``"pt"`` for PyTorch.
+            images: one image or a list of them, Idefics2 also a list of lists. Encoded: a file's bytes, a path beneath one of the
+                daemon's roots, a file open for reading, a data URL. As pixels, which are not encoded for the way: a PIL image of any
+                mode, a NumPy array or a PyTorch tensor of whole numbers from 0 to 255, [height, width, channels] or [channels, height,
+                width]; of four dimensions it is a list of images. Encoded ones are turned as EXIF says, pixels are not.
+            return_tensors: ``"np"`` or None for NumPy, ``"pt"`` for PyTorch.
             copy: True: arrays of the caller's own; False: views of shared memory where possible, which hold a slot as long as they live.
                 What would hold the last one is a copy, so that calls always go on. Both may be written to.
             priority: ``high`` for interactive serving.
             timeout: seconds, waiting for other calls included; None: two minutes.
+            overrides: keys of the configuration that are otherwise for this call, as transformers' processors take them: ``size``,
+                ``do_resize``, ``resample``, ``image_mean``, ``max_pixels``, ...; None leaves one as it is. Beside these
+                ``do_convert_rgb`` and ``input_data_format``, which are about pixels only, and ``device``, with ``"pt"``.
 
         Returns:
             ``pixel_values``, and what the processor of this model gives beside it: ``image_grid_thw``, ``num_patches``,
@@ -104,43 +126,65 @@ class ImageProcessor:
 
         Raises:
             SampleFailed: an image cannot be read or decoded, or does not suit the processor; ``sample_errors`` says which and why.
-            InvalidRequest: an image is neither bytes nor a path, or there are too many of them.
+            InvalidRequest: an image is of no kind that is known, or there are too many of them; a value that makes no sense.
             ResourceExhausted: too large for ``slot_bytes``, or for the daemon's budget.
             DeadlineExceeded: not within ``timeout``.
             DaemonUnavailable: it does not run, does not answer within ``timeout``, or went away; a later call connects anew.
-            Unsupported: bfloat16 for NumPy, and ``ml_dtypes`` is not installed.
+            Unsupported: an override that is not known or not supported: names it. bfloat16 for NumPy, and ``ml_dtypes`` is not installed.
         """
-        if return_tensors not in ("np", "pt"):
-            raise InvalidRequest(f"return_tensors: must be np or pt, is {return_tensors!r}")
-        listed = isinstance(images, (list, tuple)) and not isinstance(images, Path)  # which is a tuple, too
-        several: list[Any] = list(images) if listed else [images]  # type: ignore[arg-type]
-        flat = self._plan.flat(several)
-        if not flat:
-            raise InvalidRequest("images: there must be at least one")
-        names = self._plan.names(several) if listed else ["the image"]
-        check_images(flat, names)
-        patience = _seconds(timeout)
-        try:
-            features = self._run(several, copy, priority, time.monotonic() + patience)
-        except Error as why:
-            raise in_its_words(why, names, self._plan.image_of, self._workshop.slots, patience) from None
-        turn = as_torch if return_tensors == "pt" else shown
-        pixels = turn(features.pop("pixel_values"), self._plan.recipe.dtype)
-        return Features(pixel_values=pixels, **{key: turn(array, "float32") for key, array in features.items()})
+        return self._answer(images, return_tensors, Way(copy, priority, timeout), overrides)
 
-    def _run(self, images: Sequence[Any], copy: bool, priority: Priority, deadline: float) -> Features:
-        most = self._plan.most_bytes
+    async def acall(self, images: Any, *, return_tensors: Literal["np", "pt"] | None = "np", **options: Any) -> Features:
+        """The same for asyncio, with the options of ``__call__``. Cancelled, the call ends in the daemon, too, and its slot is free again.
+
+        Files are read, and pixels copied, in a thread of the processor's; there are ``slots`` of them.
+        """
+        way, overrides = way_of(options)
+
+        def call(abandonment: Abandonment) -> Features:
+            return self._answer(images, return_tensors, way._replace(abandonment=abandonment), overrides)
+
+        return await self._aside.run(call)
+
+    def _answer(self, images: Any, return_tensors: str | None, way: Way, overrides: Mapping[str, Any]) -> Features:
+        if return_tensors not in (None, "np", "pt"):
+            raise InvalidRequest(f"return_tensors: must be np or pt, is {return_tensors!r}")
+        device = device_of(overrides, return_tensors)
+        plan = self._calls.plan_with(overrides)
+        to_rgb = overrides.get("do_convert_rgb")
+        if to_rgb is None:
+            to_rgb = self._calls.config.get("do_convert_rgb", True)
+        features = self._made(images, plan, self._calls.reading(to_rgb is not False, overrides.get("input_data_format")), way)
+        features = shown_as(features, plan.recipe.dtype, as_torch if return_tensors == "pt" else shown)
+        return features if device is None else features.to(device)
+
+    def _made(self, images: Any, plan: Plan, reading: Reading, way: Way) -> Features:
+        """The features as NumPy's arrays, of bfloat16 the bits. Raises as ``__call__``."""
+        several = given(images, plan, reading)
+        patience = _seconds(way.timeout)
+        try:
+            return self._run(several.images, plan, way, time.monotonic() + patience)
+        except Error as why:
+            raise in_its_words(why, several.names, plan.image_of, self._workshop.slots, patience) from None
+
+    def _run(self, images: Sequence[Any], plan: Plan, way: Way, deadline: float) -> Features:
+        most, abandonment = plan.most_bytes, way.abandonment or Abandonment()
 
         def make(samples: Sequence[Sample | Source], recipe: Recipe) -> Batch:
-            return self._workshop.make(samples, recipe, most, priority, deadline)
+            return self._workshop.make(samples, recipe, most, way.priority, deadline, abandonment)
 
-        features = self._plan.run(images, make)
-        if copy or self._workshop.full:
+        features = plan.run(images, make)
+        if way.copy or self._workshop.full:
             return Features({key: np.array(array) for key, array in features.items()})
         return features
 
+    @property
+    def _plan(self) -> Plan:
+        return self._calls.plan
+
     def close(self) -> None:
         """Ends the session, once the calls under way have ended; features that exist stay readable. Another call would open a new one."""
+        self._aside.close()
         self._workshop.close()
 
     def __enter__(self) -> ImageProcessor:
@@ -148,6 +192,35 @@ class ImageProcessor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<millrace.hf.ImageProcessor {self._calls.kind}, {self._plan.recipe.dtype}, {self._workshop.slots} calls at once>"
+
+
+def way_of(options: Mapping[str, Any]) -> tuple[Way, dict[str, Any]]:
+    """Which of a call's options say how it is answered, and the others."""
+    way = {key: value for key, value in options.items() if key in ("copy", "priority", "timeout")}
+    return Way(**way), {key: value for key, value in options.items() if key not in way}
+
+
+def device_of(overrides: Mapping[str, Any], return_tensors: Any) -> Any:
+    """Where a call wants its tensors; None: where they are, in the CPU's memory.
+
+    Raises:
+        Unsupported: elsewhere, and they are not PyTorch's.
+    """
+    device = overrides.get("device")
+    if device is None or str(device) == "cpu":
+        return None
+    if return_tensors != "pt":
+        raise Unsupported(f'key device: {str(device)!r} is for tensors of PyTorch: ask for return_tensors="pt"')
+    return device
+
+
+def shown_as(features: Features, dtype: DType, turn: Callable[[Any, DType], Any]) -> Features:
+    """The features as what the caller works with; ``dtype`` is that of ``pixel_values``."""
+    pixels = turn(features.pop("pixel_values"), dtype)
+    return Features(pixel_values=pixels, **{key: turn(array, "float32") for key, array in features.items()})
 
 
 def _seconds(timeout: float | None) -> float:

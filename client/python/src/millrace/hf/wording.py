@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from millrace._address import NAMED_BY
 from millrace._limits import TooLarge
-from millrace._messages import is_url, path_text
 from millrace._wire import NEXT_SESSION, OPENING
 from millrace.errors import (
     Cancelled,
@@ -22,22 +19,8 @@ from millrace.errors import (
     SampleError,
     SampleFailed,
 )
-from millrace.samples import Path
 
 _MOST_NAMED = 4
-
-
-def check_images(images: Sequence[Any], names: Sequence[str]) -> None:
-    """Raises InvalidRequest for one that is neither a file's bytes nor a path."""
-    for image, name in zip(images, names, strict=True):
-        if not isinstance(image, (str, os.PathLike, Path, bytes, bytearray, memoryview)):
-            raise InvalidRequest(
-                f"{name}: must be a file's bytes or its path; is a {type(image).__module__}.{type(image).__qualname__}. "
-                "Give the encoded file (JPEG, PNG, WebP), not its pixels"
-            )
-        if isinstance(image, str) and is_url(image):
-            scheme = path_text(image[:40])
-            raise InvalidRequest(f"{name}: is a URL ({scheme}), not a path; fetch it, and give the file's bytes")
 
 
 def in_its_words(why: Error, names: Sequence[str], image_of: Callable[[int], int], slots: int, timeout: float) -> Error:
@@ -76,6 +59,8 @@ def _exhausted(why: Error, images: int, slots: int, timeout: float) -> str:
         room = f"slot_bytes of at least {why.slot_bytes}, or none, so that slots grow"
         return f"what is made of {'the images' if images > 1 else 'it'} does not fit a slot: give ImageProcessor.from_config {room}{fewer}"
     text = str(why).removeprefix(f"{OPENING}: ")
+    if text.startswith("input ring"):
+        return f"{text}; what is encoded, or given as pixels, goes through it: call with {'fewer' if images > 1 else 'smaller'} images"
     return f"{text}; here that is: give ImageProcessor.from_config fewer slots than {slots}{fewer}"
 
 
@@ -105,7 +90,7 @@ def _unavailable(why: Error, images: int, slots: int, timeout: float) -> str:
 
 
 def _closed(why: Error, images: int, slots: int, timeout: float) -> str:
-    return "the processor was closed during this call"
+    return "the call was cancelled, or the processor closed during it"
 
 
 def _forked(why: Error, images: int, slots: int, timeout: float) -> str:

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from millrace._endings import DECODED
 from millrace._messages import path_text
 from millrace._skipped import SkippedFilesWarning
 from millrace._warn import warn
 from millrace.errors import InvalidRequest, NotFound
 from millrace.samples import AnyPath
 
-DECODED = ("jpg", "jpeg", "png", "webp", "mrp")
-"""What the names of pictures end with that the daemon decodes."""
 _SKIPPED_MOST = 5  # kinds of files that a warning names
 
 

@@ -150,7 +150,7 @@ def read_images(
         epoch: the same; None: each execution of the dataset is the next epoch, from 0 on.
         batch_size: images that the daemon makes at a time, in one slot of shared memory; None: a power of two, as many as have 64 MiB, or
             less where that makes fewer tasks than two for each CPU.
-        file_extensions: of the files in folders that are samples; None: jpg, jpeg, png, webp, mrp; ``"*"``: every file.
+        file_extensions: of the files in folders that are samples; None: jpg, png, webp and what else the daemon decodes; ``"*"``: every file.
         fidelity: ``exact`` or ``fast``, as ``Session.submit`` has it.
         cache: as ``Client.session`` has it.
         daemon: which, on each node; None: ``Daemon()``: the one that runs, else one is started.

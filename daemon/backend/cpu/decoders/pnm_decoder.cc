@@ -1,0 +1,59 @@
+#include "daemon/backend/cpu/decoders/pnm_decoder.h"
+
+#include "kernels/raster/pnm.h"
+
+namespace millrace {
+namespace {
+
+using kernels::raster::FileBytes;
+using kernels::raster::PnmHeader;
+using kernels::raster::PnmRows;
+
+constexpr int kRowsBetweenLooks = 64;  // at the clock
+
+// Header, and that all rows are there.
+Result<PnmHeader> open(FileBytes file, kernels::Size stored) {
+  PnmHeader header;
+  if (!kernels::raster::is_pnm(file)) return Error{Code::kInvalid, "no PNM file"};
+  const std::string wrong = kernels::raster::read_pnm_header(file, header);
+  if (!wrong.empty()) return Error{Code::kInvalid, wrong};
+  const kernels::Size size{static_cast<int>(header.width), static_cast<int>(header.height)};
+  if (size != stored) return size_error(stored, size);
+  if ((file.size() - header.data_at) / header.row_bytes() < header.height)
+    return Error{Code::kInvalid, "truncated PNM: the file ends before the image does"};
+  return header;
+}
+
+bool has_slack(FileBytes file, const kernels::U8View& box) {
+  const std::uint8_t* const end = box.row(box.height - 1) + std::ptrdiff_t{box.width} * box.channels;
+  const auto before = static_cast<std::size_t>(box.data - file.data());
+  const auto behind = static_cast<std::size_t>(file.data() + file.size() - end);
+  return before >= PixelBuffer::kSlack && behind >= PixelBuffer::kSlack;
+}
+
+}  // namespace
+
+Result<kernels::U8View> decode_pnm(const DecodeRequest& request, PixelBuffer& buffer) {
+  const FileBytes file(reinterpret_cast<const std::uint8_t*>(request.bytes_untrusted.data()),
+                       request.bytes_untrusted.size());
+  MILLRACE_TRY(const PnmHeader header, open(file, request.stored));
+  const auto pitch = static_cast<std::ptrdiff_t>(header.row_bytes());
+  const std::uint8_t* const first = file.data() + header.data_at;
+  const kernels::Box& box = request.box;
+  if (header.is_plain()) {
+    const kernels::U8View whole{first, request.stored.width, request.stored.height, header.channels(), pitch};
+    if (const kernels::U8View there = whole.crop(box); has_slack(file, there)) return there;
+  }
+  const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * header.channels();
+  std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(box.height));
+  if (memory == nullptr) return memory_error();
+  const kernels::MutableU8View pixels{memory, box.width, box.height, header.channels(), stride};
+  const PnmRows rows(header);
+  for (int y = 0; y < box.height; ++y) {
+    if (y % kRowsBetweenLooks == 0 && Clock::now() > request.deadline) return deadline_error();
+    rows.read(first + (box.top + y) * pitch, box.left, {pixels.row(y), box.width, 1, header.channels(), stride});
+  }
+  return kernels::U8View(pixels);
+}
+
+}  // namespace millrace
