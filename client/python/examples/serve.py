@@ -30,6 +30,8 @@ import millrace.aio
 LARGEST = 32 << 20  # bytes of a picture
 RING = 256 << 20  # bytes
 
+Submitted = tuple[int, list[asyncio.Future[Any]]]  # a batch's number, and who waits for its pictures
+
 
 class Classifier:
     """Gathers pictures into batches: of those that wait when the one before has been taken, at most so many."""
@@ -38,6 +40,7 @@ class Classifier:
         self._session, self._ring, self._model = session, ring, model
         self._batch, self._wait = batch, wait
         self._waiting: asyncio.Queue[tuple[bytes, asyncio.Future[Any]]] = asyncio.Queue(4 * batch)
+        self._submitted: asyncio.Queue[Submitted] = asyncio.Queue(1)  # what the daemon works on while the model works on the one before
 
     async def classify(self, encoded: bytes) -> list[tuple[int, float]]:
         """The five likeliest classes with their probabilities. Raises millrace.Error for a picture that is none."""
@@ -47,28 +50,41 @@ class Classifier:
 
     async def run(self) -> None:
         """Serves until it is cancelled."""
-        while True:
-            gathered = [await self._waiting.get()]
-            deadline = asyncio.get_running_loop().time() + self._wait
-            while len(gathered) < self._batch and (left := deadline - asyncio.get_running_loop().time()) > 0:
-                try:
-                    gathered.append(await asyncio.wait_for(self._waiting.get(), left))
-                except asyncio.TimeoutError:
-                    break
-            try:
-                await self._answer(gathered)
-            except Exception as why:
-                for _, answer in gathered:
-                    if not answer.done():
-                        answer.set_exception(why)
+        await asyncio.gather(self._submit_all(), self._answer_all())
 
-    async def _answer(self, gathered: list[tuple[bytes, asyncio.Future[Any]]]) -> None:
-        rooms = [self._ring.put(encoded) for encoded, _ in gathered]
-        number = await self._session.submit(rooms, on_error="zero", priority="high")
+    async def _submit_all(self) -> None:
+        while True:
+            gathered = await self._gather()
+            answers = [answer for _, answer in gathered]
+            try:
+                rooms = [self._ring.put(encoded) for encoded, _ in gathered]
+                await self._submitted.put((await self._session.submit(rooms, on_error="zero", priority="high"), answers))
+            except Exception as why:
+                fail(answers, why)
+
+    async def _gather(self) -> list[tuple[bytes, asyncio.Future[Any]]]:
+        gathered = [await self._waiting.get()]
+        deadline = asyncio.get_running_loop().time() + self._wait
+        while len(gathered) < self._batch and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            try:
+                gathered.append(await asyncio.wait_for(self._waiting.get(), left))
+            except asyncio.TimeoutError:
+                break
+        return gathered
+
+    async def _answer_all(self) -> None:
+        while True:
+            number, answers = await self._submitted.get()
+            try:
+                await self._answer(number, answers)
+            except Exception as why:
+                fail(answers, why)
+
+    async def _answer(self, number: int, answers: list[asyncio.Future[Any]]) -> None:
         with await self._session.get(number) as batch:
             bad = {error.index: error for error in batch.errors}
             top = await asyncio.to_thread(self._infer, batch)
-        for index, (_, answer) in enumerate(gathered):
+        for index, answer in enumerate(answers):
             if answer.done():
                 continue  # the client has gone
             if index in bad:
@@ -81,6 +97,12 @@ class Classifier:
             device = next(self._model.parameters()).device
             likely = self._model(torch.from_dlpack(batch.images).to(device)).softmax(1).topk(5)
         return [list(zip(row, shares, strict=True)) for row, shares in zip(likely.indices.tolist(), likely.values.tolist(), strict=True)]
+
+
+def fail(answers: list[asyncio.Future[Any]], why: Exception) -> None:
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(why)
 
 
 class Endpoint:
