@@ -140,7 +140,8 @@ Result<Directory> Directory::open(ByteReader bytes) {
   const std::optional<std::uint64_t> at = directory.offset(is_big ? 8 : 4);
   if (!at || *at >= bytes.size()) return cut_off("the first directory of a TIFF");
   const auto place = static_cast<std::size_t>(*at);
-  const std::optional<std::uint64_t> entries = is_big ? directory.u64(place) : std::optional<std::uint64_t>(directory.u16(place));
+  const std::optional<std::uint64_t> entries =
+      is_big ? directory.u64(place) : std::optional<std::uint64_t>(directory.u16(place));
   if (!entries) return cut_off("the first directory of a TIFF");
   if (*entries > kMostEntries) return Error{Code::kInvalid, "a broken TIFF: its directory has too many entries"};
   directory.first_ = place + (is_big ? 8 : 2);

@@ -99,7 +99,8 @@ TEST_CASE("a TIFF that lacks a byte, or whose codes are broken, is an error for 
 
   REQUIRE(decoding_refused(decode_tiff, damaged, {40, 40}).starts_with("damaged TIFF: "));
   REQUIRE(decoding_refused(decode_tiff, tail, {40, 40}).starts_with("damaged TIFF: "));
-  REQUIRE(decoding_refused(decode_tiff, whole, {40, 39}) == "the decoder finds 40x40 pixels where the header says 40x39");
+  REQUIRE(decoding_refused(decode_tiff, whole, {40, 39}) ==
+          "the decoder finds 40x40 pixels where the header says 40x39");
 }
 
 TEST_CASE("kinds of TIFF that are not decoded are refused by name", "[backend]") {

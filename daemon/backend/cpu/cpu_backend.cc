@@ -95,8 +95,9 @@ Result<std::optional<DecoderProgram>> decoder_of(const CpuSettings& settings, co
 }
 
 std::string isolation_text(Isolation isolation) {
-  return isolation == Isolation::kProcess ? "libjpeg-turbo, libspng, libwebp and libtiff run in processes of their own, shut in"
-                                          : "none: all decoders run in the daemon";
+  return isolation == Isolation::kProcess
+             ? "libjpeg-turbo, libspng, libwebp and libtiff run in processes of their own, shut in"
+             : "none: all decoders run in the daemon";
 }
 
 BackendInfo info_of(std::uint32_t lanes, const CpuVariant& variant, std::span<const LanePlace> places,

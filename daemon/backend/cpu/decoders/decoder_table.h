@@ -30,10 +30,8 @@ struct FormatDecoder {
 inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kJpeg, decode_jpeg}, FormatDecoder{ImageFormat::kPng, decode_png},
     FormatDecoder{ImageFormat::kWebp, decode_webp}, FormatDecoder{ImageFormat::kPacked, decode_packed},
-    FormatDecoder{ImageFormat::kPnm, decode_pnm},
-    FormatDecoder{ImageFormat::kBmp, decode_bmp},
-    FormatDecoder{ImageFormat::kGif, decode_gif},
-    FormatDecoder{ImageFormat::kTiff, decode_tiff},
+    FormatDecoder{ImageFormat::kPnm, decode_pnm},   FormatDecoder{ImageFormat::kBmp, decode_bmp},
+    FormatDecoder{ImageFormat::kGif, decode_gif},   FormatDecoder{ImageFormat::kTiff, decode_tiff},
 };
 
 // nullptr: none.
