@@ -39,9 +39,7 @@ SessionTable::SessionTable(boost::asio::io_context& control, Ledger& ledger, con
       copier_(copier),
       counters_(counters),
       limits_(limits),
-      lent_(control) {
-  boost::asio::post(parsing_, [] { pthread_setname_np(pthread_self(), "mr-parse"); });
-}
+      lent_(control) {}
 
 SessionTable::~SessionTable() {
   maker_.finish();  // or it would post to an event loop that may be gone
