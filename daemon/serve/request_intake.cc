@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@ namespace millrace {
 namespace {
 
 constexpr Bytes kKept = 64_KiB;
+constexpr std::uint64_t kParsedInAnyCase = 4'096;  // samples, so that their refusal says how many they are
 
 using google::protobuf::io::CodedInputStream;
 
@@ -92,7 +94,8 @@ TakenIn take_in(v1::ClientMessage& message_untrusted, const Limits& limits, cons
 
 std::optional<TakenIn> take_in(ByteView bytes_untrusted, v1::ClientMessage& message, const Limits& limits,
                                const DatasetTable& datasets, Account* account) {
-  if (const auto batch = batch_with_more_samples(bytes_untrusted, limits.batch.samples)) {
+  const std::uint64_t most = std::max<std::uint64_t>(limits.batch.samples, kParsedInAnyCase);
+  if (const auto batch = batch_with_more_samples(bytes_untrusted, most)) {
     return TakenIn{RefusedRequest{*batch, Error{Code::kInvalid, "samples: must be at most " +
                                                                     std::to_string(limits.batch.samples) +
                                                                     " (limits.samples), are more"}},

@@ -127,7 +127,7 @@ TEST_CASE("an urgent batch takes nothing of another user's share", "[pipeline][i
 // Files whose headers claim so many pixels that one keeps a lane for long; nobody decodes them here.
 BatchRequest giants(std::uint32_t count) {
   BatchRequest request = batch_of(count, 16);
-  const std::vector<std::byte> png = make_png_header(8'000, 4'000);
+  const std::vector<std::byte> png = make_png_header(8'000, 8'000);
   for (SampleRequest& sample : request.samples)
     sample.source = InlineSource{{reinterpret_cast<const char*>(png.data()), png.size()}};
   return request;
