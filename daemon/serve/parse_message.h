@@ -1,5 +1,5 @@
 // The entrance for everything that a client sends: one function a message of the stream, one for Sessions.Open. Pure
-// functions, thread-safe; they run on gRPC's threads.
+// functions, thread-safe; they run on the thread that has read the message.
 #pragma once
 
 #include <chrono>

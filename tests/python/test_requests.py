@@ -46,6 +46,7 @@ def plain(samples: list[Sample]) -> bytes:
         [Sample(SMALL)],
         [Sample(BIG, id=5, label=-2), Sample(SMALL, id=6), Sample("/a/path"), Sample(BIG * 9, label=0)],
         [Sample(bytearray(BIG)), Sample(memoryview(BIG)[::2], id=1), Sample(memoryview(np.frombuffer(BIG, np.uint16)))],
+        [Sample(memoryview(np.asfortranarray(np.arange(2 * LARGE, dtype=np.uint8).reshape(LARGE, 2))))],
     ],
 )
 def test_a_spliced_message_is_the_message(samples: list[Sample]) -> None:

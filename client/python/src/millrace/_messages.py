@@ -212,7 +212,7 @@ def path_text(path: AnyPath) -> str:
 def _fill_source(out: Any, source: Source) -> memoryview | None:
     """Returns the bytes of an image that is too large to be copied into the message."""
     if isinstance(source, (bytes, bytearray, memoryview)):
-        if len(source) >= LARGE and (view := memoryview(source)).contiguous:
+        if len(source) >= LARGE and (view := memoryview(source)).c_contiguous:
             return view.cast("B")
         out.encoded = bytes(source)
     elif isinstance(source, RingRoom):
