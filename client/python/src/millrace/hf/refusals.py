@@ -6,38 +6,38 @@ _TWICE = "it resizes every image twice, and the daemon makes a tensor in one ste
 _FLOATS = "it resizes pixels that are scaled or normalised already, without antialiasing, which is another filter than any of the daemon's"
 _FLAT = "it makes an image smaller without antialiasing, which no filter of the daemon does"
 _PAIRS = "it takes pairs of grey pictures, and computes the grey itself in floating point"
-_OWN_TILES = "not supported: its tiling"
-_OWN_ROWS = "not supported: the order of its rows of pixels"
+_OWN_TILES = "it cuts images into tiles in a way that is not built here"
+_OWN_ROWS = "its rows of pixels come in an order that is not built here"
 _MARGINS = "it cuts an image's margins off by what is in them, and resizes it twice"
 _COLUMNS = "its rows are strips of lines of text whose width depends on the whole call"
 
 REFUSED: dict[str, str] = {
-    "CHMv2": "not supported: it leaves images in their own sizes, and pads each to whole patches",
+    "CHMv2": "it leaves images in their own sizes, and pads each to whole patches",
     "DeepseekOcr2": _OWN_TILES,
-    "DeepseekVLHybrid": "not supported: it makes each image in two resolutions",
+    "DeepseekVLHybrid": "it makes each image in two resolutions",
     "DepthPro": _FLOATS,
     "Donut": "it resizes long pages twice, and the daemon makes a tensor in one step",
     "EfficientLoFTR": _PAIRS,
-    "Emu3": "not supported: it pads images for a tokenizer of its own",
-    "Eomt": "not supported: it splits images for segmentation, and gives the places of the parts",
-    "Fuyu": "not supported: its images are cut and counted together with a tokenizer",
+    "Emu3": "it pads images for a tokenizer of its own",
+    "Eomt": "it splits images for segmentation, and gives the places of the parts",
+    "Fuyu": "its images are cut and counted together with a tokenizer",
     "Gemma4Unified": _OWN_ROWS,
-    "Glm5Next": "not supported: its bounds count tokens, not pixels",
-    "GlmImage": "not supported: it halves images for a generator of images, and refuses long ones",
+    "Glm5Next": "its bounds count tokens, not pixels",
+    "GlmImage": "it halves images for a generator of images, and refuses long ones",
     "GraniteDocling": _OWN_TILES,
     "Idefics3": _TWICE,
     "ImageGPT": "it gives the numbers of colours in a palette, not pixels",
     "Inkling": _OWN_ROWS,
     "Inkling2": _OWN_ROWS,
-    "Kimi_K25": "not supported: it pads images to whole groups of patches",
+    "Kimi_K25": "it pads images to whole groups of patches",
     "Kosmos2_5": "it normalises each image by its own mean and deviation",
     "Lfm2Vl": _OWN_TILES,
     "LightGlue": _PAIRS,
-    "Llama4": "it computes in bfloat16, and only there; its tiling is not done yet",
+    "Llama4": "it computes in bfloat16, and only there; its tiles are not built here",
     "MiniCPMOcr": _OWN_TILES,
     "MiniCPMV4_6": _OWN_TILES,
     "Molmo2": "its tiles overlap",
-    "MuseGlimmer": "not supported: its sizes",
+    "MuseGlimmer": "it chooses sizes in a way that is not built here",
     "NemotronH_Omni_Reasoning_V3": _OWN_TILES,
     "NeoMME": _OWN_ROWS,
     "Nougat": _MARGINS,
@@ -46,7 +46,7 @@ REFUSED: dict[str, str] = {
     "PPDocLayoutV3": _FLAT,
     "PPDocLayoutV4": _FLOATS,
     "PPFormulaNet": _MARGINS,
-    "PPLCNet": "not supported: its sizes, and channels that change places after they are normalised",
+    "PPLCNet": "it chooses sizes in a way that is not built here, and its channels change places after they are normalised",
     "PPOCRV5ServerDet": _FLOATS,
     "PPOCRV5ServerRec": _COLUMNS,
     "PPOCRV6SmallRec": _COLUMNS,
@@ -54,7 +54,7 @@ REFUSED: dict[str, str] = {
     "Phi4Multimodal": _OWN_TILES,
     "Pix2Struct": "it normalises each image by its own mean and deviation",
     "RfDetr": _FLOATS,
-    "SLANeXt": "not supported: its sizes and padding",
+    "SLANeXt": "it chooses sizes and pads in a way that is not built here",
     "SmolVLM": _TWICE,
     "Step3p7": "its windows on a large image are not known here",
     "SuperGlue": _PAIRS,
