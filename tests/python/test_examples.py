@@ -122,3 +122,28 @@ def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch
         ours, before = answers[n][1]["classes"][0], answers[n % 4][1]["classes"][0]
         assert ours["class"] == before["class"]
         assert ours["probability"] == pytest.approx(before["probability"], rel=1e-4)
+
+
+def test_serving_goes_on_when_the_daemon_was_killed(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = str(tmp_path / "s")
+    monkeypatch.setenv("MILLRACE_SOCKET", address)
+    command = [sys.executable, str(EXAMPLES / "serve.py"), "--port", "0", "--device", "cpu"]
+    daemon = [os.environ["MILLRACE_DAEMON"], "--socket", address, "--root", str(folder)]
+    with subprocess.Popen(daemon, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert "listening on" in first.stdout.readline()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            url = server.stdout.readline().split()[-1]
+            assert ask(url, png(0))[0] == 200
+            os.kill(first.pid, signal.SIGKILL)
+            first.wait()
+            began = time.monotonic()
+            while (status := ask(url, png(0))[0]) == 200 and time.monotonic() < began + 20:
+                pass
+            assert status == 503
+            while (status := ask(url, png(0))[0]) == 503 and time.monotonic() < began + 60:
+                time.sleep(0.1)
+            assert status == 200
+            server.send_signal(signal.SIGINT)
+            assert server.wait(20) == 0

@@ -4,7 +4,8 @@
     curl --data-binary @cat.jpg http://localhost:8000/classify
 
 The daemon decodes, resizes and normalises in its own process, so this one's interpreter lock is free for the model. A bad picture is its
-own request's error (400) and costs the others nothing. Without a running daemon it starts a private one.
+own request's error (400) and costs the others nothing. Without a running daemon it starts a private one. If the daemon goes away, requests
+are told so (503), as is who asks for GET /health, and a second later it goes on with the one that runs then, or with a private one.
 
 Daemon and PyTorch would each take a thread a core, and keep each other waiting. So on a CPU a private daemon gets a quarter of the cores
 (--lanes) and PyTorch the others (--threads); beside a daemon that runs already PyTorch gets what that leaves, and at least half.
@@ -17,6 +18,8 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import Any
@@ -36,31 +39,54 @@ Submitted = tuple[int, list[asyncio.Future[Any]]]  # a batch's number, and who w
 class Classifier:
     """Gathers pictures into batches: of those that wait when the one before has been taken, at most so many."""
 
-    def __init__(self, session: millrace.aio.AsyncSession, ring: millrace.Ring, model: Any, batch: int, wait: float) -> None:
-        self._session, self._ring, self._model = session, ring, model
-        self._batch, self._wait = batch, wait
+    def __init__(self, model: Any, batch: int, wait: float) -> None:
+        self._model, self._batch, self._wait = model, batch, wait
+        self._session: millrace.aio.AsyncSession | None = None
         self._waiting: asyncio.Queue[tuple[bytes, asyncio.Future[Any]]] = asyncio.Queue(4 * batch)
         self._submitted: asyncio.Queue[Submitted] = asyncio.Queue(1)  # what the daemon works on while the model works on the one before
 
+    @property
+    def ready(self) -> bool:
+        """Whether there is a daemon."""
+        return self._session is not None
+
     async def classify(self, encoded: bytes) -> list[tuple[int, float]]:
-        """The five likeliest classes with their probabilities. Raises millrace.Error for a picture that is none."""
+        """The five likeliest classes with their probabilities. Raises millrace.Error for a picture that is none, and without a daemon."""
+        if not self.ready:
+            raise millrace.DaemonUnavailable("there is no daemon at the moment; ask again")
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         await self._waiting.put((encoded, answer))
         return await answer  # type: ignore[no-any-return]
 
-    async def run(self) -> None:
-        """Serves until it is cancelled."""
-        await asyncio.gather(self._submit_all(), self._answer_all())
+    async def run(self, session: millrace.aio.AsyncSession, ring: millrace.Ring) -> None:
+        """Serves until the session ends, and raises what it ended with; or until it is cancelled."""
+        self._session, self._ring = session, ring
+        tasks = [asyncio.create_task(work()) for work in (self._submit_all, self._answer_all)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            self._session = None
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            gone = millrace.DaemonUnavailable("the daemon has gone; ask again")
+            while not self._submitted.empty():
+                fail(self._submitted.get_nowait()[1], gone)
+            while not self._waiting.empty():
+                fail([self._waiting.get_nowait()[1]], gone)
 
     async def _submit_all(self) -> None:
+        assert self._session is not None
         while True:
             gathered = await self._gather()
             answers = [answer for _, answer in gathered]
             try:
                 rooms = [self._ring.put(encoded) for encoded, _ in gathered]
                 await self._submitted.put((await self._session.submit(rooms, on_error="zero", priority="high"), answers))
-            except Exception as why:
+            except BaseException as why:
                 fail(answers, why)
+                if not isinstance(why, Exception) or isinstance(why, millrace.DaemonUnavailable):
+                    raise
 
     async def _gather(self) -> list[tuple[bytes, asyncio.Future[Any]]]:
         gathered = [await self._waiting.get()]
@@ -77,10 +103,13 @@ class Classifier:
             number, answers = await self._submitted.get()
             try:
                 await self._answer(number, answers)
-            except Exception as why:
+            except BaseException as why:
                 fail(answers, why)
+                if not isinstance(why, Exception) or isinstance(why, millrace.DaemonUnavailable):
+                    raise
 
     async def _answer(self, number: int, answers: list[asyncio.Future[Any]]) -> None:
+        assert self._session is not None
         with await self._session.get(number) as batch:
             bad = {error.index: error for error in batch.errors}
             top = await asyncio.to_thread(self._infer, batch)
@@ -99,7 +128,9 @@ class Classifier:
         return [list(zip(row, shares, strict=True)) for row, shares in zip(likely.indices.tolist(), likely.values.tolist(), strict=True)]
 
 
-def fail(answers: list[asyncio.Future[Any]], why: Exception) -> None:
+def fail(answers: list[asyncio.Future[Any]], why: BaseException) -> None:
+    if not isinstance(why, Exception):
+        why = millrace.Cancelled("the server ends, or its session has")
     for answer in answers:
         if not answer.done():
             answer.set_exception(why)
@@ -131,6 +162,8 @@ class Endpoint:
         request, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         if request.startswith("GET /health "):
+            if not self._classifier.ready:
+                return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "waiting for the daemon"}
             return HTTPStatus.OK, {"status": "serving"}
         if not request.startswith("POST /classify "):
             return HTTPStatus.NOT_FOUND, {"error": "POST /classify with a picture as body"}
@@ -166,7 +199,8 @@ def load_model(given: argparse.Namespace) -> Any:
     return model.eval().to(given.device)
 
 
-async def run(given: argparse.Namespace) -> None:
+async def with_a_daemon(given: argparse.Namespace, classifier: Classifier, began: Callable[[str], None]) -> None:
+    """Serves until the daemon goes away. Starts one if none runs."""
     recipe = millrace.Recipe.evaluate(256, 224).normalised("float32")
     async with AsyncExitStack() as stack:
         cores = len(os.sched_getaffinity(0))
@@ -175,12 +209,25 @@ async def run(given: argparse.Namespace) -> None:
         lanes = sum(device.lanes for device in await client.devices() if device.backend == "cpu")
         torch.set_num_threads(threads_of(given, cores, lanes))
         session = await stack.enter_async_context(await client.session(recipe, batch=given.batch, slots=4, name="serve.py"))
-        classifier = Classifier(session, await session.ring(RING), load_model(given), given.batch, given.wait_ms / 1000)
-        server = await asyncio.start_server(Endpoint(classifier).serve, given.host, given.port)
-        async with server:
-            shares = f"{cores} cores: {lanes} lanes, {torch.get_num_threads()} threads of PyTorch"
-            print("{}; listening on http://{}:{}/classify".format(shares, *server.sockets[0].getsockname()[:2]), flush=True)
-            await classifier.run()
+        ring = await session.ring(RING)
+        began(f"{cores} cores: {lanes} lanes, {torch.get_num_threads()} threads of PyTorch")
+        await classifier.run(session, ring)
+
+
+async def run(given: argparse.Namespace) -> None:
+    classifier = Classifier(load_model(given), given.batch, given.wait_ms / 1000)
+    server = await asyncio.start_server(Endpoint(classifier).serve, given.host, given.port)
+
+    def began(shares: str) -> None:
+        print("{}; listening on http://{}:{}/classify".format(shares, *server.sockets[0].getsockname()[:2]), flush=True)
+
+    async with server:
+        while True:
+            try:
+                await with_a_daemon(given, classifier, began)
+            except millrace.DaemonUnavailable as why:
+                print(why, file=sys.stderr, flush=True)
+                await asyncio.sleep(1)
 
 
 def main() -> None:

@@ -182,7 +182,8 @@ def serve(
 ) -> PrivateDaemon:
     """Starts a daemon of this user's own. It stops with ``stop()``, the end of the ``with`` block, or this process, however that ends.
 
-    The seek indexes that it makes are kept in $XDG_STATE_HOME/millrace or ~/.local/state/millrace.
+    What it keeps for its next start (seek indexes, packed forms of pictures, and tensors that were asked for) lies in
+    $XDG_STATE_HOME/millrace or ~/.local/state/millrace, whose daemons share it; with XDG_STATE_HOME=/dev/null nothing is kept.
     While it runs ``millrace.connect()`` without an address finds it, in this process and those that it starts: MILLRACE_SOCKET is set. Of
     several it finds the one that began last and still runs. That one runs on when nothing refers to it; others stop then.
 
