@@ -69,6 +69,9 @@ set(CPACK_DEBIAN_COMMAND_LINE_PACKAGE_SUGGESTS "millrace-daemon")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libmillrace0 (= ${PROJECT_VERSION}-${release})")
 
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS "millrace-fpga")
+if(MILLRACE_HAS_AVIF)  # loaded at run time, so dpkg-shlibdeps does not see it
+  string(APPEND CPACK_DEBIAN_DAEMON_PACKAGE_SUGGESTS ", ${MILLRACE_AVIF_PACKAGE}")
+endif()
 set(CPACK_DEBIAN_FPGA_PACKAGE_DEPENDS "millrace-daemon (= ${PROJECT_VERSION}-${release})")
 
 set(CPACK_DEBIAN_DAEMON_PACKAGE_SECTION graphics)

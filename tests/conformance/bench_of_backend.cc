@@ -135,7 +135,9 @@ EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t
 
 std::vector<ImageFormat> all_formats() {
   std::vector<ImageFormat> all;
-  for (const Format& format : kFormats) all.push_back(format.format);
+  for (const Format& format : kFormats) {
+    if (format.format != ImageFormat::kAvif || can_make_avif()) all.push_back(format.format);
+  }
   return all;
 }
 
@@ -158,6 +160,8 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_gif({.pixels = make_pixels(width, height, 1, 7)}), format, {width, height});
     case ImageFormat::kTiff:
       return encoded(make_tiff({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kAvif:
+      return encoded(make_avif({.pixels = pixels}), format, {width, height});
   }
   return {};
 }

@@ -62,6 +62,8 @@ EncodedImage random_image(std::mt19937& random, ImageFormat format, int orientat
   if (format == ImageFormat::kPnm) bytes = make_pnm({.pixels = pixels});
   if (format == ImageFormat::kTiff)
     bytes = make_tiff({.pixels = pixels, .compression = grey ? 5 : 8, .tiled = random() % 2 == 0});
+  if (format == ImageFormat::kAvif)
+    bytes = make_avif({.pixels = pixels, .bit_depth = random() % 3 == 0 ? 10 : 8, .orientation = orientation});
   if (format == ImageFormat::kBmp) bytes = make_bmp({.pixels = pixels, .run_length = grey});
   if (format == ImageFormat::kGif)
     bytes = make_gif({.pixels = make_pixels(size.width, size.height, 1, random()),

@@ -13,6 +13,7 @@ import os
 import random
 import sys
 
+import avif_files
 import odd_files
 import raster_files
 import tiff_files
@@ -197,7 +198,7 @@ def main():
     rng = random.Random(arguments.seed)
     comparison = Comparison(Tool(arguments.tool), rng)
     if not arguments.only:
-        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS):
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS, *avif_files.COMPARISONS):
             compare(comparison, rng)
         comparison.expect_exceptions("made/")
     if arguments.data:

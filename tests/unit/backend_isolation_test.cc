@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <thread>
 
@@ -47,6 +49,22 @@ TEST_CASE("a decoder process gives the pixels and the verdicts that a lane gives
     }
   }
   REQUIRE(lane.counters.stored(MetricId::decoder_starts) == 1);
+  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
+}
+
+TEST_CASE("a library that says on stderr what is wrong with a file is not killed for it", "[isolation]") {
+  if (!can_make_avif()) return skip_loudly("a decoder process with a damaged AVIF: this build has no libavif");
+  LaneOnTheBench lane;
+  LibraryFile file = library_file("avif", 40, 30);
+  constexpr std::array kName{std::byte{'m'}, std::byte{'d'}, std::byte{'a'}, std::byte{'t'}};
+  const auto name = std::search(file.bytes.begin(), file.bytes.end(), kName.begin(), kName.end());
+  REQUIRE(name != file.bytes.end());
+  std::fill(name + 4, file.bytes.end(), std::byte{0x5A});
+
+  const auto pixels = lane.decode(file, whole_of(file));
+
+  REQUIRE_FALSE(pixels);
+  REQUIRE(pixels.error().message.starts_with("damaged AVIF: "));
   REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
 }
 

@@ -30,6 +30,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_gif({.pixels = make_pixels(40, 30, 1, 1)});
     case ImageFormat::kTiff:
       return make_tiff({.pixels = pixels});
+    case ImageFormat::kAvif:
+      return can_make_avif() ? make_avif({.pixels = pixels}) : std::vector<std::byte>{};
   }
   return {};
 }
@@ -37,6 +39,7 @@ std::vector<std::byte> file_of(ImageFormat format) {
 TEST_CASE("a file is recognised by its own format's row and by no other", "[formats]") {
   for (const Format& own : kFormats) {
     const std::vector<std::byte> file = file_of(own.format);
+    if (file.empty()) continue;
     for (const Format& other : kFormats) {
       CAPTURE(own.title, other.title);
 
@@ -48,6 +51,7 @@ TEST_CASE("a file is recognised by its own format's row and by no other", "[form
 TEST_CASE("a row is found by its format, and reads its files", "[formats]") {
   for (const Format& row : kFormats) {
     const std::vector<std::byte> file = file_of(row.format);
+    if (file.empty()) continue;
 
     REQUIRE(format_of(row.format).format == row.format);
     REQUIRE(format_of(row.format).read_header(ByteReader(file), Metadata::kRead)->size == Size{40, 30});

@@ -1,5 +1,6 @@
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 
+#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
@@ -24,6 +25,8 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_gif(request, buffer);
     case ImageFormat::kTiff:
       return decode_tiff(request, buffer);
+    case ImageFormat::kAvif:
+      return decode_avif(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

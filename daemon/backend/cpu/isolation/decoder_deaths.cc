@@ -17,6 +17,8 @@ std::string_view library_of(ImageFormat format) {
       return "libwebp";
     case ImageFormat::kTiff:
       return "libtiff";
+    case ImageFormat::kAvif:
+      return "libavif";
     case ImageFormat::kBmp:
     case ImageFormat::kGif:
       return "kernels/raster";
