@@ -27,6 +27,7 @@ def main() -> int:
     if missing:
         skip_all(f"the package's tests: {sys.executable} has no {', '.join(missing)}; `config/setup.sh test` makes an interpreter that has")
     environment = {**os.environ, "MILLRACE_DAEMON": os.path.abspath(daemon), "PYTHONDONTWRITEBYTECODE": "1", "XDG_STATE_HOME": os.devnull}
+    environment["PYTHONFAULTHANDLER"] = "1"  # a process that dies says where its threads were
     pytest = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "-p", "no:cacheprovider", str(HERE)]
     return subprocess.run([*pytest, *arguments], env=environment, check=False).returncode
 

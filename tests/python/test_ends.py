@@ -56,6 +56,52 @@ def test_interpreter_exit_does_not_count_as_died(left: str, mine: millrace.Priva
         assert died(client, set()) == 0
 
 
+LOOPS = """
+import atexit, sys, threading, time
+
+# The last thing: what was registered first.
+atexit.register(lambda: print([t.name for t in threading.enumerate() if t.name.startswith("millrace-")], flush=True))
+import os, signal, millrace, millrace.numpy
+
+class Slow(millrace.numpy.Loader):
+    def _convert(self, batch, labels):  # in a thread of the session's
+        print("at work", flush=True)
+        time.sleep(0.3)
+        return super()._convert(batch, labels)
+
+class Rows:
+    def __iter__(self):
+        for k in range(1000):
+            time.sleep(0.3)
+            yield {"image": open(sys.argv[3], "rb").read(), "label": k}
+
+recipe, options = millrace.Recipe.train(24), {"batch_size": 2, "address": sys.argv[1]}
+"""
+FORGOTTEN = {
+    "epoch": "loop = iter(Slow(sys.argv[2], recipe, **options)); next(loop)",
+    "source": "loop = iter(millrace.numpy.Loader(millrace.Encoded(Rows(), image='image', label='label'), recipe, **options)); next(loop)",
+    "session that was let go of": "session = millrace.connect(sys.argv[1]).session(recipe, batch=4); del session",
+}
+
+
+@pytest.mark.parametrize("what", FORGOTTEN)
+def test_no_thread_is_at_work_when_the_interpreter_ends(what: str, mine: millrace.PrivateDaemon, folder: Path) -> None:
+    with python(LOOPS + FORGOTTEN[what], mine.address, str(folder), str(next(folder.rglob("*.png")))) as process:
+        told, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert told.splitlines()[-1] == "[]"
+    assert what != "epoch" or "at work" in told
+
+
+def test_the_interpreter_ends_while_the_daemon_hangs(mine: millrace.PrivateDaemon, folder: Path) -> None:
+    code = f"{LOOPS}{FORGOTTEN['epoch']}\nos.kill({mine.pid}, signal.SIGSTOP)"
+    with python(code, mine.address, str(folder)) as process:
+        told, _ = process.communicate(timeout=60)
+    os.kill(mine.pid, signal.SIGCONT)
+    assert process.returncode == 0
+    assert told.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_is_a_clean_end_and_a_kill_is_none(by: signal.Signals, mine: millrace.PrivateDaemon, folder: Path) -> None:
     with python(CONSUMER, mine.address, str(folder)) as consumer:

@@ -45,7 +45,7 @@ void check_pixels(const Pixels& pixels) {
 
 std::string little(std::uint32_t number, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(number >> 8 * i & 255U);
+  for (int i = 0; i < bytes; ++i) text += i < 4 ? static_cast<char>(number >> 8 * i & 255U) : '\0';
   return text;
 }
 

@@ -57,8 +57,20 @@ def png_of(pixels: NDArray[np.uint8]) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
+def tiff_of(pixels: NDArray[np.uint8], compression: int) -> bytes:
+    """An RGB TIFF file of height x width x 3 in one strip, whose bytes are Deflate's whatever it says of its compression."""
+    height, width, _ = pixels.shape
+    strip = zlib.compress(pixels.tobytes())
+    longs = {256: width, 257: height, 259: compression, 262: 2, 273: 8, 277: 3, 278: height, 279: len(strip)}
+    bits_at = 8 + len(strip)
+    entries = {tag: struct.pack("<HHII", tag, 4, 1, value) for tag, value in longs.items()}
+    entries[258] = struct.pack("<HHII", 258, 3, 3, bits_at)
+    directory = struct.pack("<H", len(entries)) + b"".join(entries[tag] for tag in sorted(entries)) + bytes(4)
+    return struct.pack("<2sHI", b"II", 42, bits_at + 6) + strip + struct.pack("<3H", 8, 8, 8) + directory
+
+
 def make_folder(folder: Path) -> None:
-    """Three classes of 32 noisy pictures of one colour each; in each class one JPEG and one WebP, too."""
+    """Three classes of 32 noisy pictures of one colour each; in each class one JPEG, one WebP and one TIFF, too."""
     chance = np.random.default_rng(7)
     for name, colour in COLOURS.items():
         (folder / name).mkdir(parents=True)
@@ -67,6 +79,7 @@ def make_folder(folder: Path) -> None:
             (folder / name / f"{k:02d}.png").write_bytes(png_of(pixels))
         for kind, text in OTHERS.items():
             (folder / name / f"other.{kind}").write_bytes(base64.b64decode(text))
+        (folder / name / "other.tif").write_bytes(tiff_of(pixels, 8))
 
 
 def train(dataset: Any) -> list[float]:
@@ -135,6 +148,21 @@ def check_decoders(folder: Path, scratch: Path, of_the_host: set[str]) -> None:
         for pid in decoders:
             check_process(pid, "millrace-decoder", of_the_host)
     print(f"decoders in {len(decoders)} processes of their own")
+
+
+def check_refused_compression(folder: Path) -> None:
+    """libtiff has no JBIG-KIT here, which is under the GPL: files of that compression are refused, and nothing dies of them."""
+    third_party = next(Path(sys.prefix).glob("lib/python3*/site-packages/millrace_daemon-*.dist-info")) / "licenses" / "third_party"
+    index = (third_party / "INDEX.tsv").read_text()
+    assert "libtiff" in index
+    assert "jbig" not in index, index
+    jbig, deflate = (tiff_of(np.full((9, 9, 3), 200, np.uint8), compression) for compression in (34661, 8))
+    with millrace.serve(folder) as daemon, millrace.connect() as client, client.session(millrace.Recipe.evaluate(8, 8), 2, 2) as session:
+        with session.get(session.submit([jbig, deflate])) as batch:
+            assert "compression 34661" in str(batch.errors[0]), batch.errors
+            assert (batch.images.numpy()[1] == 200).all()
+        assert daemon.pid
+    print("JBIG is refused, and not there")
 
 
 def check_gpus(folder: Path, driver: str, of_the_host: set[str]) -> None:
@@ -209,6 +237,7 @@ def main() -> None:
         make_folder(folder)
         check_daemon(folder, of_the_host)
         check_decoders(folder, Path(scratch), of_the_host)
+        check_refused_compression(folder)
         if os.environ.get("DRIVER"):
             check_gpus(folder, os.environ["DRIVER"], of_the_host)
         check_commands(folder, Path(scratch))

@@ -11,7 +11,7 @@ using namespace std::string_literals;
 
 std::string number(std::uint32_t value, int bytes = 4) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 255U);
+  for (int i = 0; i < bytes; ++i) text += i < 4 ? static_cast<char>(value >> 8 * i & 255U) : '\0';
   return text;
 }
 

@@ -33,6 +33,7 @@ GCC = {"libstdc++6", "libgcc-s1"}
 DRIVERS = re.compile(r"lib(cuda|nvidia|nvjpeg|xrt|xilinx)")
 HEADERS = ("/usr/include/boost/version.hpp", "/usr/include/CLI/CLI.hpp", "/usr/include/toml++/toml.h")  # libraries of headers alone
 COMMON = Path("/usr/share/common-licenses")
+REPLACED = {"libjbig.so.0": HERE / "no_jbig.c"}  # libraries that may not be here, and our own that stand in for them
 
 ABOUT = """\
 # What is in this wheel that is not Millrace's: the files beneath millrace_daemon/lib, unchanged but for where they look for each other, and
@@ -96,6 +97,14 @@ def place(source: str | Path, target: Path, runpath: str) -> None:
     subprocess.run(["patchelf", "--force-rpath", "--set-rpath", runpath, str(target)], check=True)
 
 
+def stand_in(source: Path, name: str, tree: Path) -> Path:
+    """A library of that name, compiled."""
+    made = tree / "stand_in" / name
+    made.parent.mkdir(exist_ok=True)
+    subprocess.run(["cc", "-std=c11", "-O2", "-fPIC", "-shared", f"-Wl,-soname,{name}", "-s", "-o", made, source], check=True)
+    return made
+
+
 def write_licences(folder: Path, parts: list[tuple[str, Package]]) -> None:
     """The index, and what Debian says of each package."""
     folder.mkdir(parents=True)
@@ -115,12 +124,15 @@ def write_licences(folder: Path, parts: list[tuple[str, Package]]) -> None:
 def collect(programs: Path, tree: Path, hosts_own: set[str]) -> None:
     """Makes TREE anew; `hosts_own`: packages whose libraries the host has to have."""
     shutil.rmtree(tree, ignore_errors=True)
-    shutil.copytree(HERE, tree, ignore=shutil.ignore_patterns("collect.py", "__pycache__", "*.egg-info", "build"))
+    shutil.copytree(HERE, tree, ignore=shutil.ignore_patterns("collect.py", "*.c", "__pycache__", "*.egg-info", "build"))
     package = tree / "src" / "millrace_daemon"
     shutil.copyfile(TOP / "config" / "millrace.toml", package / "millrace.toml")
     needed = libraries([programs / name for name in PROGRAMS])
     parts = []
     for name, path in sorted(needed.items()):
+        if name in REPLACED:
+            place(stand_in(REPLACED[name], name, tree), package / "lib" / name, "$ORIGIN")
+            continue
         owned = owner(path)
         if owned.name not in hosts_own:
             place(path, package / "lib" / name, "$ORIGIN")

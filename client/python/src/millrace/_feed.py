@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace import _full_slots
+from millrace import _exit, _full_slots
 from millrace._columns import Labels, column_of, each_column, selected
 from millrace._copies import SAMPLE_MASK
 from millrace._order import Batches, OrderState
@@ -142,6 +142,7 @@ class Feed:
         work = _Work(session, self._between, how, names)
         self._thread = threading.Thread(target=work.run, args=(rows,), name="millrace-feed", daemon=True)
         self._thread.start()
+        _exit.register(self)
         self.state: OrderState | None = batches.state if batches is not None else None
         """After the batch that came last."""
 
@@ -223,11 +224,9 @@ class Feed:
     def stop(self) -> None:
         """Batches that are under way are dropped, and the thread ends. Idempotent."""
         between = self._between
-        with between.changed:
-            if between.stopped:
-                return
-            between.stopped = True
-            between.changed.notify_all()
+        if between.stopped:
+            return
+        self.end_at_exit()
         with contextlib.suppress(ValueError):
             self._session._inbox.unwatch(self._wake)
         if threading.current_thread() is not self._thread:
@@ -235,6 +234,16 @@ class Feed:
         for submitted in between.submitted:
             self._session._give_up(submitted.number)
         between.submitted.clear()
+
+    def end_at_exit(self) -> None:
+        """Tells the thread to end."""
+        with self._between.changed:
+            self._between.stopped = True
+            self._between.changed.notify_all()
+
+    def join(self, timeout: float) -> None:
+        """Until the thread has ended."""
+        self._thread.join(timeout)
 
 
 @dataclass

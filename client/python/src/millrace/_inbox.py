@@ -326,6 +326,11 @@ class Inbox:
             self._watchers.remove(watcher)
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing comes any more."""
+        return self._end is not None
+
+    @property
     def end(self) -> Error | None:
         """Why nothing comes any more; None while something may."""
         return _again(self._end) if self._end is not None else None

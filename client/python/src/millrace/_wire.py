@@ -9,10 +9,10 @@ from __future__ import annotations
 import queue
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from millrace import _fork, _schema
+from millrace import _exit, _fork, _schema
 from millrace._bell import Bell
 from millrace._gpu_work import GpuWork
 from millrace._inbox import EpochEnd, Inbox
@@ -111,6 +111,8 @@ class Wire:
             request_serializer=_serialised,
             response_deserializer=_schema.ServerMessage.FromString,
         )
+        self.farewell: Callable[[], object] = self.close_soon
+        """What ends the session at the interpreter's end, if it is open. Returns at once."""
         self._begun = Bell()
         self._reader = threading.Thread(target=self._read, name="millrace-reader", daemon=True)
         try:
@@ -122,6 +124,7 @@ class Wire:
             self._call = stream(_queued(outgoing, inbox, self._requests, ticket), metadata=((_TICKET_METADATA, ticket),))
         finally:
             self._begun.ring()
+        _exit.register(self)
 
     def send(self, message: Any) -> None:
         """Queues a ``ClientMessage``. Takes no lock, for destructors send, too."""
@@ -151,11 +154,25 @@ class Wire:
         """Ends the stream and waits until its threads are gone, at most ``timeout`` seconds."""
         self._inbox.close(Cancelled("the session was closed"))
         self._outgoing.put(_Close)
+        self._break_off()
+        if threading.current_thread() is not self._reader:
+            self._reader.join(timeout)
+
+    def _break_off(self) -> None:
         if (call := self._call) is not None:
             call.cancel()
         self._replies.hang_up()
-        if threading.current_thread() is not self._reader:
-            self._reader.join(timeout)
+
+    def end_at_exit(self) -> None:
+        """As ``close_soon``, for a session that is still open."""
+        self.farewell()
+
+    def join(self, timeout: float) -> None:
+        """Waits until the session has ended, at most ``timeout`` seconds, of which the daemon has the first half."""
+        self._reader.join(timeout / 2)
+        if self._reader.is_alive():
+            self._break_off()
+            self._reader.join(timeout / 2)
 
     def after_fork_in_child(self) -> None:
         """Lets go of the reply socket; gRPC is left alone."""

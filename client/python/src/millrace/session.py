@@ -98,7 +98,7 @@ class Session:
         ways = {"replies": connection.take_replies(), "requests_by_socket": opened.requests_by_socket}
         self._wire = Wire(path, channel, self._inbox, outgoing, connection.ticket, **ways)
         self._datasets = Datasets(self)
-        self._end = weakref.finalize(self, _leave, self._segment, self._wire)  # also when the interpreter exits
+        self._wire.farewell = self._end = weakref.finalize(self, _leave, self._segment, self._wire)
         _fork.register(self)
         try:
             self._inbox.wait(self._inbox.take_attached, left(deadline), "session")
@@ -388,7 +388,7 @@ class Session:
     @property
     def closed(self) -> bool:
         """Whether nothing can be asked of it any more."""
-        return self._forked or self._inbox.end is not None
+        return self._forked or self._inbox.ended
 
     def close(self, timeout: float = 5.0) -> None:
         """Cancels what is under way and ends the session. Batches that were taken stay readable. Idempotent."""
@@ -433,11 +433,11 @@ class Session:
         return self._inbox.wait(take, timeout, what, grace)
 
     def _stop_epoch(self, stream: int) -> None:
-        if not self._forked:
-            self._wire.send(_schema.ClientMessage(stop_epoch={"stream_id": stream}))
+        self._send(_schema.ClientMessage(stop_epoch={"stream_id": stream}))
 
     def _close_dataset(self, dataset: int) -> None:
-        self._send(_schema.ClientMessage(close_dataset={"dataset_id": dataset}))
+        if not self.closed:  # else destructors may call, which at the interpreter's end have no modules any more
+            self._wire.send(_schema.ClientMessage(close_dataset={"dataset_id": dataset}))
 
     def __repr__(self) -> str:
         batches = f"batches of {self._batch} images{described(self._recipe)}"
