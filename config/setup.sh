@@ -12,6 +12,7 @@ build_packages=(
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev libtiff-dev  # decoders
   libavif-dev                                                             # AVIF; libavif15 decodes it at run time. Optional
+  libde265-dev                                                            # HEIC; libde265-0 decodes it at run time. Optional
   libhwloc-dev                                                            # which cores share what
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept

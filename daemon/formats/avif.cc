@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "daemon/formats/codec_memory.h"
-#include "daemon/formats/heif_boxes.h"
 #include "daemon/formats/orientation.h"
+#include "daemon/heif/heif_boxes.h"
 
 namespace millrace {
 namespace {
@@ -43,7 +43,8 @@ bool is_avif(const ByteReader& bytes_untrusted) {
 }
 
 Result<ImageHeader> read_avif_header(ByteReader bytes_untrusted, Metadata metadata) {
-  Result<HeifPicture> picture = read_heif_picture(bytes_untrusted, metadata);
+  Result<HeifPicture> picture =
+      read_heif_picture(bytes_untrusted, metadata == Metadata::kRead ? HeifMetadata::kRead : HeifMetadata::kSkip);
   if (!picture) return Error{picture.error().code, "a broken AVIF: " + picture.error().message};
   ImageHeader header{
       .size = picture->size,
@@ -58,7 +59,7 @@ Result<ImageHeader> read_avif_header(ByteReader bytes_untrusted, Metadata metada
 }
 
 CodecMemory avif_codec_memory(Size size, ByteReader bytes_untrusted) {
-  const Result<HeifPicture> picture = read_heif_picture(bytes_untrusted, Metadata::kSkip);
+  const Result<HeifPicture> picture = read_heif_picture(bytes_untrusted, HeifMetadata::kSkip);
   if (!picture) return {};
   constexpr std::uint64_t kNotes = 2;                        // bytes a pixel: what dav1d notes of blocks
   constexpr std::uint64_t kTables = 3 << 20, kColumn = 256;  // of each dav1d; rows to filter

@@ -10,6 +10,7 @@
 #include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/process.h"
 #include "tests/support/skip.h"
@@ -162,6 +163,8 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_tiff({.pixels = pixels}), format, {width, height});
     case ImageFormat::kAvif:
       return encoded(make_avif({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kHeic:
+      return encoded(heic_file("colour"), format, {40, 30});
   }
   return {};
 }

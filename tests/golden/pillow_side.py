@@ -19,7 +19,7 @@ except ImportError as missing:
 Image.MAX_IMAGE_PIXELS = None
 
 FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
-FORMATS = ["JPEG", "MPO", "PNG", "WEBP", "PPM", "BMP", "GIF", "TIFF", "AVIF"]
+FORMATS = ["JPEG", "MPO", "PNG", "WEBP", "PPM", "BMP", "GIF", "TIFF", "AVIF", "HEIF"]
 
 
 class Picture:

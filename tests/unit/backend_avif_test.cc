@@ -1,5 +1,5 @@
-// AVIF: pixels of its kinds, boxes against whole pictures, how it lies, and the verdicts on bad files. What Pillow makes
-// of many more: tests/golden/avif_files.py.
+// AVIF: pixels of its kinds, boxes against whole pictures, how it lies, and the verdicts on bad files. What Pillow
+// makes of many more: tests/golden/avif_files.py.
 #include <algorithm>
 #include <string>
 

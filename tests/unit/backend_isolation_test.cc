@@ -14,6 +14,7 @@
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/skip.h"
 #include "tests/unit/isolation_rig.h"
 
@@ -65,6 +66,37 @@ TEST_CASE("a library that says on stderr what is wrong with a file is not killed
 
   REQUIRE_FALSE(pixels);
   REQUIRE(pixels.error().message.starts_with("damaged AVIF: "));
+  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
+}
+
+TEST_CASE("a decoder process gives a HEIC's pixels and verdicts as a lane does", "[isolation]") {
+  LaneOnTheBench lane;
+  DecodingInLane in_lane;
+  PixelBuffer buffer;
+  if (!in_lane.decode(ImageFormat::kHeic,
+                      {heic_file("colour"), {40, 30}, {0, 0, 1, 1}, Clock::now() + std::chrono::minutes(1)}, buffer))
+    return skip_loudly("a decoder process with HEIC: this build, or this host, has no libde265");
+  std::mt19937 random(1);
+  for (const char* const name : {"colour", "grey", "deep", "grid"}) {
+    const Pixels pixels = heic_pixels(name);
+    const kernels::Size size{static_cast<int>(pixels.width), static_cast<int>(pixels.height)};
+    for (int round = 0; round < 20; ++round) {
+      LibraryFile file{name, ImageFormat::kHeic, size, heic_file(name)};
+      if (round % 4 == 3) file.bytes.resize(file.bytes.size() - file.bytes.size() / 5);
+      if (round % 4 == 2) file.bytes[file.bytes.size() - 1 - random() % 300] ^= std::byte{0x55};
+      const auto expected = in_lane.decode(file.format, whole_of(file), buffer);
+      CAPTURE(name, round);
+
+      const auto made = lane.decode(file, whole_of(file));
+
+      REQUIRE(made.has_value() == expected.has_value());
+      if (expected) {
+        REQUIRE(same(*made, *expected));
+      } else {
+        REQUIRE(made.error().message == expected.error().message);
+      }
+    }
+  }
   REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/formats/format_table.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/test_images.h"
 
@@ -32,6 +33,8 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_tiff({.pixels = pixels});
     case ImageFormat::kAvif:
       return can_make_avif() ? make_avif({.pixels = pixels}) : std::vector<std::byte>{};
+    case ImageFormat::kHeic:
+      return heic_file("colour");
   }
   return {};
 }

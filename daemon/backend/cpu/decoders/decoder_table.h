@@ -13,6 +13,7 @@
 #include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
@@ -40,6 +41,7 @@ inline constexpr std::array kDecoders{
     FormatDecoder{ImageFormat::kGif, decode_gif},
     FormatDecoder{ImageFormat::kTiff, decode_tiff},
     FormatDecoder{ImageFormat::kAvif, decode_avif, can_decode_avif},
+    FormatDecoder{ImageFormat::kHeic, decode_heic, can_decode_heic},
 };
 
 // nullptr: none.

@@ -3,6 +3,7 @@
 #include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
@@ -27,6 +28,8 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_tiff(request, buffer);
     case ImageFormat::kAvif:
       return decode_avif(request, buffer);
+    case ImageFormat::kHeic:
+      return decode_heic(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

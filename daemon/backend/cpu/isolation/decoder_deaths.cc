@@ -19,6 +19,8 @@ std::string_view library_of(ImageFormat format) {
       return "libtiff";
     case ImageFormat::kAvif:
       return "libavif";
+    case ImageFormat::kHeic:
+      return "libde265";
     case ImageFormat::kBmp:
     case ImageFormat::kGif:
       return "kernels/raster";

@@ -17,6 +17,7 @@
 #include <new>
 
 #include "daemon/backend/cpu/decoders/avif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
@@ -121,6 +122,7 @@ void silence_libraries() {
   std::uint8_t* const memory = map(reach);
   prepare_tiff();
   prepare_avif();
+  prepare_heic();
   silence_libraries();
   if (memory == nullptr) {
     set_text(ready, errno_error("mapping the memory of the lane", errno));
