@@ -45,7 +45,7 @@ EXCEPTIONS = {
     "made/tiff 262: 8": "nor is CIELAB",
     "made/tiff 284: 3": "libtiff refuses a number that says nothing about planes, where Pillow reads uncompressed files itself",
     "made/tiff 266: 3": "libtiff leaves a number aside that says nothing about the order of bits",
-    "made/heic without ispe": "libheif takes the size from the data; here nothing is decoded whose size the boxes do not say",
+    "heic without ispe": "libheif takes the size from the data; here nothing is decoded whose size the boxes do not say",
     "made/png compressed exif": "the same: Pillow has no use for a zTXt of the keyword exif",
 }
 
