@@ -19,9 +19,15 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+bool is_large(const Encoded& encoded) {
+  return encoded.bytes.size() >= LargeImage::kFrom;
+}
+
 void fill(v1::Sample& out, const Sample& sample) {
   std::visit(Overloaded{[&](const Path& path) { out.set_path(path.path); },
-                        [&](const Encoded& encoded) { out.set_encoded(encoded.bytes.data(), encoded.bytes.size()); },
+                        [&](const Encoded& encoded) {
+                          if (!is_large(encoded)) out.set_encoded(encoded.bytes.data(), encoded.bytes.size());
+                        },
                         [&](const RingRoom& room) {
                           out.mutable_ring()->set_offset(room.offset());
                           out.mutable_ring()->set_length(room.bytes().size());
@@ -67,6 +73,15 @@ v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const
   out.set_deadline_ms(static_cast<std::uint32_t>(std::clamp<std::int64_t>(request.deadline.count(), 0, kLongest)));
   out.set_backend(request.backend);
   return out;
+}
+
+std::vector<LargeImage> large_images(const BatchRequest& request) {
+  std::vector<LargeImage> images;
+  for (std::size_t i = 0; i < request.samples.size(); ++i) {
+    const auto* const encoded = std::get_if<Encoded>(&request.samples[i].source);
+    if (encoded != nullptr && is_large(*encoded)) images.push_back({static_cast<int>(i), encoded->bytes});
+  }
+  return images;
 }
 
 v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, const EpochOptions& options,

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/src/message_parts.h"
 #include "millrace/batch.h"
 #include "millrace/epoch.h"
 #include "millrace/v1/session.pb.h"
@@ -13,7 +14,9 @@ namespace millrace {
 inline namespace client {
 
 // `session_recipe`: for a request that brings none.
+// Without the large images, whose samples have no source in it: large_images().
 v1::Submit to_message(std::uint64_t batch_id, const BatchRequest& request, const Recipe& session_recipe);
+std::vector<LargeImage> large_images(const BatchRequest& request);
 v1::StartEpoch to_message(std::uint64_t stream_id, std::uint64_t dataset_id, const EpochOptions& options,
                           const Recipe& session_recipe, std::uint32_t session_batch);
 

@@ -30,8 +30,10 @@ Result<void> check_samples(const BatchRequest& request, const RequestLimits& lim
                                    "InputRing (Session::open_ring)"};
 }
 
-Result<void> check_message(const v1::ClientMessage& message, const RequestLimits& limits) {
-  const Bytes size{message.ByteSizeLong()};
+Result<void> check_message(const v1::ClientMessage& message, std::span<const LargeImage> images,
+                           const RequestLimits& limits) {
+  Bytes size{message.ByteSizeLong()};
+  for (const LargeImage& image : images) size += Bytes{image.bytes.size()};
   if (size <= limits.message) return {};
   return Error{Code::kInvalid, "submit: the request has " + to_text_beside(size, limits.message) +
                                    ", the daemon takes messages of at most " + to_text_beside(limits.message, size) +

@@ -2,6 +2,7 @@
 // did not tell is left to the daemon to check. Pure functions, thread-safe.
 #pragma once
 
+#include "client/src/message_parts.h"
 #include "millrace/session.h"
 #include "millrace/v1/session.pb.h"
 
@@ -14,8 +15,9 @@ RequestLimits from_message(const v1::Limits& told);
 // the daemon's settings allows more, and how to do without.
 Result<void> check_samples(const BatchRequest& request, const RequestLimits& limits);
 
-// Checks the size of the whole message. kInvalid: says how to make a smaller one.
-Result<void> check_message(const v1::ClientMessage& message, const RequestLimits& limits);
+// Checks the size of the whole message, `images` in it. kInvalid: says how to make a smaller one.
+Result<void> check_message(const v1::ClientMessage& message, std::span<const LargeImage> images,
+                           const RequestLimits& limits);
 
 }  // namespace client
 }  // namespace millrace

@@ -4,35 +4,54 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <utility>
+#include <vector>
 
 namespace millrace {
 inline namespace client {
 namespace {
 
-std::string framed(const v1::ClientMessage& message) {
-  const auto length = static_cast<std::uint32_t>(message.ByteSizeLong());
-  std::string frame(sizeof length + length, '\0');
-  for (std::size_t i = 0; i < sizeof length; ++i) frame[i] = static_cast<char>(length >> (8 * i));
-  message.SerializeWithCachedSizesToArray(reinterpret_cast<std::uint8_t*>(frame.data() + sizeof length));
-  return frame;
-}
+constexpr std::size_t kPieces = 512;  // in one system call (IOV_MAX is 1024)
 
 }  // namespace
 
-void RequestWriter::send(const v1::ClientMessage& message, Deadline patience) {
-  frames_.push_back(framed(message));
-  static_cast<void>(flush(patience));
+void RequestWriter::send(const MessageParts& message, Deadline patience) {
+  const bool waits = !flush(patience);
+  const std::size_t written = waits ? 0 : write_at_once(message, patience);
+  if (written < message.size()) frames_.push_back(message.copy(written));
+}
+
+// How many bytes have left; all, where nobody reads any more.
+std::size_t RequestWriter::write_at_once(const MessageParts& message, Deadline patience) {
+  std::size_t written = 0;
+  while (written < message.size()) {
+    std::vector<iovec> pieces = message.pieces(written, kPieces);
+    msghdr parts{};
+    parts.msg_iov = pieces.data();
+    parts.msg_iovlen = pieces.size();
+    const ssize_t sent = ::sendmsg(socket_.get(), &parts, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      written += static_cast<std::size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for_room(patience)) return written;
+    } else if (errno != EINTR) {
+      return message.size();
+    }
+  }
+  return written;
 }
 
 bool RequestWriter::flush(Deadline patience) {
   while (!write_some()) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(time_left(patience));
-    pollfd watched{socket_.get(), POLLOUT, 0};
-    if (left.count() <= 0 || ::poll(&watched, 1, static_cast<int>(left.count())) == 0) return false;
+    if (!wait_for_room(patience)) return false;
   }
   return true;
+}
+
+// false: none until then.
+bool RequestWriter::wait_for_room(Deadline patience) const {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(time_left(patience));
+  pollfd watched{socket_.get(), POLLOUT, 0};
+  return left.count() > 0 && ::poll(&watched, 1, static_cast<int>(left.count())) != 0;
 }
 
 // false: the socket is full.

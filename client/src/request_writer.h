@@ -7,7 +7,7 @@
 #include <string>
 
 #include "client/src/deadline.h"
-#include "millrace/v1/session.pb.h"
+#include "client/src/message_parts.h"
 #include "proto/base/unique_fd.h"
 
 namespace millrace {
@@ -19,13 +19,15 @@ class RequestWriter {
 
   // After those before it. Waits no longer than `patience` for a daemon that is slow to take it; what is left then goes
   // with flush(). Of a daemon that reads no more, or is gone, whoever reads its replies hears; here it is no error.
-  void send(const v1::ClientMessage& message, Deadline patience);
+  void send(const MessageParts& message, Deadline patience);
   // Writes what the daemon takes until then. true: nothing is left.
   bool flush(Deadline patience);
 
   std::size_t unsent() const { return frames_.size(); }  // messages
 
  private:
+  std::size_t write_at_once(const MessageParts& message, Deadline patience);
+  bool wait_for_room(Deadline patience) const;
   bool write_some();
 
   UniqueFd socket_;

@@ -51,9 +51,10 @@ Result<Ticket> Session::submit(BatchRequest request) {
   const Ticket ticket{core_->fresh_number()};
   v1::ClientMessage message;
   *message.mutable_submit() = to_message(ticket.batch, request, core_->recipe());
-  MILLRACE_TRY_VOID(check_message(message, core_->limits()));
+  const std::vector<LargeImage> images = large_images(request);
+  MILLRACE_TRY_VOID(check_message(message, images, core_->limits()));
   core_->inbox().expect_batch(ticket.batch, rooms_of(request));
-  if (Result<void> sent = core_->send(std::move(message)); !sent) {
+  if (Result<void> sent = core_->send(std::move(message), images); !sent) {
     core_->inbox().forget_batch(ticket.batch);
     return std::move(sent).error();
   }

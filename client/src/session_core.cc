@@ -113,10 +113,10 @@ SessionCore::SessionCore(std::shared_ptr<Holding> holding, const DaemonChannel& 
       wire_(std::make_shared<Wire>(channel, holding_->take_replies(), way)),
       inbox_(std::make_shared<Inbox>(holding_, wire_)) {}
 
-Result<void> SessionCore::send(v1::ClientMessage message) {
+Result<void> SessionCore::send(v1::ClientMessage message, std::span<const LargeImage> images) {
   MILLRACE_TRY_VOID(knowledge_.check(message));
   look_at_device();
-  wire_->send(std::move(message));
+  wire_->send(std::move(message), images);
   return {};
 }
 

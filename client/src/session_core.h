@@ -40,7 +40,7 @@ class SessionCore {
   Wire& wire() { return *wire_; }
 
   // Queues a message that asks for something. kUnsupported: the daemon is older and does not know what it says.
-  Result<void> send(v1::ClientMessage message);
+  Result<void> send(v1::ClientMessage message, std::span<const LargeImage> images = {});
 
   // Why nothing will come any more.
   std::optional<Error> ended() const;

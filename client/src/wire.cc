@@ -86,16 +86,17 @@ void Wire::start(const std::string& ticket, Sink sink) {
   grpc_->stream = grpc_->stub->AsyncStream(&grpc_->context, &grpc_->queue, Grpc::tag(Event::kStarted));
 }
 
-void Wire::send(v1::ClientMessage message) {
+void Wire::send(v1::ClientMessage message, std::span<const LargeImage> images) {
   if (forked()) return;
   MutexLock lock(mutex_);
   if (attached_ && !leading_ && replies_.hung_up()) hear_the_end();
   if (broken_) return;
   if (requests_ && attached_) {
-    requests_->send(message, deadline_after(kFlushWithin));
+    requests_->send(MessageParts(std::move(message), images), deadline_after(kFlushWithin));
     if (is_behind() && leading_) replies_.wake();
     return;
   }
+  put_in(message, images);
   outgoing_.push_back(std::move(message));
   write_next();
   // gRPC goes on with a write only while somebody polls, and the leader may be waiting for replies.

@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "client/src/daemon_channel.h"
@@ -53,7 +54,8 @@ class Wire {
 
   // Sends a message, or queues it; waits for no answer, at most some milliseconds for it, or the one before it, to leave. After the
   // stream's end it is dropped.
-  void send(v1::ClientMessage message) MILLRACE_EXCLUDES(mutex_);
+  // `images`: what is missing in a Submit.
+  void send(v1::ClientMessage message, std::span<const LargeImage> images = {}) MILLRACE_EXCLUDES(mutex_);
   std::size_t unsent() const MILLRACE_EXCLUDES(mutex_);
 
   std::uint64_t seen() const MILLRACE_EXCLUDES(mutex_);

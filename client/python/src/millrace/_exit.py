@@ -1,8 +1,8 @@
 """The interpreter's end: the package's threads end before it.
 
-A thread that is at work then is ended by unwinding its stack, as soon as it asks for the interpreter's lock; where C++ stands in between
-(a callback that was preparing a batch with PyTorch, say), that is ``std::terminate`` for the whole process. So whatever has a thread ends it
-in time, if it was forgotten.
+A thread that is at work then is ended by unwinding its stack, as soon as it asks for the interpreter's lock; where C++ stands in between,
+as in a callback that was preparing a batch with PyTorch, that is ``std::terminate`` for the whole process. So whatever has a thread ends
+it in time, if it was forgotten.
 """
 
 from __future__ import annotations

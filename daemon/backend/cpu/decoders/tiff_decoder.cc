@@ -1,6 +1,7 @@
 #include "daemon/backend/cpu/decoders/tiff_decoder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
@@ -145,7 +146,7 @@ class Reading {
     if (bytes <= 0 || row <= 0) return error_of(source_);
     if (static_cast<std::size_t>(bytes) > std::max(kMostAtOnce, static_cast<std::size_t>(request_.codec.count)))
       return unsupported("its tiles are too large");
-    part_.reset(new (std::nothrow) std::uint16_t[(static_cast<std::size_t>(bytes) + 1) / 2]);
+    part_.reset(new (std::nothrow) std::uint16_t[(static_cast<std::size_t>(bytes) + 1) / 2]());
     if (!part_) return memory_error();
     part_bytes_ = bytes;
     row_bytes_ = row;
@@ -162,11 +163,14 @@ class Reading {
 
   std::uint16_t plane() const { return static_cast<std::uint16_t>(std::max(plane_, 0)); }
   std::uint8_t* part() const { return reinterpret_cast<std::uint8_t*>(part_.get()); }
+  // What libtiff has nothing for it leaves as it was, and calls it good: then it is black, not somebody else's memory.
+  void clear_part() { std::memset(part_.get(), 0, static_cast<std::size_t>(part_bytes_)); }
   bool is_late() const { return Clock::now() > request_.deadline; }
 
   Result<void> read_rows() {
     for (std::uint32_t y = 0; y < fields_.height; ++y) {
       if (y % 16 == 0 && is_late()) return deadline_error();
+      clear_part();
       if (TIFFReadScanline(tiff_, part(), y, plane()) != 1) return error_of(source_);
       keep(part(), 0, static_cast<int>(fields_.width), static_cast<int>(y));
     }
@@ -183,6 +187,7 @@ class Reading {
         if (is_late()) return deadline_error();
         const std::uint32_t tile =
             TIFFComputeTile(tiff_, static_cast<std::uint32_t>(left), static_cast<std::uint32_t>(top), 0, plane());
+        clear_part();
         if (TIFFReadEncodedTile(tiff_, tile, part(), part_bytes_) != part_bytes_) return error_of(source_);
         const auto columns = static_cast<int>(std::min<std::uint64_t>(wide, fields_.width - left));
         const auto rows = static_cast<int>(std::min<std::uint64_t>(high, fields_.height - top));
@@ -246,6 +251,9 @@ Result<kernels::U8View> decode_tiff(const DecodeRequest& request, PixelBuffer& b
   MILLRACE_TRY_VOID(check_size({static_cast<int>(fields.width), static_cast<int>(fields.height)}, request));
   MILLRACE_TRY(const TiffPixels pixels, pixels_of(tiff.get(), fields));
   if (fields.photometric == PHOTOMETRIC_YCBCR) TIFFSetField(tiff.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+  // By libdeflate it takes data that is too long for a strip or tile, and writes none of it, for good.
+  if (fields.compression == COMPRESSION_ADOBE_DEFLATE || fields.compression == COMPRESSION_DEFLATE)
+    TIFFSetField(tiff.get(), TIFFTAG_DEFLATE_SUBCODEC, DEFLATE_SUBCODEC_ZLIB);
   MILLRACE_TRY(const kernels::MutableU8View out, box_in(buffer, request, pixels.channels()));
   MILLRACE_TRY_VOID(Reading(tiff.get(), fields, pixels, request, out, source).run());
   return kernels::U8View(out);

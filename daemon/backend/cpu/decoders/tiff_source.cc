@@ -45,7 +45,9 @@ int TiffSource::complain(TIFF*, void* self, const char* module, const char* form
   if (!complaint.empty()) return 1;
   char text[160];
   std::vsnprintf(text, sizeof text, format, arguments);
-  complaint = printable((module != nullptr ? module + std::string(": ") : "") + text);
+  std::string said = text;
+  said.erase(said.find_last_not_of(": ") + 1);  // what zlib has no words for
+  complaint = printable((module != nullptr ? module + std::string(": ") : "") + said);
   return 1;
 }
 
