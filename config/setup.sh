@@ -11,13 +11,15 @@ build_packages=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev   # control plane
   libboost-dev libacl1-dev libtomlplusplus-dev libspdlog-dev libcli11-dev  # the daemon's and the command line's parts
   libjpeg62-turbo-dev libspng-dev libdeflate-dev libwebp-dev libtiff-dev  # decoders
+  libavif-dev                                                             # AVIF; libavif15 decodes it at run time. Optional
+  libde265-dev                                                            # HEIC; libde265-0 decodes it at run time. Optional
   libhwloc-dev                                                            # which cores share what
   libseccomp-dev                                                          # what a decoder's process may not do
   libxxhash-dev                                                            # keys and checksums of what is kept
   libsystemd-dev                                                          # telling systemd that the daemon is ready
   libxrt-dev uuid-dev                                                     # driving FPGAs; its headers want uuid/uuid.h. Optional
 )
-test_packages=(catch2 libbenchmark-dev ccache python3 python3-venv)
+test_packages=(catch2 libbenchmark-dev libavif-bin ccache python3 python3-venv)
 check_packages=(clang clang-format libclang-rt-14-dev llvm git shellcheck)  # what .ci/run needs further
 package_packages=(dpkg-dev help2man lintian)  # what `package` needs further
 wheels_packages=(binutils python3 python3-venv)  # what `wheels` needs further

@@ -19,6 +19,8 @@ constexpr std::array<Start, kImageFormats> kStart{{
     {ImageFormat::kBmp, 1, 1},
     {ImageFormat::kGif, 13, 13},
     {ImageFormat::kTiff, 5, 5},
+    {ImageFormat::kAvif, 100, 100},
+    {ImageFormat::kHeic, 300, 300},
 }};
 constexpr std::uint64_t kStartBytes = 256ULL << 10U;  // that it counts for: two photographs
 constexpr std::uint64_t kManyBytes = 256ULL << 20U;

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "daemon/formats/byte_reader.h"
+#include "proto/base/byte_reader.h"
 
 namespace millrace {
 namespace {

@@ -13,8 +13,8 @@
 #include <string>
 #include <string_view>
 
-#include "daemon/formats/byte_reader.h"
 #include "daemon/model/encoded_image.h"
+#include "proto/base/byte_reader.h"
 #include "proto/base/result.h"
 
 namespace millrace {

@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <string_view>
 
+#include "daemon/formats/avif.h"
 #include "daemon/formats/bmp.h"
 #include "daemon/formats/format.h"
 #include "daemon/formats/gif.h"
+#include "daemon/formats/heic.h"
 #include "daemon/formats/jpeg.h"
 #include "daemon/formats/packed.h"
 #include "daemon/formats/png.h"
@@ -20,8 +22,8 @@
 namespace millrace {
 
 // In the order of ImageFormat.
-inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat,
-                                     kPnmFormat,  kBmpFormat, kGifFormat,  kTiffFormat};
+inline constexpr std::array kFormats{kJpegFormat, kPngFormat, kWebpFormat, kPackedFormat, kPnmFormat,
+                                     kBmpFormat,  kGifFormat, kTiffFormat, kAvifFormat,   kHeicFormat};
 static_assert(kFormats.size() == kImageFormats);
 static_assert([] {
   for (std::size_t i = 0; i < kFormats.size(); ++i) {
@@ -48,7 +50,7 @@ inline constexpr auto kPictureExtensions = [] {
 }();
 
 // The same of common formats that have no row: somebody has to convert these.
-inline constexpr std::array<std::string_view, 6> kOtherPictureExtensions{"avif", "heic", "heif", "jp2", "jxl", "tga"};
+inline constexpr std::array<std::string_view, 3> kOtherPictureExtensions{"jp2", "jxl", "tga"};
 static_assert(std::find_first_of(kOtherPictureExtensions.begin(), kOtherPictureExtensions.end(),
                                  kPictureExtensions.begin(),
                                  kPictureExtensions.end()) == kOtherPictureExtensions.end());

@@ -1,6 +1,6 @@
 #include "daemon/formats/orientation.h"
 
-#include "daemon/formats/byte_reader.h"
+#include "proto/base/byte_reader.h"
 
 namespace millrace {
 namespace {

@@ -17,8 +17,7 @@ std::string_view other_picture(const ByteReader& bytes) {
   if (bytes.holds(0, "\0\0\0\x0CJXL "sv) || bytes.holds(0, "\xFF\x0A"sv)) return "JPEG XL";
   if (bytes.holds(0, "\0\0\0\x0CjP  "sv) || bytes.holds(0, "\xFF\x4F\xFF\x51"sv)) return "JPEG 2000";
   if (!bytes.holds(4, "ftyp")) return {};
-  if (bytes.holds(8, "avif") || bytes.holds(8, "avis")) return "AVIF";
-  for (const std::string_view brand : {"heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1"}) {
+  for (const std::string_view brand : {"hevc", "hevx", "mif1", "msf1"}) {
     if (bytes.holds(8, brand)) return "HEIF";
   }
   return {};

@@ -15,8 +15,8 @@
 namespace millrace {
 
 // What the daemon knows of each is a row of daemon/formats.
-enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kPacked, kPnm, kBmp, kGif, kTiff };
-inline constexpr std::size_t kImageFormats = static_cast<std::size_t>(ImageFormat::kTiff) + 1;
+enum class ImageFormat : std::uint8_t { kJpeg, kPng, kWebp, kPacked, kPnm, kBmp, kGif, kTiff, kAvif, kHeic };
+inline constexpr std::size_t kImageFormats = static_cast<std::size_t>(ImageFormat::kHeic) + 1;
 
 // What a format's library takes to decode a picture, beside the pixels that it hands over. 0: not known.
 struct CodecMemory {
@@ -29,7 +29,7 @@ struct CodecMemory {
 struct ImageFeatures {
   bool alpha = false;      // dropped
   bool cmyk = false;       // made RGB; four bytes a pixel until then
-  bool deep = false;       // 16 bits a sample: made 8, as Pillow does
+  bool deep = false;       // more than 8 bits a sample: made 8, as Pillow does
   bool passes = false;     // progressive or interlaced: no row is complete before the last pass
   bool animation = false;  // its first picture is the image
   friend bool operator==(const ImageFeatures&, const ImageFeatures&) = default;

@@ -38,7 +38,8 @@ MAY_INCLUDE = {
     "hls/model": {"hls", "hls/host", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/tensor"},
     "daemon/model": set(),
     "daemon/admit": {"daemon/model", "daemon/observe"},
-    "daemon/formats": {"daemon/model", "kernels/mrp", "kernels/raster"},
+    "daemon/heif": {"daemon/model"},
+    "daemon/formats": {"daemon/model", "daemon/heif", "kernels/mrp", "kernels/raster"},
     "daemon/observe": set(),
     "daemon/settings": {"daemon/model"},
     "daemon/plan": {"daemon/model"},
@@ -46,7 +47,7 @@ MAY_INCLUDE = {
     "daemon/cache": {"daemon/model", "daemon/observe", "kernels/jpeg", "kernels/cpu"},
     "daemon/place": {"daemon/model", "daemon/formats", "daemon/observe", "daemon/backend"},
     "daemon/backend": {
-        "daemon/model", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
+        "daemon/model", "daemon/heif", "proto/cuda", "daemon/memory", "daemon/observe", "daemon/settings", "daemon/cache", "kernels/base", "kernels/jpeg",
         "kernels/packed", "kernels/tensor", "kernels/cpu", "kernels/cuda", "kernels/mrp", "kernels/raster", "hls", "hls/host",
     },
     "daemon/memory": {"daemon/admit", "daemon/model", "daemon/observe", "proto/shm"},

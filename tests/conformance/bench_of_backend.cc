@@ -10,6 +10,7 @@
 #include "daemon/backend/fpga/fpga_settings.h"
 #include "daemon/formats/format_table.h"
 #include "daemon/formats/probe.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/process.h"
 #include "tests/support/skip.h"
@@ -135,7 +136,9 @@ EncodedImage jpeg_image(std::uint32_t width, std::uint32_t height, std::uint32_t
 
 std::vector<ImageFormat> all_formats() {
   std::vector<ImageFormat> all;
-  for (const Format& format : kFormats) all.push_back(format.format);
+  for (const Format& format : kFormats) {
+    if (format.format != ImageFormat::kAvif || can_make_avif()) all.push_back(format.format);
+  }
   return all;
 }
 
@@ -158,6 +161,10 @@ EncodedImage image_of(ImageFormat format, std::uint32_t width, std::uint32_t hei
       return encoded(make_gif({.pixels = make_pixels(width, height, 1, 7)}), format, {width, height});
     case ImageFormat::kTiff:
       return encoded(make_tiff({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kAvif:
+      return encoded(make_avif({.pixels = pixels}), format, {width, height});
+    case ImageFormat::kHeic:
+      return encoded(heic_file("colour"), format, {40, 30});
   }
   return {};
 }

@@ -1,10 +1,14 @@
 #include "tests/conformance/slow_path.h"
 
+#ifdef MILLRACE_AVIF_SONAME
+#include <avif/avif.h>
+#endif
 #include <spng.h>
 #include <tiffio.h>
 #include <unistd.h>
 #include <webp/decode.h>
 
+#include <algorithm>
 #include <cstdio>  // before jpeglib.h, which needs FILE
 #include <memory>
 #include <stdexcept>
@@ -16,6 +20,7 @@
 #include "kernels/cpu/resample.h"
 #include "kernels/cpu/store.h"
 #include "kernels/tensor/reference.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 
 namespace millrace {
@@ -103,6 +108,33 @@ Pixels decode_tiff_slowly(ByteView bytes) {
   }
   return pixels;
 }
+
+#ifdef MILLRACE_AVIF_SONAME
+// By another decoder than the daemon's, as make_avif() writes them: planes of blue, green and red, or grey.
+Pixels decode_avif_slowly(ByteView bytes) {
+  const std::unique_ptr<avifDecoder, void (*)(avifDecoder*)> decoder(avifDecoderCreate(), avifDecoderDestroy);
+  const std::unique_ptr<avifImage, void (*)(avifImage*)> image(avifImageCreateEmpty(), avifImageDestroy);
+  decoder->codecChoice = AVIF_CODEC_CHOICE_AOM;
+  const avifResult done = avifDecoderReadMemory(decoder.get(), image.get(), data_of(bytes), bytes.size());
+  if (done != AVIF_RESULT_OK) throw std::runtime_error(std::string("slow path: AVIF: ") + avifResultToString(done));
+  const bool grey = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV400;
+  Pixels pixels = pixels_of(image->width, image->height, grey ? 1 : 3);
+  constexpr int kPlanes[] = {AVIF_CHAN_V, AVIF_CHAN_Y, AVIF_CHAN_U};
+  for (std::uint32_t y = 0; y < pixels.height; ++y) {
+    for (std::uint32_t x = 0; x < pixels.width; ++x) {
+      for (std::uint32_t c = 0; c < pixels.channels; ++c) {
+        const int plane = grey ? AVIF_CHAN_Y : kPlanes[c];
+        const std::uint8_t* const row = image->yuvPlanes[plane] + std::size_t{y} * image->yuvRowBytes[plane];
+        const int most = (1 << image->depth) - 1;
+        const int value = image->depth > 8 ? reinterpret_cast<const std::uint16_t*>(row)[x] : row[x];
+        pixels.data[(std::size_t{y} * pixels.width + x) * pixels.channels + c] =
+            static_cast<std::uint8_t>((value * 255 + most / 2) / most);
+      }
+    }
+  }
+  return pixels;
+}
+#endif
 
 // As make_bmp() writes them: rows bottom up.
 Pixels decode_bmp_slowly(ByteView bytes) {
@@ -203,6 +235,13 @@ Pixels decode_slowly(ImageFormat format, ByteView bytes) {
   if (format == ImageFormat::kBmp) return decode_bmp_slowly(bytes);
   if (format == ImageFormat::kGif) return decode_gif_slowly(bytes);
   if (format == ImageFormat::kTiff) return decode_tiff_slowly(bytes);
+  if (format == ImageFormat::kHeic) {
+    const std::vector<std::byte> grey = heic_file("grey");
+    return heic_pixels(std::equal(grey.begin(), grey.end(), bytes.begin(), bytes.end()) ? "grey" : "colour");
+  }
+#ifdef MILLRACE_AVIF_SONAME
+  if (format == ImageFormat::kAvif) return decode_avif_slowly(bytes);
+#endif
   return format == ImageFormat::kPng ? decode_png_slowly(bytes) : decode_webp_slowly(bytes);
 }
 

@@ -13,6 +13,8 @@ import os
 import random
 import sys
 
+import avif_files
+import heic_files
 import odd_files
 import raster_files
 import tiff_files
@@ -43,6 +45,7 @@ EXCEPTIONS = {
     "made/tiff 262: 8": "nor is CIELAB",
     "made/tiff 284: 3": "libtiff refuses a number that says nothing about planes, where Pillow reads uncompressed files itself",
     "made/tiff 266: 3": "libtiff leaves a number aside that says nothing about the order of bits",
+    "heic without ispe": "libheif takes the size from the data; here nothing is decoded whose size the boxes do not say",
     "made/png compressed exif": "the same: Pillow has no use for a zTXt of the keyword exif",
 }
 
@@ -197,7 +200,7 @@ def main():
     rng = random.Random(arguments.seed)
     comparison = Comparison(Tool(arguments.tool), rng)
     if not arguments.only:
-        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS):
+        for compare in (compare_jpegs, compare_pngs, compare_webps, compare_cut_off, *odd_files.COMPARISONS, *raster_files.COMPARISONS, *tiff_files.COMPARISONS, *avif_files.COMPARISONS, *heic_files.COMPARISONS):
             compare(comparison, rng)
         comparison.expect_exceptions("made/")
     if arguments.data:

@@ -12,14 +12,14 @@ from skips import skip_all
 
 try:
     import numpy
-    from PIL import ExifTags, Image, ImageFile, ImageOps
+    from PIL import ExifTags, Image, ImageFile, ImageOps, features
 except ImportError as missing:
     skip_all(f"comparing with Pillow: {missing}; install tests/golden/requirements.txt for {sys.executable}")
 
 Image.MAX_IMAGE_PIXELS = None
 
 FILTERS = ["NEAREST", "BOX", "BILINEAR", "HAMMING", "BICUBIC", "LANCZOS"]
-FORMATS = ["JPEG", "MPO", "PNG", "WEBP", "PPM", "BMP", "GIF", "TIFF"]
+FORMATS = ["JPEG", "MPO", "PNG", "WEBP", "PPM", "BMP", "GIF", "TIFF", "AVIF", "HEIF"]
 
 
 class Picture:

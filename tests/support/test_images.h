@@ -90,6 +90,16 @@ struct TiffSpec {
 };
 std::vector<std::byte> make_tiff(const TiffSpec& spec);  // by libtiff
 
+struct AvifSpec {
+  Pixels pixels;        // 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA
+  int bit_depth = 8;    // 8, 10 or 12: the others are zero
+  int orientation = 0;  // by "irot" and "imir"; 0: none
+  bool animated = false;
+};
+// Without loss. By libavif; REQUIRES: can_make_avif(), as builds that found its headers can.
+std::vector<std::byte> make_avif(const AvifSpec& spec);
+bool can_make_avif();
+
 // A TIFF block with one entry, the orientation: what JPEG's APP1 (after "Exif\0\0"), PNG's eXIf and WebP's EXIF chunk
 // carry.
 std::vector<std::byte> make_exif(int orientation);

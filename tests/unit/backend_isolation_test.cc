@@ -6,12 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <thread>
 
 #include "daemon/backend/cpu/cpu_backend.h"
 #include "proto/base/sanitized.h"
 #include "tests/support/decoder_processes.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/skip.h"
 #include "tests/unit/isolation_rig.h"
 
@@ -47,6 +50,53 @@ TEST_CASE("a decoder process gives the pixels and the verdicts that a lane gives
     }
   }
   REQUIRE(lane.counters.stored(MetricId::decoder_starts) == 1);
+  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
+}
+
+TEST_CASE("a library that says on stderr what is wrong with a file is not killed for it", "[isolation]") {
+  if (!can_make_avif()) return skip_loudly("a decoder process with a damaged AVIF: this build has no libavif");
+  LaneOnTheBench lane;
+  LibraryFile file = library_file("avif", 40, 30);
+  constexpr std::array kName{std::byte{'m'}, std::byte{'d'}, std::byte{'a'}, std::byte{'t'}};
+  const auto name = std::search(file.bytes.begin(), file.bytes.end(), kName.begin(), kName.end());
+  REQUIRE(name != file.bytes.end());
+  std::fill(name + 4, file.bytes.end(), std::byte{0x5A});
+
+  const auto pixels = lane.decode(file, whole_of(file));
+
+  REQUIRE_FALSE(pixels);
+  REQUIRE(pixels.error().message.starts_with("damaged AVIF: "));
+  REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
+}
+
+TEST_CASE("a decoder process gives a HEIC's pixels and verdicts as a lane does", "[isolation]") {
+  LaneOnTheBench lane;
+  DecodingInLane in_lane;
+  PixelBuffer buffer;
+  if (!in_lane.decode(ImageFormat::kHeic,
+                      {heic_file("colour"), {40, 30}, {0, 0, 1, 1}, Clock::now() + std::chrono::minutes(1)}, buffer))
+    return skip_loudly("a decoder process with HEIC: this build, or this host, has no libde265");
+  std::mt19937 random(1);
+  for (const char* const name : {"colour", "grey", "deep", "grid"}) {
+    const Pixels pixels = heic_pixels(name);
+    const kernels::Size size{static_cast<int>(pixels.width), static_cast<int>(pixels.height)};
+    for (int round = 0; round < 20; ++round) {
+      LibraryFile file{name, ImageFormat::kHeic, size, heic_file(name)};
+      if (round % 4 == 3) file.bytes.resize(file.bytes.size() - file.bytes.size() / 5);
+      if (round % 4 == 2) file.bytes[file.bytes.size() - 1 - random() % 300] ^= std::byte{0x55};
+      const auto expected = in_lane.decode(file.format, whole_of(file), buffer);
+      CAPTURE(name, round);
+
+      const auto made = lane.decode(file, whole_of(file));
+
+      REQUIRE(made.has_value() == expected.has_value());
+      if (expected) {
+        REQUIRE(same(*made, *expected));
+      } else {
+        REQUIRE(made.error().message == expected.error().message);
+      }
+    }
+  }
   REQUIRE(lane.counters.stored(MetricId::decoder_deaths) == 0);
 }
 

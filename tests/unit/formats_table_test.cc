@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/formats/format_table.h"
+#include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 #include "tests/support/test_images.h"
 
@@ -30,6 +31,10 @@ std::vector<std::byte> file_of(ImageFormat format) {
       return make_gif({.pixels = make_pixels(40, 30, 1, 1)});
     case ImageFormat::kTiff:
       return make_tiff({.pixels = pixels});
+    case ImageFormat::kAvif:
+      return can_make_avif() ? make_avif({.pixels = pixels}) : std::vector<std::byte>{};
+    case ImageFormat::kHeic:
+      return heic_file("colour");
   }
   return {};
 }
@@ -37,6 +42,7 @@ std::vector<std::byte> file_of(ImageFormat format) {
 TEST_CASE("a file is recognised by its own format's row and by no other", "[formats]") {
   for (const Format& own : kFormats) {
     const std::vector<std::byte> file = file_of(own.format);
+    if (file.empty()) continue;
     for (const Format& other : kFormats) {
       CAPTURE(own.title, other.title);
 
@@ -48,6 +54,7 @@ TEST_CASE("a file is recognised by its own format's row and by no other", "[form
 TEST_CASE("a row is found by its format, and reads its files", "[formats]") {
   for (const Format& row : kFormats) {
     const std::vector<std::byte> file = file_of(row.format);
+    if (file.empty()) continue;
 
     REQUIRE(format_of(row.format).format == row.format);
     REQUIRE(format_of(row.format).read_header(ByteReader(file), Metadata::kRead)->size == Size{40, 30});

@@ -18,7 +18,8 @@ struct Kind {
   std::uint32_t channels;
   File (*make)(Pixels pixels);
 };
-constexpr auto kJpeg = ImageFormat::kJpeg, kPng = ImageFormat::kPng, kWebp = ImageFormat::kWebp;
+constexpr auto kJpeg = ImageFormat::kJpeg, kPng = ImageFormat::kPng, kWebp = ImageFormat::kWebp,
+               kAvif = ImageFormat::kAvif;
 constexpr Kind kKinds[] = {
     {"png", kPng, 3, [](Pixels pixels) { return make_png({.pixels = std::move(pixels)}); }},
     {"png grey 16", kPng, 1, [](Pixels pixels) { return make_png({.pixels = std::move(pixels), .bit_depth = 16}); }},
@@ -34,6 +35,9 @@ constexpr Kind kKinds[] = {
     {"jpeg cmyk", kJpeg, 4, [](Pixels pixels) { return make_jpeg({.pixels = std::move(pixels)}); }},
     {"jpeg arithmetic", kJpeg, 3,
      [](Pixels pixels) { return make_jpeg({.pixels = std::move(pixels), .arithmetic = true}); }},
+    {"avif", kAvif, 3, [](Pixels pixels) { return make_avif({.pixels = std::move(pixels)}); }},
+    {"avif grey alpha 10", kAvif, 2,
+     [](Pixels pixels) { return make_avif({.pixels = std::move(pixels), .bit_depth = 10}); }},
 };
 
 }  // namespace
@@ -67,7 +71,9 @@ LibraryFile library_file(const std::string& name, std::uint32_t width, std::uint
 
 std::vector<LibraryFile> library_files(std::uint32_t width, std::uint32_t height) {
   std::vector<LibraryFile> files;
-  for (const Kind& kind : kKinds) files.push_back(library_file(kind.name, width, height));
+  for (const Kind& kind : kKinds) {
+    if (kind.format != kAvif || can_make_avif()) files.push_back(library_file(kind.name, width, height));
+  }
   return files;
 }
 

@@ -96,7 +96,7 @@ Result<std::optional<DecoderProgram>> decoder_of(const CpuSettings& settings, co
 
 std::string isolation_text(Isolation isolation) {
   return isolation == Isolation::kProcess
-             ? "libjpeg-turbo, libspng, libwebp and libtiff run in processes of their own, shut in"
+             ? "libjpeg-turbo, libspng, libwebp, libtiff, libavif and libde265 run in processes of their own, shut in"
              : "none: all decoders run in the daemon";
 }
 

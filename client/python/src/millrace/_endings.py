@@ -2,5 +2,24 @@
 
 from __future__ import annotations
 
-DECODED = ("jpg", "jpeg", "png", "webp", "mrp", "pbm", "pgm", "ppm", "pnm", "pam", "bmp", "gif", "tif", "tiff")
+DECODED = (
+    "jpg",
+    "jpeg",
+    "png",
+    "webp",
+    "mrp",
+    "pbm",
+    "pgm",
+    "ppm",
+    "pnm",
+    "pam",
+    "bmp",
+    "gif",
+    "tif",
+    "tiff",
+    "avif",
+    "avifs",
+    "heic",
+    "heif",
+)
 """Of daemon/formats; a test holds them to the daemon's own."""

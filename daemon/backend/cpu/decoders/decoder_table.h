@@ -10,8 +10,10 @@
 #include <array>
 #include <vector>
 
+#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
@@ -25,13 +27,21 @@ namespace millrace {
 struct FormatDecoder {
   ImageFormat format;
   Result<kernels::U8View> (*decode)(const DecodeRequest& request, PixelBuffer& buffer);
+  // Whether the library is there that it needs, which is looked for once. Null: it is part of the program.
+  Result<void> (*can_decode)() = nullptr;
 };
 
 inline constexpr std::array kDecoders{
-    FormatDecoder{ImageFormat::kJpeg, decode_jpeg}, FormatDecoder{ImageFormat::kPng, decode_png},
-    FormatDecoder{ImageFormat::kWebp, decode_webp}, FormatDecoder{ImageFormat::kPacked, decode_packed},
-    FormatDecoder{ImageFormat::kPnm, decode_pnm},   FormatDecoder{ImageFormat::kBmp, decode_bmp},
-    FormatDecoder{ImageFormat::kGif, decode_gif},   FormatDecoder{ImageFormat::kTiff, decode_tiff},
+    FormatDecoder{ImageFormat::kJpeg, decode_jpeg},
+    FormatDecoder{ImageFormat::kPng, decode_png},
+    FormatDecoder{ImageFormat::kWebp, decode_webp},
+    FormatDecoder{ImageFormat::kPacked, decode_packed},
+    FormatDecoder{ImageFormat::kPnm, decode_pnm},
+    FormatDecoder{ImageFormat::kBmp, decode_bmp},
+    FormatDecoder{ImageFormat::kGif, decode_gif},
+    FormatDecoder{ImageFormat::kTiff, decode_tiff},
+    FormatDecoder{ImageFormat::kAvif, decode_avif, can_decode_avif},
+    FormatDecoder{ImageFormat::kHeic, decode_heic, can_decode_heic},
 };
 
 // nullptr: none.
@@ -41,15 +51,19 @@ constexpr const FormatDecoder* decoder_of(ImageFormat format) {
   return row == kDecoders.end() ? nullptr : row;
 }
 
-// kUnsupported: none.
+// kUnsupported: none, or its library is not installed.
 inline Result<void> check_decoder(ImageFormat format) {
-  if (decoder_of(format) != nullptr) return {};
+  const FormatDecoder* const row = decoder_of(format);
+  if (row != nullptr) return row->can_decode == nullptr ? Result<void>() : row->can_decode();
   return Error{Code::kUnsupported, "it does not decode this image format"};
 }
 
+// Those whose libraries are there.
 inline std::vector<ImageFormat> decoded_formats() {
   std::vector<ImageFormat> formats;
-  for (const FormatDecoder& row : kDecoders) formats.push_back(row.format);
+  for (const FormatDecoder& row : kDecoders) {
+    if (row.can_decode == nullptr || row.can_decode()) formats.push_back(row.format);
+  }
   return formats;
 }
 

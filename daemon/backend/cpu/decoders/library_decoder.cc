@@ -1,7 +1,9 @@
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 
+#include "daemon/backend/cpu/decoders/avif_decoder.h"
 #include "daemon/backend/cpu/decoders/bmp_decoder.h"
 #include "daemon/backend/cpu/decoders/gif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/jpeg_coefficients.h"
 #include "daemon/backend/cpu/decoders/jpeg_decoder.h"
 #include "daemon/backend/cpu/decoders/png_decoder.h"
@@ -24,6 +26,10 @@ Result<kernels::U8View> DecodingInLane::decode(ImageFormat format, const DecodeR
       return decode_gif(request, buffer);
     case ImageFormat::kTiff:
       return decode_tiff(request, buffer);
+    case ImageFormat::kAvif:
+      return decode_avif(request, buffer);
+    case ImageFormat::kHeic:
+      return decode_heic(request, buffer);
     case ImageFormat::kPacked:
     case ImageFormat::kPnm:
       break;

@@ -17,6 +17,10 @@ std::string_view library_of(ImageFormat format) {
       return "libwebp";
     case ImageFormat::kTiff:
       return "libtiff";
+    case ImageFormat::kAvif:
+      return "libavif";
+    case ImageFormat::kHeic:
+      return "libde265";
     case ImageFormat::kBmp:
     case ImageFormat::kGif:
       return "kernels/raster";

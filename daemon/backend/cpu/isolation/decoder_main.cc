@@ -16,6 +16,8 @@
 #include <exception>
 #include <new>
 
+#include "daemon/backend/cpu/decoders/avif_decoder.h"
+#include "daemon/backend/cpu/decoders/heic_decoder.h"
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "daemon/backend/cpu/isolation/decoder_wire.h"
@@ -100,6 +102,16 @@ std::uint8_t* map(std::uint64_t reach) {
   return memory == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(memory);
 }
 
+// dav1d says on stderr what it finds wrong with a file, for which there is no call in the sandbox: nobody hears it.
+void silence_libraries() {
+  cookie_io_functions_t nobody{};
+  nobody.write = [](void*, const char*, std::size_t bytes) { return static_cast<ssize_t>(bytes); };
+  std::FILE* const silent = ::fopencookie(nullptr, "w", nobody);
+  if (silent == nullptr) return;
+  std::setvbuf(silent, nullptr, _IONBF, 0);
+  stderr = silent;
+}
+
 [[noreturn]] void run(std::uint64_t reach, const SandboxLimits& limits) {
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   ::mallopt(M_TRIM_THRESHOLD, kLargeBlock);
@@ -109,6 +121,9 @@ std::uint8_t* map(std::uint64_t reach) {
   DecoderReply ready;
   std::uint8_t* const memory = map(reach);
   prepare_tiff();
+  prepare_avif();
+  prepare_heic();
+  silence_libraries();
   if (memory == nullptr) {
     set_text(ready, errno_error("mapping the memory of the lane", errno));
   } else if (const Result<void> inside = enter_sandbox(kDecoderChannel, limits); !inside) {
