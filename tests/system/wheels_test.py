@@ -110,6 +110,19 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def loaded_for(pattern: str) -> set[str]:
+    """The names of such libraries of the host's, and of those that they need."""
+    names = set()
+    for path in Path("/usr/lib").rglob(pattern):
+        told = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False).stdout
+        names |= {path.name} | {line.split()[0] for line in told.splitlines() if " => " in line}
+    return names
+
+
+# AVIF and HEIC are decoded where the host has these. What they need of what is in the wheel they get from there.
+OPTIONAL = (loaded_for("libavif.so.*") | loaded_for("libde265.so.*")) - {path.name for path in (HERE / "lib").iterdir()}
+
+
 def check_process(pid: int, name: str, of_the_host: set[str]) -> None:
     """It is the wheel's program, and has mapped libraries of the wheel's and those of the host's alone."""
     assert Path(os.readlink(f"/proc/{pid}/exe")) == HERE / "bin" / name
@@ -117,7 +130,8 @@ def check_process(pid: int, name: str, of_the_host: set[str]) -> None:
     foreign = {path for path in libraries if Path(path).parent != HERE / "lib"}
     assert len(foreign) < len(libraries), f"{name} has no library of the wheel's"
     nss = {path for path in foreign if Path(path).name.startswith("libnss_")}  # glibc's, by what /etc/nsswitch.conf names
-    wrong = {path for path in foreign - nss if not Path(path).name.startswith(tuple(GLIBC | of_the_host))}
+    may_be = tuple(GLIBC | of_the_host | OPTIONAL)
+    wrong = {path for path in foreign - nss if not Path(path).name.startswith(may_be)}
     assert not wrong, f"{name} has taken {', '.join(sorted(wrong))} from the system"
     for library in of_the_host:
         assert any(Path(path).name.startswith(library) for path in foreign), f"{name} has not taken {library} from the system"

@@ -1,13 +1,11 @@
 #include "daemon/backend/cpu/decoders/avif_library.h"
 
-#include <dlfcn.h>
+#include <string>
 
-#include "proto/base/printable.h"
+#include "daemon/backend/cpu/decoders/run_time_library.h"
 
 namespace millrace {
 namespace {
-
-constexpr const char* kSoname = MILLRACE_AVIF_SONAME;
 
 struct Loaded {
   AvifLibrary library;
@@ -15,35 +13,24 @@ struct Loaded {
 };
 
 Loaded load() {
-  Loaded loaded;
-  void* const handle = dlopen(kSoname, RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) {
-    loaded.why_not =
-        std::string("AVIF is decoded where ") + kSoname + " is installed (Debian: " MILLRACE_AVIF_PACKAGE ")";
-    return loaded;
-  }
-  const auto find = [&](const char* name, auto& function) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-    if (function == nullptr && loaded.why_not.empty())
-      loaded.why_not = std::string("AVIF cannot be decoded: ") + kSoname + " lacks " + name;
-  };
-  AvifLibrary& library = loaded.library;
-  find("avifDecoderCreate", library.create);
-  find("avifDecoderDestroy", library.destroy);
-  find("avifDecoderSetSource", library.set_source);
-  find("avifDecoderSetIOMemory", library.set_memory);
-  find("avifDecoderParse", library.parse);
-  find("avifDecoderNextImage", library.next_image);
-  find("avifResultToString", library.text_of);
-  find("avifCodecName", library.codec_name);
-  find("avifImageCreateEmpty", library.create_image);
-  find("avifImageDestroy", library.destroy_image);
-  find("avifImageSetViewRect", library.set_view);
-  find("avifRGBImageSetDefaults", library.set_defaults);
-  find("avifImageYUVToRGB", library.make_rgb);
-  if (loaded.why_not.empty() && library.codec_name(AVIF_CODEC_CHOICE_DAV1D, AVIF_CODEC_FLAG_CAN_DECODE) == nullptr)
-    loaded.why_not = std::string("AVIF cannot be decoded: ") + kSoname + " was built without dav1d";
-  return loaded;
+  RunTimeLibrary file("AVIF", MILLRACE_AVIF_SONAME, MILLRACE_AVIF_PACKAGE);
+  AvifLibrary library;
+  file.find("avifDecoderCreate", library.create);
+  file.find("avifDecoderDestroy", library.destroy);
+  file.find("avifDecoderSetSource", library.set_source);
+  file.find("avifDecoderSetIOMemory", library.set_memory);
+  file.find("avifDecoderParse", library.parse);
+  file.find("avifDecoderNextImage", library.next_image);
+  file.find("avifResultToString", library.text_of);
+  file.find("avifCodecName", library.codec_name);
+  file.find("avifImageCreateEmpty", library.create_image);
+  file.find("avifImageDestroy", library.destroy_image);
+  file.find("avifImageSetViewRect", library.set_view);
+  file.find("avifRGBImageSetDefaults", library.set_defaults);
+  file.find("avifImageYUVToRGB", library.make_rgb);
+  if (file.why_not().empty() && library.codec_name(AVIF_CODEC_CHOICE_DAV1D, AVIF_CODEC_FLAG_CAN_DECODE) == nullptr)
+    file.refuse("libavif was built without dav1d");
+  return {library, file.why_not()};
 }
 
 }  // namespace
