@@ -59,6 +59,21 @@ TEST_CASE("a HEIC's pixels are those of pillow-heif", "[backend]") {
   }
 }
 
+TEST_CASE("what a damaged HEIC has no data for is black, and nothing of the heap's", "[backend]") {
+  if (!is_there()) return;
+  const File file = heic_file("colour");
+  std::size_t made = 0;
+  for (std::size_t at = file.size() / 2; at < file.size(); ++at) {
+    File damaged = file;
+    damaged[at] ^= std::byte{0x55};
+    CAPTURE(at);
+    const std::vector<std::string> both = in_two_heaps(decode_heic, damaged, size_of(file));
+    REQUIRE(both[0] == both[1]);
+    made += both[0].size() > 1'000 ? 1 : 0;
+  }
+  REQUIRE(made > 0);
+}
+
 TEST_CASE("any box of a HEIC has the pixels of the whole", "[backend]") {
   if (!is_there()) return;
   std::mt19937 random(1);

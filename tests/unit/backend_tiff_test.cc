@@ -1,7 +1,5 @@
 // TIFF: pixels of its kinds, strips and tiles, boxes against whole pictures, and the verdicts on bad files. What Pillow makes
 // of many more: tests/golden/tiff_files.py.
-#include <malloc.h>
-
 #include "daemon/backend/cpu/decoders/tiff_decoder.h"
 #include "tests/support/test_images.h"
 #include "tests/unit/decoder_rig.h"
@@ -135,22 +133,6 @@ TEST_CASE("decoding a TIFF stops at the deadline", "[backend]") {
           Code::kDeadline);
 }
 
-// The pixels of two heaps that are full of different bytes; of a refused file the reason.
-std::vector<std::string> in_two_heaps(const File& file, kernels::Size size) {
-  std::vector<std::string> made;
-  for (const int filling : {17, 201}) {
-    mallopt(M_PERTURB, filling);
-    PixelBuffer buffer;
-    const Result<kernels::U8View> all = decode_tiff(request_of(file, size, kernels::whole(size)), buffer);
-    mallopt(M_PERTURB, 0);
-    std::string text = all ? "" : all.error().message;
-    for (int y = 0; all && y < size.height; ++y)
-      text.append(reinterpret_cast<const char*>(all->row(y)), static_cast<std::size_t>(size.width * all->channels));
-    made.push_back(text);
-  }
-  return made;
-}
-
 // A grey or colour picture of one tile with this in it.
 File one_tile(std::uint32_t compression, std::uint32_t bits, std::uint32_t channels, std::uint32_t side,
               const std::string& data) {
@@ -175,16 +157,16 @@ TEST_CASE("what a TIFF's tile has no data for is black, and nothing of the heap'
   for (const std::byte byte : make_jpeg({.pixels = make_pixels(32, 16, 3, 1)})) jpeg += static_cast<char>(byte);
   const std::string stored = "\x78\x01\x01\x90\x01\x6F\xFE"s + std::string(400, 'p');  // more than the tile has
 
-  const std::vector<std::string> small = in_two_heaps(one_tile(7, 8, 3, 64, jpeg), {64, 64});
+  const std::vector<std::string> small = in_two_heaps(decode_tiff, one_tile(7, 8, 3, 64, jpeg), {64, 64});
   REQUIRE(small[0].size() == std::size_t{64 * 64 * 3});
   REQUIRE(small[0] == small[1]);
   REQUIRE(small[0].substr(small[0].size() - 64 * 3) == std::string(64 * 3, '\0'));
-  const std::vector<std::string> deflate = in_two_heaps(one_tile(8, 8, 1, 16, stored), {16, 16});
+  const std::vector<std::string> deflate = in_two_heaps(decode_tiff, one_tile(8, 8, 1, 16, stored), {16, 16});
   REQUIRE(deflate[0] == deflate[1]);
-  const std::vector<std::string> long_deflate = in_two_heaps(one_tile(32946, 8, 1, 16, stored), {16, 16});
+  const std::vector<std::string> long_deflate = in_two_heaps(decode_tiff, one_tile(32946, 8, 1, 16, stored), {16, 16});
   REQUIRE(long_deflate[0] == long_deflate[1]);
   for (const std::uint32_t fax : {3U, 4U}) {
-    const std::vector<std::string> cut = in_two_heaps(one_tile(fax, 1, 1, 64, "\x26\xA0"s), {64, 64});
+    const std::vector<std::string> cut = in_two_heaps(decode_tiff, one_tile(fax, 1, 1, 64, "\x26\xA0"s), {64, 64});
     CAPTURE(fax, cut[0]);
     REQUIRE(cut[0] == cut[1]);
   }

@@ -1,6 +1,8 @@
 // What tests of decoders do with each: whole pictures, boxes of them, verdicts.
 #pragma once
 
+#include <malloc.h>
+
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
@@ -36,6 +38,22 @@ inline std::vector<int> decoded(DecodeFunction decode, const File& file, kernels
   for (int y = 0; y < size.height; ++y)
     samples.insert(samples.end(), all->row(y), all->row(y) + std::ptrdiff_t{size.width} * channels);
   return samples;
+}
+
+// Twice, with a heap that is full of different bytes: the pixels, or of a refused file the reason.
+inline std::vector<std::string> in_two_heaps(DecodeFunction decode, const File& file, kernels::Size size) {
+  std::vector<std::string> made;
+  for (const int filling : {17, 201}) {
+    mallopt(M_PERTURB, filling);
+    PixelBuffer buffer;
+    const Result<kernels::U8View> all = decode(request_of(file, size, kernels::whole(size)), buffer);
+    mallopt(M_PERTURB, 0);
+    std::string text = all ? "" : all.error().message;
+    for (int y = 0; all && y < size.height; ++y)
+      text.append(reinterpret_cast<const char*>(all->row(y)), static_cast<std::size_t>(size.width * all->channels));
+    made.push_back(text);
+  }
+  return made;
 }
 
 inline void check_boxes(DecodeFunction decode, const File& file, kernels::Size size, std::mt19937& random) {

@@ -47,6 +47,8 @@ class Hevc {
       more = 0;
       const de265_error decoded = hevc_.decode(decoder_.get(), &more);
       if (decoded != DE265_OK) return error_of(decoded);
+      // What it warns of is a part of the picture that it has not decoded, or has made up.
+      if (const de265_error warned = hevc_.warning(decoder_.get()); warned != DE265_OK) return error_of(warned);
       if (const de265_image* const image = hevc_.picture(decoder_.get()); image != nullptr)
         return planes_of(image, item);
     }
