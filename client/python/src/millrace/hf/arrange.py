@@ -53,10 +53,13 @@ class Padding:
         images = made.images
         sizes = [Size(image.shape[2], image.shape[1]) for image in images]
         room = self._room(sizes)
-        pixels = np.zeros((len(images), 3, room.height, room.width), images[0].dtype)
+        try:
+            pixels = np.zeros((len(images), 3, room.height, room.width), images[0].dtype)
+            mask = np.zeros((len(images), room.height, room.width), np.bool_ if self.bool_mask else np.int64)
+        except (ValueError, MemoryError) as why:
+            raise InvalidRequest(f"images: there is no memory to pad them to {room.width} x {room.height} pixels ({why})") from why
         if self.colour is not None:
             pixels[:] = pixel_of(made.recipe, self.colour)
-        mask = np.zeros((len(images), room.height, room.width), np.bool_ if self.bool_mask else np.int64)
         for n, (image, size) in enumerate(zip(images, sizes, strict=True)):
             left, top = ((room.width - size.width) // 2, (room.height - size.height) // 2) if self.middle else (0, 0)
             pixels[n, :, top : top + size.height, left : left + size.width] = image

@@ -54,7 +54,7 @@ class Calls:
         return True, converts(self.kind)
 
     def plan_with(self, overrides: Mapping[str, Any]) -> Plan:
-        """For a call that replaces keys of the configuration; None is the configuration's null, but leaves the bounds on pixels as they are.
+        """For a call that replaces keys of the configuration; None is null, and leaves ``min_pixels`` and the like as they are.
 
         Raises:
             Unsupported: a key that is not known, or asks for what is not supported; names it.

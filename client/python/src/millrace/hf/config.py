@@ -189,7 +189,7 @@ class Keys:
     def number(self, key: str, otherwise: float) -> float:
         """A finite number above 0."""
         value = self.take(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, Real) or not 1 / _LARGEST < value < _LARGEST:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 1 / _LARGEST < float(value) < _LARGEST:
             raise self.wrong(key, f"must be a number above 0, is {value!r}")
         return float(value)
 
@@ -199,7 +199,7 @@ class Keys:
         values = value if isinstance(value, (list, tuple)) else [value] * 3
         if len(values) != 3:
             raise self.wrong(key, f"must have one number for each of three channels, is {value!r}")
-        if not all(isinstance(v, Real) and not isinstance(v, bool) and abs(v) < _LARGEST for v in values):
+        if not all(isinstance(v, Real) and not isinstance(v, bool) and abs(float(v)) < _LARGEST for v in values):
             raise self.wrong(key, f"must hold numbers, is {value!r}")
         red, green, blue = values
         return float(red), float(green), float(blue)

@@ -23,11 +23,17 @@ FAMILIES: dict[str, Row] = {**ONE_SIZE, **TILES, **PATCH_ROWS, **MANY_SIZES}
 """By the name of the class without ``ImageProcessor``."""
 
 
+# fmt: off
 _CONVERT = frozenset(
-    "Aria Bit Blip CLIP Chameleon ChineseCLIP Cohere2Vision CohereCompass Cosmos3Edge Ernie4_5_VLMoe Ernie4_5_VL_Moe Gemma3 Gemma4 Glm46V "
-    "Glm4v Glmga GotOcr2 HunYuanVL Idefics Idefics2 Llava LlavaNext LlavaOnevision MiniMaxM3VL Mllama OneFormer Ovis2 OwlViT PI0 "
-    "PaddleOCRVL Pixtral Qwen2VL Qwen2_5_VL Sam Sam2 Sam3 Siglip TextNet Tipsv2 Tipsv2Dpt VideoLlama3".split()
+    {
+        "Aria", "Bit", "Blip", "CLIP", "Chameleon", "ChineseCLIP", "Cohere2Vision", "CohereCompass", "Cosmos3Edge",
+        "Ernie4_5_VLMoe", "Ernie4_5_VL_Moe", "Gemma3", "Gemma4", "Glm46V", "Glm4v", "Glmga", "GotOcr2", "HunYuanVL", "Idefics",
+        "Idefics2", "Llava", "LlavaNext", "LlavaOnevision", "MiniMaxM3VL", "Mllama", "OneFormer", "Ovis2", "OwlViT", "PI0",
+        "PaddleOCRVL", "Pixtral", "Qwen2VL", "Qwen2_5_VL", "Sam", "Sam2", "Sam3", "Siglip", "TextNet", "Tipsv2", "Tipsv2Dpt",
+        "VideoLlama3",
+    }
 )
+# fmt: on
 _AS_THEY_ARE = frozenset({"PromptDepthAnything", "SegGpt"})
 
 

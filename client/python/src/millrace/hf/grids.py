@@ -12,9 +12,7 @@ Grid = tuple[int, int]
 
 def grids(least: int, most: int) -> list[Grid]:
     """Those of ``least`` to ``most`` tiles: fewest tiles first, then fewest columns."""
-    all_of_them = [
-        (columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1) if least <= columns * rows
-    ]
+    all_of_them = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1) if least <= columns * rows]
     return sorted(all_of_them, key=lambda grid: grid[0] * grid[1])
 
 

@@ -39,7 +39,9 @@ class LazyImage(Image.Image):  # type: ignore[misc]
         if self._im is None:
             with Image.open(_file(self.millrace_source)) as opened:
                 image = ImageOps.exif_transpose(opened).convert("RGB")
-            self._im, self._size, self.info = image.im, image.size, {**image.info, **self.info}
+            self._im, self._size = image.im, image.size
+            for key, value in image.info.items():
+                self.info.setdefault(key, value)
         return super().load()
 
 

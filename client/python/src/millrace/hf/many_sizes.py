@@ -57,7 +57,14 @@ class Detector:
         if self.always_pads:
             keys.accept("do_pad")
         pads = self.always_pads or keys.flag("do_pad", self.pads and keys.flag("pad_and_return_pixel_mask", True))
-        return sized(own, keys, dtype, fit, Padding(room, mask="pixel_mask", mask_first=not self.always_pads, task=self.task) if pads else Together(), most)
+        return sized(
+            own,
+            keys,
+            dtype,
+            fit,
+            Padding(room, mask="pixel_mask", mask_first=not self.always_pads, task=self.task) if pads else Together(),
+            most,
+        )
 
     def _fit(self, own: Own, keys: Keys) -> tuple[Fit, int]:
         if keys.has("max_size") and not keys.has("size"):

@@ -61,7 +61,6 @@ class Smart:
         pixels = most_smart_pixels(SmartResize(factor, least, most))
         return SizedPatches(recipe_of(keys, dtype, own, None, packing="packed", patches=patches), fit, pixels, self.shape)
 
-
     def _bounds(self, own: Own, keys: Keys) -> tuple[int, int]:
         size = keys.size("size", own.size, (), [_SIDES, _PIXELS] if self.old_names else [_SIDES])
         least, most = size.get("shortest_edge") or size["min_pixels"], size.get("longest_edge") or size["max_pixels"]

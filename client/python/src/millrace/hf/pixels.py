@@ -43,9 +43,7 @@ def of_picture(image: Any, name: str, to_rgb: bool, advice: str = "convert it to
         raise InvalidRequest(f"{name}: PIL cannot read it ({why}); give the file's bytes, and the daemon does") from why
 
 
-def of_array(
-    array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None, advice: str = "convert it to RGB"
-) -> memoryview:
+def of_array(array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None, advice: str = "convert it to RGB") -> memoryview:
     """An array with three dimensions: one, three or four channels of whole numbers from 0 to 255, whatever their type.
 
     Args:

@@ -64,8 +64,7 @@ class _Access:
         return getattr(self._pixels(), name)
 
     def _pixels(self) -> Any:
-        pixels = self._upload.im.pixel_access(self._upload.readonly)
-        return pixels
+        return self._upload.im.pixel_access(self._upload.readonly)
 
 
 def opened(encoded: bytes) -> Upload | None:
