@@ -266,6 +266,8 @@ def test_a_call_without_a_filter_takes_the_processors(client: millrace.Client) -
         with from_pretrained(config("Janus", **changes), client=client, slots=1) as ours:
             wanted = theirs("Janus", **changes)(picture(), return_tensors="np", resample=resample)
             assert_same(ours(picture(), return_tensors="np", resample=resample), wanted)
+        with ImageProcessor.from_config(config("Janus", **changes), client=client, slots=1) as plain:
+            np.testing.assert_array_equal(plain(picture(), resample=resample)["pixel_values"], wanted["pixel_values"])
     with from_pretrained(config("Janus"), client=client, slots=1) as ours, pytest.raises(millrace.Unsupported, match="key resample: 0"):
         ours(picture(), resample=0)
 

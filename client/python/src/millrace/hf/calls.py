@@ -69,7 +69,7 @@ class Calls:
         config = self.config
         if "size" in asked:
             config = {key: value for key, value in config.items() if key not in _OTHER_NAMES}
-        return self.plan_for({**config, **asked}, Beside(self.config, frozenset(asked)))
+        return self.plan_for({**config, **asked}, Beside(self.config, frozenset(asked), self.config.get("resample")))
 
     def plan_for(self, config: Mapping[str, Any], beside: Beside) -> Plan:
         """For a whole configuration. Raises as ``plan_with``."""

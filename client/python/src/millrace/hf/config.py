@@ -94,6 +94,10 @@ def _image_part(name: str, config: dict[str, Any]) -> dict[str, Any]:
     return inner
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True)
 class Beside:
     """What counts for a call beside its configuration.
@@ -101,7 +105,7 @@ class Beside:
     Attributes:
         made_of: the configuration that the processor was made of.
         asked: keys that the call itself gives.
-        resample: what the processor says; None: what ``made_of`` says.
+        resample: what the processor says; None: nothing.
         background: its ``background_color``; None: what follows from ``made_of``.
     """
 
@@ -189,7 +193,7 @@ class Keys:
     def number(self, key: str, otherwise: float) -> float:
         """A finite number above 0."""
         value = self.take(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, Real) or not 1 / _LARGEST < float(value) < _LARGEST:
+        if not _is_number(value) or not 1 / _LARGEST < value < _LARGEST:
             raise self.wrong(key, f"must be a number above 0, is {value!r}")
         return float(value)
 
@@ -199,7 +203,7 @@ class Keys:
         values = value if isinstance(value, (list, tuple)) else [value] * 3
         if len(values) != 3:
             raise self.wrong(key, f"must have one number for each of three channels, is {value!r}")
-        if not all(isinstance(v, Real) and not isinstance(v, bool) and abs(float(v)) < _LARGEST for v in values):
+        if not all(_is_number(v) and -_LARGEST < v < _LARGEST for v in values):
             raise self.wrong(key, f"must hold numbers, is {value!r}")
         red, green, blue = values
         return float(red), float(green), float(blue)
