@@ -88,8 +88,8 @@ def glmga(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     return Smart(by="glm", old_names=False)(own, keys, dtype)
 
 
-def _own(least: int, most: int, statistics: Statistics = CLIP, *, resamples: bool = True) -> Own:
-    return Own({"shortest_edge": least, "longest_edge": most}, statistics=statistics, resamples=resamples, floats=True)
+def _own(least: int, most: int, statistics: Statistics = CLIP, *, resamples: bool = True, floats: bool = True) -> Own:
+    return Own({"shortest_edge": least, "longest_edge": most}, statistics=statistics, resamples=resamples, floats=floats)
 
 
 _QWEN = _own(56 * 56, 28 * 28 * 1280)
@@ -105,7 +105,7 @@ PATCH_ROWS: dict[str, Row] = {
     "Glm4v": (Smart(by="glm", old_names=False), _GLM),
     "Glmga": (glmga, _GLM),
     "HunYuanVL": (hunyuan, _own(512 * 512, 2048 * 2048, resamples=False)),
-    "MiniMaxM3VL": (Smart(), _own(56 * 56, 28 * 28 * 576)),
+    "MiniMaxM3VL": (Smart(), _own(56 * 56, 28 * 28 * 576, floats=False)),
     "PaddleOCRVL": (Smart(14, 2, 1, by="paddle", shape="CT H W", grouped=False), _own(384 * 384, 1536 * 1536)),
     "Qwen2VL": (Smart(), _QWEN),
     "Qwen2_5_VL": (Smart(), _QWEN),
