@@ -33,6 +33,11 @@ class AnyResolution(Plan):
     counts_images: bool = False
 
     @property
+    def alone(self) -> bool:
+        """As its class in transformers, it takes rows of more than one image for something else."""
+        return self.counts_images
+
+    @property
     def most_bytes(self) -> int:
         """Of the whole image or its parts, which are in batches of their own."""
         most = max(size.width * size.height for size in (*self.resolutions, Size(self.side, self.side)))

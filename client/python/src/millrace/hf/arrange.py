@@ -28,6 +28,7 @@ class Padding:
         middle: in the middle, else at the top left.
         colour: of the padding before the pixels are rescaled and normalised; None: zeros after that.
         mask: what the array is called that is 1 where the image is; None: there is none.
+        mask_first: it comes before the pixels.
         bool_mask: it holds truth values, else int64.
         original: what the sizes of the sources are called; None: they are left out.
         resized: what the sizes before the padding are called; None: they are left out.
@@ -40,6 +41,7 @@ class Padding:
     middle: bool = False
     colour: Colour | None = None
     mask: str | None = None
+    mask_first: bool = False
     bool_mask: bool = False
     original: str | None = None
     resized: str | None = None
@@ -51,17 +53,18 @@ class Padding:
         images = made.images
         sizes = [Size(image.shape[2], image.shape[1]) for image in images]
         room = self._room(sizes)
-        pixels = np.zeros((len(images), 3, room.height, room.width), images[0].dtype)
+        try:
+            pixels = np.zeros((len(images), 3, room.height, room.width), images[0].dtype)
+            mask = np.zeros((len(images), room.height, room.width), np.bool_ if self.bool_mask else np.int64)
+        except (ValueError, MemoryError) as why:
+            raise InvalidRequest(f"images: there is no memory to pad them to {room.width} x {room.height} pixels ({why})") from why
         if self.colour is not None:
             pixels[:] = pixel_of(made.recipe, self.colour)
-        mask = np.zeros((len(images), room.height, room.width), np.bool_ if self.bool_mask else np.int64)
         for n, (image, size) in enumerate(zip(images, sizes, strict=True)):
             left, top = ((room.width - size.width) // 2, (room.height - size.height) // 2) if self.middle else (0, 0)
             pixels[n, :, top : top + size.height, left : left + size.width] = image
             mask[n, top : top + size.height, left : left + size.width] = 1
-        features = Features(pixel_values=pixels)
-        if self.mask is not None:
-            features[self.mask] = mask
+        features = _with_mask(pixels, self.mask, mask, first=self.mask_first)
         if self.original is not None:
             features[self.original] = heights_and_widths(made.sources)
         if self.resized is not None:
@@ -120,10 +123,12 @@ class Middle:
     Attributes:
         size: of it.
         mask: what an array of ones is called; None: there is none.
+        mask_first: it comes before the pixels.
     """
 
     size: Size
     mask: str | None = None
+    mask_first: bool = False
 
     def __call__(self, made: Made) -> Features:
         """``pixel_values`` [N, 3, H, W]; the mask is int64 [N, H, W]."""
@@ -134,10 +139,13 @@ class Middle:
             down, above = _overlap(image.shape[1], height)
             across, beside = _overlap(image.shape[2], width)
             row[:, above, beside] = image[:, down, across]
-        features = Features(pixel_values=pixels)
-        if self.mask is not None:
-            features[self.mask] = np.ones((len(pixels), height, width), np.int64)
-        return features
+        return _with_mask(pixels, self.mask, np.ones((len(pixels), height, width), np.int64), first=self.mask_first)
+
+
+def _with_mask(pixels: NDArray[Any], name: str | None, mask: NDArray[Any], *, first: bool) -> Features:
+    if name is None:
+        return Features(pixel_values=pixels)
+    return Features({name: mask, "pixel_values": pixels} if first else {"pixel_values": pixels, name: mask})
 
 
 def _overlap(side: int, room: int) -> tuple[slice, slice]:

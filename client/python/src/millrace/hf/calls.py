@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.hf.families import plan_of
+from millrace.hf.config import ABSENT, Beside
+from millrace.hf.families import converts, is_taken_as_it_is, plan_of
 from millrace.hf.inputs import Reading
 from millrace.hf.plans import Plan
 from millrace.recipe import DType
@@ -42,14 +43,24 @@ class Calls:
         """The configuration's name for the processor, such as ``CLIPImageProcessor``."""
         return str(self.config.get("image_processor_type") or self.config.get("feature_extractor_type"))
 
+    def converts(self, overrides: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Whether pixels become RGB, and whether transparent colours of what is encoded are laid on white, without transformers.
+
+        Where neither the call nor the configuration says it, pixels become RGB, and the other is as the class has it.
+        """
+        said = overrides.get("do_convert_rgb", self.config.get("do_convert_rgb"))
+        if "do_convert_rgb" in overrides or "do_convert_rgb" in self.config:
+            return bool(said), bool(said)
+        return True, converts(self.kind)
+
     def plan_with(self, overrides: Mapping[str, Any]) -> Plan:
-        """For a call that replaces keys of the configuration; None leaves one as it is.
+        """For a call that replaces keys of the configuration; None is null, and leaves ``min_pixels`` and the like as they are.
 
         Raises:
             Unsupported: a key that is not known, or asks for what is not supported; names it.
             InvalidRequest: a value that makes no sense; names its key.
         """
-        asked = {key: value for key, value in overrides.items() if value is not None and key not in ANSWERING}
+        asked = {key: value for key, value in overrides.items() if key not in ANSWERING and not (value is None and key in ABSENT)}
         if not asked:
             return self.plan
         for key in _TYPES:
@@ -58,32 +69,36 @@ class Calls:
         config = self.config
         if "size" in asked:
             config = {key: value for key, value in config.items() if key not in _OTHER_NAMES}
-        return self.plan_for({**config, **asked})
+        return self.plan_for({**config, **asked}, Beside(self.config, frozenset(asked), self.config.get("resample")))
 
-    def plan_for(self, config: Mapping[str, Any]) -> Plan:
+    def plan_for(self, config: Mapping[str, Any], beside: Beside) -> Plan:
         """For a whole configuration. Raises as ``plan_with``."""
-        name = json.dumps(config, sort_keys=True, default=repr)
+        name = json.dumps([config, beside.made_of, sorted(beside.asked)], sort_keys=True, default=repr)
         plan = self._plans.get(name)
         if plan is None:
-            plan = plan_of("this call", dict(config), self.dtype)
+            plan = plan_of("this call", dict(config), self.dtype, beside)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[name] = plan
         return plan
 
-    def reading(self, to_rgb: Any, layout: Any) -> Reading:
-        """How a call reads pixels.
+    def reading(self, to_rgb: bool, on_white: bool, layout: Any) -> Reading:
+        """How a call reads images.
 
         Args:
-            to_rgb: ``do_convert_rgb``.
+            to_rgb: ``do_convert_rgb`` for pixels.
+            on_white: the same for transparent colours of what is encoded.
             layout: ``input_data_format``; None: what it looks like.
 
         Raises:
             InvalidRequest: a layout that is none.
         """
+        advice = "convert it to RGB, or say do_convert_rgb=True"
+        if is_taken_as_it_is(self.kind):
+            to_rgb, on_white, advice = False, False, f"convert it to RGB, which {self.kind} does not do"
         if layout is None:
-            return Reading(bool(to_rgb))
+            return Reading(to_rgb, None, on_white, advice)
         for known in _LAYOUTS:
             if layout == known:
-                return Reading(bool(to_rgb), known)  # type: ignore[arg-type]
+                return Reading(to_rgb, known, on_white, advice)  # type: ignore[arg-type]
         raise InvalidRequest(f"input_data_format: must be one of {', '.join(_LAYOUTS)}, is {layout!r}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NoReturn
 
 from millrace.errors import InvalidRequest, NotFound, Unsupported
@@ -39,6 +41,18 @@ _HARMLESS: dict[str, tuple[Any, ...]] = {
     "input_data_format": (),
     "pad_size": (),
 }
+
+ABSENT = frozenset({"image_size", "max_pixels", "max_size", "min_pixels"})
+"""Of these transformers takes null as if they were not there."""
+
+_NEEDED = {
+    "do_resize": ("size", "resample"),
+    "do_center_crop": ("crop_size",),
+    "do_rescale": ("rescale_factor",),
+    "do_normalize": ("image_mean", "image_std"),
+}
+_MOST = 2**31 - 1
+_LARGEST = 1e30  # of numbers that pixels are worked out with
 
 _FILTERS: dict[int, Filter] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 """By the number of ``PIL.Image.Resampling``."""
@@ -80,13 +94,42 @@ def _image_part(name: str, config: dict[str, Any]) -> dict[str, Any]:
     return inner
 
 
-class Keys:
-    """A configuration while it is read. Every ``take`` marks a key as used; ``finish`` complains about those that are left."""
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
-    def __init__(self, name: str, config: Mapping[str, Any]) -> None:
+
+@dataclass(frozen=True)
+class Beside:
+    """What counts for a call beside its configuration.
+
+    Attributes:
+        made_of: the configuration that the processor was made of.
+        asked: keys that the call itself gives.
+        resample: what the processor says; None: nothing.
+        background: its ``background_color``; None: what follows from ``made_of``.
+    """
+
+    made_of: Mapping[str, Any]
+    asked: frozenset[str] = frozenset()
+    resample: Any = None
+    background: tuple[int, int, int] | None = None
+
+
+class Keys:
+    """A configuration while it is read. Every ``take`` marks a key as used; ``finish`` complains about those that are left.
+
+    What is null is off, if it is a flag. What else is null is missing, which is an error where a flag asks for it.
+    """
+
+    def __init__(self, name: str, config: Mapping[str, Any], beside: Beside) -> None:
         self._name = name
         self._config = {key: value for key, value in config.items() if value is not None}
+        self._null = {key for key, value in config.items() if value is None and key not in ABSENT}
         self._used: set[str] = set()
+        self._read: set[str] = set()
+        self._on: set[str] = set()
+        self.beside = beside
+        """Of a call."""
 
     def wrong(self, key: str, what: str) -> InvalidRequest:
         """The error for a value that makes no sense."""
@@ -99,7 +142,19 @@ class Keys:
     def take(self, key: str, otherwise: Any = None) -> Any:
         """Its value, or ``otherwise`` where it is absent or null."""
         self._used.add(key)
+        self._read.add(key)
         return self._config.get(key, otherwise)
+
+    def only_in_a_file(self, *keys: str) -> None:
+        """Accepts keys that transformers' class keeps and does not look at, but not from a call, whose wish they would be."""
+        for key in keys:
+            if key in self.beside.asked:
+                self.unsupported(key, "this processor does not look at it: give `size`")
+        self.accept(*keys)
+
+    def is_null(self, key: str) -> bool:
+        """Whether it is there and null."""
+        return key in self._null
 
     def accept(self, *keys: str) -> None:
         """Marks keys as known: they do not count for the pixels here, whatever they say."""
@@ -107,7 +162,8 @@ class Keys:
 
     def only(self, key: str, *values: Any) -> None:
         """Raises Unsupported unless it says one of ``values``, or nothing."""
-        value = self.take(key)
+        value = False if self.is_null(key) and bool in map(type, values) else self.take(key)
+        self.accept(key)
         if value is not None and value not in values:
             self.unsupported(key, f"{value!r} is not supported; only {' or '.join(map(repr, values))}")
 
@@ -117,43 +173,48 @@ class Keys:
 
     def flag(self, key: str, otherwise: bool) -> bool:
         """A truth value."""
-        value = self.take(key, otherwise)
+        value = False if self.is_null(key) else self.take(key, otherwise)
+        self.accept(key)
         if not isinstance(value, bool):
             raise self.wrong(key, f"must be true or false, is {value!r}")
+        if value:
+            self._on.add(key)
         return value
 
-    def count(self, key: str, otherwise: int) -> int:
+    def count(self, key: str, otherwise: int, most: int = _MOST) -> int:
         """A whole number of at least 1."""
-        return self._positive(key, self.take(key, otherwise))
+        if self.is_null(key):
+            raise self.wrong(key, "is null, and this processor needs it")
+        value = self._positive(key, self.take(key, otherwise))
+        if value > most:
+            raise self.wrong(key, f"must be at most {most}, is {value}")
+        return value
 
     def number(self, key: str, otherwise: float) -> float:
         """A finite number above 0."""
         value = self.take(key, otherwise)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        if not _is_number(value) or not 1 / _LARGEST < value < _LARGEST:
             raise self.wrong(key, f"must be a number above 0, is {value!r}")
         return float(value)
 
     def channels(self, key: str, otherwise: Iterable[float]) -> tuple[float, float, float]:
-        """One number a channel; a single one counts for all three."""
+        """One number a channel; a number that is not in a list counts for all three."""
         value = self.take(key, list(otherwise))
-        values = [value] if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-        if not isinstance(values, (list, tuple)) or len(values) not in (1, 3):
+        values = value if isinstance(value, (list, tuple)) else [value] * 3
+        if len(values) != 3:
             raise self.wrong(key, f"must have one number for each of three channels, is {value!r}")
-        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+        if not all(_is_number(v) and -_LARGEST < v < _LARGEST for v in values):
             raise self.wrong(key, f"must hold numbers, is {value!r}")
-        red, green, blue = values if len(values) == 3 else values * 3
+        red, green, blue = values
         return float(red), float(green), float(blue)
 
     def filter(self, key: str, otherwise: Filter) -> Filter:
-        """Pillow's resampling filter, by its number or name."""
+        """Pillow's resampling filter, by its number."""
         value = self.take(key)
         if value is None:
             return otherwise
         if isinstance(value, int) and not isinstance(value, bool) and value in _FILTERS:
             return _FILTERS[value]
-        for name in _FILTERS.values():
-            if value == name:
-                return name
         raise self.wrong(key, f"must be one of {_FILTERS}, is {value!r}")
 
     def size(self, key: str, otherwise: Mapping[str, int], number: tuple[str, ...], forms: Iterable[tuple[str, ...]]) -> dict[str, int]:
@@ -193,7 +254,14 @@ class Keys:
         return Size(size["width"], size["height"])
 
     def finish(self, processor: str) -> None:
-        """Raises Unsupported for a key that nobody has used and that may change the pixels."""
+        """Raises Unsupported for a key that nobody has used and that may change the pixels.
+
+        Raises InvalidRequest for one that is null and that a flag asks for.
+        """
+        for flag, needed in _NEEDED.items():
+            missing = sorted(self._null & self._read & set(needed)) if flag in self._on else []
+            if missing:
+                raise self.wrong(missing[0], f"is null, and {flag} needs it")
         for key in sorted(self._config.keys() - self._used - _SILENT):
             if key not in _HARMLESS:
                 self.unsupported(key, f"not known for {processor}; take it out if it does not change the pixels")
@@ -203,4 +271,6 @@ class Keys:
     def _positive(self, key: str, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise self.wrong(key, f"must be a whole number of at least 1, is {value!r}")
+        if value > _MOST:
+            raise self.wrong(key, f"must be at most {_MOST}, is {value}")
         return value

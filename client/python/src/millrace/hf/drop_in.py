@@ -14,16 +14,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
 from millrace.errors import Unsupported
-from millrace.hf.any_resolution import AnyResolution
 from millrace.hf.aside import Abandonment
 from millrace.hf.calls import ANSWERING
+from millrace.hf.config import Beside
 from millrace.hf.elements import as_torch, shown
-from millrace.hf.inputs import Reading, encoded, is_encoded, is_row
-from millrace.hf.plans import OneSize, Plan, Tiles
+from millrace.hf.inputs import encoded, is_encoded, is_row
+from millrace.hf.plans import Plan
 from millrace.hf.processor import ImageProcessor, Way, device_of, shown_as, way_of
+from millrace.hf.unstacked import unstacked
 from millrace.recipe import Recipe
 
 try:
@@ -60,12 +61,14 @@ class _Own:
         engine: does the work.
         kind: the configuration's name for the processor.
         usual: transformers' settings of a call that overrides nothing, where no attribute was changed.
+        background: the colour of padding that its class has worked out; None: it is of another kind.
         memory: replaced as a whole, so that a thread that has it may use it.
     """
 
     engine: ImageProcessor
     kind: str
     usual: dict[str, Any] = field(default_factory=dict)
+    background: Any = None
     memory: _Memory | None = None
 
     def __deepcopy__(self, memo: Any) -> _Own:
@@ -97,15 +100,21 @@ class Remembering(BaseImageProcessor):  # type: ignore[misc]
         if image_like_kwargs is not None:
             return super().preprocess(images, *others, image_like_kwargs=image_like_kwargs, **options)
         memory = self._millrace.memory
-        if memory is None or memory.attributes != self.__dict__:
+        if memory is None or not _equal(memory.attributes, self.__dict__):
             memory = self._millrace.memory = _Memory(self.__dict__)
         asked = repr(options)
         settings = memory.settings.get(asked)
         if settings is None:
-            settings = self._settings(options)
+            settings = self._as_of(memory.attributes)._settings(options)
             if len(memory.settings) < _MOST_SETTINGS:
                 memory.settings[asked] = settings
         return self._preprocess_image_like_inputs(images, *others, **settings)
+
+    def _as_of(self, attributes: dict[str, Any]) -> Remembering:
+        """A processor with these attributes, which no other thread changes."""
+        one: Remembering = object.__new__(type(self))
+        one.__dict__.update(attributes)
+        return one
 
     def _settings(self, options: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -129,7 +138,7 @@ class OnDaemon:
             raise Unsupported(
                 f"{kind}: transformers' own class for it is of an older kind, which cannot be followed; use ImageProcessor.from_config"
             )
-        self._millrace = _Own(engine, kind)
+        self._millrace = _Own(engine, kind, background=self.__dict__.get("background_color"))
         self._millrace.usual = _of_pixels(self._settings({}))  # type: ignore[attr-defined]
 
     def preprocess(self, images: Any, *others: Any, **options: Any) -> Any:
@@ -159,23 +168,30 @@ class OnDaemon:
         if return_tensors not in (None, "np", "pt"):
             raise Unsupported(f"key return_tensors: {str(return_tensors)!r} is not supported; ask for np or pt")
         device = device_of(settings, return_tensors)
-        reading = engine._calls.reading(settings.get("do_convert_rgb"), settings.get("input_data_format"))
+        to_rgb = bool(settings.get("do_convert_rgb"))
+        reading = engine._calls.reading(to_rgb, to_rgb, settings.get("input_data_format"))
         plan = self._plan_for(settings)
         made = engine._made(images.images, plan, reading, images.way)
         features = shown_as(made, plan.recipe.dtype, as_torch if return_tensors == "pt" else shown)
-        unstacked = return_tensors is None and isinstance(plan, (OneSize, Tiles, AnyResolution))
-        answer = BatchFeature({key: _unstacked(array) for key, array in features.items()} if unstacked else dict(features))
+        answer = BatchFeature(unstacked(plan, features) if return_tensors is None else dict(features))
         return answer if device is None else answer.to(device)
 
     def _plan_for(self, settings: Mapping[str, Any]) -> Plan:
-        pixels = _of_pixels(settings)
+        pixels, background = _of_pixels(settings), self.__dict__.get("background_color")
         calls = self._millrace.engine._calls
-        if pixels == self._millrace.usual:
+        if _equal(pixels, self._millrace.usual) and background == self._millrace.background:
             return calls.plan
         known = type(self).valid_kwargs.__annotations__  # type: ignore[attr-defined]
-        beside = {key: value for key, value in calls.config.items() if key not in known}
-        given = {key: _plain(value) for key, value in pixels.items() if value is not None and key not in _FOLLOWED}
-        return calls.plan_for({**beside, **given, "image_processor_type": self._millrace.kind})
+        config = {key: value for key, value in calls.config.items() if key not in known}
+        given = {key: _plain(value) for key, value in pixels.items() if key not in _FOLLOWED and self._says(key, value)}
+        usual = self._millrace.usual
+        asked = frozenset(key for key, value in pixels.items() if not _equal(value, usual.get(key)))
+        beside = Beside(calls.config, asked, getattr(self, "resample", None), background)
+        return calls.plan_for({**config, **given, "image_processor_type": self._millrace.kind}, beside)
+
+    def _says(self, key: str, value: Any) -> bool:
+        """None is something that was said where the class has another value."""
+        return value is not None or getattr(type(self), key, None) is not None
 
     @property
     def recipe(self) -> Recipe:
@@ -233,7 +249,7 @@ def _again(kind: str) -> Any:
 def _fetched(images: Any, place: str) -> Any:
     if is_row(images):
         return [_fetched(one, f"{place}[{i}]") for i, one in enumerate(images)]
-    return LazyImage(encoded(images, f"images{place}" if place else "the image", Reading())) if is_encoded(images) else images
+    return LazyImage(encoded(images, f"images{place}" if place else "the image")) if is_encoded(images) else images
 
 
 def _of_pixels(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,15 +262,18 @@ def _are_counts(other: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A SizeDict is no mapping."""
+    """A SizeDict is no mapping, an array no list."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     return dict(value) if hasattr(value, "shortest_edge") and not isinstance(value, Mapping) else value
 
 
-def _unstacked(array: NDArray[Any]) -> list[Any]:
-    """As transformers' classes leave what they were not asked to stack: arrays of pixels, numbers, tuples of numbers."""
-    if array.ndim > 2:
-        return list(array)
-    return [tuple(row) if isinstance(row, list) else row for row in array.tolist()]
+def _equal(one: Any, other: Any) -> bool:
+    """Arrays among the values have no truth value: then they are not."""
+    try:
+        return bool(one == other)
+    except ValueError:
+        return False
 
 
 def _with_ending(kind: str) -> str:

@@ -12,7 +12,7 @@ Grid = tuple[int, int]
 
 def grids(least: int, most: int) -> list[Grid]:
     """Those of ``least`` to ``most`` tiles: fewest tiles first, then fewest columns."""
-    all_of_them = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most + 1) if least <= columns * rows <= most]
+    all_of_them = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1) if least <= columns * rows]
     return sorted(all_of_them, key=lambda grid: grid[0] * grid[1])
 
 
@@ -67,7 +67,7 @@ def least_enlarged(source: Size, tile: Size, most: int) -> Grid:
 
 def canvas(source: Size, side: int, most: int) -> Grid:
     """Mllama's: the same, of equals the one of fewest tiles; as columns and rows."""
-    choices = [(high, wide) for high in range(1, most + 1) for wide in range(1, most + 1) if high * wide <= most]
+    choices = [(high, wide) for high in range(1, most + 1) for wide in range(1, most // high + 1)]
     scales = [min(wide * side / source.width, high * side / source.height) for high, wide in choices]
     enlarging = [scale for scale in scales if scale >= 1]
     chosen = min(enlarging) if enlarging else max(scales)

@@ -18,6 +18,7 @@ from millrace._messages import is_url, path_text
 from millrace.errors import InvalidRequest
 from millrace.hf.pixels import Layout, of_array, of_picture
 from millrace.hf.plans import Plan
+from millrace.hf.transparent import on_white
 from millrace.samples import Path, Source
 
 _KINDS = "a file's bytes, its path, an open file, a data URL, a PIL image, a NumPy array or a PyTorch tensor"
@@ -27,15 +28,21 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class Reading:
-    """How images are read that are given as pixels. What is encoded becomes RGB whatever is said here.
+    """How images are read.
 
     Attributes:
-        to_rgb: they become RGB, transparent ones on white; False: they must have three channels, which are taken as they are.
+        to_rgb: those that are given as pixels become RGB, transparent ones on white; False: they must have three channels, which are
+            taken as they are.
         layout: of arrays and tensors, ``"channels_first"`` or ``"channels_last"``; None: what it looks like.
+        on_white: a transparent colour of an encoded image is laid on white; False: it is shown. All else that is encoded becomes RGB
+            whatever is said here.
+        advice: what to do about other channels, where ``to_rgb`` is false.
     """
 
     to_rgb: bool = True
     layout: Layout | None = None
+    on_white: bool = True
+    advice: str = "convert it to RGB, or say do_convert_rgb=True"
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,11 @@ def given(images: Any, plan: Plan, reading: Reading) -> Given:
     rows = any(map(is_row, several))
     if rows and not all(map(is_row, several)):
         raise InvalidRequest("images: a list of images, or a list of lists of images; this one mixes both")
+    if rows and plan.alone:
+        crowded = next((i for i, row in enumerate(several) if len(row) > 1), None)
+        if crowded is not None:
+            told = "which transformers squares instead of cutting them into tiles; give a list of images, or rows of one image each"
+            raise InvalidRequest(f"images[{crowded}]: is a row of {len(several[crowded])} images, {told}")
     flat = [image for row in several for image in row] if rows else several
     if not flat:
         raise InvalidRequest("images: there must be at least one")
@@ -73,8 +85,29 @@ def given(images: Any, plan: Plan, reading: Reading) -> Given:
     return Given([[next(left) for _ in row] for row in several], names)
 
 
-def encoded(image: Any, name: str, reading: Reading) -> Source:
+def taken(image: Any, name: str, reading: Reading) -> Source:
     """One image as what the daemon takes. Raises as ``given``."""
+    if isinstance(image, np.ndarray):
+        return of_array(image, name, reading.to_rgb, reading.layout, reading.advice)
+    if _is_a(image, "PIL.Image", "Image"):
+        source = _undecoded(image)
+        if source is None:
+            return of_picture(image, name, reading.to_rgb, reading.advice)
+    elif _is_a(image, "torch", "Tensor"):
+        return of_array(_array(image), name, reading.to_rgb, reading.layout, reading.advice)
+    else:
+        source = encoded(image, name)
+    return on_white(source, name) if reading.on_white else source
+
+
+def _undecoded(image: Any) -> Source | None:
+    """What an image of PIL's was made of that nobody has decoded, and so nobody has changed; None: it has pixels."""
+    source: Source | None = getattr(image, "millrace_source", None)
+    return source if source is not None and image._im is None and image.info.get("transparency") is None else None
+
+
+def encoded(image: Any, name: str) -> Source:
+    """An encoded image as bytes or a path. Raises as ``given``."""
     if isinstance(image, bytes):
         return image
     if isinstance(image, str):
@@ -84,13 +117,6 @@ def encoded(image: Any, name: str, reading: Reading) -> Source:
     if isinstance(image, (bytearray, memoryview)):
         view = memoryview(image)
         return view.cast("B") if view.c_contiguous else bytes(view)
-    if isinstance(image, np.ndarray):
-        return of_array(image, name, reading.to_rgb, reading.layout)
-    if _is_a(image, "PIL.Image", "Image"):
-        source: Source | None = getattr(image, "millrace_source", None)  # a LazyImage
-        return source if source is not None else of_picture(image, name, reading.to_rgb)
-    if _is_a(image, "torch", "Tensor"):
-        return of_array(_array(image), name, reading.to_rgb, reading.layout)
     if callable(getattr(image, "read", None)):
         return _of_file(image, name)
     raise InvalidRequest(f"{name}: must be {_KINDS}; is a {type(image).__module__}.{type(image).__qualname__}")
@@ -126,7 +152,7 @@ def _names(rows: Sequence[Sequence[Any]]) -> list[str]:
 def _once(image: Any, name: str, reading: Reading, read: dict[int, Source]) -> Source:
     source = read.get(id(image))
     if source is None:
-        source = read[id(image)] = encoded(image, name, reading)
+        source = read[id(image)] = taken(image, name, reading)
     return source
 
 

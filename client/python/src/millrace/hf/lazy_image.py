@@ -16,7 +16,10 @@ from millrace.samples import Path, Source
 
 
 class LazyImage(Image.Image):  # type: ignore[misc]
-    """RGB, turned as EXIF says, as of ``transformers.image_utils.load_image()``. Thread-bound, as PIL's images are."""
+    """RGB, turned as EXIF says, as of ``transformers.image_utils.load_image()``. Thread-bound, as PIL's images are.
+
+    Once it is decoded, its pixels are what counts, for somebody may have changed them.
+    """
 
     def __init__(self, source: Source) -> None:
         super().__init__()
@@ -37,6 +40,8 @@ class LazyImage(Image.Image):  # type: ignore[misc]
             with Image.open(_file(self.millrace_source)) as opened:
                 image = ImageOps.exif_transpose(opened).convert("RGB")
             self._im, self._size = image.im, image.size
+            for key, value in image.info.items():
+                self.info.setdefault(key, value)
         return super().load()
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from millrace.hf import sizes
-from millrace.hf.arrange import Middle, Padding, PatchList, Together
+from millrace.hf.arrange import Colour, Middle, Padding, PatchList, Together
 from millrace.hf.config import Keys
 from millrace.hf.one_size import Row
 from millrace.hf.own import HALF, IMAGENET, PLAIN, Own, channels_of, must_resize, recipe_of, square
@@ -51,11 +51,20 @@ class Detector:
     def __call__(self, own: Own, keys: Keys, dtype: DType | None) -> Plan:
         """The plan."""
         fit, most = self._fit(own, keys)
-        room = keys.exact_size("pad_size", square(1)) if keys.has("pad_size") else None
+        if self.task:
+            keys.accept("pad_size")
+        room = keys.exact_size("pad_size", {}) if keys.has("pad_size") and not self.task else None
         if self.always_pads:
             keys.accept("do_pad")
         pads = self.always_pads or keys.flag("do_pad", self.pads and keys.flag("pad_and_return_pixel_mask", True))
-        return sized(own, keys, dtype, fit, Padding(room, mask="pixel_mask", task=self.task) if pads else Together(), most)
+        return sized(
+            own,
+            keys,
+            dtype,
+            fit,
+            Padding(room, mask="pixel_mask", mask_first=not self.always_pads, task=self.task) if pads else Together(),
+            most,
+        )
 
     def _fit(self, own: Own, keys: Keys) -> tuple[Fit, int]:
         if keys.has("max_size") and not keys.has("size"):
@@ -91,7 +100,7 @@ def within(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """PI0ImageProcessor: within a room, zeros beside."""
     size = keys.size("size", own.size, _ROOM, [_ROOM])
     room = Size(size["max_width"], size["max_height"])
-    pad = keys.exact_size("pad_size", {"height": 224, "width": 224})
+    pad = None if keys.is_null("pad_size") else keys.exact_size("pad_size", square(224))
     arrange: Arrange = Padding(pad) if keys.flag("do_pad", True) else Together()
     return sized(own, keys, dtype, partial(sizes.within, room=room), arrange, room.width * room.height)
 
@@ -108,8 +117,8 @@ def bridgetower(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     side = keys.size("crop_size", _shortest(288), _SHORTEST, [_SHORTEST])["shortest_edge"]
     pads, crops = keys.flag("do_pad", True), keys.flag("do_center_crop", True)
     if crops:
-        return sized(own, keys, dtype, fit, Middle(Size(side, side), "pixel_mask" if pads else None), most)
-    return sized(own, keys, dtype, fit, Padding(mask="pixel_mask") if pads else Together(), most)
+        return sized(own, keys, dtype, fit, Middle(Size(side, side), "pixel_mask" if pads else None, mask_first=True), most)
+    return sized(own, keys, dtype, fit, Padding(mask="pixel_mask", mask_first=True) if pads else Together(), most)
 
 
 def _divided(own: Own, keys: Keys) -> tuple[Fit, int]:
@@ -149,8 +158,8 @@ def depth(own: Own, keys: Keys, dtype: DType | None) -> Plan:
 
 def sam(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """SamImageProcessor: the longer side, padded with zeros; the sizes of the sources and of what was made of them."""
-    long = keys.size("size", own.size, ("longest_edge",), [("longest_edge",)])["longest_edge"]
-    room = keys.exact_size("pad_size", square(1024))
+    long = keys.size("size", own.size, (), [("longest_edge",)])["longest_edge"]
+    room = None if keys.is_null("pad_size") else keys.exact_size("pad_size", square(1024))
     original, resized = "original_sizes", "reshaped_input_sizes"
     pads = keys.flag("do_pad", True)
     arrange: Arrange = Padding(room, original=original, resized=resized) if pads else Together(original, resized)
@@ -164,10 +173,21 @@ def in_a_square(own: Own, keys: Keys, dtype: DType | None) -> Plan:
         keys.unsupported("size", "its sides must be equal")
     least = keys.count("min_size", 14)
     keys.accept("background_color")
-    mean, _ = channels_of(keys, own)
-    red, green, blue = (int(value * 255) for value in mean)
-    arrange: Arrange = Padding(square=True, middle=True, colour=(red, green, blue)) if keys.flag("do_pad", True) else Together()
+    if "resample" in keys.beside.asked and keys.take("resample") == 0 and keys.beside.resample != 0:
+        keys.unsupported("resample", "0 in a call is taken for none by transformers' class: make a processor with it")
+    arrange: Arrange = Padding(square=True, middle=True, colour=_background(own, keys)) if keys.flag("do_pad", True) else Together()
     return sized(own, keys, dtype, partial(sizes.longer_side_at_least, pixels=size.width, least=least), arrange, size.width**2)
+
+
+def _background(own: Own, keys: Keys) -> Colour:
+    """What the processor was made with, whatever a call says of ``image_mean``."""
+    if keys.beside.background is not None:
+        return keys.beside.background
+    made_of = keys.beside.made_of
+    if made_of.get("image_mean", ()) is None:
+        return 127, 127, 127
+    red, green, blue = (int(value * 255) for value in channels_of(Keys("config", made_of, keys.beside), own)[0])
+    return red, green, blue
 
 
 def aria(own: Own, keys: Keys, dtype: DType | None) -> Plan:

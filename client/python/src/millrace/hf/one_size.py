@@ -33,7 +33,7 @@ def _shortest(side: int) -> dict[str, int]:
 def plain(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """One size by ``size``, ``crop_size`` and their flags; a crop that is larger than what it is cut from has black around."""
     bare = own.bare
-    if keys.has("default_to_square"):
+    if keys.has("default_to_square") or keys.is_null("default_to_square"):
         bare = ("height", "width") if keys.flag("default_to_square", True) else _SHORTEST
     asked = keys.size("size", own.size, bare, [("height", "width"), _SHORTEST])
     resize: Resize | None = None
@@ -168,6 +168,12 @@ def mobilevit(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     return dataclasses.replace(made, recipe=recipe)
 
 
+def seggpt(own: Own, keys: Keys, dtype: DType | None) -> Plan:
+    """SegGptImageProcessor, which crops nothing."""
+    keys.accept("do_center_crop")
+    return OneSize(exact(own, keys, dtype))
+
+
 def superpoint(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """SuperPointImageProcessor without ``do_grayscale``."""
     keys.only("do_grayscale", False)
@@ -230,7 +236,7 @@ ONE_SIZE: dict[str, Row] = {
     "Sam2": (with_sources, Own(square(1024), "bilinear", IMAGENET, accepted=_SAM)),
     "Sam3": (with_sources, Own(square(1008), "bilinear", HALF, accepted=_SAM)),
     "Sapiens2": (plain, Own({"height": 1024, "width": 768}, "bilinear", IMAGENET, accepted=_SAPIENS)),
-    "SegGpt": (plain, Own(square(448), statistics=IMAGENET)),
+    "SegGpt": (seggpt, Own(square(448), statistics=IMAGENET)),
     "Segformer": (plain, Own(square(512), "bilinear", IMAGENET, accepted=_LABELS)),
     "Siglip": (plain, Own(statistics=HALF, bare=_SHORTEST)),
     "SuperPoint": (superpoint, Own({"height": 480, "width": 640}, "bilinear", bare=_SHORTEST, normalises=None)),

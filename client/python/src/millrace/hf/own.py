@@ -37,6 +37,8 @@ class Own:
         normalises: whether; None: never, whatever the configuration says.
         rescales: whether; None: never.
         scale: of the rescaling.
+        resamples: whether ``resample`` counts; False: the filter is always this one.
+        floats: whether pixels that are neither rescaled nor normalised are float32, too.
         accepted: keys that count for annotations, videos or post-processing only.
     """
 
@@ -49,6 +51,8 @@ class Own:
     normalises: bool | None = True
     rescales: bool | None = True
     scale: float = 1 / 255
+    resamples: bool = True
+    floats: bool = False
     accepted: tuple[str, ...] = ()
 
 
@@ -71,14 +75,16 @@ def recipe_of(keys: Keys, dtype: DType | None, own: Own, resize: Resize | None, 
     mean, std = channels_of(keys, own)
     if 0 in std:
         raise keys.wrong("image_std", "must not hold 0")
-    recipe = {"resize": resize, "filter": keys.filter("resample", own.filter), **more}
+    if not own.resamples:
+        keys.accept("resample")
+    recipe = {"resize": resize, "filter": keys.filter("resample", own.filter) if own.resamples else own.filter, **more}
     factor = 255 * scale if rescales else 255.0  # transformers' values are ours times this
     if normalises:
         unit = Normalise(tuple(m / factor for m in mean), tuple(s / factor for s in std))
         return Recipe(**recipe, normalise=unit, dtype=floating(dtype, keys))
     if rescales and factor != 1:
         return Recipe(**recipe, normalise=Normalise((0.0,), (1 / factor,)), dtype=floating(dtype, keys))
-    return Recipe(**recipe, range="unit" if rescales else "raw", dtype=dtype or ("float32" if rescales else "uint8"))
+    return Recipe(**recipe, range="unit" if rescales else "raw", dtype=dtype or ("float32" if rescales or own.floats else "uint8"))
 
 
 def channels_of(keys: Keys, own: Own) -> tuple[tuple[float, float, float], tuple[float, float, float]]:

@@ -30,6 +30,7 @@ class Smart:
         shape: of a row, see ``SizedPatches``.
         grouped: whether patches come in groups, else row by row.
         tells_merge: whether ``image_merge_sizes`` comes beside.
+        old_names: whether ``min_pixels`` and ``max_pixels`` override ``size``.
     """
 
     patch: int = 14
@@ -39,12 +40,13 @@ class Smart:
     shape: str = "CTHW"
     grouped: bool = True
     tells_merge: bool = False
+    old_names: bool = True
 
     def __call__(self, own: Own, keys: Keys, dtype: DType | None) -> Plan:
         """The plan."""
         side = keys.count("patch_size", self.patch)
         merge, temporal = keys.count("merge_size", self.merge), keys.count("temporal_patch_size", self.temporal)
-        least, most = _bounds(own, keys)
+        least, most = self._bounds(own, keys)
         patches = one_patch_a_row(side, merge if self.grouped else 1, temporal)
         resizes = keys.flag("do_resize", True)
         factor = side * merge
@@ -59,33 +61,35 @@ class Smart:
         pixels = most_smart_pixels(SmartResize(factor, least, most))
         return SizedPatches(recipe_of(keys, dtype, own, None, packing="packed", patches=patches), fit, pixels, self.shape)
 
+    def _bounds(self, own: Own, keys: Keys) -> tuple[int, int]:
+        size = keys.size("size", own.size, (), [_SIDES, _PIXELS] if self.old_names else [_SIDES])
+        least, most = size.get("shortest_edge") or size["min_pixels"], size.get("longest_edge") or size["max_pixels"]
+        if self.old_names:
+            least, most = keys.count("min_pixels", least), keys.count("max_pixels", most)
+        else:
+            keys.only_in_a_file(*_PIXELS)
+        if most < least:
+            raise keys.wrong("size", f"at most {most} pixels is less than at least {least}")
+        return least, most
+
 
 _FITS = {"qwen": sizes.smart, "glm": sizes.smart, "paddle": sizes.smart_enlarged}
 
 
-def _bounds(own: Own, keys: Keys) -> tuple[int, int]:
-    size = keys.size("size", own.size, (), [_SIDES, _PIXELS])
-    least = keys.count("min_pixels", size.get("shortest_edge") or size["min_pixels"])
-    most = keys.count("max_pixels", size.get("longest_edge") or size["max_pixels"])
-    if most < least:
-        raise keys.wrong("size", f"at most {most} pixels is less than at least {least}")
-    return least, most
-
-
 def hunyuan(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """HunYuanVLImageProcessor: always bicubic."""
-    keys.accept("resample", "spatial_patch_size")
+    keys.accept("spatial_patch_size")
     return Smart(16, 2, 1, by="qwen", grouped=False)(own, keys, dtype)
 
 
 def glmga(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """GlmgaImageProcessor: GLM-4V's; how many tokens a patch becomes is the model's."""
     keys.accept("patch_expand_factor")
-    return Smart(by="glm")(own, keys, dtype)
+    return Smart(by="glm", old_names=False)(own, keys, dtype)
 
 
-def _own(least: int, most: int, statistics: Statistics = CLIP) -> Own:
-    return Own({"shortest_edge": least, "longest_edge": most}, statistics=statistics)
+def _own(least: int, most: int, statistics: Statistics = CLIP, *, resamples: bool = True, floats: bool = True) -> Own:
+    return Own({"shortest_edge": least, "longest_edge": most}, statistics=statistics, resamples=resamples, floats=floats)
 
 
 _QWEN = _own(56 * 56, 28 * 28 * 1280)
@@ -94,14 +98,14 @@ _GLM = _own(112 * 112, 28 * 28 * 15000)
 
 PATCH_ROWS: dict[str, Row] = {
     "CohereCompass": (Smart(), _QWEN),
-    "Cosmos3Edge": (Smart(16, 2, 1, by="glm", shape="HWCT"), _own(65536, 16777216, HALF)),
-    "Ernie4_5_VLMoe": (Smart(temporal=1), _ERNIE),
-    "Ernie4_5_VL_Moe": (Smart(temporal=1), _ERNIE),
-    "Glm46V": (Smart(by="glm"), _GLM),
-    "Glm4v": (Smart(by="glm"), _GLM),
+    "Cosmos3Edge": (Smart(16, 2, 1, by="glm", shape="HWCT", old_names=False), _own(65536, 16777216, HALF)),
+    "Ernie4_5_VLMoe": (Smart(temporal=1, old_names=False), _ERNIE),
+    "Ernie4_5_VL_Moe": (Smart(temporal=1, old_names=False), _ERNIE),
+    "Glm46V": (Smart(by="glm", old_names=False), _GLM),
+    "Glm4v": (Smart(by="glm", old_names=False), _GLM),
     "Glmga": (glmga, _GLM),
-    "HunYuanVL": (hunyuan, _own(512 * 512, 2048 * 2048)),
-    "MiniMaxM3VL": (Smart(), _own(56 * 56, 28 * 28 * 576)),
+    "HunYuanVL": (hunyuan, _own(512 * 512, 2048 * 2048, resamples=False)),
+    "MiniMaxM3VL": (Smart(), _own(56 * 56, 28 * 28 * 576, floats=False)),
     "PaddleOCRVL": (Smart(14, 2, 1, by="paddle", shape="CT H W", grouped=False), _own(384 * 384, 1536 * 1536)),
     "Qwen2VL": (Smart(), _QWEN),
     "Qwen2_5_VL": (Smart(), _QWEN),

@@ -16,16 +16,16 @@ from millrace.errors import InvalidRequest
 Layout = Literal["channels_first", "channels_last"]
 
 _CHANNELS = (1, 3, 4)
-_AS_RGB = "convert it to RGB, or say do_convert_rgb=True"
 
 
-def of_picture(image: Any, name: str, to_rgb: bool) -> bytes | memoryview:
+def of_picture(image: Any, name: str, to_rgb: bool, advice: str = "convert it to RGB") -> bytes | memoryview:
     """A PIL image of any mode.
 
     Args:
         image: it.
         name: for messages.
         to_rgb: what is transparent is laid on white, and all becomes RGB. False: it must have three channels, whatever they are.
+        advice: what to do about other channels.
 
     Raises:
         InvalidRequest: it has no pixels, cannot be read, or has other channels.
@@ -35,7 +35,7 @@ def of_picture(image: Any, name: str, to_rgb: bool) -> bytes | memoryview:
         raise InvalidRequest(f"{name}: has no pixels, its size is {width} x {height}")
     try:
         if not to_rgb:
-            return _three_channels(np.asarray(image), f"{name}: mode {image.mode}")
+            return _three_channels(np.asarray(image), f"{name}: mode {image.mode}", advice)
         opaque = "A" not in image.getbands() and image.info.get("transparency") is None
         kind, plain = (b"P5", image) if image.mode == "L" and opaque else (b"P6", _rgb(image, opaque))
         return b"".join((_header(kind, width, height), plain.tobytes()))
@@ -43,7 +43,7 @@ def of_picture(image: Any, name: str, to_rgb: bool) -> bytes | memoryview:
         raise InvalidRequest(f"{name}: PIL cannot read it ({why}); give the file's bytes, and the daemon does") from why
 
 
-def of_array(array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None) -> memoryview:
+def of_array(array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None, advice: str = "convert it to RGB") -> memoryview:
     """An array with three dimensions: one, three or four channels of whole numbers from 0 to 255, whatever their type.
 
     Args:
@@ -51,6 +51,7 @@ def of_array(array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None
         name: for messages.
         to_rgb: grey is repeated, and what is transparent laid on white. False: it must have three channels.
         layout: None: where there are 1, 3 or 4 channels; if both ways fit, the channels come first.
+        advice: what to do about other channels.
 
     Raises:
         InvalidRequest: another shape, or other numbers.
@@ -59,7 +60,7 @@ def of_array(array: NDArray[Any], name: str, to_rgb: bool, layout: Layout | None
         raise InvalidRequest(f"{name}: an array must be [height, width, channels] or [channels, height, width], this one is {array.shape}")
     rows = np.moveaxis(array, 0, 2) if (layout or _layout(array, name)) == "channels_first" else array
     if not to_rgb:
-        return _three_channels(_bytes(rows, name), name)
+        return _three_channels(_bytes(rows, name), name, advice)
     channels = rows.shape[2]
     if channels not in _CHANNELS:
         raise InvalidRequest(f"{name}: has {channels} channels; give 3 (RGB), 1 (grey) or 4 (RGBA)")
@@ -95,7 +96,9 @@ def _bytes(array: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """The same numbers as bytes."""
     if array.dtype == np.uint8:
         return array
-    if array.dtype.kind not in "buif":
+    if array.dtype == np.bool_:
+        raise InvalidRequest(f"{name}: an array of bool; give uint8, 0 to 255: transformers' classes do not agree on what true is")
+    if array.dtype.kind not in "uif":
         raise InvalidRequest(f"{name}: an array of {array.dtype}; give uint8")
     least, most = array.min(), array.max()
     if not (least >= 0 and most <= 255):
@@ -107,10 +110,10 @@ def _bytes(array: NDArray[Any], name: str) -> NDArray[np.uint8]:
     return values
 
 
-def _three_channels(rows: NDArray[Any], name: str) -> memoryview:
+def _three_channels(rows: NDArray[Any], name: str, advice: str) -> memoryview:
     channels = rows.shape[2] if rows.ndim == 3 else 1
     if channels != 3 or rows.dtype != np.uint8:
-        raise InvalidRequest(f"{name}: has {channels} channel{'s' if channels > 1 else ''} of {rows.dtype}, not three of uint8; {_AS_RGB}")
+        raise InvalidRequest(f"{name}: has {channels} channel{'s' if channels > 1 else ''} of {rows.dtype}, not three of uint8; {advice}")
     return _pnm(rows)
 
 

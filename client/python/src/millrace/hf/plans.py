@@ -37,6 +37,11 @@ class Plan(ABC):
     def most_bytes(self) -> int:
         """Bytes that the samples of one picture take in a slot, at most."""
 
+    @property
+    def alone(self) -> bool:
+        """Whether a row of images, where there are rows, may hold one image only."""
+        return False
+
     @abstractmethod
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """The features of ``images``; of bfloat16 the bits."""

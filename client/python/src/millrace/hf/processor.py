@@ -116,7 +116,7 @@ class ImageProcessor:
             priority: ``high`` for interactive serving.
             timeout: seconds, waiting for other calls included; None: two minutes.
             overrides: keys of the configuration that are otherwise for this call, as transformers' processors take them: ``size``,
-                ``do_resize``, ``resample``, ``image_mean``, ``max_pixels``, ...; None leaves one as it is. Beside these
+                ``do_resize``, ``resample``, ``image_mean``, ``max_pixels``, ...; None switches a flag off, as there. Beside these
                 ``do_convert_rgb`` and ``input_data_format``, which are about pixels only, and ``device``, with ``"pt"``.
 
         Returns:
@@ -150,10 +150,8 @@ class ImageProcessor:
             raise InvalidRequest(f"return_tensors: must be np or pt, is {return_tensors!r}")
         device = device_of(overrides, return_tensors)
         plan = self._calls.plan_with(overrides)
-        to_rgb = overrides.get("do_convert_rgb")
-        if to_rgb is None:
-            to_rgb = self._calls.config.get("do_convert_rgb", True)
-        features = self._made(images, plan, self._calls.reading(to_rgb is not False, overrides.get("input_data_format")), way)
+        reading = self._calls.reading(*self._calls.converts(overrides), overrides.get("input_data_format"))
+        features = self._made(images, plan, reading, way)
         features = shown_as(features, plan.recipe.dtype, as_torch if return_tensors == "pt" else shown)
         return features if device is None else features.to(device)
 
@@ -218,8 +216,7 @@ def device_of(overrides: Mapping[str, Any], return_tensors: Any) -> Any:
 
 def shown_as(features: Features, dtype: DType, turn: Callable[[Any, DType], Any]) -> Features:
     """The features as what the caller works with; ``dtype`` is that of ``pixel_values``."""
-    pixels = turn(features.pop("pixel_values"), dtype)
-    return Features(pixel_values=pixels, **{key: turn(array, "float32") for key, array in features.items()})
+    return Features({key: turn(array, dtype if key == "pixel_values" else "float32") for key, array in features.items()})
 
 
 def _seconds(timeout: float | None) -> float:

@@ -117,12 +117,16 @@ class MiddleFirst(SameSize):
 
     def run(self, images: Sequence[Any], make: Make) -> Features:
         """``pixel_values`` [N, 3, H, W], in shared memory."""
-        boxes = [self._middle(source) for source in sources_of(images, self.recipe, make)]
+        boxes = [self._middle(source, name) for source, name in zip(sources_of(images, self.recipe, make), self.names(images), strict=True)]
         samples = [Sample(image, box=box) for image, box in zip(images, boxes, strict=True)]
         return Features(pixel_values=make(samples, self.recipe).images.bits())
 
-    def _middle(self, source: Size) -> Box:
-        width, height = (max(1, int(part / whole * min(source))) for part, whole in self.shares)
+    def _middle(self, source: Size, name: str) -> Box:
+        width, height = (int(part / whole * min(source)) for part, whole in self.shares)
+        if not width or not height:
+            raise InvalidRequest(
+                f"{name}: of {source.width} x {source.height} pixels: the share of it that is cut out has none; give a larger image"
+            )
         return Box((source.width - width) // 2, (source.height - height) // 2, width, height)
 
 

@@ -13,11 +13,13 @@ from millrace.hf.plans import OneSize, Padded, Plan, Tiles
 from millrace.hf.tiling import Canvases, ChosenTiles
 from millrace.recipe import BoundedSides, DType, ExactSize, Patches, Resize, Size, TileGrid
 
+_MOST_TILES = 1024  # of an image; each choice of columns and rows is looked at
+
 
 def got_ocr2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """GotOcr2ImageProcessor, which InternVL uses: one square, or with ``crop_to_patches`` tiles and a thumbnail."""
     tile = keys.exact_size("size", own.size)
-    least, most = keys.count("min_patches", 1), keys.count("max_patches", 12)
+    least, most = keys.count("min_patches", 1), keys.count("max_patches", 12, _MOST_TILES)
     tiled = keys.flag("crop_to_patches", False) and most > 1
     keys.flag("do_resize", True)  # tiles have their size already
     if not tiled:
@@ -32,7 +34,7 @@ def got_ocr2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
 def ovis2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """Ovis2ImageProcessor: one square, or with ``crop_to_patches`` a thumbnail and tiles."""
     tile = keys.exact_size("size", own.size)
-    least, most = keys.count("min_patches", 1), keys.count("max_patches", 12)
+    least, most = keys.count("min_patches", 1), keys.count("max_patches", 12, _MOST_TILES)
     covers = keys.flag("use_covering_area_grid", True)
     if not (keys.flag("crop_to_patches", False) and most > 1):
         must_resize(keys)
@@ -47,7 +49,7 @@ def ovis2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
 def cohere2_vision(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """Cohere2VisionImageProcessor: tiles and a thumbnail, or without ``crop_to_patches`` one square."""
     tile = keys.exact_size("size", own.size)
-    most = keys.count("max_patches", 12)
+    most = keys.count("max_patches", 12, _MOST_TILES)
     keys.accept("min_patches", "patch_size")
     if not keys.flag("crop_to_patches", True):
         must_resize(keys)
@@ -66,13 +68,13 @@ def mllama(own: Own, keys: Keys, dtype: DType | None) -> Plan:
         keys.unsupported("size", "its sides must be equal")
     must_resize(keys)
     keys.only("do_pad", True)
-    return Canvases(recipe_of(keys, dtype, own, None, packing="packed"), tile.width, keys.count("max_image_tiles", 4))
+    return Canvases(recipe_of(keys, dtype, own, None, packing="packed"), tile.width, keys.count("max_image_tiles", 4, _MOST_TILES))
 
 
 def idefics2(own: Own, keys: Keys, dtype: DType | None) -> Plan:
     """Idefics2ImageProcessor: bounded sides, padded; with ``do_image_splitting`` four quarters before each image."""
     forms = [("shortest_edge", "longest_edge"), ("height", "width")]
-    size = keys.size("size", own.size, ("height", "width"), forms)
+    size = keys.size("size", own.size, (), forms)
     if not keys.flag("do_resize", True):
         keys.unsupported("do_resize", "false is not supported for Idefics2")
     if not keys.flag("do_pad", True):
@@ -100,11 +102,13 @@ def llava_next(own: Own, keys: Keys, dtype: DType | None) -> Plan:
 
 
 def llava_onevision(own: Own, keys: Keys, dtype: DType | None) -> Plan:
-    """LlavaOnevisionImageProcessor: the same with resolutions of its own; lists of lists of images are not taken."""
+    """LlavaOnevisionImageProcessor: the same with resolutions of its own; of lists of lists those that hold one image each."""
     size = keys.size("size", own.size, ("shortest_edge",), [("height", "width"), ("shortest_edge",)])
     if len(set(size.values())) > 1:
         keys.unsupported("size", "its sides must be equal, or tiles would be resized once more")
     keys.only("do_center_crop", False)
+    if keys.has("crop_size") and keys.exact_size("crop_size", {}).height not in size.values():
+        keys.unsupported("crop_size", "is the side of tiles, and must be the one that `size` names, or tiles would be resized once more")
     sides = [384 * times for times in range(1, 7)]
     return _any_resolution(own, keys, dtype, next(iter(size.values())), [[high, wide] for high in sides for wide in sides], counts=True)
 
@@ -127,7 +131,7 @@ TILES: dict[str, Row] = {
     "Idefics2": (idefics2, Own({"shortest_edge": 378, "longest_edge": 980}, "bilinear", HALF)),
     "LlavaNext": (llava_next, Own({"shortest_edge": 224})),
     "LlavaOnevision": (llava_onevision, Own(square(384))),
-    "Mllama": (mllama, Own(square(224), "bilinear", HALF)),
+    "Mllama": (mllama, Own(square(224), "bilinear", HALF, floats=True)),
     "Ovis2": (ovis2, Own(square(384), statistics=CLIP)),
 }
 """By the name of the class without ``ImageProcessor``; sizes, filters and values are its own."""

@@ -129,7 +129,7 @@ def _made(own: Any, how: Settings, log: logging.Logger) -> Any:
     if not type(own).__module__.startswith("transformers.models."):
         raise Unsupported(f"it is of {type(own).__module__}, not transformers' own")
     told = own.to_dict()
-    config = {key: value for key, value in told.items() if value is not None and key not in _OF_A_CALL}
+    config = {key: value for key, value in told.items() if key not in _OF_A_CALL}
     kind = str(config.get("image_processor_type") or type(own).__name__)
     config["image_processor_type"] = kind
     workshop = Workshop(None, how.slots, None, f"serving {kind}", how.address)  # connects in the process that uses it

@@ -17,7 +17,10 @@ _ORIENTATION = 0x0112
 
 
 class Upload(Image.Image):  # type: ignore[misc]
-    """A JPEG in colours, turned as EXIF says. Thread-bound, as PIL's images are."""
+    """A JPEG in colours, turned as EXIF says. Thread-bound, as PIL's images are.
+
+    Once it is decoded, its pixels are what counts, for somebody may have changed them.
+    """
 
     _im: Any
 
@@ -39,6 +42,29 @@ class Upload(Image.Image):  # type: ignore[misc]
     @im.setter
     def im(self, pixels: Any) -> None:
         self._im = pixels
+
+    def load(self) -> Any:
+        """Access to the pixels, as PIL's; they are decoded when one is asked for."""
+        return _Access(self) if self._im is None else super().load()
+
+
+class _Access:
+    """Of an upload that nobody has decoded."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._upload = upload
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._pixels()[place]
+
+    def __setitem__(self, place: Any, colour: Any) -> None:
+        self._pixels()[place] = colour
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pixels(), name)
+
+    def _pixels(self) -> Any:
+        return self._upload.im.pixel_access(self._upload.readonly)
 
 
 def opened(encoded: bytes) -> Upload | None:
