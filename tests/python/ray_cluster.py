@@ -109,7 +109,7 @@ def daemons() -> dict[str, Any]:
 
 def pids() -> dict[str, int]:
     """The daemons' processes, by node; those that run."""
-    told = {node: ray.get(actor.pid.remote(), timeout=20) for node, actor in daemons().items()}
+    told = {node: ray.get(actor.pid.remote(), timeout=60) for node, actor in daemons().items()}
     return {node: pid for node, pid in told.items() if pid}
 
 
