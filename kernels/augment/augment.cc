@@ -188,9 +188,10 @@ class Augmenter::Work {
       if (y == 0 || y == size_.height - 1) {
         std::memcpy(out + row_at(y), row, width());
       } else {
-        kernels_.sharpen(factor, row - width(), row, row + width(), width(), out + row_at(y));
+        kernels_.smooth(row - width(), row, row + width(), width(), out + row_at(y));
       }
     });
+    for (int c = 0; c < 3; ++c) kernels_.blend(factor, planes_.plane[c], padded_, others_.plane[c]);
   }
 
   bool hue(Byte shift, TimeLimit& limit) {

@@ -26,8 +26,10 @@ struct Kernels {
   std::uint64_t (*grey_sum)(const Planes& planes, std::size_t count);
   void (*saturate)(float factor, const Planes& planes, std::size_t padded);
   void (*hue)(Byte shift, const Planes& planes, std::size_t padded);
-  // ImageEnhance.Sharpness for a row that has one above and one below it; the first and the last pixel stay.
-  void (*sharpen)(float factor, const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
+  // filter(SMOOTH) of a row that has one above and one below it; the first and the last pixel stay.
+  void (*smooth)(const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
+  // Image.blend of what `out` holds with `in`, to `out`.
+  void (*blend)(float factor, const Byte* in, std::size_t padded, Byte* out);
   void (*mirror)(const Byte* row, std::size_t width, Byte* out);
 };
 

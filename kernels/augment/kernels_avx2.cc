@@ -1,4 +1,6 @@
 // The loops with AVX2. A table of 256 is sixteen shuffles: each takes the bytes whose high half is its own.
+#include <cstring>
+
 #include "kernels/augment/kernels.h"
 
 #if defined(__x86_64__)
@@ -30,7 +32,31 @@ MILLRACE_AUGMENT_TARGET void map(const Byte* table, Byte* plane, std::size_t pad
   }
 }
 
+using Register = __m256i;
+constexpr int kLanes = 8;
+
+MILLRACE_AUGMENT_TARGET inline __m256 reciprocal(__m256 value) {
+  return _mm256_rcp_ps(value);
+}
+
+MILLRACE_AUGMENT_TARGET inline Register widen(const Byte* at) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+}
+
+MILLRACE_AUGMENT_TARGET inline Register multiply_halves(Register a, Register b) {
+  return _mm256_madd_epi16(a, b);
+}
+
+// Of eight words.
+MILLRACE_AUGMENT_TARGET inline Register look_up(const std::uint32_t* words, Register index) {
+  return _mm256_permutevar8x32_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)), index);
+}
+
 #include "kernels/augment/kernels_loop.h"
+
+#include "kernels/augment/hue_loop.h"
+
+constexpr Kernels kKernels = kernels_with(hue);
 
 }  // namespace
 

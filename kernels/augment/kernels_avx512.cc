@@ -1,4 +1,6 @@
 // The loops with AVX-512. A table of 256 is four registers, which two shuffles look up.
+#include <cstring>
+
 #include "kernels/augment/kernels.h"
 
 #if defined(__x86_64__)
@@ -21,7 +23,32 @@ MILLRACE_AUGMENT_TARGET void map(const Byte* table, Byte* plane, std::size_t pad
   }
 }
 
+using Register = __m512i;
+constexpr int kLanes = 16;
+
+MILLRACE_AUGMENT_TARGET inline __m512 reciprocal(__m512 value) {
+  return _mm512_rcp14_ps(value);
+}
+
+MILLRACE_AUGMENT_TARGET inline Register widen(const Byte* at) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
+}
+
+MILLRACE_AUGMENT_TARGET inline Register multiply_halves(Register a, Register b) {
+  return _mm512_madd_epi16(a, b);
+}
+
+// Of eight words.
+MILLRACE_AUGMENT_TARGET inline Register look_up(const std::uint32_t* words, Register index) {
+  const __m256i table = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words));
+  return _mm512_permutexvar_epi32(index, _mm512_broadcast_i64x4(table));
+}
+
 #include "kernels/augment/kernels_loop.h"
+
+#include "kernels/augment/hue_loop.h"
+
+constexpr Kernels kKernels = kernels_with(hue);
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 
     torchvision_augment.py PATH/TO/millrace_augment_tool [--rounds 6000] [--largest 300] [--seed 0]
 
-Every instruction set that this processor has is checked, and hue with each of the 2^24 colours. Exits 1 and prints the first job that differs;
-exits 77 where torchvision is not installed.
+Every instruction set that this processor has is checked, and hue with each of the 2^24 colours. Exits 1 and prints the first job
+that differs; exits 77 where torchvision is not installed.
 """
 
 import argparse
@@ -162,9 +162,9 @@ def compare(tool, targets, image, operations, golden, what):
     for target in targets:
         ours = numpy.frombuffer(tool.answer(target, numpy.asarray(image), operations, expected.size), numpy.uint8).reshape(expected.shape)
         if not numpy.array_equal(ours, expected):
-            print(f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ from torchvision")
             where = tuple(numpy.argwhere(ours != expected)[0])
-            print(f"first at {where}: {ours[where]}, not {expected[where]}, of {numpy.asarray(image)[where[:2]] if where[0] < image.height and where[1] < image.width else ''}")
+            print(f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ from torchvision,")
+            print(f"the first at {where}: {ours[where]}, not {expected[where]}")
             raise SystemExit(1)
 
 
