@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/augment/augment.h"
+#include "kernels/augment/named_operation.h"
 
 namespace {
 
@@ -26,7 +27,15 @@ struct Record {
 };
 static_assert(sizeof(Record) == 112);
 
-Operation parse(const Record& record) {
+// Steps from 100 on are these, with the magnitude for the factor.
+constexpr const char* kNames[] = {"ShearX",     "ShearY",       "TranslateX", "TranslateY", "Rotate",
+                                  "Brightness", "Color",        "Contrast",   "Sharpness",  "Posterize",
+                                  "Solarize",   "AutoContrast", "Equalize",   "Invert"};
+
+Operation parse(const Record& record, Size size) {
+  if (record.step >= 100 && record.step < 114) {
+    return *named_operation(kNames[record.step - 100], record.factor, size, static_cast<Sampling>(record.sampling), {});
+  }
   Operation operation;
   operation.step = static_cast<Step>(record.step);
   operation.sampling = static_cast<Sampling>(record.sampling);
@@ -70,7 +79,7 @@ int main(int argc, char** argv) {
     std::vector<Record> records(static_cast<std::size_t>(header[3]));
     if (!read(records.data(), records.size())) return 1;
     std::vector<Operation> operations;
-    for (const Record& record : records) operations.push_back(parse(record));
+    for (const Record& record : records) operations.push_back(parse(record, size_after(size, operations)));
     if (!is_valid(size, operations)) return 1;
     std::vector<std::uint8_t> in(static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height) * 3);
     std::vector<std::uint8_t> out(in.size());

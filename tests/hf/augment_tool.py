@@ -9,10 +9,17 @@ STEPS = [  # enum Step
     "flip_horizontal", "flip_vertical", "quarter_turns", "affine", "perspective", "erase",
 ]  # fmt: skip
 
+NAMED = [  # kNames
+    "ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast", "Sharpness", "Posterize", "Solarize",
+    "AutoContrast", "Equalize", "Invert",
+]  # fmt: skip
+
 
 def operation(step, value=0, factor=1.0, fill=(0, 0, 0), box=(0, 0, 0, 0), matrix=(), bilinear=False):
     entries = [*matrix, *[0.0] * (8 - len(matrix))]
-    return struct.pack("=10i9d", STEPS.index(step), int(bilinear), value, *fill, *box, factor, *entries)
+    return struct.pack(
+        "=10i9d", STEPS.index(step) if step in STEPS else 100 + NAMED.index(step), int(bilinear), value, *fill, *box, factor, *entries
+    )
 
 
 class Tool:

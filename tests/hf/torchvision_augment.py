@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from augment_tool import TARGETS, Tool, operation
+from augment_tool import NAMED, TARGETS, Tool, operation
 from skips import skip, skip_all
 
 try:
@@ -23,6 +23,7 @@ try:
     from PIL import Image
     from torchvision.transforms import InterpolationMode
     from torchvision.transforms import functional as F
+    from torchvision.transforms.autoaugment import _apply_op
     from torchvision.transforms.functional import _get_inverse_affine_matrix, _get_perspective_coeffs
 except ImportError as missing:
     skip_all(f"comparing with torchvision: {missing}; install tests/hf/requirements-torch.txt for {sys.executable}")
@@ -125,7 +126,20 @@ def quarter_turns(rng, _image):
     return operation("quarter_turns", value=turns), lambda image: image.transpose(methods[turns]) if turns else image
 
 
+def named(rng, image):
+    """As RandAugment and TrivialAugmentWide draw them."""
+    name, bilinear = rng.choice(NAMED), rng.random() < 0.5
+    widest = {"Rotate": 135.0, "TranslateX": image.width / 2, "TranslateY": image.height / 2}.get(name, 0.99)
+    magnitude = float(numpy.float32(rng.choice([0.0, widest, rng.uniform(-widest, widest), -widest])))
+    if name == "Rotate" and rng.random() < 0.2:
+        magnitude = rng.choice([90.0, -90.0])
+    if name in ("Posterize", "Solarize"):
+        magnitude = float(rng.randint(2, 8)) if name == "Posterize" else float(numpy.float32(rng.uniform(0, 255)))
+    return operation(name, factor=magnitude, bilinear=bilinear), lambda image: _apply_op(image, name, magnitude, MODES[bilinear], None)
+
+
 JOBS = {
+    "named": named,
     "invert": plain("invert", F.invert),
     "posterize": posterize,
     "solarize": solarize,
@@ -163,7 +177,9 @@ def compare(tool, targets, image, operations, golden, what):
         ours = numpy.frombuffer(tool.answer(target, numpy.asarray(image), operations, expected.size), numpy.uint8).reshape(expected.shape)
         if not numpy.array_equal(ours, expected):
             where = tuple(numpy.argwhere(ours != expected)[0])
-            print(f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ from torchvision,")
+            print(
+                f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ from torchvision,"
+            )
             print(f"the first at {where}: {ours[where]}, not {expected[where]}")
             raise SystemExit(1)
 
