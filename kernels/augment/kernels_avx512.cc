@@ -7,8 +7,13 @@
 
 #include <immintrin.h>
 
+// clang knows no width there.
+#if defined(__clang__)
+#define MILLRACE_AUGMENT_TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")))
+#else
 #define MILLRACE_AUGMENT_TARGET \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,prefer-vector-width=512")))
+#endif
 
 namespace millrace::kernels::augment {
 namespace {

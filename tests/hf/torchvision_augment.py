@@ -22,7 +22,7 @@ try:
     import torchvision
     from PIL import Image
     from torchvision.transforms import InterpolationMode
-    from torchvision.transforms import functional as F
+    from torchvision.transforms import functional as F  # noqa: N812
     from torchvision.transforms.autoaugment import _apply_op
     from torchvision.transforms.functional import _get_inverse_affine_matrix, _get_perspective_coeffs
 except ImportError as missing:
@@ -177,9 +177,7 @@ def compare(tool, targets, image, operations, golden, what):
         ours = numpy.frombuffer(tool.answer(target, numpy.asarray(image), operations, expected.size), numpy.uint8).reshape(expected.shape)
         if not numpy.array_equal(ours, expected):
             where = tuple(numpy.argwhere(ours != expected)[0])
-            print(
-                f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ from torchvision,"
-            )
+            print(f"{what}: {TARGETS[target]}, {image.size}: {int((ours != expected).sum())} of {expected.size} bytes differ,")
             print(f"the first at {where}: {ours[where]}, not {expected[where]}")
             raise SystemExit(1)
 
