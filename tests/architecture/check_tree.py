@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "client": {"proto/rpc", "proto/shm", "proto/cuda"},
     "client/cli": {"client", "proto/rpc", "proto/shm", "kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/cpu"},
     "kernels/base": set(),
+    "kernels/augment": {"kernels/base"},
     "kernels/jpeg": {"kernels/base"},
     "kernels/tensor": {"kernels/base"},
     "kernels/packed": {"kernels/base", "kernels/jpeg"},
@@ -71,7 +72,7 @@ MAY_INCLUDE = {
 NOT_YET: dict[str, str] = {}
 
 # Modules that do without proto/base: of ours they use themselves and what their rows name.
-APART = {"kernels/base", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/raster", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
+APART = {"kernels/base", "kernels/augment", "kernels/jpeg", "kernels/packed", "kernels/mrp", "kernels/raster", "kernels/tensor", "kernels/cpu", "kernels/cuda", "hls", "hls/host", "hls/card", "hls/model"}
 
 # The pipeline drives the stages through their interfaces alone: of these folders it sees only the top, never a folder inside.
 PIPELINE_SEES_ONLY_THE_TOP = {"daemon/backend", "daemon/fetch", "daemon/place", "daemon/plan"}

@@ -1,0 +1,15 @@
+// Steps that move pixels, on planes whose rows follow one another without a gap. Internal to kernels/augment.
+#pragma once
+
+#include "kernels/augment/kernels.h"
+#include "kernels/augment/operation.h"
+#include "kernels/base/time_limit.h"
+
+namespace millrace::kernels::augment {
+
+// Counter-clockwise, 1..3 of them, to planes of the turned size.
+void turn(const Planes& in, Size size, int turns, const Planes& out);
+// kAffine and kPerspective. False when the limit was over.
+bool transform(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out);
+
+}  // namespace millrace::kernels::augment

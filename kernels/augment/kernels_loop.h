@@ -1,0 +1,99 @@
+// The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction set,
+// which makes the compiler vectorise them with it, and map(). Included once by each such file, in its anonymous
+// namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c, Filter.c): the same operations on floats and doubles
+// in the same order, or integers that give the same.
+#pragma once
+
+#define MILLRACE_AUGMENT_INLINE MILLRACE_AUGMENT_TARGET inline __attribute__((always_inline))
+
+MILLRACE_AUGMENT_TARGET void split(const Byte* pixels, std::size_t count, const Planes& planes, std::size_t at) {
+  Byte* __restrict r = planes.plane[0] + at;
+  Byte* __restrict g = planes.plane[1] + at;
+  Byte* __restrict b = planes.plane[2] + at;
+  for (std::size_t i = 0; i < count; ++i) {
+    r[i] = pixels[3 * i];
+    g[i] = pixels[3 * i + 1];
+    b[i] = pixels[3 * i + 2];
+  }
+}
+
+MILLRACE_AUGMENT_TARGET void merge(const Planes& planes, std::size_t at, std::size_t count, Byte* __restrict pixels) {
+  const Byte* r = planes.plane[0] + at;
+  const Byte* g = planes.plane[1] + at;
+  const Byte* b = planes.plane[2] + at;
+  for (std::size_t i = 0; i < count; ++i) {
+    pixels[3 * i] = r[i];
+    pixels[3 * i + 1] = g[i];
+    pixels[3 * i + 2] = b[i];
+  }
+}
+
+MILLRACE_AUGMENT_INLINE int luma(int r, int g, int b) {
+  return (r * 19595 + g * 38470 + b * 7471 + 0x8000) >> 16;
+}
+
+MILLRACE_AUGMENT_TARGET void grey(const Planes& planes, std::size_t padded) {
+  Byte* __restrict r = planes.plane[0];
+  Byte* __restrict g = planes.plane[1];
+  Byte* __restrict b = planes.plane[2];
+  for (std::size_t i = 0; i < padded; ++i) r[i] = g[i] = b[i] = static_cast<Byte>(luma(r[i], g[i], b[i]));
+}
+
+MILLRACE_AUGMENT_TARGET std::uint64_t grey_sum(const Planes& planes, std::size_t count) {
+  const Byte* r = planes.plane[0];
+  const Byte* g = planes.plane[1];
+  const Byte* b = planes.plane[2];
+  constexpr std::size_t kPart = std::size_t{1} << 20;  // whose sum fits 32 bits
+  std::uint64_t all = 0;
+  for (std::size_t from = 0; from < count; from += kPart) {
+    const std::size_t to = from + kPart < count ? from + kPart : count;
+    int sum = 0;
+    for (std::size_t i = from; i < to; ++i) sum += luma(r[i], g[i], b[i]);
+    all += static_cast<std::uint64_t>(sum);
+  }
+  return all;
+}
+
+MILLRACE_AUGMENT_INLINE Byte blend(int degenerate, int value, float factor) {
+  const float blended = static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
+  const float positive = blended > 0.0F ? blended : 0.0F;
+  return static_cast<Byte>(static_cast<int>(positive < 255.0F ? positive : 255.0F));
+}
+
+MILLRACE_AUGMENT_TARGET void saturate(float factor, const Planes& planes, std::size_t padded) {
+  Byte* __restrict r = planes.plane[0];
+  Byte* __restrict g = planes.plane[1];
+  Byte* __restrict b = planes.plane[2];
+  for (std::size_t i = 0; i < padded; ++i) {
+    const int l = luma(r[i], g[i], b[i]);
+    r[i] = blend(l, r[i], factor);
+    g[i] = blend(l, g[i], factor);
+    b[i] = blend(l, b[i], factor);
+  }
+}
+
+// Thirteenths are never halves: the integers below are the filter's floats, rounded. 5042 / 65536 is a thirteenth for
+// sums up to 3321.
+MILLRACE_AUGMENT_TARGET void smooth(const Byte* above, const Byte* row, const Byte* below, std::size_t width,
+                                    Byte* __restrict out) {
+  out[0] = row[0];
+  out[width - 1] = row[width - 1];
+  for (std::size_t x = 1; x + 1 < width; ++x) {
+    const int ends = above[x - 1] + above[x] + above[x + 1] + below[x - 1] + below[x] + below[x + 1];
+    const auto sum = static_cast<std::uint16_t>(ends + row[x - 1] + 5 * row[x] + row[x + 1] + 6);
+    out[x] = static_cast<Byte>((sum * 5042U) >> 16);
+  }
+}
+
+MILLRACE_AUGMENT_TARGET void blend_planes(float factor, const Byte* in, std::size_t padded, Byte* __restrict out) {
+  for (std::size_t i = 0; i < padded; ++i) out[i] = blend(out[i], in[i], factor);
+}
+
+MILLRACE_AUGMENT_TARGET void mirror(const Byte* row, std::size_t width, Byte* __restrict out) {
+  for (std::size_t x = 0; x < width; ++x) out[x] = row[width - 1 - x];
+}
+
+// With hue(), which is not among these loops.
+constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
+  return {split, merge, map, grey, grey_sum, saturate, hue, smooth, blend_planes, mirror};
+}

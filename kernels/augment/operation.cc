@@ -1,0 +1,64 @@
+#include "kernels/augment/operation.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace millrace::kernels {
+namespace {
+
+bool is_inside(const Box& box, Size size) {
+  return box.left >= 0 && box.top >= 0 && box.width >= 0 && box.height >= 0 && box.width <= size.width &&
+         box.height <= size.height && box.left <= size.width - box.width && box.top <= size.height - box.height;
+}
+
+// Coordinates beyond these would not fit the integers that they become.
+bool is_moderate(double value) {
+  return std::abs(value) <= 1e9;
+}
+
+bool is_valid(Size size, const Operation& operation) {
+  switch (operation.step) {
+    case Step::kPosterize:
+      return operation.value >= 1 && operation.value <= 8;
+    case Step::kSolarize:
+    case Step::kBrightness:
+    case Step::kContrast:
+    case Step::kSaturation:
+    case Step::kSharpness:
+      return std::abs(operation.factor) <= 1e6F;
+    case Step::kQuarterTurns:
+      return operation.value >= 0 && operation.value <= 3;
+    case Step::kAffine:
+    case Step::kPerspective:
+      return operation.sampling <= Sampling::kBilinear &&
+             std::all_of(operation.matrix.begin(), operation.matrix.end(), is_moderate);
+    case Step::kErase:
+      return is_inside(operation.box, size);
+    default:
+      return operation.step <= Step::kErase;
+  }
+}
+
+Size size_after(Size size, const Operation& operation) {
+  const bool turns = operation.step == Step::kQuarterTurns && operation.value % 2 == 1;
+  return turns ? Size{size.height, size.width} : size;
+}
+
+}  // namespace
+
+Size size_after(Size size, std::span<const Operation> operations) {
+  for (const Operation& operation : operations) size = size_after(size, operation);
+  return size;
+}
+
+bool is_valid(Size size, std::span<const Operation> operations) {
+  if (size.width < 1 || size.height < 1 || size.width > kLongestSide || size.height > kLongestSide) return false;
+  if (std::int64_t{size.width} * size.height > kLargestArea || operations.size() > kMostOperations) return false;
+  for (const Operation& operation : operations) {
+    if (!is_valid(size, operation)) return false;
+    size = size_after(size, operation);
+  }
+  return true;
+}
+
+}  // namespace millrace::kernels

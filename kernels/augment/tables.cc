@@ -1,0 +1,63 @@
+#include "kernels/augment/tables.h"
+
+#include <algorithm>
+
+namespace millrace::kernels::augment {
+namespace {
+
+template <class Function>
+Table make(Function&& function) {
+  Table table{};
+  for (int i = 0; i < 256; ++i) table[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(function(i));
+  return table;
+}
+
+}  // namespace
+
+Table identity_table() {
+  return make([](int i) { return i; });
+}
+
+Table value_table(const Operation& operation) {
+  if (operation.step == Step::kPosterize) {
+    return make([mask = 0xFF << (8 - operation.value)](int i) { return i & mask; });
+  }
+  const float threshold = operation.step == Step::kSolarize ? operation.factor : 0;
+  return make([threshold](int i) { return static_cast<float>(i) < threshold ? i : 255 - i; });
+}
+
+Table blend_table(int degenerate, float factor) {
+  return make([=](int i) {
+    const float value = static_cast<float>(degenerate) + factor * static_cast<float>(i - degenerate);
+    return static_cast<int>(std::clamp(value, 0.0F, 255.0F));
+  });
+}
+
+Table autocontrast_table(const Histogram& histogram) {
+  int low = 0, high = 255;
+  while (low < 255 && histogram[static_cast<std::size_t>(low)] == 0) ++low;
+  while (high > 0 && histogram[static_cast<std::size_t>(high)] == 0) --high;
+  if (high <= low) return identity_table();
+  const double scale = 255.0 / (high - low);
+  const double offset = -low * scale;
+  return make([=](int i) { return std::clamp(static_cast<int>(i * scale + offset), 0, 255); });
+}
+
+Table equalize_table(const Histogram& histogram) {
+  std::uint64_t all = 0;
+  std::uint32_t last = 0;
+  for (const std::uint32_t count : histogram) {
+    all += count;
+    if (count != 0) last = count;
+  }
+  const std::uint64_t step = (all - last) / 255;
+  if (step == 0) return identity_table();
+  std::uint64_t sum = step / 2;
+  return make([&](int i) {
+    const std::uint64_t value = std::min<std::uint64_t>(sum / step, 255);
+    sum += histogram[static_cast<std::size_t>(i)];
+    return value;
+  });
+}
+
+}  // namespace millrace::kernels::augment
