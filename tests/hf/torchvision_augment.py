@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
-from augment_tool import NAMED, TARGETS, Tool, operation
 from skips import skip, skip_all
+
+from augment_tool import NAMED, TARGETS, Tool, operation
 
 try:
     import numpy
