@@ -217,7 +217,7 @@ TEST_CASE("records that somebody signed who knows the secret crash nothing", "[c
   lies[1].extent.length = 0xFFFFFFFF;
   lies[2].extent.length = 0;
   lies[3].kind = static_cast<KeptKind>(3);
-  lies[4].facts.info.format = static_cast<ImageFormat>(9);
+  lies[4].facts.info.format = static_cast<ImageFormat>(kImageFormats);
   lies[5].facts.info.orientation = 0;
   lies[6].facts.info.orientation = 9;
   lies[7].extent.length = static_cast<std::uint32_t>(small.data.size()) + 1;
