@@ -151,12 +151,13 @@ class Inbox:
         if self._segment is not None:
             self._segment.slots = self.slots
 
-    def close(self, why: Error) -> None:
-        """Nothing comes any more. What is there can still be taken."""
+    def close(self, why: Error, *, wake: bool = True) -> None:
+        """Nothing comes any more. What is there can still be taken. ``wake`` False: whoever waits already goes on waiting."""
         with self._lock:
             self._end = self._end or why
             self._under_way.clear()
-            self._wake()
+            if wake:
+                self._wake()
 
     def drop(self) -> None:
         """Lets go of all that was not taken, and of the segment. After ``close``."""

@@ -113,6 +113,7 @@ class Wire:
         )
         self.farewell: Callable[[], object] = self.close_soon
         """What ends the session at the interpreter's end, if it is open. Returns at once."""
+        self._exiting = False
         self._begun = Bell()
         self._reader = threading.Thread(target=self._read, name="millrace-reader", daemon=True)
         try:
@@ -165,6 +166,7 @@ class Wire:
 
     def end_at_exit(self) -> None:
         """As ``close_soon``, for a session that is still open."""
+        self._exiting = True
         self.farewell()
 
     def join(self, timeout: float) -> None:
@@ -186,7 +188,7 @@ class Wire:
         # The call dies here and now: its destructor takes a lock, which at the interpreter's end a thread may hold that is no more.
         self._call = None
         self._outgoing.put(_Close)
-        self._inbox.close(error)
+        self._inbox.close(error, wake=not self._exiting)  # at the interpreter's end threads that wait would say what they got
         self._replies.close()
         self._channel.close()
 
