@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "kernels/augment/blur.h"
 #include "kernels/augment/geometry.h"
 #include "kernels/augment/kernels.h"
 #include "kernels/augment/tables.h"
@@ -118,6 +119,7 @@ class Augmenter::Work {
       case Step::kInvert:
       case Step::kPosterize:
       case Step::kSolarize:
+      case Step::kSolarizeAdd:
         map_all(value_table(operation));
         return true;
       case Step::kBrightness:
@@ -152,6 +154,11 @@ class Augmenter::Work {
       case Step::kErase:
         erase(operation);
         return true;
+      case Step::kPillowBlur:
+        return pillow_blur(kernels_, operation.factor, size_, limit, planes_, others_);
+      case Step::kGaussianBlur:
+        if (!gaussian_blur(kernels_, operation, planes_, size_, limit, others_)) return false;
+        break;
       case Step::kSharpness:
         sharpen(operation.factor);
         break;

@@ -51,6 +51,33 @@ void bilinear(const Source& source, double x, double y, const Planes& out, std::
   }
 }
 
+double cubic(double v0, double v1, double v2, double v3, double d) {
+  const double linear = -v0 + v2, square = 2 * (v0 - v1) + v2 - v3, cube = -v0 + v1 - v2 + v3;
+  return v1 + d * (linear + d * (square + d * cube));
+}
+
+void bicubic(const Source& source, double x, double y, const Planes& out, std::size_t to) {
+  if (!source.has(x, y)) return;
+  x -= 0.5;
+  y -= 0.5;
+  const int left = static_cast<int>(std::floor(x)), top = static_cast<int>(std::floor(y));
+  const double dx = x - left, dy = y - top;
+  std::size_t columns[4], rows[4];
+  for (int i = 0; i < 4; ++i) {
+    columns[i] = static_cast<std::size_t>(std::clamp(left - 1 + i, 0, source.width - 1));
+    rows[i] = source.at(0, std::clamp(top - 1 + i, 0, source.height - 1));
+  }
+  for (int c = 0; c < 3; ++c) {
+    double across[4];
+    for (int i = 0; i < 4; ++i) {
+      const Byte* const row = source.planes.plane[c] + rows[i];
+      across[i] = cubic(row[columns[0]], row[columns[1]], row[columns[2]], row[columns[3]], dx);
+    }
+    const double value = cubic(across[0], across[1], across[2], across[3], dy);
+    out.plane[c][to] = static_cast<Byte>(std::clamp(value, 0.0, 255.0));
+  }
+}
+
 template <class Filter>
 bool transform_each(const Operation& operation, const Source& source, Filter filter, TimeLimit& limit,
                     const Planes& out) {
@@ -184,6 +211,7 @@ bool transform(const Operation& operation, const Planes& in, Size size, TimeLimi
   const Source source{in, size.width, size.height};
   const auto& m = operation.matrix;
   if (operation.sampling == Sampling::kBilinear) return transform_each(operation, source, bilinear, limit, out);
+  if (operation.sampling == Sampling::kBicubic) return transform_each(operation, source, bicubic, limit, out);
   if (operation.step == Step::kPerspective) return transform_each(operation, source, nearest, limit, out);
   if (m[1] == 0 && m[3] == 0) return scale_nearest(operation, source, limit, out);
   const bool is_small = fits_fixed(m, 0, 0) && fits_fixed(m, size.width, size.height) &&

@@ -16,6 +16,20 @@ struct Planes {
   Byte* plane[3];
 };
 
+// One pass of Pillow's extended box: a pixel and `radius` each way weigh `inner` and the next two `outer`, in 2^-24.
+struct BoxPass {
+  int radius;
+  std::uint32_t inner, outer;
+};
+
+// The middle of a kernel and what follows it on either side.
+struct HalfKernel {
+  int radius;
+  float weight[50];
+};
+
+constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
+
 struct Kernels {
   void (*split)(const Byte* pixels, std::size_t count, const Planes& planes, std::size_t at);
   void (*merge)(const Planes& planes, std::size_t at, std::size_t count, Byte* pixels);
@@ -30,6 +44,12 @@ struct Kernels {
   void (*smooth)(const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
   // Image.blend of what `out` holds with `in`, to `out`.
   void (*blend)(float factor, const Byte* in, std::size_t padded, Byte* out);
+  // Down `columns` columns, no more than kStrip, of planes with `width` bytes a row.
+  void (*box)(const BoxPass& pass, const Byte* in, std::size_t columns, std::size_t width, int height, Byte* out);
+  // Of a row of kStrip pixels with the kernel's radius more on either side.
+  void (*weigh_across)(const HalfKernel& kernel, const Byte* row, float* out);
+  // Of rows of kStrip that `rows` has, as many as the kernel is high, rounded half to even.
+  void (*weigh_down)(const HalfKernel& kernel, const float* const* rows, Byte* out);
   void (*mirror)(const Byte* row, std::size_t width, Byte* out);
 };
 

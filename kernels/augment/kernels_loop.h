@@ -93,7 +93,61 @@ MILLRACE_AUGMENT_TARGET void mirror(const Byte* row, std::size_t width, Byte* __
   for (std::size_t x = 0; x < width; ++x) out[x] = row[width - 1 - x];
 }
 
+MILLRACE_AUGMENT_TARGET void box(const BoxPass& pass, const Byte* in, std::size_t columns, std::size_t width,
+                                 int height, Byte* __restrict out) {
+  std::uint32_t sums[kStrip]{};
+  const auto row = [&](int y) {
+    return in + static_cast<std::size_t>(y < 0 ? 0 : y < height ? y : height - 1) * width;
+  };
+  // Around the row above the first. What is beyond an edge is that edge's row.
+  for (int y = -1 - pass.radius; y < pass.radius; ++y) {
+    const Byte* const more = row(y);
+    for (std::size_t x = 0; x < columns; ++x) sums[x] += more[x];
+  }
+  const std::uint32_t inner = pass.inner, outer = pass.outer;
+  for (int y = 0; y < height; ++y) {
+    const Byte* const before = row(y - pass.radius - 1);
+    const Byte* const last = row(y + pass.radius);
+    const Byte* const after = row(y + pass.radius + 1);
+    Byte* __restrict to = out + static_cast<std::size_t>(y) * width;
+    for (std::size_t x = 0; x < columns; ++x) {
+      sums[x] += static_cast<std::uint32_t>(last[x] - before[x]);
+      const auto ends = static_cast<std::uint32_t>(before[x] + after[x]);
+      to[x] = static_cast<Byte>((sums[x] * inner + ends * outer + (1U << 23)) >> 24);
+    }
+  }
+}
+
+// The sum of both pixels at a distance, then its weight; the middle first. This order is the same for all targets.
+MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const Byte* row, float* __restrict out) {
+  const Byte* const middle = row + kernel.radius;
+  for (std::size_t x = 0; x < kStrip; ++x) out[x] = kernel.weight[0] * static_cast<float>(middle[x]);
+  for (int i = 1; i <= kernel.radius; ++i) {
+    const Byte* const left = middle - i;
+    const Byte* const right = middle + i;
+    for (std::size_t x = 0; x < kStrip; ++x) out[x] += kernel.weight[i] * static_cast<float>(left[x] + right[x]);
+  }
+}
+
+MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* const* rows, Byte* __restrict out) {
+  float sums[kStrip];
+  const float* const middle = rows[kernel.radius];
+  for (std::size_t x = 0; x < kStrip; ++x) sums[x] = kernel.weight[0] * middle[x];
+  for (int i = 1; i <= kernel.radius; ++i) {
+    const float* const above = rows[kernel.radius - i];
+    const float* const below = rows[kernel.radius + i];
+    for (std::size_t x = 0; x < kStrip; ++x) sums[x] += kernel.weight[i] * (above[x] + below[x]);
+  }
+  // Adding 2^23 leaves no bits behind the point.
+  constexpr float kWhole = 8388608.0F;
+  for (std::size_t x = 0; x < kStrip; ++x) {
+    const float whole = (sums[x] + kWhole) - kWhole;
+    out[x] = static_cast<Byte>(static_cast<int>(whole < 255.0F ? whole : 255.0F));
+  }
+}
+
 // With hue(), which is not among these loops.
 constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
-  return {split, merge, map, grey, grey_sum, saturate, hue, smooth, blend_planes, mirror};
+  return {split,  merge,        map, grey,         grey_sum,   saturate, hue,
+          smooth, blend_planes, box, weigh_across, weigh_down, mirror};
 }

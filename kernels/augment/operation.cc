@@ -16,10 +16,17 @@ bool is_moderate(double value) {
   return std::abs(value) <= 1e9;
 }
 
+// What lies outside the picture is its reflection, which reaches no further than its other edge.
+bool is_kernel(int side, Size size) {
+  return side >= 1 && side <= kLargestKernel && side % 2 == 1 && side / 2 < std::min(size.width, size.height);
+}
+
 bool is_valid(Size size, const Operation& operation) {
   switch (operation.step) {
     case Step::kPosterize:
       return operation.value >= 1 && operation.value <= 8;
+    case Step::kSolarizeAdd:
+      return operation.value >= -255 && operation.value <= 255 && std::abs(operation.factor) <= 1e6F;
     case Step::kSolarize:
     case Step::kBrightness:
     case Step::kContrast:
@@ -30,10 +37,14 @@ bool is_valid(Size size, const Operation& operation) {
       return operation.value >= 0 && operation.value <= 3;
     case Step::kAffine:
     case Step::kPerspective:
-      return operation.sampling <= Sampling::kBilinear &&
+      return operation.sampling <= Sampling::kBicubic &&
              std::all_of(operation.matrix.begin(), operation.matrix.end(), is_moderate);
     case Step::kErase:
       return is_inside(operation.box, size);
+    case Step::kGaussianBlur:
+      return is_kernel(operation.value, size) && operation.factor > 0 && operation.factor <= 1e6F;
+    case Step::kPillowBlur:
+      return operation.factor > 0 && operation.factor <= kLargestPillowBlur;
     default:
       return operation.step <= Step::kErase;
   }

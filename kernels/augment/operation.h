@@ -27,9 +27,13 @@ enum class Step : std::uint8_t {
   kAffine,          // Image.transform(AFFINE, matrix[0..5], filter, fillcolor=fill), of the picture's own size
   kPerspective,     // Image.transform(PERSPECTIVE, matrix[0..7], ...), likewise
   kErase,           // `box`, which lies inside the picture, becomes `fill`
+  kGaussianBlur,  // torchvision's gaussian_blur: `value` pixels each way, odd, 1..99, half of it (down) less than each
+                  // side; a deviation of `factor` pixels, above 0. See README.md for how equal it is
+  kPillowBlur,    // ImageFilter.GaussianBlur(factor), above 0 and up to 100
+  kSolarizeAdd,   // adds `value`, -255..255, to values below `factor`, and keeps what becomes of them within 0..255
 };
 
-enum class Sampling : std::uint8_t { kNearest, kBilinear };
+enum class Sampling : std::uint8_t { kNearest, kBilinear, kBicubic };
 
 struct Operation {
   Step step = Step::kInvert;
@@ -42,6 +46,8 @@ struct Operation {
 };
 
 constexpr int kMostOperations = 64;
+constexpr int kLargestKernel = 99;                            // of kGaussianBlur, pixels
+constexpr float kLargestPillowBlur = 100;                     // pixels
 constexpr int kLongestSide = 1 << 14;                         // pixels
 constexpr std::int64_t kLargestArea = std::int64_t{1} << 26;  // pixels
 

@@ -22,6 +22,10 @@ Table value_table(const Operation& operation) {
   if (operation.step == Step::kPosterize) {
     return make([mask = 0xFF << (8 - operation.value)](int i) { return i & mask; });
   }
+  if (operation.step == Step::kSolarizeAdd) {
+    return make(
+        [&](int i) { return static_cast<float>(i) < operation.factor ? std::clamp(i + operation.value, 0, 255) : i; });
+  }
   const float threshold = operation.step == Step::kSolarize ? operation.factor : 0;
   return make([threshold](int i) { return static_cast<float>(i) < threshold ? i : 255 - i; });
 }

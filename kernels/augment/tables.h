@@ -12,7 +12,7 @@ using Table = std::array<std::uint8_t, 256>;
 using Histogram = std::array<std::uint32_t, 256>;
 
 Table identity_table();
-// Of kInvert, kPosterize and kSolarize.
+// Of kInvert, kPosterize, kSolarize and kSolarizeAdd.
 Table value_table(const Operation& operation);
 // Image.blend of a picture that is `degenerate` all over with the picture.
 Table blend_table(int degenerate, float factor);

@@ -6,7 +6,7 @@ import subprocess
 TARGETS = ["scalar", "avx2", "avx512"]  # enum Target
 STEPS = [  # enum Step
     "invert", "posterize", "solarize", "brightness", "contrast", "saturation", "sharpness", "grey", "autocontrast", "equalize", "hue",
-    "flip_horizontal", "flip_vertical", "quarter_turns", "affine", "perspective", "erase",
+    "flip_horizontal", "flip_vertical", "quarter_turns", "affine", "perspective", "erase", "gaussian_blur", "pillow_blur", "solarize_add",
 ]  # fmt: skip
 
 NAMED = [  # kNames
@@ -15,10 +15,10 @@ NAMED = [  # kNames
 ]  # fmt: skip
 
 
-def operation(step, value=0, factor=1.0, fill=(0, 0, 0), box=(0, 0, 0, 0), matrix=(), bilinear=False):
+def operation(step, value=0, factor=1.0, fill=(0, 0, 0), box=(0, 0, 0, 0), matrix=(), sampling=0):
     entries = [*matrix, *[0.0] * (8 - len(matrix))]
     return struct.pack(
-        "=10i9d", STEPS.index(step) if step in STEPS else 100 + NAMED.index(step), int(bilinear), value, *fill, *box, factor, *entries
+        "=10i9d", STEPS.index(step) if step in STEPS else 100 + NAMED.index(step), sampling, value, *fill, *box, factor, *entries
     )
 
 
