@@ -75,6 +75,8 @@ Result<void> check_task(const SampleTask& task, const Recipe& recipe, const Samp
   if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
       !lies_inside(geometry.window, geometry.resized))
     return Error{Code::kInternal, "the window lies outside the resized image"};
+  if (is_augmented(recipe) != geometry.draws.has_value())
+    return Error{Code::kInternal, "the steps have nothing to draw from"};
   if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
                          geometry.output().height % recipe.patches->group().height != 0))
     return Error{Code::kInternal, "the image does not divide into the recipe's patches"};

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMargin =
     16;  // rows beside a crop that decoders fill: one for others, what upsampling looks at
-constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3;  // a pixel
+constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3, kAugmentedBytes = 9;  // a pixel
 
 // A pixel as the decoders hold it.
 std::uint64_t pixel_bytes(ImageFormat format) {
@@ -37,7 +37,10 @@ DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geo
   const Bytes decoded{info.stored.width * rows * pixel_bytes(info.format)};
   const Bytes turned{info.orientation == 1 ? 0 : wide * high * kTurnedBytes};
   const Bytes ring{rows_resampled_at_once(geometry) * std::max(wide, side(geometry.window.width)) * kRingBytes};
-  const Bytes pixels = decoded + turned;
+  // The picture that steps work on, and two times its planes; a recipe that only erases takes none of it.
+  const std::uint64_t out = side(geometry.window.width) * side(geometry.window.height);
+  const Bytes augmented{geometry.draws ? out * kAugmentedBytes : 0};
+  const Bytes pixels = decoded + turned + augmented;
   return {info.codec.needed + pixels, std::max(info.codec.needed, info.codec.at_most) + pixels + ring};
 }
 

@@ -19,7 +19,7 @@ struct DecodingMemory {
 };
 
 // The sum of the codec's own memory, the rows that the crop lies in, the crop a second time if it has to be rotated or
-// mirrored, and the most rows that resampling holds at a time.
+// mirrored, what steps of augmentation work on, and the most rows that resampling holds at a time.
 DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geometry);
 
 }  // namespace millrace

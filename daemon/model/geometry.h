@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "daemon/model/random_key.h"
 #include "proto/base/recipe.h"
 
 namespace millrace {
@@ -22,6 +23,9 @@ struct SampleGeometry {
   Size resized;  // of the whole crop
   Box window;    // the part of the resized image that is kept (the centre crop, or all of it)
   bool flip = false;
+  // What the parameters of augmentation are drawn from, in whichever thread carries it out (daemon/draw). nullopt: the
+  // recipe has none.
+  std::optional<RandomKey> draws{};
 
   Size output() const { return {static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)}; }
   friend bool operator==(const SampleGeometry&, const SampleGeometry&) = default;

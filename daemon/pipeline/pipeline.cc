@@ -189,6 +189,12 @@ Bytes Pipeline::slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32
   return layout ? least_slot_bytes(**layout, samples) : Bytes{};
 }
 
+Result<void> Pipeline::check(std::shared_ptr<const Recipe> recipe) const {
+  const auto layout = TensorLayout::create(std::move(recipe), stages_->options.limits.sample.side);
+  if (!layout) return layout.error();
+  return {};
+}
+
 void Pipeline::cancel(SessionId id, BatchId batch) {
   Stages::SessionRun* run = stages_->find(id);
   if (run == nullptr) return;

@@ -65,6 +65,8 @@ class Pipeline {
   Result<void> submit(SessionId session, BatchRequest request, Charge room = {});
   // Slot bytes without which submit() refuses such a batch; 0 for a recipe that it refuses anyway.
   Bytes slot_bytes_for(std::shared_ptr<const Recipe> recipe, std::uint32_t samples) const;
+  // kInvalid: no batch of it could be made.
+  Result<void> check(std::shared_ptr<const Recipe> recipe) const;
   void cancel(SessionId session, BatchId batch);  // unknown: nothing happens
 
   // Gives a slot back and begins what waits for one. kPrecondition: a stale handle.

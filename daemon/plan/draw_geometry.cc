@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/draw/random.h"
 #include "proto/base/resized_size.h"
 
 namespace millrace {
@@ -157,6 +158,7 @@ Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(geometry.output(), *recipe.patches));
   if (recipe.flip_probability > 0)
     geometry.flip = RandomStream(key, RandomStream::Use::kFlip).uniform() < recipe.flip_probability;
+  if (is_augmented(recipe)) geometry.draws = key;
   return geometry;
 }
 

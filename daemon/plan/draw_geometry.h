@@ -4,7 +4,7 @@
 
 #include "daemon/model/encoded_image.h"
 #include "daemon/model/geometry.h"
-#include "daemon/plan/random.h"
+#include "daemon/model/random_key.h"
 #include "proto/base/recipe.h"
 #include "proto/base/result.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "daemon/plan/random.h"
+#include "daemon/draw/random.h"
 
 namespace millrace {
 namespace {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "daemon/plan/steps_check.h"
+
 namespace millrace {
 namespace {
 
@@ -183,6 +185,8 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
   MILLRACE_TRY_VOID(check_values(recipe));
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));
+  MILLRACE_TRY_VOID(check_steps(recipe));
+  MILLRACE_TRY_VOID(check_erasing(recipe));
   return check_sizes(recipe, max_side);
 }
 

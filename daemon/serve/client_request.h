@@ -15,6 +15,7 @@
 #include "proto/base/bytes.h"
 #include "proto/base/error.h"
 #include "proto/base/ids.h"
+#include "proto/base/recipe.h"
 #include "proto/base/result.h"
 
 namespace millrace {
@@ -83,6 +84,7 @@ struct OpenRequest {
   CacheUse cache = CacheUse::kTensors;
   bool cache_at_once = false;
   std::uint32_t samples = 0;  // of a batch, as far as it is told
+  std::shared_ptr<const Recipe> recipe{};  // that it will ask for; nullptr: it is not told
 };
 
 }  // namespace millrace

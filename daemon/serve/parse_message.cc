@@ -8,6 +8,7 @@
 #include "proto/base/printable.h"
 #include "proto/rpc/batch_choices_message.h"
 #include "proto/rpc/field.h"
+#include "proto/rpc/recipe_message.h"
 
 namespace millrace {
 namespace {
@@ -141,6 +142,10 @@ Result<OpenRequest> parse_open(const v1::OpenSessionRequest& request) {
   if (parsed.memory.size() > kMaxName)
     return field_error("memory", "must have at most " + std::to_string(kMaxName) + " bytes, has " +
                                      std::to_string(parsed.memory.size()));
+  if (request.has_recipe()) {
+    MILLRACE_TRY_IN("recipe", Recipe recipe, from_message(request.recipe()));
+    parsed.recipe = std::make_shared<const Recipe>(std::move(recipe));
+  }
   MILLRACE_TRY_VOID(check_range("slots", request.slots(), 1U, kMaxSlots));
   MILLRACE_TRY_VOID(check_range("slot_bytes", request.slot_bytes(), std::uint64_t{1}, kMaxSlotBytes));
   return parsed;

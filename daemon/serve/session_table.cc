@@ -58,6 +58,12 @@ void SessionTable::open(OpenRequest request, std::function<void(Result<OpenedSes
     return done(
         Error{Code::kPrecondition,
               "this ticket has opened its session already; every session needs a hand-off connection of its own"});
+  if (request.recipe) {
+    if (const Result<void> sound = services_.pipeline.check(request.recipe); !sound) {
+      log_refused(*connection->caller, request.name, sound.error());
+      return done(sound.error());
+    }
+  }
   const SessionId id{next_id_};
   Result<Admitted> admitted = admit(id, request, *connection->caller, *memory);
   if (!admitted) {

@@ -6,8 +6,8 @@
 //   Recipe::train(224).normalised(DType::kFloat16)  the same, with ImageNet's mean and deviation taken out
 //   Recipe{.resize = ExactSize{{.width = 640, .height = 480}}, .filter = Filter::kBicubic, .layout = Layout::kNhwc}
 //
-// Steps in this order: decode, orient, crop, resize, centre crop, flip, normalise, convert. proto/rpc's recipe.proto
-// says each step's rounding. Immutable values. Any bits may stand in them: whether they make sense the daemon says
+// In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (steps.h), normalise, convert,
+// erase. proto/rpc's recipe.proto says the rounding of each. Immutable values. Any bits may stand in them: whether they make sense the daemon says
 // (daemon/plan/recipe_check.h), and nobody else.
 #pragma once
 
@@ -16,8 +16,10 @@
 #include <optional>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "proto/base/bytes.h"
+#include "proto/base/steps.h"
 
 namespace millrace {
 
@@ -147,6 +149,8 @@ struct Recipe {
   Packing packing = Packing::kOneSize;
   std::optional<Patches> patches{};  // instead of `layout`, which must be kNchw
   CentreRounding centre_rounding = CentreRounding::kHalfToEven;
+  std::vector<Step> steps{};         // of augmentation, in their order
+  std::optional<Erasing> erasing{};  // not with patches
   friend bool operator==(const Recipe&, const Recipe&) = default;
 
   static Recipe train(std::uint32_t side) {
@@ -185,6 +189,11 @@ constexpr Bytes dtype_bytes(DType dtype) {
 
 constexpr std::uint32_t channel_count(Channels channels) {
   return channels == Channels::kGrey ? 1 : 3;
+}
+
+// Whether anything is drawn for a sample beside its crop and flip.
+inline bool is_augmented(const Recipe& recipe) {
+  return !recipe.steps.empty() || recipe.erasing.has_value();
 }
 
 // One image of `size` as the recipe stores it.

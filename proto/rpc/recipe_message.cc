@@ -6,6 +6,7 @@
 
 #include "proto/rpc/enum_meaning.h"
 #include "proto/rpc/field.h"
+#include "proto/rpc/step_message.h"
 
 namespace millrace {
 namespace {
@@ -268,6 +269,8 @@ v1::Recipe to_message(const Recipe& recipe) {
   out.set_packing(message_of(kPackings, recipe.packing));
   if (recipe.patches) *out.mutable_patches() = to_message(*recipe.patches);
   out.set_centre_rounding(message_of(kRoundings, recipe.centre_rounding));
+  to_messages(recipe.steps, *out.mutable_steps());
+  if (recipe.erasing) *out.mutable_erasing() = to_message(*recipe.erasing);
   return out;
 }
 
@@ -286,6 +289,10 @@ Result<Recipe> from_message(const v1::Recipe& recipe) {
   MILLRACE_TRY_VOID(read_choices(recipe, parsed));
   if (recipe.has_patches()) {
     MILLRACE_TRY_IN("patches", parsed.patches, from_message(recipe.patches()));
+  }
+  MILLRACE_TRY(parsed.steps, from_messages(recipe.steps()));
+  if (recipe.has_erasing()) {
+    MILLRACE_TRY_IN("erasing", parsed.erasing, from_message(recipe.erasing()));
   }
   return parsed;
 }

@@ -1,9 +1,10 @@
 // Every backend makes the same pixels: those of the slow path, bit by bit.
 #include <random>
 
+#include "daemon/draw/draw_steps.h"
+#include "kernels/augment/augment.h"
 #include "tests/conformance/bench_of_backend.h"
 #include "tests/conformance/slow_path.h"
-
 #include "tests/support/heic_files.h"
 #include "tests/support/mrp_file.h"
 
@@ -192,6 +193,42 @@ TEST_CASE("CPUs and GPUs make JPEG files of every orientation, and patches of th
         REQUIRE_FALSE(finished.outcomes[0].error);
         REQUIRE(bench.tensors[0]->copy() == make_slowly(finished.tasks[0].image, geometry, recipe));
       }
+    }
+  }
+}
+
+TEST_CASE("steps of augmentation are done to the slow path's pixels, or the backend says that it does none",
+          "[conformance]") {
+  const Recipe plain{.layout = Layout::kNhwc};
+  Recipe recipe = plain;
+  recipe.steps = {{.kind = steps::RandAugment{.operations = 4}}, {.probability = 0.5F, .kind = steps::Simple::kInvert}};
+  for (const BackendUnderTest& row : testable_backends()) {
+    const std::unique_ptr<Backend> backend = start(row);
+    std::mt19937 random(11);
+    JobOnTheBench bench = random_job(random, recipe);
+    std::uint64_t id = 0;
+    for (SampleTask& task : bench.tasks) task.geometry.draws = RandomKey{.seed = 3, .sample = SampleId{id++}};
+    Collector collector;
+    REQUIRE(backend->try_submit(bench.job(collector)));
+
+    const Finished finished = collector.wait_for_one();
+
+    for (std::size_t i = 0; i < bench.tensors.size(); ++i) {
+      const SampleTask& task = finished.tasks[i];
+      INFO(row.name << ", sample " << i);
+      if (is_refused(*backend, task, recipe, finished.outcomes[i])) continue;
+      REQUIRE_FALSE(finished.outcomes[i].error);
+      REQUIRE(bench.tensors[i]->intact());
+      std::vector<std::byte> expected = make_slowly(task.image, task.geometry, plain);
+      const Size size = task.geometry.output();
+      const int width = static_cast<int>(size.width), height = static_cast<int>(size.height);
+      const kernels::MutableU8View picture{reinterpret_cast<std::uint8_t*>(expected.data()), width, height, 3,
+                                           std::ptrdiff_t{3} * width};
+      std::vector<kernels::Operation> operations;
+      draw_steps(recipe.steps, picture.size(), *task.geometry.draws, operations);
+      kernels::TimeLimit limit;
+      REQUIRE(kernels::Augmenter(kernels::Target::kScalar).apply(picture, operations, limit, picture));
+      REQUIRE(bench.tensors[i]->copy() == expected);
     }
   }
 }

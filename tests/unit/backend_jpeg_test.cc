@@ -70,7 +70,7 @@ Error error_of(const Bytes8& jpeg, kernels::Size size) {
   return part.error();
 }
 
-struct Sampling {
+struct ChromaSampling {
   int channels, h, v;
 };
 
@@ -78,8 +78,15 @@ struct Sampling {
 
 TEST_CASE("any box of a JPEG has the pixels of the whole, whatever the sampling", "[backend]") {
   std::mt19937 random(1);
-  for (const Sampling s :
-       {Sampling{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}, {3, 4, 1}, {3, 1, 4}, {3, 4, 2}, {3, 2, 4}}) {
+  for (const ChromaSampling s : {ChromaSampling{1, 1, 1},
+                                 {3, 1, 1},
+                                 {3, 2, 1},
+                                 {3, 1, 2},
+                                 {3, 2, 2},
+                                 {3, 4, 1},
+                                 {3, 1, 4},
+                                 {3, 4, 2},
+                                 {3, 2, 4}}) {
     for (int image = 0; image < 12; ++image) {
       const std::uint32_t width = 1 + random() % (image < 4 ? 24 : 300), height = 1 + random() % (image < 4 ? 24 : 300);
       const Bytes8 jpeg =

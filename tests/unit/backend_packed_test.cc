@@ -109,13 +109,13 @@ void check_tensors(EncodedImage& image, std::uint32_t side, std::uint64_t epochs
   }
 }
 
-struct Sampling {
+struct ChromaSampling {
   std::uint32_t channels;
   int h, v;
 };
-constexpr Sampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
+constexpr ChromaSampling kSamplings[] = {{1, 1, 1}, {3, 1, 1}, {3, 2, 1}, {3, 1, 2}, {3, 2, 2}};
 
-JpegSpec spec_of(const Sampling& sampling, std::uint32_t width, std::uint32_t height) {
+JpegSpec spec_of(const ChromaSampling& sampling, std::uint32_t width, std::uint32_t height) {
   return {.pixels = make_pixels(width, height, sampling.channels, 3), .h_samp = sampling.h, .v_samp = sampling.v};
 }
 
@@ -158,7 +158,7 @@ bool check_pixels(ByteView file, std::mt19937& random, int boxes) {
 }  // namespace
 
 TEST_CASE("tensors from packed forms are the file's, upright and turned, of every sampling", "[backend][packed]") {
-  for (const Sampling& sampling : kSamplings) {
+  for (const ChromaSampling& sampling : kSamplings) {
     for (const bool progressive : {false, true}) {
       for (const int orientation : {1, 3, 6, 7}) {
         CAPTURE(sampling.channels, sampling.h, sampling.v, progressive, orientation);

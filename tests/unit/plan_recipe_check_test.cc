@@ -295,5 +295,111 @@ TEST_CASE("a tensor's bytes count samples, pixels, channels and elements", "[pla
   REQUIRE(one_size_tensor_bytes(patches, 3) == Bytes{3 * 56 * 28 * 3 * 2 * 4});
 }
 
+Recipe stepping(std::vector<Step> steps) {
+  return {.resize = ExactSize{{32, 32}}, .steps = std::move(steps)};
+}
+
+Recipe erasing(const Erasing& erasing, DType dtype = DType::kFloat32) {
+  return {.resize = ExactSize{{32, 32}}, .dtype = dtype, .erasing = erasing};
+}
+
+std::vector<Step> nested(int depth) {
+  std::vector<Step> steps{{.kind = steps::Simple::kInvert}};
+  for (int i = 1; i < depth; ++i) steps = {{.kind = steps::Sequence{steps}}};
+  return steps;
+}
+
+TEST_CASE("steps that people use are accepted", "[plan]") {
+  const Step invert{.kind = steps::Simple::kInvert};
+
+  REQUIRE(field_refused(stepping({{.kind = steps::RandAugment{}},
+                                  {.kind = steps::TrivialAugmentWide{}},
+                                  {.kind = steps::AutoAugment{}},
+                                  {.kind = steps::TimmRandAugment{}},
+                                  {.kind = steps::ColorJitter{.hue = Interval{-0.5F, 0.5F}}},
+                                  {.kind = steps::OneOf{{invert, invert}, {0, 1}}}})) == "none");
+  REQUIRE(field_refused(stepping(std::vector<Step>(64, invert))) == "none");
+  REQUIRE(field_refused(stepping(nested(8))) == "none");
+  REQUIRE(field_refused(erasing({.noise = Erasing::Noise::kPixel})) == "none");
+  REQUIRE(field_refused(erasing({.value = {-2, 0, 2}})) == "none");
+}
+
+TEST_CASE("a step that makes no sense is refused by the way to it", "[plan]") {
+  struct Row {
+    Step step;
+    std::string field;
+  };
+  const Surroundings unknown{.sampling = static_cast<PixelSampling>(9)};
+  const Row rows[] = {
+      {{.probability = 1.5F}, "probability"},
+      {{.probability = kNaN}, "probability"},
+      {{.kind = static_cast<steps::Simple>(99)}, "simple"},
+      {{.kind = steps::Posterize{0}}, "posterize"},
+      {{.kind = steps::Posterize{9}}, "posterize"},
+      {{.kind = steps::Solarize{256.5F}}, "solarize"},
+      {{.kind = steps::Solarize{kNaN}}, "solarize"},
+      {{.kind = steps::Sharpness{{2, 1}}}, "sharpness"},
+      {{.kind = steps::Sharpness{{-1, 1}}}, "sharpness.low"},
+      {{.kind = steps::Sharpness{{0, kInfinity}}}, "sharpness.high"},
+      {{.kind = steps::ColorJitter{}}, "color_jitter"},
+      {{.kind = steps::ColorJitter{.hue = Interval{0, 0.6F}}}, "color_jitter.hue.high"},
+      {{.kind = steps::GaussianBlur{.kernel_size = 4}}, "gaussian_blur.kernel_size"},
+      {{.kind = steps::GaussianBlur{.kernel_size = 101}}, "gaussian_blur.kernel_size"},
+      {{.kind = steps::GaussianBlur{.sigma = {0, 1}}}, "gaussian_blur.sigma.low"},
+      {{.kind = steps::PillowBlur{{1, 101}}}, "pillow_blur.high"},
+      {{.kind = steps::Rotation{{kNaN, 1}}}, "rotation.degrees.low"},
+      {{.kind = steps::Rotation{{0, 1}, unknown}}, "rotation.around.sampling"},
+      {{.kind = steps::Affine{.translate_x = 1.5F}}, "affine.translate_x"},
+      {{.kind = steps::Affine{.scale = {0, 1}}}, "affine.scale.low"},
+      {{.kind = steps::Affine{.shear_y = {0, 90}}}, "affine.shear_y.high"},
+      {{.kind = steps::Shift{.x = 4097}}, "shift.x"},
+      {{.kind = steps::Perspective{.distortion = 1.01F}}, "perspective.distortion"},
+      {{.kind = steps::RandAugment{.operations = 0}}, "rand_augment.operations"},
+      {{.kind = steps::RandAugment{.bins = 1}}, "rand_augment.bins"},
+      {{.kind = steps::RandAugment{.magnitude = 31}}, "rand_augment.magnitude"},
+      {{.kind = steps::TrivialAugmentWide{.bins = 1001}}, "trivial_augment_wide.bins"},
+      {{.kind = steps::AutoAugment{static_cast<steps::AugmentPolicy>(9)}}, "auto_augment.policy"},
+      {{.kind = steps::TimmRandAugment{.magnitude = 11}}, "timm_rand_augment.magnitude"},
+      {{.kind = steps::TimmRandAugment{.probability = -1}}, "timm_rand_augment.probability"},
+      {{.kind = steps::OneOf{}}, "one_of"},
+      {{.kind = steps::Sequence{}}, "sequence"},
+      {{.kind = steps::OneOf{{Step{}}, {0}}}, "one_of.weights"},
+      {{.kind = steps::OneOf{{Step{}}, {1, 1}}}, "one_of.weights"},
+      {{.kind = steps::OneOf{{Step{}}, {-1}}}, "one_of.weights[0]"},
+  };
+
+  for (const Row& row : rows) {
+    CAPTURE(row.field);
+    CHECK(field_refused(stepping({row.step})) == "recipe.steps[0]." + row.field);
+    const Step group{.kind = steps::AnyOrder{{Step{}, row.step}}};
+    CHECK(field_refused(stepping({group})) == "recipe.steps[0].any_order.steps[1]." + row.field);
+  }
+}
+
+TEST_CASE("steps are bounded in number, in depth and in what a sample may get", "[plan]") {
+  const Step sixteen{.kind = steps::RandAugment{.operations = 16}};
+
+  CHECK(field_refused(stepping(std::vector<Step>(65))) == "recipe.steps");
+  CHECK(field_refused(stepping({{.kind = steps::AnyOrder{std::vector<Step>(64)}}})) == "recipe.steps");
+  CHECK(field_refused(stepping(nested(9))) == "recipe.steps");
+  CHECK(field_refused(stepping(std::vector<Step>(4, sixteen))) == "none");
+  CHECK(field_refused(stepping(std::vector<Step>(5, sixteen))) == "recipe.steps");
+  CHECK(field_refused(stepping({{.kind = steps::OneOf{std::vector<Step>(5, sixteen)}}})) == "none");
+}
+
+TEST_CASE("erasing that makes no sense is refused by its field", "[plan]") {
+  CHECK(field_refused(erasing({.probability = 2})) == "recipe.erasing.probability");
+  CHECK(field_refused(erasing({.scale = {0, 0.5F}})) == "recipe.erasing.scale.low");
+  CHECK(field_refused(erasing({.scale = {0.5F, 0.25F}})) == "recipe.erasing.scale");
+  CHECK(field_refused(erasing({.ratio = {0, 1}})) == "recipe.erasing.ratio.low");
+  CHECK(field_refused(erasing({.ratio = {1, kNaN}})) == "recipe.erasing.ratio.high");
+  CHECK(field_refused(erasing({.value = {0, kInfinity, 0}})) == "recipe.erasing.value[1]");
+  CHECK(field_refused(erasing({.value = {0, 0, 256}}, DType::kUint8)) == "recipe.erasing.value[2]");
+  CHECK(field_refused(erasing({.noise = Erasing::Noise::kChannel}, DType::kUint8)) == "recipe.erasing.noise");
+  Recipe patches = erasing({});
+  patches.patches = Patches{{16, 16}};
+  CHECK(field_refused(patches) == "recipe.erasing");
+}
+
 }  // namespace
 }  // namespace millrace

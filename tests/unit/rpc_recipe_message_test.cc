@@ -20,6 +20,31 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+// Of every kind, each field another value than its default.
+std::vector<Step> every_step() {
+  const Surroundings around{.sampling = PixelSampling::kBicubic, .fill = {1, 2, 3}};
+  const std::vector<Step> two{{.probability = 0.5F, .kind = steps::Simple::kEqualize}, {.kind = steps::Posterize{3}}};
+  return {{.probability = 0.75F, .kind = steps::Simple::kGrayscale},
+          {.kind = steps::Posterize{5}},
+          {.kind = steps::Solarize{100}},
+          {.kind = steps::Sharpness{{0.5F, 2}}},
+          {.kind = steps::ColorJitter{Interval{0.1F, 0.2F}, Interval{0.3F, 0.4F}, Interval{0.5F, 0.6F},
+                                      Interval{-0.1F, 0.1F}}},
+          {.kind = steps::GaussianBlur{5, {0.5F, 0.6F}}},
+          {.kind = steps::PillowBlur{{0.7F, 0.8F}}},
+          {.kind = steps::Rotation{{-5, 6}, around}},
+          {.kind = steps::Affine{{-1, 2}, 0.25F, 0.5F, {0.5F, 3}, {-4, 5}, {-6, 7}, around}},
+          {.kind = steps::Shift{4, 5, {6, 7, 8}}},
+          {.kind = steps::Perspective{0.25F, around}},
+          {.kind = steps::RandAugment{3, 4, 5, around}},
+          {.kind = steps::TrivialAugmentWide{7, around}},
+          {.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, around}},
+          {.kind = steps::TimmRandAugment{3, 4, 0.25F, 0.125F, true, {4, 5, 6}, PixelSampling::kBicubic}},
+          {.kind = steps::Sequence{two}},
+          {.kind = steps::AnyOrder{two}},
+          {.kind = steps::OneOf{two, {1, 3}}}};
+}
+
 // Every field another value than its default, the parts of crop and resize aside.
 Recipe unusual() {
   return {.ignore_orientation = true,
@@ -35,7 +60,13 @@ Recipe unusual() {
           .channels = Channels::kBgr,
           .packing = Packing::kPacked,
           .patches = Patches{{14, 16}, 2, 3},
-          .centre_rounding = CentreRounding::kDown};
+          .centre_rounding = CentreRounding::kDown,
+          .steps = every_step(),
+          .erasing = Erasing{.probability = 0.125F,
+                             .scale = {0.25F, 0.5F},
+                             .ratio = {0.75F, 1.5F},
+                             .value = {1, 2, 3},
+                             .noise = Erasing::Noise::kPixel}};
 }
 
 const std::vector<Crop>& every_crop() {
@@ -175,6 +206,47 @@ TEST_CASE("every kind of resize comes back from its message", "[rpc]") {
   CHECK(std::variant_size_v<Resize> == seen.size() + 1);
 }
 
+// Of a repeated field the parts as well, which add_unset() does not look into.
+TEST_CASE("every kind of step comes back from its message in every field", "[rpc]") {
+  std::set<std::string> seen;
+
+  for (const Step& step : every_step()) {
+    const v1::Recipe message = to_message(Recipe{.steps = {step}});
+    seen.insert(kind_of(message.steps(0)));
+    std::vector<std::string> unset;
+    add_unset(message.steps(0), "", unset);
+
+    CAPTURE(message.ShortDebugString());
+    CHECK(unset == std::vector<std::string>{});
+    const Result<Recipe> back = from_message(message);
+    REQUIRE(back);
+    CHECK(back->steps == std::vector<Step>{step});
+  }
+
+  CHECK(seen == kinds_of(*v1::Step::descriptor()));
+  CHECK(std::variant_size_v<steps::Kind> == seen.size());
+}
+
+TEST_CASE("a step of which only the kind is said has the defaults of the proto", "[rpc]") {
+  v1::Recipe message;
+  message.add_steps()->mutable_rand_augment();
+  message.add_steps()->mutable_trivial_augment_wide();
+  message.add_steps()->mutable_auto_augment();
+  message.add_steps()->mutable_affine();
+  message.add_steps()->mutable_timm_rand_augment()->set_increasing(true);
+  message.mutable_erasing()->set_probability(0.5F);
+
+  const Result<Recipe> recipe = from_message(message);
+
+  REQUIRE(recipe);
+  CHECK(recipe->steps == std::vector<Step>{{.kind = steps::RandAugment{}},
+                                           {.kind = steps::TrivialAugmentWide{}},
+                                           {.kind = steps::AutoAugment{}},
+                                           {.kind = steps::Affine{}},
+                                           {.kind = steps::TimmRandAugment{.magnitude = 0, .magnitude_std = 0}}});
+  CHECK(recipe->erasing == Erasing{});
+}
+
 TEST_CASE("what is not asked for is not in the message, but for a filter that a sample's own size needs", "[rpc]") {
   CHECK_FALSE(to_message(Recipe{}).has_crop());
   CHECK_FALSE(to_message(Recipe{}).has_resize());
@@ -268,6 +340,24 @@ TEST_CASE("what no recipe can hold is refused by its field", "[rpc]") {
   CHECK(refusal(statistics(1, 0)) == "normalise.std: must have as many values as mean (1), has 0");
   CHECK(refusal(statistics(3, 1)) == "normalise.std: must have as many values as mean (3), has 1");
   CHECK(refusal(statistics(3, 3)) == "none");
+  CHECK(refusal([](v1::Recipe& recipe) { recipe.add_steps(); }) == "steps[0].kind: is not set: say what the step does");
+  CHECK(refusal([](v1::Recipe& recipe) { recipe.add_steps()->set_simple(v1::SIMPLE_UNSPECIFIED); }) ==
+        "steps[0].simple: says nothing: name a step");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.add_steps()->mutable_rotation()->mutable_around()->set_fill("four");
+        }) == "steps[0].rotation.around.fill: must be 3 bytes, red, green and blue, or none: has 4");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.mutable_erasing()->add_value(1);
+          recipe.mutable_erasing()->add_value(2);
+        }) == "erasing.value: must have 1 or 3 values, has 2");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          for (int i = 0; i < 65; ++i) recipe.add_steps()->set_posterize(3);
+        }) == "steps: a recipe has at most 64 of them in all");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          v1::Step* step = recipe.add_steps();
+          for (int i = 0; i < 8; ++i) step = step->mutable_sequence()->add_steps();
+          step->set_posterize(3);
+        }).ends_with("sequence.steps: at most 8 may be in each other"));
   const std::string alone = "resize.longest: is a bound of shorter_side alone: set that, or leave longest out";
   CHECK(refusal([](v1::Recipe& recipe) { recipe.mutable_resize()->set_longest(9); }) == alone);
   CHECK(refusal([](v1::Recipe& recipe) {

@@ -1,6 +1,7 @@
 #include "daemon/backend/cpu/making/image_maker.h"
 
 #include <algorithm>
+#include <span>
 
 #include "daemon/backend/cpu/decoders/jpeg_choice.h"
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
@@ -138,17 +139,24 @@ kernels::Box needed_box(const SampleTask& task, const Recipe& recipe, kernels::W
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
 
+// Where the resampled picture goes, and how it is stored there.
+struct Output {
+  const Recipe& recipe;
+  MutableByteView tensor;
+};
+
 // false: the time limit was over first.
-bool resample_and_store(const SampleTask& task, const Recipe& recipe, const kernels::U8View& part,
+bool resample_and_store(const SampleTask& task, const Output& output, const kernels::U8View& part,
                         const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
+  const Recipe& recipe = output.recipe;
   const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
   const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
-  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), in_kernels(geometry.output()),
-                            part.channels, fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
+  kernels::ImageStore store(workspace.store_table(recipe), output.tensor, in_kernels(geometry.output()), part.channels,
+                            fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   return kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
 }
@@ -169,7 +177,7 @@ bool may_be_fused(const SampleTask& task, const Recipe& recipe) {
 }
 
 // nullopt: not for us, or of those that libjpeg-turbo decodes. REQUIRES: may_be_fused().
-std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& recipe, Clock::time_point deadline,
+std::optional<FusedOutcome> make_fused(const SampleTask& task, const Output& to, Clock::time_point deadline,
                                        ImageWorkspace& workspace, Fidelity fidelity,
                                        const kernels::packed::PackedImage* packed) {
   const SampleGeometry& geometry = task.geometry;
@@ -183,12 +191,12 @@ std::optional<FusedOutcome> make_fused(const SampleTask& task, const Recipe& rec
                         1,
                         packed,
                         {task.image.user, workspace.audience()}};
-  const FusedOutput output{.resample = resample_spec(geometry, recipe, 3),
+  const FusedOutput output{.resample = resample_spec(geometry, to.recipe, 3),
                            .left = geometry.crop.left,
                            .top = geometry.crop.top,
                            .flip = flip_of(geometry),
-                           .table = workspace.store_table(recipe),
-                           .tensor = task.out.view()};
+                           .table = workspace.store_table(to.recipe),
+                           .tensor = to.tensor};
   kernels::Workspace& arithmetic = workspace.arithmetic();
   kernels::jpeg::Decoder* const ours =
       packed != nullptr ? &workspace.packed_decoder() : decoder_for(request.bytes_untrusted, workspace);
@@ -209,19 +217,17 @@ std::chrono::microseconds since(Clock::time_point begun) {
   return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
 }
 
-Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
-                      ImageWorkspace& workspace, Fidelity fidelity, SampleOutcome& outcome) {
-  const Clock::time_point begun = Clock::now();
-  MILLRACE_TRY_VOID(check_task(task, recipe, limits));
-  MILLRACE_TRY_VOID(check_on_host(task, recipe));
-  workspace.arithmetic().limit().set(begun + limits.time);
-  workspace.planes().limit().set(begun + limits.time);
+// The picture decoded, resampled and stored: everything but steps of augmentation and erasing.
+Result<void> make_picture(const SampleTask& task, const Output& output, Clock::time_point begun,
+                          Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                          SampleOutcome& outcome) {
+  const Recipe& recipe = output.recipe;
   MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
   const bool as_picture =
       packed != nullptr && fidelity == Fidelity::kFast && is_fast_from_picture(task, recipe, workspace);
   const bool by_us = may_be_fused(task, recipe) && !as_picture;
   if (by_us) {
-    if (const auto fused = make_fused(task, recipe, begun + limits.time, workspace, fidelity, packed)) {
+    if (const auto fused = make_fused(task, output, deadline, workspace, fidelity, packed)) {
       outcome.transform = fused->transform;
       outcome.decode = std::max(since(begun) - fused->transform, std::chrono::microseconds{0});
       workspace.trim(0);
@@ -229,16 +235,62 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
     }
   }
   const kernels::Box needed = needed_box(task, recipe, workspace.arithmetic());
-  const Result<kernels::U8View> part = decode_upright(task, needed, begun + limits.time, workspace,
-                                                      by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed);
+  const Result<kernels::U8View> part =
+      decode_upright(task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();
-  if (decoded > begun + limits.time) return deadline_error();
-  const bool complete = resample_and_store(task, recipe, *part, needed, workspace, fidelity);
+  if (decoded > deadline) return deadline_error();
+  const bool complete = resample_and_store(task, output, *part, needed, workspace, fidelity);
   outcome.transform = since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   if (!complete) return deadline_error();
+  return {};
+}
+
+Result<void> store_all(const kernels::U8View& picture, const SampleTask& task, const Recipe& recipe,
+                       ImageWorkspace& workspace) {
+  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), picture.size(), picture.channels,
+                            kernels::Flip::kNone, workspace.arithmetic());
+  for (int y = 0; y < picture.height; ++y) {
+    if (workspace.arithmetic().limit().is_over_after(static_cast<std::uint64_t>(picture.width)))
+      return deadline_error();
+    store(y, picture.row(y));
+  }
+  return {};
+}
+
+Result<void> make_with_steps(const SampleTask& task, const Recipe& recipe, Clock::time_point begun,
+                             Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                             SampleOutcome& outcome) {
+  const std::optional<kernels::MutableU8View> picture = workspace.steps().picture(task.geometry.output());
+  if (!picture) return memory_error();
+  const std::span<std::uint8_t> bytes(
+      picture->data, static_cast<std::size_t>(picture->stride) * static_cast<std::size_t>(picture->height));
+  const Recipe before = before_steps(recipe);
+  MILLRACE_TRY_VOID(
+      make_picture(task, {before, std::as_writable_bytes(bytes)}, begun, deadline, workspace, fidelity, outcome));
+  const Clock::time_point made = Clock::now();
+  Result<void> done = workspace.steps().apply(recipe, task.geometry, workspace.arithmetic().limit(), *picture);
+  if (done) done = store_all(*picture, task, recipe, workspace);
+  outcome.transform += since(made);
+  workspace.steps().trim();
+  return done;
+}
+
+Result<void> try_make(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits,
+                      ImageWorkspace& workspace, Fidelity fidelity, SampleOutcome& outcome) {
+  const Clock::time_point begun = Clock::now(), deadline = begun + limits.time;
+  MILLRACE_TRY_VOID(check_task(task, recipe, limits));
+  MILLRACE_TRY_VOID(check_on_host(task, recipe));
+  workspace.arithmetic().limit().set(deadline);
+  workspace.planes().limit().set(deadline);
+  if (recipe.steps.empty()) {
+    MILLRACE_TRY_VOID(make_picture(task, {recipe, task.out.view()}, begun, deadline, workspace, fidelity, outcome));
+  } else {
+    MILLRACE_TRY_VOID(make_with_steps(task, recipe, begun, deadline, workspace, fidelity, outcome));
+  }
+  if (recipe.erasing) erase(recipe, task.geometry, task.out.view());
   return {};
 }
 
@@ -251,7 +303,8 @@ ImageWorkspace::ImageWorkspace(JpegPath path, const CpuVariant& variant, ImageCa
       libraries_(libraries),
       kernels_(std::in_place, variant.target),
       jpeg_(variant.target, variant.way),
-      planes_(variant.target) {}
+      planes_(variant.target),
+      steps_(variant.target) {}
 
 const kernels::StoreTable& ImageWorkspace::store_table(const Recipe& recipe) {
   const kernels::StoreSpec spec = store_spec(recipe);

@@ -1,5 +1,5 @@
 // One sample from its encoded bytes to its place in a tensor, in the caller's thread: decode what the window depends
-// on, orient, resample, store. The CPU backend's lanes and the fake backend do nothing else with a sample, and a plain
+// on, orient, resample, augment, store. The CPU backend's lanes and the fake backend do nothing else with a sample, and a plain
 // loop can.
 //
 //   ImageWorkspace workspace;                                              // one a thread
@@ -12,6 +12,7 @@
 #include "daemon/backend/backend.h"
 #include "daemon/backend/cpu/decoders/library_decoder.h"
 #include "daemon/backend/cpu/decoders/pixel_buffer.h"
+#include "daemon/backend/cpu/making/augmentation.h"
 #include "daemon/backend/cpu/making/cpu_variant.h"
 #include "daemon/cache/image_cache.h"
 #include "daemon/model/limits.h"
@@ -50,6 +51,7 @@ class ImageWorkspace {
   kernels::Target target() const { return variant_.target; }
   bool has_vectors() const { return variant_.target != kernels::Target::kScalar; }
   kernels::PlaneResampler& planes() { return planes_; }
+  StepWorkspace& steps() { return steps_; }
   ImageCache* cache() { return cache_; }
   LibraryDecoder& libraries() { return libraries_ != nullptr ? *libraries_ : in_lane_; }
   // For whom what is made from here on is.
@@ -75,6 +77,7 @@ class ImageWorkspace {
   kernels::jpeg::Decoder jpeg_;
   kernels::packed::PackedImage packed_;
   kernels::PlaneResampler planes_;
+  StepWorkspace steps_;
   std::list<kernels::StoreTable> tables_;  // the last used first
 };
 

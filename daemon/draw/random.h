@@ -13,24 +13,24 @@
 #include <array>
 #include <cstdint>
 
-#include "proto/base/ids.h"
+#include "daemon/model/random_key.h"
 
 namespace millrace {
-
-struct RandomKey {
-  std::uint64_t seed = 0;
-  std::uint64_t epoch = 0;
-  SampleId sample{};
-};
 
 // The block at `counter` under `key`, checked against the authors' known answers.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-// The numbers of one key, in order. `use` keeps boxes, flips and shuffles apart; a shuffle's key has sample 0. 2^34
-// numbers a stream. Thread-bound(its owner).
+// The numbers of one key, in order. `use` keeps what is drawn for one sample apart: boxes, flips, shuffles (whose key has
+// sample 0), erased rectangles, their noise, and each step of augmentation. 2^34 numbers a stream. Thread-bound(its
+// owner).
 class RandomStream {
  public:
-  enum class Use : std::uint32_t { kCrop = 1, kFlip = 2, kShuffle = 3 };
+  enum class Use : std::uint32_t { kCrop = 1, kFlip = 2, kShuffle = 3, kErase = 4, kNoise = 5, kFirstStep = 256 };
+
+  // Of the recipe's step `number`, counted as recipe.proto says.
+  static constexpr Use use_of_step(std::uint32_t number) {
+    return Use{static_cast<std::uint32_t>(Use::kFirstStep) + number};
+  }
 
   RandomStream(RandomKey key, Use use);
 
@@ -38,6 +38,7 @@ class RandomStream {
   double uniform();                          // [0, 1), 53 bits
   double uniform(double low, double high);   // [low, high); low when they are equal. REQUIRES: low <= high
   std::uint64_t below(std::uint64_t bound);  // [0, bound), unbiased (Lemire 2019). REQUIRES: bound > 0
+  double normal();  // of the standard normal distribution: Box, Muller 1958, one of two numbers
 
  private:
   std::array<std::uint32_t, 4> hidden_;

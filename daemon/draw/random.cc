@@ -1,6 +1,7 @@
-#include "daemon/plan/random.h"
+#include "daemon/draw/random.h"
 
 #include <cmath>
+#include <numbers>
 
 namespace millrace {
 namespace {
@@ -57,6 +58,11 @@ double RandomStream::uniform() {
 double RandomStream::uniform(double low, double high) {
   const double value = low + (high - low) * uniform();
   return value < high || low == high ? value : std::nextafter(high, low);  // the sum may have been rounded up to `high`
+}
+
+double RandomStream::normal() {
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));  // of (0, 1]
+  return radius * std::cos(2.0 * std::numbers::pi * uniform());
 }
 
 // Lemire: "Fast random integer generation in an interval", ACM TOMACS 29 (2019), algorithm 5; in 32 bits where the

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "daemon/plan/random.h"
+#include "daemon/draw/random.h"
 
 namespace millrace {
 namespace {

@@ -1,0 +1,136 @@
+#include "daemon/backend/cpu/making/augmentation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "daemon/backend/cpu/decoders/decode.h"
+#include "daemon/backend/words.h"
+#include "daemon/draw/draw_erasing.h"
+#include "daemon/draw/draw_steps.h"
+#include "daemon/draw/random.h"
+#include "kernels/tensor/element.h"
+
+namespace millrace {
+namespace {
+
+Error size_error(Size size) {
+  return {Code::kInvalid, "comes out as " + std::to_string(size.width) + "x" + std::to_string(size.height) +
+                              " pixels, for which the recipe's steps do not work: a Gaussian blur needs sides longer "
+                              "than half its kernel, and all of them at most " +
+                              std::to_string(kernels::kLongestSide) + " pixels a side and " +
+                              std::to_string(kernels::kLargestArea) + " in all"};
+}
+
+// One element of the tensor.
+struct Element {
+  std::array<std::byte, 4> bytes{};
+  std::size_t count = 0;
+};
+
+template <class Value>
+Element element_of(Value value) {
+  Element element{.count = sizeof value};
+  std::memcpy(element.bytes.data(), &value, sizeof value);
+  return element;
+}
+
+Element element_of(DType dtype, float value) {
+  switch (dtype) {
+    case DType::kUint8:
+      return element_of(static_cast<std::uint8_t>(std::nearbyint(value)));
+    case DType::kFloat16:
+      return element_of(kernels::to_float16(value));
+    case DType::kBfloat16:
+      return element_of(kernels::to_bfloat16(value));
+    case DType::kFloat32:
+      break;
+  }
+  return element_of(value);
+}
+
+// Where the tensor's elements lie.
+class Elements {
+ public:
+  Elements(const Recipe& recipe, Size size, MutableByteView tensor)
+      : recipe_(recipe), size_(size), channels_(channel_count(recipe.channels)), tensor_(tensor) {}
+
+  std::size_t channels() const { return channels_; }
+
+  // `channel`: red, green, blue, or the only one.
+  void write(std::size_t channel, std::size_t x, std::size_t y, float value) {
+    const Element element = element_of(recipe_.dtype, value);
+    const std::size_t stored = recipe_.channels == Channels::kBgr ? channels_ - 1 - channel : channel;
+    const std::size_t pixel = y * size_.width + x;
+    const std::size_t at =
+        recipe_.layout == Layout::kNhwc ? pixel * channels_ + stored : stored * size_.width * size_.height + pixel;
+    std::memcpy(tensor_.data() + at * element.count, element.bytes.data(), element.count);
+  }
+
+ private:
+  const Recipe& recipe_;
+  const Size size_;
+  const std::size_t channels_;
+  const MutableByteView tensor_;
+};
+
+}  // namespace
+
+Recipe before_steps(const Recipe& recipe) {
+  return {.ignore_orientation = recipe.ignore_orientation, .filter = recipe.filter, .layout = Layout::kNhwc};
+}
+
+std::optional<kernels::MutableU8View> StepWorkspace::picture(Size size) {
+  const auto [width, height] = in_kernels(size);
+  const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;
+  std::uint8_t* const memory = picture_.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height));
+  if (memory == nullptr) return std::nullopt;
+  return kernels::MutableU8View{memory, width, height, 3, stride};
+}
+
+Result<void> StepWorkspace::apply(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
+                                  const kernels::MutableU8View& picture) {
+  operations_.clear();
+  draw_steps(recipe.steps, picture.size(), *geometry.draws, operations_);
+  if (operations_.empty()) return {};
+  if (!kernels::is_valid(picture.size(), operations_)) return size_error(geometry.output());
+  if (kernels::size_after(picture.size(), operations_) != picture.size())
+    return Error{Code::kInternal, "the recipe's steps change the image's size"};
+  try {
+    if (!augmenter_) augmenter_.emplace(target_);
+    if (!augmenter_->apply(picture, operations_, limit, picture)) return deadline_error();
+  } catch (const std::bad_alloc&) {
+    return memory_error();
+  }
+  return {};
+}
+
+void StepWorkspace::trim() {
+  picture_.trim();
+  if (augmenter_ && augmenter_->memory() > PixelBuffer::kKept) augmenter_.reset();
+}
+
+void erase(const Recipe& recipe, const SampleGeometry& geometry, MutableByteView tensor) {
+  const Erasing& erasing = *recipe.erasing;
+  const std::optional<Box> box = draw_erased(erasing, geometry.output(), *geometry.draws);
+  if (!box) return;
+  RandomStream noise(*geometry.draws, RandomStream::Use::kNoise);
+  Elements elements(recipe, geometry.output(), tensor);
+  const auto left = static_cast<std::size_t>(box->left), top = static_cast<std::size_t>(box->top);
+  const auto width = static_cast<std::size_t>(box->width), height = static_cast<std::size_t>(box->height);
+  for (std::size_t channel = 0; channel < elements.channels(); ++channel) {
+    float value = erasing.value[channel];
+    if (erasing.noise == Erasing::Noise::kChannel) value = static_cast<float>(noise.normal());
+    for (std::size_t y = top; y < top + height; ++y) {
+      for (std::size_t x = left; x < left + width; ++x) {
+        if (erasing.noise == Erasing::Noise::kPixel) value = static_cast<float>(noise.normal());
+        elements.write(channel, x, y, value);
+      }
+    }
+  }
+}
+
+}  // namespace millrace

@@ -1,0 +1,154 @@
+#include "daemon/draw/timm_space.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/augment/named_operation.h"
+
+namespace millrace {
+namespace {
+
+using kernels::Operation;
+
+constexpr double kLargest = 10;       // of magnitudes
+constexpr double kShiftShare = 0.45;  // of a side
+
+enum class Kind : std::uint8_t {
+  kAutoContrast,
+  kEqualize,
+  kInvert,
+  kRotate,
+  kPosterize,
+  kSolarize,
+  kSolarizeAdd,
+  kColor,
+  kContrast,
+  kBrightness,
+  kSharpness,
+  kShearX,
+  kShearY,
+  kShiftX,
+  kShiftY,
+};
+constexpr std::uint64_t kKinds = 15;
+
+Operation plain(kernels::Step step) {
+  Operation operation;
+  operation.step = step;
+  return operation;
+}
+
+Operation enhanced(kernels::Step step, double factor) {
+  Operation operation = plain(step);
+  operation.factor = static_cast<float>(factor);
+  return operation;
+}
+
+// 0 bits make a black image.
+std::optional<Operation> posterized(int bits) {
+  if (bits >= 8) return std::nullopt;
+  if (bits == 0) return enhanced(kernels::Step::kBrightness, 0);
+  Operation operation = plain(kernels::Step::kPosterize);
+  operation.value = bits;
+  return operation;
+}
+
+Operation solarize_added(int added) {
+  Operation operation = enhanced(kernels::Step::kSolarizeAdd, 128);
+  operation.value = added;
+  return operation;
+}
+
+// As a matrix from the result to the source, row by row.
+Operation moved(const std::array<double, 8>& matrix) {
+  Operation operation = plain(kernels::Step::kAffine);
+  operation.matrix = matrix;
+  return operation;
+}
+
+// One operation at its level, a share of the largest magnitude.
+class AtLevel {
+ public:
+  AtLevel(const steps::TimmRandAugment& step, double level, kernels::Size size, RandomStream& random)
+      : step_(step), level_(level), size_(size), random_(random) {}
+
+  std::optional<Operation> of(Kind kind) {
+    switch (kind) {
+      case Kind::kAutoContrast:
+        return plain(kernels::Step::kAutocontrast);
+      case Kind::kEqualize:
+        return plain(kernels::Step::kEqualize);
+      case Kind::kInvert:
+        return plain(kernels::Step::kInvert);
+      case Kind::kPosterize:
+        return posterized(step_.increasing ? 4 - whole(4) : whole(4));
+      case Kind::kSolarize:
+        return enhanced(kernels::Step::kSolarize, step_.increasing ? 256 - whole(256) : whole(256));
+      case Kind::kSolarizeAdd:
+        return solarize_added(std::min(128, whole(110)));
+      case Kind::kColor:
+        return enhanced(kernels::Step::kSaturation, factor());
+      case Kind::kContrast:
+        return enhanced(kernels::Step::kContrast, factor());
+      case Kind::kBrightness:
+        return enhanced(kernels::Step::kBrightness, factor());
+      case Kind::kSharpness:
+        return enhanced(kernels::Step::kSharpness, factor());
+      default:
+        return placed(kind);
+    }
+  }
+
+ private:
+  int whole(double most) const { return static_cast<int>(level_ * most); }
+  double with_sign(double value) { return random_.uniform() < 0.5 ? -value : value; }
+  double factor() { return step_.increasing ? std::max(0.1, 1.0 + with_sign(level_ * 0.9)) : level_ * 1.8 + 0.1; }
+
+  std::optional<Operation> placed(Kind kind) {
+    const kernels::Sampling sampling = drawn_sampling();
+    std::optional<Operation> operation;
+    switch (kind) {
+      case Kind::kShearX:
+        operation = moved({1, with_sign(level_ * 0.3), 0, 0, 1, 0});
+        break;
+      case Kind::kShearY:
+        operation = moved({1, 0, 0, with_sign(level_ * 0.3), 1, 0});
+        break;
+      case Kind::kShiftX:
+        operation = moved({1, 0, with_sign(level_ * kShiftShare) * size_.width, 0, 1, 0});
+        break;
+      case Kind::kShiftY:
+        operation = moved({1, 0, 0, 0, 1, with_sign(level_ * kShiftShare) * size_.height});
+        break;
+      default:
+        operation = kernels::named_operation("Rotate", with_sign(level_ * 30), size_, sampling, step_.fill);
+        break;
+    }
+    operation->sampling = sampling;
+    operation->fill = step_.fill;
+    return operation;
+  }
+
+  kernels::Sampling drawn_sampling() {
+    if (step_.sampling) return static_cast<kernels::Sampling>(*step_.sampling);
+    return random_.below(2) == 0 ? kernels::Sampling::kBilinear : kernels::Sampling::kBicubic;
+  }
+
+  const steps::TimmRandAugment& step_;
+  const double level_;
+  const kernels::Size size_;
+  RandomStream& random_;
+};
+
+}  // namespace
+
+std::optional<Operation> draw_timm_operation(const steps::TimmRandAugment& step, kernels::Size size,
+                                             RandomStream& random) {
+  const auto kind = static_cast<Kind>(random.below(kKinds));
+  const bool is_done = random.uniform() < step.probability;
+  const double magnitude = step.magnitude + static_cast<double>(step.magnitude_std) * random.normal();
+  if (!is_done) return std::nullopt;
+  return AtLevel(step, std::clamp(magnitude, 0.0, kLargest) / kLargest, size, random).of(kind);
+}
+
+}  // namespace millrace

@@ -1,0 +1,18 @@
+// What timm's RandAugment chooses from (timm/data/auto_augment.py, "rand-..." with the settings of create_transform).
+// Pure functions.
+#pragma once
+
+#include <optional>
+
+#include "daemon/draw/random.h"
+#include "kernels/augment/operation.h"
+#include "proto/base/steps.h"
+
+namespace millrace {
+
+// One operation drawn from `random`: which, whether, how strong, with which sampling. nullopt: none was to be done, or
+// it changes nothing.
+std::optional<kernels::Operation> draw_timm_operation(const steps::TimmRandAugment& step, kernels::Size size,
+                                                      RandomStream& random);
+
+}  // namespace millrace
