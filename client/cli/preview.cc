@@ -31,6 +31,7 @@ struct Options {
   std::uint64_t epoch = 0;
   int tile = 224;
   bool light = false;
+  bool each_step = false;
 };
 
 struct PickedFile {
@@ -185,6 +186,42 @@ Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& opti
   return entries_of(samples, thumbnail, originals, recipe, results);
 }
 
+// Each step alone, left before it and right after it. The steps before a step draw what they draw without it, so the
+// recipe up to it makes its input.
+Result<std::vector<SheetEntry>> make_steps(Client& client, const Options& options,
+                                           const std::vector<PickedFile>& samples) {
+  const auto count = static_cast<std::uint32_t>(samples.size());
+  const Recipe whole = recipe_of(options.recipe);
+  std::vector<Recipe> recipes;
+  for (std::size_t steps = 0; steps <= whole.steps.size(); ++steps)
+    recipes.push_back(recipe_until(options.recipe, steps));
+  std::vector<std::string> names = options.recipe.steps;
+  if (whole.erasing) {
+    recipes.push_back(whole);
+    names.emplace_back("erasing");
+  }
+  MILLRACE_TRY(Session session, client.open_session({.name = "millrace preview",
+                                                     .slots = 2,
+                                                     .batch = count,
+                                                     .recipe = whole,
+                                                     .slot_bytes = room_for(options, whole, count)}));
+  std::vector<SheetEntry> before, entries(samples.size() * names.size());
+  for (std::size_t i = 0; i < recipes.size(); ++i) {
+    MILLRACE_TRY(const Batch batch, make(session, options, samples, recipes[i]));
+    std::vector<SheetEntry> made = entries_of(samples, recipes[i], batch, recipes[i], batch);
+    for (std::size_t sample = 0; i > 0 && sample < samples.size(); ++sample) {
+      SheetEntry& entry = entries[sample * names.size() + i - 1];
+      entry = made[sample];
+      entry.original = before[sample].result;
+      entry.crop.reset();
+      entry.flipped = false;
+      if (entry.result) entry.caption = names[i - 1];
+    }
+    before = std::move(made);
+  }
+  return entries;
+}
+
 int preview(Options& options) {
   std::error_code missing;
   const fs::path named = fs::canonical(options.folder, missing);
@@ -196,7 +233,8 @@ int preview(Options& options) {
   if (!connection) return report(connection.error());
   const auto samples = one_file ? std::vector<PickedFile>{{named.filename().string()}} : choose(folder, options.count);
   if (!samples) return report(samples.error());
-  const auto entries = make_entries(connection->client, options, *samples);
+  const auto entries = options.each_step ? make_steps(connection->client, options, *samples)
+                                         : make_entries(connection->client, options, *samples);
   if (!entries) return report(entries.error());
   const SheetTitle title{.first = recipe_text(options.recipe),
                          .second = printable(options.folder) + ", seed " + std::to_string(options.seed) + ", epoch " +
@@ -204,7 +242,7 @@ int preview(Options& options) {
   const SheetStyle style{.tile = options.tile, .background = options.light ? Background::kLight : Background::kDark};
   const Picture sheet = contact_sheet(title, *entries, style);
   if (const auto written = write_png(options.output, sheet); !written) return report(written.error());
-  std::printf("%s: %zu samples, %dx%d pixels\n", printable(options.output).c_str(), entries->size(), sheet.width,
+  std::printf("%s: %zu samples, %dx%d pixels\n", printable(options.output).c_str(), samples->size(), sheet.width,
               sheet.height);
   const auto bad = static_cast<std::uint64_t>(
       std::count_if(entries->begin(), entries->end(), [](const SheetEntry& entry) { return !entry.result; }));
@@ -232,6 +270,8 @@ void add_preview(CLI::App& app, Chosen& chosen) {
   command->add_option("--tile", options->tile, "side of each picture on the sheet, pixels")
       ->check(whole_number(64, 1024))
       ->capture_default_str();
+  command->add_flag("--each-step", options->each_step,
+                    "each --step alone, and erasing: left before it, right after it");
   command->add_flag("--light", options->light, "on a light background");
   add_recipe_options(*command, options->recipe);
   add_connection_options(*command, options->connection);
@@ -241,11 +281,14 @@ void add_preview(CLI::App& app, Chosen& chosen) {
       "  millrace preview /data/train -o sheet.png\n"
       "  millrace preview /data/train/cat/1.jpg -o cat.png\n"
       "  millrace preview /data/val --recipe evaluate --size 288 -n 6\n"
-      "  millrace preview --private ~/pictures --filter lanczos --epoch 1");
+      "  millrace preview --private ~/pictures --filter lanczos --epoch 1\n"
+      "  millrace preview /data/train -n 4 --step rand_augment --step 'grayscale' --erase 0.5 --each-step");
   command->callback([options, command, &chosen] {
     require_fits(*command, options->recipe);
     if (options->recipe.preset == "none")
       throw CLI::ValidationError("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
+    if (options->each_step && options->recipe.steps.empty() && !options->recipe.erase)
+      throw CLI::ValidationError("--each-step", "there is no step: name some with --step, or --erase");
     chosen = [options] { return preview(*options); };
   });
 }

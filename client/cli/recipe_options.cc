@@ -3,6 +3,7 @@
 #include <map>
 
 #include "client/cli/numbers.h"
+#include "proto/rpc/step_message.h"
 
 namespace millrace::cli {
 namespace {
@@ -90,6 +91,18 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
   command.add_option("--flip", options.flip, "probability of a horizontal flip (default: 0.5 for train, else 0)")
       ->check(real_number(0.0, 1.0))
       ->group("Transform");
+  command
+      .add_option("--step", options.steps,
+                  "a step of augmentation, once for each, in their order: rand_augment, trivial_augment_wide, "
+                  "auto_augment, grayscale, invert, equalize, auto_contrast, vertical_flip; or with parameters, "
+                  "'rand_augment { operations: 3 magnitude: 7 } probability: 0.5', 'rotation { degrees { low: -10 "
+                  "high: 10 } }'")
+      ->allow_extra_args(false)
+      ->type_name("STEP")
+      ->group("Transform");
+  command.add_option("--erase", options.erase, "probability that a random rectangle is erased (default: 0)")
+      ->check(real_number(0.0, 1.0))
+      ->group("Transform");
   command.add_flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
       ->group("Transform");
 }
@@ -100,6 +113,10 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
   };
   for (const char* option : {"--resize", "--longest"}) {
     if (options.preset != "evaluate") refuse(option, "only --recipe evaluate has it, this is " + options.preset);
+  }
+  for (const std::string& step : options.steps) {
+    if (const auto parsed = step_from_text(step); !parsed)
+      throw CLI::ValidationError("--step", "'" + step + "': " + parsed.error().message);
   }
   if (options.preset == "none") {
     refuse("--size", "--recipe none leaves images as large as they are");
@@ -121,6 +138,15 @@ Recipe recipe_of(const RecipeOptions& options) {
   if (options.channels) recipe.channels = *options.channels;
   if (options.flip) recipe.flip_probability = *options.flip;
   recipe.ignore_orientation = options.ignore_orientation;
+  for (const std::string& step : options.steps) recipe.steps.push_back(*step_from_text(step));
+  if (options.erase && *options.erase > 0) recipe.erasing = Erasing{.probability = *options.erase};
+  return recipe;
+}
+
+Recipe recipe_until(const RecipeOptions& options, std::size_t steps) {
+  Recipe recipe = recipe_of(options);
+  recipe.steps.resize(steps);
+  recipe.erasing.reset();
   return recipe;
 }
 
@@ -142,6 +168,8 @@ std::string recipe_text(const RecipeOptions& options) {
     share.resize(share.find_last_not_of('0') + 1);
     text += "flip " + share + ", ";
   }
+  for (const std::string& step : options.steps) text += step + ", ";
+  if (recipe.erasing) text += "erase, ";
   return text + name_of(kDTypes, recipe.dtype) + " " + name_of(kLayouts, recipe.layout) + " " +
          name_of(kChannels, recipe.channels);
 }

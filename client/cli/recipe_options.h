@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "millrace/recipe.h"
 
@@ -21,6 +22,8 @@ struct RecipeOptions {
   std::optional<Channels> channels;
   std::optional<float> flip;
   bool ignore_orientation = false;
+  std::vector<std::string> steps;  // as step_from_text() takes them
+  std::optional<float> erase;      // probability
 };
 
 void add_recipe_options(CLI::App& command, RecipeOptions& options);
@@ -28,7 +31,11 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options);
 // For the command's callback. Throws CLI::ValidationError for an option that the chosen recipe does not have.
 void require_fits(const CLI::App& command, const RecipeOptions& options);
 
+// REQUIRES: require_fits().
 Recipe recipe_of(const RecipeOptions& options);
+
+// The same with the first so many of its steps, and without erasing: what it is until then. REQUIRES: require_fits().
+Recipe recipe_until(const RecipeOptions& options, std::size_t steps);
 
 // "train 224: random resized crop, bilinear, flip 0.5, uint8 NCHW RGB".
 std::string recipe_text(const RecipeOptions& options);

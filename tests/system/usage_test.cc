@@ -47,6 +47,11 @@ TEST_CASE("numbers out of their range are refused with the range, never wrapped"
       {{"--recipe", "evaluate", "--resize", "-5"}, "--resize: must"},
       {{"--flip", "1.01"}, "--flip: must be a number from 0 to 1"},
       {{"--flip", "nan"}, "--flip: must"},
+      {{"--step", "dream"},
+       "--step: 'dream': column 1: Message type \"millrace.v1.Step\" has no field named \"dream\""},
+      {{"--step", "posterize: x"}, "--step: 'posterize: x': column 12: Expected integer"},
+      {{"--step", ""}, "--step: '': steps[0].kind: is not set"},
+      {{"--erase", "2"}, "--erase: must be a number from 0 to 1"},
       {{"--slot-bytes", "-1"}, "--slot-bytes: must be a size of at least 1 byte"},
       {{"--slot-bytes", "0"}, "--slot-bytes: must"},
       {{"--slot-bytes", "99999999999TiB"}, "--slot-bytes: must"},
@@ -61,6 +66,7 @@ TEST_CASE("numbers out of their range are refused with the range, never wrapped"
   require_refused({"millrace", "preview", folder.path(), "-n", "0"}, "--count: must be a whole number from 1 to 400");
   require_refused({"millrace", "preview", folder.path(), "--seed", "-1"}, "--seed: must");
   require_refused({"millrace", "preview", folder.path(), "--epoch", big}, "--epoch: must");
+  require_refused({"millrace", "preview", folder.path(), "--each-step"}, "--each-step: there is no step");
   require_refused({"millrace", "preview", folder.path(), "--tile", "63"}, "--tile: must");
   require_refused({"millrace", "stats", "--watch", "0"}, "--watch: must be a number from 0.1 to 86400");
   require_refused({"millrace", "stats", "--watch", "nan"}, "--watch: must");
@@ -75,7 +81,8 @@ TEST_CASE("options that the recipe does not have are refused, the others are not
   const TempFolder folder;
   const std::vector<Words> options{{"--size", "40"},      {"--resize", "300"},    {"--longest", "400"},
                                    {"--filter", "box"},   {"--dtype", "float16"}, {"--layout", "nhwc"},
-                                   {"--channels", "bgr"}, {"--flip", "1"},        {"--ignore-orientation"}};
+                                   {"--channels", "bgr"}, {"--flip", "1"},        {"--ignore-orientation"},
+                                   {"--step", "invert"},  {"--erase", "0.5"}};
   const auto misplaced = [](const std::string& recipe, const std::string& option) {
     if (option == "--resize" || option == "--longest") return recipe != "evaluate";
     return recipe == "none" && (option == "--size" || option == "--filter");

@@ -153,6 +153,18 @@ TEST_CASE("evaluate bounds the longer side if asked to", "[cli]") {
   REQUIRE(parsed({"--recipe", "evaluate", "--longest", "400"}).centre_crop == Size{224, 224});
 }
 
+TEST_CASE("steps are a recipe's in their order, by a name or as protobuf's text", "[cli]") {
+  const Recipe recipe = parsed({"--step", "grayscale", "--step", "rand_augment", "--step",
+                                "probability: 0.5 rotation { degrees { low: -10 high: 10 } }", "--erase", "0.25"});
+
+  REQUIRE(recipe.steps == std::vector<Step>{{.kind = steps::Simple::kGrayscale},
+                                            {.kind = steps::RandAugment{}},
+                                            {.probability = 0.5F, .kind = steps::Rotation{.degrees = {-10, 10}}}});
+  REQUIRE(recipe.erasing == Erasing{.probability = 0.25F});
+  REQUIRE(parsed({}).steps.empty());
+  REQUIRE_FALSE(parsed({"--erase", "0"}).erasing);
+}
+
 TEST_CASE("an unknown recipe is a usage error", "[cli]") {
   REQUIRE_THROWS_AS(parsed({"--recipe", "dream"}), CLI::ValidationError);
   REQUIRE_THROWS_AS(parsed({"--dtype", "int4"}), CLI::ValidationError);
