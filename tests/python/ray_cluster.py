@@ -81,8 +81,10 @@ class Nodes:
 
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:
-        """Of all processes of a node: daemons have their folders in the cluster's, no other test's daemon is found, and workers get their share
-        of the processor: Ray gives them niceness 15, so tests beside this one would leave them nearly none."""
+        """Of all processes of a node: daemons have their folders in the cluster's, and no other test's daemon is found.
+
+        Ray gives workers niceness 15, with which tests beside this one would leave them nearly no processor.
+        """
         path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))  # tasks are functions of the tests
         changed = {"TMPDIR": self._place, "PYTHONPATH": path, "MILLRACE_SOCKET": None, "XDG_RUNTIME_DIR": None, "RAY_worker_niceness": "0"}
         before = {name: os.environ.get(name) for name in changed}

@@ -11,6 +11,7 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from millrace import steps
 from millrace._bad_images import BadImageWarning
 from millrace._given_order import OrderedBatch
 from millrace._limits import Limits
@@ -63,6 +64,7 @@ from millrace.ring import Ring, RingRoom
 from millrace.sample_list import Samples
 from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
+from millrace.steps import Erasing
 from millrace.tensor import Tensor
 
 if _TYPE_CHECKING:
@@ -116,6 +118,7 @@ __all__ = [
     "Encoded",
     "Epoch",
     "EpochShape",
+    "Erasing",
     "Error",
     "ExactSize",
     "FailedPrecondition",
@@ -163,4 +166,5 @@ __all__ = [
     "preview",
     "read_manifest",
     "serve",
+    "steps",
 ]

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from millrace import _schema, recipe
 from millrace._splice import LARGE
+from millrace._step_messages import fill_erasing, fill_steps
 from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, Unsupported, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
@@ -158,6 +159,9 @@ def _made_of_recipe(of: Recipe) -> Any:
             out.normalise.std.extend(of.normalise.std)
         if of.patches is not None:
             _fill_patches(out.patches, of.patches)
+        fill_steps(out.steps, of.steps)
+        if of.erasing is not None:
+            fill_erasing(out.erasing, of.erasing)
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"recipe: {why}") from why
     out.range = _number("Recipe.range", of.range, recipe.ValueRange)

@@ -4,7 +4,7 @@
     >>> Recipe.evaluate(256, 224)               # shorter side 256, centre crop 224
     >>> Recipe.train(224).normalised("float16") # the same, with ImageNet's mean and deviation taken out
 
-Steps in this order: decode, orient, crop, resize, centre crop, flip, normalise, convert.
+In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
 from millrace._layout import slot_bytes_of_images
 from millrace.errors import InvalidRequest
+from millrace.steps import Erasing, Step, steps_of
 
 Layout = Literal["NCHW", "NHWC"]
 Channels = Literal["RGB", "BGR", "grey"]
@@ -195,6 +196,8 @@ class Recipe:
         ignore_orientation: true: the stored pixels, whatever EXIF says.
         patches: None: rows, as ``layout`` says; else ``layout`` must be NCHW.
         centre_rounding: of the middle's offset: ``half_to_even`` as torchvision's CenterCrop, ``down`` as transformers.
+        steps: of augmentation, in their order; any iterable, kept as a tuple. At most 64 in all, groups and what is in them included.
+        erasing: of a rectangle of the finished tensor; None: none. Not with patches.
 
     Raises:
         InvalidRequest: a name that does not exist; the message lists those that do.
@@ -214,8 +217,11 @@ class Recipe:
     ignore_orientation: bool = False
     patches: Patches | None = None
     centre_rounding: CentreRounding = "half_to_even"
+    steps: tuple[Step, ...] = ()
+    erasing: Erasing | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
         object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)

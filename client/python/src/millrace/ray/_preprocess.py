@@ -67,7 +67,7 @@ class Preprocess:
             include_errors: a column ``error``, as of ``read_images``.
             on_error: as of ``read_images``. A null is a bad image.
             id_column: whole numbers to which the random choices belong; None: each path or content has its own.
-            seed: of random crops and flips, which depend on (seed, epoch, id) and on nothing else.
+            seed: of random crops, flips and augmentations, which depend on (seed, epoch, id) and on nothing else.
             epoch: likewise; give each pass over the dataset another.
             batch_size: images that the daemon makes at a time, in one slot of shared memory: a part of ``map_batches``' batch; None: as
                 many as have 64 MiB.

@@ -146,7 +146,7 @@ def read_images(
             log, which Ray shows on the driver, has how many there were of how many, and the first with their reasons. A file that this user
             or the daemon may not read is always an error, and so are files that are all missing.
         shuffle: ``"files"``: all samples in another order, drawn from (seed, epoch); None: in order.
-        seed: of the order, and of random crops and flips, which depend on (seed, epoch, id) and on nothing else.
+        seed: of the order, and of random crops, flips and augmentations, which depend on (seed, epoch, id) and on nothing else.
         epoch: the same; None: each execution of the dataset is the next epoch, from 0 on.
         batch_size: images that the daemon makes at a time, in one slot of shared memory; None: a power of two, as many as have 64 MiB, or
             less where that makes fewer tasks than two for each CPU.

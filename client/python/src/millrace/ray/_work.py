@@ -48,7 +48,7 @@ class Work:
         on_error: see ``OnBad``.
         column: of the tensors.
         error_column: of the reasons; empty: none.
-        seed: of random crops and flips.
+        seed: of random crops, flips and augmentations.
         epoch: likewise.
         daemon: on each node.
         options: of the session and of requests.

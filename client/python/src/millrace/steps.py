@@ -1,0 +1,442 @@
+"""Steps of augmentation, for ``Recipe.steps``: what the daemon does to a sample between its flip and its normalisation.
+
+    >>> recipe = Recipe.train(224)
+    >>> recipe = dataclasses.replace(recipe, steps=(RandAugment(), Grayscale(probability=0.2)), erasing=Erasing(0.25))
+
+Each works on the RGB image of 8 bits that the steps before it have made, bit for bit as torchvision does on a PIL image given the same
+parameters (``TimmRandAugment`` as timm does). Parameters are drawn by the daemon, a function of (seed, epoch, sample id, number of the
+step): the same in any order and after a resume. An interval is a pair of its least and its largest number, which may be equal; one number
+is that number. Every step has ``probability``: that it is done to a sample at all. Immutable values; the daemon checks them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+from millrace.errors import InvalidRequest
+
+Interval = tuple[float, float]
+Fill = tuple[int, int, int]
+"""Red, green, blue, 0 to 255 each: what stands where a transform finds no pixel of the image."""
+Sampling = Literal["nearest", "bilinear", "bicubic"]
+"""How a transform that moves pixels reads between them, as Pillow's of that name."""
+Policy = Literal["imagenet", "cifar10", "svhn"]
+Noise = Literal["channel", "pixel"]
+
+_BLACK: Fill = (0, 0, 0)
+
+
+def _interval(name: str, value: Any) -> Interval:
+    """A pair, or one number for both.
+
+    Raises:
+        InvalidRequest: it is neither.
+    """
+    try:
+        low, high = value if isinstance(value, (tuple, list)) else (value, value)
+        return float(low), float(high)
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"{name}: must be a number or a pair of them, is {value!r}") from None
+
+
+def _fill(name: str, value: Any) -> Fill:
+    try:
+        red, green, blue = value if isinstance(value, (tuple, list)) else (value, value, value)
+        levels = int(red), int(green), int(blue)
+    except (TypeError, ValueError):
+        raise InvalidRequest(f"{name}: must be a level from 0 to 255, or three, is {value!r}") from None
+    is_whole = levels == (red, green, blue)
+    if not is_whole or not all(0 <= level <= 255 for level in levels):
+        raise InvalidRequest(f"{name}: must be whole levels from 0 to 255, is {value!r}")
+    return levels
+
+
+@dataclass(frozen=True, repr=False)
+class Step:
+    """What all have.
+
+    Attributes:
+        probability: that it is done to a sample at all.
+    """
+
+    _: KW_ONLY
+    probability: float = 1.0
+
+    def __repr__(self) -> str:
+        """What is not the default."""
+        fields = [field for field in dataclasses.fields(self) if field.name != "_"]
+        said = [f"{field.name}={getattr(self, field.name)!r}" for field in fields if getattr(self, field.name) != field.default]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    def _make_intervals(self, *names: str) -> None:
+        for name in names:
+            object.__setattr__(self, name, _interval(f"{type(self).__name__}.{name}", getattr(self, name)))
+
+    def _make_fill(self) -> None:
+        object.__setattr__(self, "fill", _fill(f"{type(self).__name__}.fill", vars(self)["fill"]))
+
+
+@dataclass(frozen=True, repr=False)
+class HorizontalFlip(Step):
+    """Left becomes right. ``Recipe.flip_probability`` is the same, costs nothing, and comes first."""
+
+
+@dataclass(frozen=True, repr=False)
+class VerticalFlip(Step):
+    """Top becomes bottom."""
+
+
+@dataclass(frozen=True, repr=False)
+class Grayscale(Step):
+    """ITU-R 601 luma in each of the three channels: Pillow's ``convert("L")``."""
+
+
+@dataclass(frozen=True, repr=False)
+class Invert(Step):
+    """255 - value."""
+
+
+@dataclass(frozen=True, repr=False)
+class AutoContrast(Step):
+    """Each channel stretched to 0 to 255: Pillow's ``ImageOps.autocontrast``."""
+
+
+@dataclass(frozen=True, repr=False)
+class Equalize(Step):
+    """Each channel's histogram equalised: Pillow's ``ImageOps.equalize``."""
+
+
+@dataclass(frozen=True, repr=False)
+class Posterize(Step):
+    """Pillow's ``ImageOps.posterize``.
+
+    Attributes:
+        bits: that are kept, 1 to 8.
+    """
+
+    bits: int = 4
+
+
+@dataclass(frozen=True, repr=False)
+class Solarize(Step):
+    """Pillow's ``ImageOps.solarize``.
+
+    Attributes:
+        threshold: values of at least that are inverted, 0 to 256.
+    """
+
+    threshold: float = 128.0
+
+
+@dataclass(frozen=True, repr=False)
+class Sharpness(Step):
+    """Pillow's ``ImageEnhance.Sharpness``.
+
+    Attributes:
+        factor: interval, 0 to 1000; 1 changes nothing.
+    """
+
+    factor: Any = 1.0
+
+    def __post_init__(self) -> None:
+        self._make_intervals("factor")
+
+
+@dataclass(frozen=True, repr=False)
+class ColorJitter(Step):
+    """Torchvision's ColorJitter: what is set, in random order.
+
+    Attributes:
+        brightness: interval of the factor, at least 0; one number v means (max(0, 1 - v), 1 + v), 0 and None that it is left as it is.
+        contrast: likewise.
+        saturation: likewise.
+        hue: interval of turns, within -0.5 to 0.5; one number v means (-v, v).
+    """
+
+    brightness: Any = None
+    contrast: Any = None
+    saturation: Any = None
+    hue: Any = None
+
+    def __post_init__(self) -> None:
+        for name in ("brightness", "contrast", "saturation", "hue"):
+            value = getattr(self, name)
+            if isinstance(value, (int, float)) and value == 0:
+                object.__setattr__(self, name, None)
+            elif isinstance(value, (int, float)):
+                interval = (-float(value), float(value)) if name == "hue" else (max(0.0, 1.0 - value), 1.0 + value)
+                object.__setattr__(self, name, interval)
+            elif value is not None:
+                self._make_intervals(name)
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianBlur(Step):
+    """Torchvision's GaussianBlur.
+
+    Attributes:
+        kernel_size: pixels, odd, at most 99, less than twice the image's shorter side.
+        sigma: interval, pixels, more than 0, at most 100.
+    """
+
+    kernel_size: int = 3
+    sigma: Any = (0.1, 2.0)
+
+    def __post_init__(self) -> None:
+        self._make_intervals("sigma")
+
+
+@dataclass(frozen=True, repr=False)
+class PillowBlur(Step):
+    """Pillow's ``ImageFilter.GaussianBlur``, which SimCLR's, DINO's and DeiT III's code use.
+
+    Attributes:
+        radius: interval, pixels, more than 0, at most 100.
+    """
+
+    radius: Any = (0.1, 2.0)
+
+    def __post_init__(self) -> None:
+        self._make_intervals("radius")
+
+
+@dataclass(frozen=True, repr=False)
+class Rotation(Step):
+    """Torchvision's RandomRotation: about the middle, counter-clockwise, the image as large as before.
+
+    Attributes:
+        degrees: interval.
+        sampling: how it reads between pixels.
+        fill: a level or three.
+    """
+
+    degrees: Any = (0.0, 0.0)
+    sampling: Sampling = "nearest"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_intervals("degrees")
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class Affine(Step):
+    """Torchvision's RandomAffine, about the middle.
+
+    Attributes:
+        degrees: interval.
+        translate: the largest shifts as shares of width and height, 0 to 1.
+        scale: interval, more than 0.
+        shear_x: interval, degrees.
+        shear_y: interval, degrees.
+        sampling: how it reads between pixels.
+        fill: a level or three.
+    """
+
+    degrees: Any = (0.0, 0.0)
+    translate: tuple[float, float] = (0.0, 0.0)
+    scale: Any = (1.0, 1.0)
+    shear_x: Any = (0.0, 0.0)
+    shear_y: Any = (0.0, 0.0)
+    sampling: Sampling = "nearest"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_intervals("degrees", "translate", "scale", "shear_x", "shear_y")
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class Shift(Step):
+    """The image moved by whole pixels: torchvision's ``RandomCrop`` to the image's own size with ``padding=(x, y)``, as for CIFAR.
+
+    Attributes:
+        x: the most pixels to the left or the right, at most 4096.
+        y: the most up or down; None: as ``x``.
+        fill: a level or three.
+    """
+
+    x: int = 4
+    y: Any = None
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        if self.y is None:
+            object.__setattr__(self, "y", self.x)
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class Perspective(Step):
+    """Torchvision's RandomPerspective.
+
+    Attributes:
+        distortion: how far corners may move, as a share of half a side, 0 to 1.
+        sampling: how it reads between pixels.
+        fill: a level or three.
+    """
+
+    distortion: float = 0.5
+    sampling: Sampling = "bilinear"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class RandAugment(Step):
+    """Torchvision's RandAugment (arXiv:1909.13719).
+
+    Attributes:
+        operations: a sample, 1 to 16.
+        magnitude: less than ``bins``.
+        bins: 2 to 1000.
+        sampling: how transforms read between pixels.
+        fill: a level or three.
+    """
+
+    operations: int = 2
+    magnitude: int = 9
+    bins: int = 31
+    sampling: Sampling = "nearest"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class TrivialAugmentWide(Step):
+    """Torchvision's TrivialAugmentWide (arXiv:2103.10158). Attributes as RandAugment's."""
+
+    bins: int = 31
+    sampling: Sampling = "nearest"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class AutoAugment(Step):
+    """Torchvision's AutoAugment (arXiv:1805.09501).
+
+    Attributes:
+        policy: the set of learned pairs.
+        sampling: how transforms read between pixels.
+        fill: a level or three.
+    """
+
+    policy: Policy = "imagenet"
+    sampling: Sampling = "nearest"
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class TimmRandAugment(Step):
+    """timm's RandAugment: ``rand-m9-mstd0.5-inc1`` is ``TimmRandAugment()``.
+
+    Attributes:
+        operations: a sample, 1 to 16.
+        magnitude: 0 to 10.
+        magnitude_std: of the normal distribution around it, 0 to 100.
+        operation_probability: of each operation.
+        increasing: the set in which more magnitude is always a stronger change.
+        sampling: None: bilinear or bicubic, drawn for each operation, as timm does unless told otherwise.
+        fill: a level or three.
+    """
+
+    operations: int = 2
+    magnitude: float = 9.0
+    magnitude_std: float = 0.5
+    operation_probability: float = 0.5
+    increasing: bool = True
+    sampling: Sampling | None = None
+    fill: Any = _BLACK
+
+    def __post_init__(self) -> None:
+        self._make_fill()
+
+
+@dataclass(frozen=True, repr=False)
+class Sequence(Step):
+    """All of them, in order: with ``probability`` torchvision's RandomApply."""
+
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", steps_of("Sequence.steps", self.steps))
+
+
+@dataclass(frozen=True, repr=False)
+class AnyOrder(Step):
+    """All of them, in random order: torchvision's RandomOrder."""
+
+    steps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", steps_of("AnyOrder.steps", self.steps))
+
+
+@dataclass(frozen=True, repr=False)
+class OneOf(Step):
+    """One of them: torchvision's RandomChoice.
+
+    Attributes:
+        steps: from which it is chosen.
+        weights: as many; empty: all alike.
+    """
+
+    steps: tuple[Step, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", steps_of("OneOf.steps", self.steps))
+        object.__setattr__(self, "weights", tuple(self.weights))
+
+
+@dataclass(frozen=True)
+class Erasing:
+    """A rectangle of the finished tensor overwritten: torchvision's RandomErasing, for ``Recipe.erasing``.
+
+    Attributes:
+        probability: that it is done to a sample.
+        scale: bounds of the rectangle's share of the area, in (0, 1].
+        ratio: bounds of height / width.
+        value: in the tensor's units, for all channels or for R, G and B; ``channel``, ``pixel``: a number of the standard normal
+            distribution for each channel, or each element.
+    """
+
+    probability: float = 0.5
+    scale: Any = (0.02, 0.33)
+    ratio: Any = (0.3, 3.3)
+    value: float | tuple[float, float, float] | Noise = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "ratio"):
+            object.__setattr__(self, name, _interval(f"Erasing.{name}", getattr(self, name)))
+        if isinstance(self.value, str) and self.value not in ("channel", "pixel"):
+            raise InvalidRequest(f"Erasing.value: must be numbers, channel or pixel, is {self.value!r}")
+
+
+def steps_of(name: str, value: Any) -> tuple[Step, ...]:
+    """A tuple of steps, of any iterable of them.
+
+    Raises:
+        InvalidRequest: there is something else among them.
+    """
+    steps = (value,) if isinstance(value, Step) else value
+    try:
+        steps = tuple(steps)
+    except TypeError:
+        raise InvalidRequest(f"{name}: must be steps of millrace.steps, is {value!r}") from None
+    for step in steps:
+        if not isinstance(step, Step):
+            raise InvalidRequest(f"{name}: must be steps of millrace.steps; has {step!r} (from_torchvision() translates torchvision's)")
+    return steps
