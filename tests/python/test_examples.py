@@ -38,17 +38,19 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0, errors
 
 
+@pytest.mark.parametrize("augment", [(), ("--augment", "--checksums")])
 def test_training_that_is_killed_resumes_with_the_same_samples(
-    daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, augment: tuple[str, ...]
 ) -> None:
+    """Augmented, with the same pixels and targets as well: what was drawn is drawn again."""
     monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
     dice = random.Random(os.environ.get("MILLRACE_TEST_SEED", "4"))
     whole, parts = tmp_path / "whole.txt", tmp_path / "parts.txt"
-    finish(train(folder, "--ids", whole))
+    finish(train(folder, "--ids", whole, *augment))
     lines = whole.read_text().splitlines()
     assert len(lines) == 2 * (COUNT // 4)
 
-    again = ["--checkpoint", tmp_path / "run.pt", "--save-every", 3, "--ids", parts, "--resume"]
+    again = ["--checkpoint", tmp_path / "run.pt", "--save-every", 3, "--ids", parts, "--resume", *augment]
     kills = 0
     for kill_at in (dice.randrange(2, 12), dice.randrange(16, 28)):
         process = train(folder, *again)

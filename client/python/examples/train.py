@@ -2,6 +2,7 @@
 
     python train.py FOLDER --epochs 2 --checkpoint run.pt     # again with --resume: goes on after the batch of the checkpoint
     torchrun --nproc-per-node 4 train.py FOLDER ...           # every rank its share; --resume with another number of ranks: see below
+    python train.py FOLDER --augment                          # RandAugment and erasing by the daemon, MixUp and CutMix of its batches
     python train.py FOLDER --loader torchvision --workers 4   # torchvision's own loader, for comparison
 
 Without a running daemon it starts a private one (but not under torchrun, whose ranks share one).
@@ -17,6 +18,7 @@ import argparse
 import os
 import sys
 import time
+import zlib
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,6 +29,7 @@ from torchvision.transforms import v2
 
 import millrace
 import millrace.torch
+from millrace.torch import CutMix, Mixed, MixUp
 
 
 def arguments() -> argparse.Namespace:
@@ -40,28 +43,34 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--memory", help="where the daemon puts the images: host, or cuda:0 as it names its GPUs (that of --device)")
+    parser.add_argument("--augment", action="store_true", help="RandAugment, random erasing, MixUp and CutMix")
     parser.add_argument("--loader", choices=["millrace", "torchvision"], default="millrace")
     parser.add_argument("--workers", type=int, default=2, help="processes of torchvision's loader (2)")
     parser.add_argument("--checkpoint", type=Path, help="written every --save-every batches and at the end of each epoch")
     parser.add_argument("--save-every", type=int, default=10, help="batches (10)")
     parser.add_argument("--resume", action="store_true", help="go on from --checkpoint if it exists")
     parser.add_argument("--ids", type=Path, help="log the sample ids of every batch, a line each; of several ranks, to IDS.RANK")
+    parser.add_argument("--checksums", action="store_true", help="log one of images and targets before the ids, too")
     given = parser.parse_args()
     if given.resume and given.checkpoint is None:
         parser.error("--resume needs --checkpoint")
     if given.loader == "torchvision" and (given.checkpoint or given.ids):
         parser.error("torchvision's loader has no state within an epoch: --checkpoint and --ids are for --loader millrace")
+    if given.loader == "torchvision" and given.augment:
+        parser.error("--augment is for --loader millrace")
     return given
 
 
-def transform(size: int) -> v2.Compose:
+def transform(size: int, augment: bool) -> v2.Compose:
     return v2.Compose(
         [
             v2.ToImage(),
             v2.RandomResizedCrop(size, antialias=True),
             v2.RandomHorizontalFlip(),
+            *([v2.RandAugment()] if augment else []),
             v2.ToDtype(torch.float32, scale=True),
             v2.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]),
+            *([v2.RandomErasing(0.25)] if augment else []),
         ]
     )
 
@@ -71,12 +80,12 @@ def millrace_loader(given: argparse.Namespace, stack: ExitStack) -> millrace.tor
         gpus = "yes" if (given.memory or "").startswith("cuda") else "auto" if given.device.startswith("cuda") else "no"
         stack.enter_context(millrace.serve(given.folder, reuse=True, cuda=gpus))
     options: dict[str, Any] = {"batch_size": given.batch, "shuffle": True, "drop_last": True, "seed": given.seed, "resume": True}
-    loader = millrace.torch.Loader(given.folder, transform(given.size), device=given.device, memory=given.memory, **options)
+    loader = millrace.torch.Loader(given.folder, transform(given.size, given.augment), device=given.device, memory=given.memory, **options)
     return stack.enter_context(loader)
 
 
 def torchvision_loader(given: argparse.Namespace) -> torch.utils.data.DataLoader[Any]:
-    dataset = torchvision.datasets.ImageFolder(str(given.folder), transform(given.size))
+    dataset = torchvision.datasets.ImageFolder(str(given.folder), transform(given.size, augment=False))
     return torch.utils.data.DataLoader(dataset, given.batch, shuffle=True, drop_last=True, num_workers=given.workers)
 
 
@@ -138,6 +147,11 @@ def open_ids(given: argparse.Namespace, training: Training) -> TextIO | None:
     return path.open("a", buffering=1)
 
 
+def checksum_of(images: torch.Tensor, targets: torch.Tensor) -> int:
+    """What a resumed run has to have in common with one that was not interrupted."""
+    return zlib.crc32(targets.cpu().numpy().tobytes(), zlib.crc32(images.cpu().numpy().tobytes()))
+
+
 def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None:
     line = f"epoch {epoch}  {batch}/{batches}  loss {loss:.3f}  {rate:.0f} images/s"
     if sys.stderr.isatty():
@@ -150,12 +164,14 @@ def show(epoch: int, batch: int, batches: int, loss: float, rate: float) -> None
 def train_epoch(training: Training, ids: TextIO | None) -> None:
     given, loader = training.given, training.loader
     began, seen = time.monotonic(), 0
-    for count, (images, labels) in enumerate(loader, 1):
+    mixed = Mixed(loader, [MixUp(0.2), CutMix()], len(loader.dataset.classes), given.seed) if given.augment else loader
+    for count, (images, labels) in enumerate(mixed, 1):
         batch = loader.state_dict()["batches"] if given.loader == "millrace" else count  # more than ``count`` after a checkpoint
         loss = training.step(images.to(given.device), labels.to(given.device))
         seen += len(labels)
         if ids is not None:
-            print(training.epoch, batch - 1, *loader.batch.ids, file=ids)
+            checksum = [checksum_of(images, labels)] if given.checksums else []
+            print(training.epoch, batch - 1, *checksum, *loader.batch.ids, file=ids)
         if batch % given.save_every == 0:
             training.save()
         show(training.epoch, batch, len(loader), loss, seen / (time.monotonic() - began))

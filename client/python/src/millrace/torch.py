@@ -24,6 +24,7 @@ from millrace._feed import Feed
 from millrace._given import AnyDataset, Listed
 from millrace._lease import Lease
 from millrace._loader import BaseLoader
+from millrace._mixing import CutMix, Mixed, MixUp
 from millrace._options import LoaderOptions, called, documented
 from millrace._progress import Progress
 from millrace._ranks import Ranks
@@ -41,7 +42,7 @@ from millrace.session import HOST
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Loader", "from_torchvision"]
+__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_torchvision"]
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 
