@@ -230,20 +230,24 @@ def _measure(paths: list[str]) -> dict[str, Any]:
         status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
         return int(status["RssAnon"].split()[0]) << 10
 
+    def leased(wanted: int) -> int:
+        """How many slots are in use, once it is ``wanted`` or has not become that."""
+        with SESSIONS.open(work, slots_for(work, len(paths))) as opened:
+            until(lambda: opened.session.leased == wanted)
+            return opened.session.leased
+
     ray.put(block())  # what Python and Ray load at their first time does not count
+    assert leased(0) == 0  # else the next block finds no slot free, and has copies
     before = private()
     made = block()
     mapped = private()
-    slots = slots_for(work, len(paths))
-    with SESSIONS.open(work, slots) as opened:
-        held = opened.session.leased
+    held = leased(4)
     buffers = [chunk.storage.buffers()[-1] for chunk in made.column("image").chunks]
     files = [name for buffer in buffers for first, last, name in mappings() if first <= buffer.address < last]
     reference = ray.put(made)
     stored = private()
     del made, buffers
-    with SESSIONS.open(work, slots) as opened:
-        left = opened.session.leased
+    left = leased(0)
     del reference
     return {"before": before, "mapped": mapped, "stored": stored, "held": held, "left": left, "files": files}
 
