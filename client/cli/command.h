@@ -18,6 +18,7 @@ enum ExitCode : int {
 using Chosen = std::function<int()>;
 void add_run(CLI::App& app, Chosen& chosen);
 void add_preview(CLI::App& app, Chosen& chosen);
+void add_replay(CLI::App& app, Chosen& chosen);
 void add_stats(CLI::App& app, Chosen& chosen);
 void add_devices(CLI::App& app, Chosen& chosen);
 void add_doctor(CLI::App& app, Chosen& chosen);

@@ -18,6 +18,7 @@ namespace {
 constexpr const char* kFooter =
     "Examples:\n"
     "  millrace preview /data/train -o sheet.png        look at what the training recipe does to 16 images\n"
+    "  millrace replay 17.ticket -o 17.png              make one tensor of a training run again, to the bit\n"
     "  millrace run --dataset /data/train --shuffle     one epoch through it, with a progress bar\n"
     "  millrace run --private --dataset ~/pictures      the same without a running service\n"
     "  millrace stats --watch                           what the daemon is doing\n"
@@ -50,6 +51,7 @@ int run(int argc, char** argv) {
   Chosen chosen;
   add_run(app, chosen);
   add_preview(app, chosen);
+  add_replay(app, chosen);
   add_stats(app, chosen);
   add_devices(app, chosen);
   add_doctor(app, chosen);

@@ -1,8 +1,5 @@
 #include "proto/rpc/step_message.h"
 
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -10,6 +7,7 @@
 
 #include "proto/rpc/enum_meaning.h"
 #include "proto/rpc/field.h"
+#include "proto/rpc/parse_text.h"
 
 namespace millrace {
 namespace {
@@ -370,18 +368,6 @@ class Reader {
   std::uint32_t count_ = 0;
 };
 
-// The first thing that is wrong with a text.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int, int column, const std::string& message) override {
-    if (what_.empty()) what_ = "column " + std::to_string(column + 1) + ": " + message;
-  }
-  const std::string& what() const { return what_; }
-
- private:
-  std::string what_;
-};
-
 bool is_name(const std::string& text) {
   return !text.empty() &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
@@ -420,11 +406,8 @@ Result<std::vector<Step>> from_messages(const Messages& steps) {
 }
 
 Result<Step> step_from_text(const std::string& text) {
-  google::protobuf::TextFormat::Parser parser;
-  FirstError error;
-  parser.RecordErrorsTo(&error);
   v1::Recipe recipe;
-  if (!parser.ParseFromString(spelled_out(text), recipe.add_steps())) return Error{Code::kInvalid, error.what()};
+  MILLRACE_TRY_VOID(parse_text(spelled_out(text), *recipe.add_steps()));
   MILLRACE_TRY(std::vector<Step> steps, from_messages(recipe.steps()));
   return std::move(steps.front());
 }

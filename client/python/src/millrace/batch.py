@@ -17,6 +17,7 @@ from millrace.recipe import DTYPE_BYTES, DType, Recipe, described
 from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
+    from millrace._ticket import Ticket
     from millrace.dataset import Dataset
 
 
@@ -30,7 +31,20 @@ class Batch:
     Thread-safe for reading.
     """
 
-    __slots__ = ("_completed", "_dataset", "_errors", "_held", "_images", "_records", "bad", "id", "position", "prepared", "recipe")
+    __slots__ = (
+        "_completed",
+        "_dataset",
+        "_errors",
+        "_held",
+        "_images",
+        "_records",
+        "_start",
+        "bad",
+        "id",
+        "position",
+        "prepared",
+        "recipe",
+    )
 
     def __init__(self, completed: Any, held: Held | None, recipe: Recipe) -> None:
         """Made by the session from a ``millrace.v1.Completed``; ``held`` is None when no image is left."""
@@ -44,6 +58,7 @@ class Batch:
         self._records: NDArray[Any] | None = None
         self._errors: tuple[SampleError, ...] | None = None
         self._dataset: Dataset | None = None  # of an epoch, which says so
+        self._start: Any = None  # likewise: its StartEpoch
         self.id: int = completed.batch_id
         """What ``Session.submit`` returned, or the batch's number in its epoch."""
         self.bad: int = completed.bad  # here, in the session's thread: the first access costs a loop that has waited 10 us
@@ -100,6 +115,18 @@ class Batch:
         shape = (height, width, channels) if self.recipe.layout == "NHWC" else (channels, height, width)
         strides = (shape[1] * shape[2] * size, shape[2] * size, size)
         return _tensor(self._require(), int(record["pixels_offset"]), shape, strides, dtype)
+
+    def ticket(self, index: int) -> Ticket:
+        """What made one image: saved as a file, it lets ``millrace replay`` make the very same tensor again, anywhere.
+
+        Raises:
+            IndexError: there are not so many.
+            Unsupported: the batch was submitted, or came in the caller's own order; the image is a bad one, or in a GPU's memory.
+            Released: the batch was released.
+        """
+        from millrace._ticket import ticket_of
+
+        return ticket_of(self, index)
 
     @property
     def records(self) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millrace import _full_slots
 from millrace._given_order import GivenOrder
@@ -30,23 +30,23 @@ class Epoch:
         self,
         session: Session,
         dataset: Dataset,
-        stream: int,
+        start: Any,
         state: EpochState,
-        position: bytes,
         timeout: float,
         order: GivenOrder | None = None,
     ) -> None:
         self._session = session
         self._dataset = dataset
         self._order = order
-        self._stream = stream
+        self._start = start
+        self._stream: int = start.stream_id
         self._state = state
         self._grace = _full_slots.SHARED  # a loader, whose loop alone takes batches, makes it ALONE
         self.timeout = timeout
         """Seconds that ``next`` waits unless told otherwise."""
-        self.position = position
+        self.position: bytes = start.position
         """After the batch that came last: ``Session.epoch(position=...)`` goes on after it. Empty before the first."""
-        session._inbox.stop_without(self, stream, state)
+        session._inbox.stop_without(self, self._stream, state)
 
     def shape(self, timeout: float | None = None) -> EpochShape:
         """How many batches and samples it has (0 of an order of the caller's own); waits for the daemon's answer.
@@ -101,7 +101,7 @@ class Epoch:
             if isinstance(found, Error):
                 raise found
             if found is not None:
-                found._dataset = self._dataset
+                found._dataset, found._start = self._dataset, self._start
                 if found.position:
                     self.position = found.position
             return found

@@ -342,7 +342,7 @@ class Session:
         self._knowledge.check(message)
         state = self._inbox.expect_epoch(number, used, prepare)
         self._send(message)
-        return Epoch(self, dataset, number, state, position, timeout, given)
+        return Epoch(self, dataset, start, state, timeout, given)
 
     # ------------------------------------------------------------------------------------------------------------ the session
 
