@@ -39,7 +39,7 @@ usage: $me COMMAND [ARGUMENTS]
                     are 3 GB to fetch and 5 GB on the disk
   bench [--json] [--filter NAME] [--data FOLDER]
                     deps and build, then the benchmarks
-  bench --python [--json] [--only client,throughput,dataloader,one_image,in_place,processors,transformers,ray,steady,import] [--data FOLDER]
+  bench --python [--json] [--only client,throughput,dataloader,augmented,one_image,in_place,processors,transformers,ray,steady,import] [--data FOLDER]
                     the Python package's, with PyTorch from PyPI in a virtual environment of its own: 3 GB to fetch
   bench --resample [--rounds N] [--target avx2]
                     our resamplers beside Pillow-SIMD's, which is compiled in a virtual environment of its own

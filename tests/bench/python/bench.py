@@ -9,6 +9,8 @@ throughput  images/s of the PyTorch loader's epochs against `millrace run`, from
             folder, of a list of its files, and of the folder in a RandomSampler's order
 dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader with two workers on the same cores: ImageFolder, PIL,
             RandomResizedCrop 224, flip, ToTensor, Normalize, float32
+augmented   the same with published augmentations: torchvision's new recipe, RandAugment, SimCLR's view, and timm's A1 where timm is there;
+            only when it is asked for
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
@@ -50,6 +52,7 @@ import torchvision
 from millrace._copy_on_write import Window, noticed
 from torchvision.transforms import v2
 
+from augmented import augmented
 from one_image import one_image
 
 
@@ -380,10 +383,15 @@ def importing(given: argparse.Namespace, place: Path) -> dict[str, Any]:
     return {"ms": medians["all_ms"] - medians["interpreter_ms"], **medians}
 
 
+def augmented_figure(given: argparse.Namespace, place: Path) -> dict[str, Any]:
+    return augmented(given, repeated(photographs(given), place / "augmented", 2), epochs_rate)
+
+
 FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
     "client": client,
     "throughput": throughput,
     "dataloader": dataloader,
+    "augmented": augmented_figure,
     "processors": processors,
     "one_image": lambda given, _: one_image(given, photographs(given)),
     "transformers": transformers,

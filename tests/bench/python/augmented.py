@@ -1,0 +1,88 @@
+"""Published recipes of augmentation: images/s of the PyTorch loader beside the published transform in a DataLoader. For bench.py."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import millrace
+import torch
+import torchvision
+from torchvision import transforms
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+BILINEAR = transforms.InterpolationMode.BILINEAR
+
+
+def _classification(size: int, policy: Any, erase: float) -> transforms.Compose:
+    """The training preset of torchvision's reference scripts, with its backend PIL."""
+    steps = [transforms.RandomResizedCrop(size, interpolation=BILINEAR, antialias=True), transforms.RandomHorizontalFlip(0.5), policy]
+    steps += [transforms.PILToTensor(), transforms.ConvertImageDtype(torch.float), transforms.Normalize(MEAN, STD)]
+    return transforms.Compose([*steps, transforms.RandomErasing(erase)])
+
+
+def imagenet_v2() -> Any:
+    """Torchvision's "new recipe" of its V2 weights."""
+    return _classification(176, transforms.TrivialAugmentWide(interpolation=BILINEAR), 0.1)
+
+
+def rand_augment() -> Any:
+    """The same scripts with --auto-augment ra and --random-erase 0.1, at 224."""
+    return _classification(224, transforms.RandAugment(interpolation=BILINEAR), 0.1)
+
+
+def simclr() -> Any:
+    """One view, as torchvision's transforms say the paper's (arXiv:2002.05709, appendix A): colour, grey, blur."""
+    jitter = transforms.RandomApply([transforms.ColorJitter(0.8, 0.8, 0.8, 0.2)], 0.8)
+    blur = transforms.RandomApply([transforms.GaussianBlur(23, (0.1, 2.0))], 0.5)
+    steps = [
+        transforms.RandomResizedCrop(224, antialias=True),
+        transforms.RandomHorizontalFlip(),
+        jitter,
+        transforms.RandomGrayscale(0.2),
+        blur,
+    ]
+    return transforms.Compose([*steps, transforms.ToTensor(), transforms.Normalize(MEAN, STD)])
+
+
+def a1() -> Any:
+    """The one of "ResNet strikes back" (arXiv:2110.00476), A1 at 224. ImportError: timm is not installed."""
+    from timm.data import create_transform
+
+    return create_transform(224, is_training=True, auto_augment="rand-m7-mstd0.5-inc1", interpolation="bicubic")
+
+
+PUBLISHED: dict[str, Callable[[], Any]] = {"imagenet_v2": imagenet_v2, "rand_augment": rand_augment, "simclr": simclr, "a1": a1}
+
+
+def augmented(given: argparse.Namespace, data: Path, rate: Callable[..., float]) -> dict[str, Any]:
+    """For each: medians of images/s, ours and theirs, and of their ratios in interleaved pairs; DataLoader has a worker a core."""
+    found: dict[str, Any] = {}
+    for name, published in PUBLISHED.items():
+        try:
+            dataset = torchvision.datasets.ImageFolder(str(data), published())
+        except ImportError as why:
+            found[name] = {"not_measured": str(why)}
+            continue
+        pairs = []
+        with millrace.serve(data, lanes=given.lanes) as daemon:
+            for number in range(given.rounds):  # who is first alternates
+                rates = {}
+                for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
+                    rates[who] = _theirs(dataset) if who == "peer" else rate(dataset, daemon.address, 2, transform=None, shuffle=True)
+                pairs.append((rates["millrace"], rates["peer"]))
+        ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
+        ratio = statistics.median(one / other for one, other in pairs)
+        found[name] = {"loader_images_per_s": ours, "dataloader_images_per_s": theirs, "ratio": ratio}
+    return found
+
+
+def _theirs(dataset: Any) -> float:
+    began, images = time.monotonic(), 0
+    for batch, _ in torch.utils.data.DataLoader(dataset, 64, shuffle=True, num_workers=2):
+        images += len(batch)
+    return images / (time.monotonic() - began)
