@@ -76,13 +76,22 @@ std::array<double, 8> inverse_of(const Motion& motion, kernels::Size size) {
   return matrix;
 }
 
-// Fisher-Yates.
-std::vector<std::uint32_t> permutation(std::uint32_t count, RandomStream& random) {
-  std::vector<std::uint32_t> order(count);
-  std::iota(order.begin(), order.end(), 0U);
-  for (std::uint32_t left = count; left > 1; --left) std::swap(order[left - 1], order[random.below(left)]);
-  return order;
-}
+// The numbers below `count`, in random order. REQUIRES: count <= Step::kMost.
+class Permutation {
+ public:
+  // Fisher-Yates.
+  Permutation(std::size_t count, RandomStream& random) : count_(count) {
+    std::iota(numbers_.begin(), numbers_.begin() + static_cast<std::ptrdiff_t>(count), 0U);
+    for (std::size_t left = count; left > 1; --left) std::swap(numbers_[left - 1], numbers_[random.below(left)]);
+  }
+
+  const std::uint32_t* begin() const { return numbers_.data(); }
+  const std::uint32_t* end() const { return numbers_.data() + count_; }
+
+ private:
+  std::array<std::uint32_t, Step::kMost> numbers_{};
+  std::size_t count_;
+};
 
 const std::vector<Step>* inner_steps(const Step& step) {
   if (const auto* const group = std::get_if<steps::Sequence>(&step.kind)) return &group->steps;
@@ -161,7 +170,7 @@ class Drawing {
 
   // The order first, then the factors of those that are set.
   void add(const steps::ColorJitter& step, std::uint32_t, RandomStream& random) {
-    const std::vector<std::uint32_t> order = permutation(4, random);
+    const Permutation order(4, random);
     std::array<std::optional<Operation>, 4> parts;
     if (step.brightness) parts[0] = with_factor(kernels::Step::kBrightness, draw(*step.brightness, random));
     if (step.contrast) parts[1] = with_factor(kernels::Step::kContrast, draw(*step.contrast, random));
@@ -258,8 +267,7 @@ class Drawing {
   }
 
   void add(const steps::AnyOrder& group, std::uint32_t number, RandomStream& random) {
-    for (const std::uint32_t i : permutation(static_cast<std::uint32_t>(group.steps.size()), random))
-      inner(group.steps, i, number);
+    for (const std::uint32_t i : Permutation(group.steps.size(), random)) inner(group.steps, i, number);
   }
 
   void add(const steps::OneOf& group, std::uint32_t number, RandomStream& random) {

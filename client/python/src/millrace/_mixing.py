@@ -95,7 +95,9 @@ class Mixed:
         if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64 or labels.ndim != 1:
             raise InvalidRequest("Mixed: labels must be one class number an image")
         targets = torch.nn.functional.one_hot(labels, self._classes).to(torch.float32)
-        numbers = _numbers(self._seed, self._loader.epoch, int(self._loader.batch.ids[0]))
+        batch = self._loader.batch
+        assert batch is not None  # the loop has just had it
+        numbers = _numbers(self._seed, self._loader.epoch, int(batch.ids[0]))
         way = self._ways[int(numbers.randint(len(self._ways)))]
         return way.mix(images, targets, float(numbers.beta(way.alpha, way.alpha)), numbers)
 
