@@ -51,7 +51,11 @@ class Augmenter::Work {
       if (limit.is_over_after(count_) || !apply(operation, limit)) return false;
     }
     flush();
-    for (int y = 0; y < size_.height; ++y) kernels_.merge(planes_, row_at(y), width(), out.row(y));
+    if (out.stride == static_cast<std::ptrdiff_t>(width() * 3)) {
+      kernels_.merge(planes_, 0, count_, out.data);
+    } else {
+      for (int y = 0; y < size_.height; ++y) kernels_.merge(planes_, row_at(y), width(), out.row(y));
+    }
     return true;
   }
 
@@ -77,6 +81,7 @@ class Augmenter::Work {
       others_.plane[c] = memory_.get() + (c + 3) * capacity_;
     }
     has_tables_ = false;
+    if (in.stride == static_cast<std::ptrdiff_t>(width() * 3)) return kernels_.split(in.data, count_, planes_, 0);
     for (int y = 0; y < size_.height; ++y) kernels_.split(in.row(y), width(), planes_, row_at(y));
   }
 
@@ -98,14 +103,23 @@ class Augmenter::Work {
     has_tables_ = false;
   }
 
-  template <class MakeTable>
-  void map_by_histogram(MakeTable make_table) {
+  void equalize() {
     wait();
     for (std::size_t c = 0; c < 3; ++c) {
       const Histogram before = histogram_of(planes_.plane[c], count_);
       Histogram mapped{};
       for (std::size_t value = 0; value < 256; ++value) mapped[tables_[c][value]] += before[value];
-      map(c, make_table(mapped));
+      map(c, equalize_table(mapped));
+    }
+  }
+
+  void stretch() {
+    flush();
+    wait();
+    for (std::size_t c = 0; c < 3; ++c) {
+      Byte least = 0, most = 0;
+      kernels_.range(planes_.plane[c], count_, &least, &most);
+      map(c, autocontrast_table(least, most));
     }
   }
 
@@ -130,10 +144,10 @@ class Augmenter::Work {
         map_all(blend_table(grey_mean(), operation.factor));
         return true;
       case Step::kAutocontrast:
-        map_by_histogram(autocontrast_table);
+        stretch();
         return true;
       case Step::kEqualize:
-        map_by_histogram(equalize_table);
+        equalize();
         return true;
       default:
         flush();

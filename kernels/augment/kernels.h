@@ -36,6 +36,8 @@ struct Kernels {
   void (*map)(const Byte* table, Byte* plane, std::size_t padded);
   // convert("L") into all three planes.
   void (*grey)(const Planes& planes, std::size_t padded);
+  // The least and the largest value. REQUIRES: count > 0.
+  void (*range)(const Byte* plane, std::size_t count, Byte* least, Byte* most);
   // The sum of convert("L").
   std::uint64_t (*grey_sum)(const Planes& planes, std::size_t count);
   void (*saturate)(float factor, const Planes& planes, std::size_t padded);

@@ -1,6 +1,7 @@
 // The loops with AVX2. A table of 256 is sixteen shuffles: each takes the bytes whose high half is its own.
 #include <cstring>
 
+#include "kernels/augment/hue_below.h"
 #include "kernels/augment/kernels.h"
 
 #if defined(__x86_64__)

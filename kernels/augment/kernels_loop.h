@@ -39,6 +39,16 @@ MILLRACE_AUGMENT_TARGET void grey(const Planes& planes, std::size_t padded) {
   for (std::size_t i = 0; i < padded; ++i) r[i] = g[i] = b[i] = static_cast<Byte>(luma(r[i], g[i], b[i]));
 }
 
+MILLRACE_AUGMENT_TARGET void range_of(const Byte* plane, std::size_t count, Byte* least, Byte* most) {
+  Byte low = plane[0], high = plane[0];
+  for (std::size_t i = 0; i < count; ++i) {
+    low = plane[i] < low ? plane[i] : low;
+    high = plane[i] > high ? plane[i] : high;
+  }
+  *least = low;
+  *most = high;
+}
+
 MILLRACE_AUGMENT_TARGET std::uint64_t grey_sum(const Planes& planes, std::size_t count) {
   const Byte* r = planes.plane[0];
   const Byte* g = planes.plane[1];
@@ -73,16 +83,23 @@ MILLRACE_AUGMENT_TARGET void saturate(float factor, const Planes& planes, std::s
 }
 
 // Thirteenths are never halves: the integers below are the filter's floats, rounded. 5042 / 65536 is a thirteenth for
-// sums up to 3321.
+// sums up to 3321. The sums of columns are taken once.
 MILLRACE_AUGMENT_TARGET void smooth(const Byte* above, const Byte* row, const Byte* below, std::size_t width,
                                     Byte* __restrict out) {
+  constexpr std::size_t kPart = 512;
+  std::uint16_t columns[kPart + 2];
+  for (std::size_t from = 1; from + 1 < width; from += kPart) {
+    const std::size_t count = from + kPart < width - 1 ? kPart : width - 1 - from;
+    for (std::size_t i = 0; i < count + 2; ++i) {
+      columns[i] = static_cast<std::uint16_t>(above[from - 1 + i] + row[from - 1 + i] + below[from - 1 + i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto sum = static_cast<std::uint16_t>(columns[i] + columns[i + 1] + columns[i + 2] + 4 * row[from + i] + 6);
+      out[from + i] = static_cast<Byte>((sum * 5042U) >> 16);
+    }
+  }
   out[0] = row[0];
   out[width - 1] = row[width - 1];
-  for (std::size_t x = 1; x + 1 < width; ++x) {
-    const int ends = above[x - 1] + above[x] + above[x + 1] + below[x - 1] + below[x] + below[x + 1];
-    const auto sum = static_cast<std::uint16_t>(ends + row[x - 1] + 5 * row[x] + row[x + 1] + 6);
-    out[x] = static_cast<Byte>((sum * 5042U) >> 16);
-  }
 }
 
 MILLRACE_AUGMENT_TARGET void blend_planes(float factor, const Byte* in, std::size_t padded, Byte* __restrict out) {
@@ -148,6 +165,6 @@ MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* c
 
 // With hue(), which is not among these loops.
 constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
-  return {split,  merge,        map, grey,         grey_sum,   saturate, hue,
-          smooth, blend_planes, box, weigh_across, weigh_down, mirror};
+  return {split, merge,  map,          grey, range_of,     grey_sum,   saturate,
+          hue,   smooth, blend_planes, box,  weigh_across, weigh_down, mirror};
 }

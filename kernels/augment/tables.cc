@@ -37,10 +37,7 @@ Table blend_table(int degenerate, float factor) {
   });
 }
 
-Table autocontrast_table(const Histogram& histogram) {
-  int low = 0, high = 255;
-  while (low < 255 && histogram[static_cast<std::size_t>(low)] == 0) ++low;
-  while (high > 0 && histogram[static_cast<std::size_t>(high)] == 0) --high;
+Table autocontrast_table(int low, int high) {
   if (high <= low) return identity_table();
   const double scale = 255.0 / (high - low);
   const double offset = -low * scale;

@@ -16,7 +16,8 @@ Table identity_table();
 Table value_table(const Operation& operation);
 // Image.blend of a picture that is `degenerate` all over with the picture.
 Table blend_table(int degenerate, float factor);
-Table autocontrast_table(const Histogram& histogram);
+// From the least and the largest value of a picture.
+Table autocontrast_table(int low, int high);
 Table equalize_table(const Histogram& histogram);
 
 }  // namespace millrace::kernels::augment

@@ -1,0 +1,145 @@
+// Hue with AVX-512: hue_loop.h says what is computed, here in 16-bit halves, 64 pixels at a time. Included by
+// kernels_avx512.cc, in its anonymous namespace.
+//
+// A quotient is the upper half of a product with a reciprocal from a table, at most 1 too small, which its remainder
+// tells. H is that of 85 times the distance of the two other channels by twice the range, added to a multiple of 85 or
+// subtracted from it. What H and the shift say of the new colour are tables too: in which of the three channels V is and
+// in which the value between V and the smallest, and how far that one is, n or 85 - n, three times.
+#pragma once
+
+struct HueTables {
+  alignas(64) Byte by_value[2][256],
+      by_range[2][256];                    // reciprocals: 65536 / V and 65536 / 2 range, low and high bytes
+  alignas(64) Byte part[512], place[512];  // by H and the shift, which do not wrap
+  alignas(64) Byte below[64], bit[64];
+};
+
+enum Place : unsigned {
+  kRedIsMost = 1,
+  kGreenIsMost = 2,
+  kBlueIsMost = 4,
+  kRedIsPart = 8,
+  kGreenIsPart = 16,
+  kBlueIsPart = 32
+};
+
+constexpr HueTables make_hue_tables() {
+  constexpr Byte kPlaces[] = {kRedIsMost | kGreenIsPart,  kGreenIsMost | kRedIsPart, kGreenIsMost | kBlueIsPart,
+                              kBlueIsMost | kGreenIsPart, kBlueIsMost | kRedIsPart,  kRedIsMost | kBlueIsPart};
+  HueTables tables{};
+  for (unsigned i = 0; i < 256; ++i) {
+    const unsigned of_value = i < 2 ? i * 65535 : 65536 / i, of_range = i == 0 ? 0 : 32768 / i;
+    tables.by_value[0][i] = static_cast<Byte>(of_value & 255);
+    tables.by_value[1][i] = static_cast<Byte>(of_value >> 8);
+    tables.by_range[0][i] = static_cast<Byte>(of_range & 255);
+    tables.by_range[1][i] = static_cast<Byte>(of_range >> 8);
+    const unsigned sector = 2 * i / 85, n = 2 * i - 85 * sector;
+    for (unsigned turn = 0; turn < 512; turn += 256) {
+      tables.part[turn + i] = static_cast<Byte>(3 * (sector % 2 == 1 ? n : 85 - n));
+      tables.place[turn + i] = kPlaces[sector % 6];
+    }
+    if (i < 255 && falls_below(static_cast<int>(i))) tables.below[i / 8] |= static_cast<Byte>(1U << (i % 8));
+    if (i < 64) tables.bit[i] = static_cast<Byte>(1U << (i % 8));
+  }
+  return tables;
+}
+
+constexpr HueTables kHueTables = make_hue_tables();
+
+MILLRACE_AUGMENT_INLINE __m512i product(__m512i a, __m512i b) {
+  return _mm512_mullo_epi16(a, b);
+}
+
+MILLRACE_AUGMENT_INLINE __m512i upper(__m512i a, __m512i b) {
+  return _mm512_mulhi_epu16(a, b);
+}
+
+MILLRACE_AUGMENT_INLINE __m512i saturation_of(__m512i range, __m512i most, __m512i reciprocal) {
+  const __m512i numerator = _mm512_sub_epi16(_mm512_slli_epi16(range, 8), range);
+  const __m512i s = upper(numerator, reciprocal);
+  const __mmask32 lacks = _mm512_cmpge_epu16_mask(_mm512_sub_epi16(numerator, product(s, most)), most);
+  return _mm512_mask_add_epi16(s, lacks, s, all_halves(1));
+}
+
+// Twice the quotient, and 1 more if it has a rest.
+MILLRACE_AUGMENT_INLINE __m512i hue_of(__m512i distance, __m512i range, __m512i reciprocal) {
+  const __m512i numerator = product(distance, all_halves(85)), divisor = _mm512_add_epi16(range, range);
+  const __m512i quotient = upper(numerator, reciprocal);
+  const __m512i rest = _mm512_sub_epi16(numerator, product(quotient, divisor));
+  const __m512i less = _mm512_sub_epi16(rest, divisor);  // large where the divisor does not fit once more
+  const __mmask32 fits = _mm512_cmpge_epu16_mask(rest, divisor);
+  const __m512i twice = _mm512_add_epi16(quotient, quotient);
+  const __m512i corrected = _mm512_mask_add_epi16(twice, fits, twice, all_halves(2));
+  const __m512i last = _mm512_min_epu16(rest, less);
+  return _mm512_mask_add_epi16(corrected, _mm512_test_epi16_mask(last, last), corrected, all_halves(1));
+}
+
+// V (255 - S) / 255, rounded.
+MILLRACE_AUGMENT_INLINE __m512i smallest_of(__m512i most, __m512i s) {
+  const __m512i scaled = product(most, _mm512_sub_epi16(all_halves(255), s));
+  return upper(_mm512_add_epi16(scaled, all_halves(128)), all_halves(257));
+}
+
+// V (65025 - S part) / 65025, rounded; `wide` is 257 V. The estimate is less than 1.02 too small. A third of the rest,
+// by the inverse of 3 in 16 bits, fits them.
+MILLRACE_AUGMENT_INLINE __m512i between_of(__m512i most, __m512i wide, __m512i s, __m512i part) {
+  const __m512i factor = _mm512_sub_epi16(all_halves(65025), product(s, part));
+  const __m512i value = upper(_mm512_add_epi16(upper(wide, factor), all_halves(127)), all_halves(257));
+  const __m512i third = product(product(most, factor), all_halves(43691));
+  const __m512i rest = _mm512_sub_epi16(_mm512_add_epi16(third, all_halves(10837)), product(value, all_halves(21675)));
+  const __mmask32 lacks = _mm512_cmpge_epu16_mask(rest, all_halves(21675));
+  return _mm512_mask_add_epi16(value, lacks, value, all_halves(1));
+}
+
+MILLRACE_AUGMENT_TARGET void hue_bytes(Byte shift, const Planes& planes, std::size_t padded) {
+  const HueTables& tables = kHueTables;
+  const Byte* const parts = tables.part + shift;
+  const Byte* const places = tables.place + shift;
+  for (std::size_t at = 0; at < padded; at += 64) {
+    const __m512i r = bytes_of(planes.plane[0] + at), g = bytes_of(planes.plane[1] + at);
+    const __m512i b = bytes_of(planes.plane[2] + at);
+    const __m512i most = _mm512_max_epu8(_mm512_max_epu8(r, g), b), least = _mm512_min_epu8(_mm512_min_epu8(r, g), b);
+    const __m512i range = _mm512_sub_epi8(most, least);
+    const __mmask64 is_r = _mm512_cmpeq_epu8_mask(r, most), is_g = _mm512_cmpeq_epu8_mask(g, most);
+    const __m512i one = _mm512_mask_blend_epi8(is_r, _mm512_mask_blend_epi8(is_g, r, b), g);
+    const __m512i other = _mm512_mask_blend_epi8(is_r, _mm512_mask_blend_epi8(is_g, g, r), b);
+    const __mmask64 is_less = _mm512_cmplt_epu8_mask(one, other);
+    const __m512i distance = _mm512_sub_epi8(_mm512_max_epu8(one, other), _mm512_min_epu8(one, other));
+
+    const Quarters of_most = quarters_of(most), of_range = quarters_of(range);
+    const Halves by_most =
+        interleave(look_up(tables.by_value[0], most, of_most), look_up(tables.by_value[1], most, of_most));
+    const Halves by_range =
+        interleave(look_up(tables.by_range[0], range, of_range), look_up(tables.by_range[1], range, of_range));
+    const Halves v = widened(most), spread = widened(range), away = widened(distance);
+    const Halves s{saturation_of(spread.low, v.low, by_most.low), saturation_of(spread.high, v.high, by_most.high)};
+    const __m512i twice =
+        packed({hue_of(away.low, spread.low, by_range.low), hue_of(away.high, spread.high, by_range.high)});
+
+    // Rounded down where it is added, up where it is subtracted.
+    const __mmask64 is_exact = _mm512_testn_epi8_mask(twice, all_bytes(1));
+    const __m512i rounded = _mm512_mask_add_epi8(twice, is_less, twice, all_bytes(1));
+    const __m512i turn = _mm512_and_si512(_mm512_srli_epi16(rounded, 1), all_bytes(0x7F));
+    __m512i base = _mm512_mask_blend_epi8(is_g, all_bytes(170), all_bytes(85));
+    base = _mm512_mask_blend_epi8(is_r, base, _mm512_maskz_mov_epi8(is_less, all_bytes(255)));
+    const __m512i h = _mm512_mask_sub_epi8(_mm512_add_epi8(base, turn), is_less, base, turn);
+    const __m512i byte = _mm512_and_si512(_mm512_srli_epi16(h, 3), all_bytes(31));
+    const __mmask64 is_below =
+        _mm512_mask_test_epi8_mask(is_exact, _mm512_permutexvar_epi8(byte, bytes_of(tables.below)),
+                                   _mm512_permutexvar_epi8(h, bytes_of(tables.bit)));
+    const __m512i hue = _mm512_mask_sub_epi8(h, is_below, h, all_bytes(1));
+
+    const Quarters of_hue = quarters_of(hue);
+    const __m512i place = look_up(places, hue, of_hue);
+    const Halves part = widened(look_up(parts, hue, of_hue)), wide = interleave(most, most);
+    const __m512i smallest = packed({smallest_of(v.low, s.low), smallest_of(v.high, s.high)});
+    const __m512i between =
+        packed({between_of(v.low, wide.low, s.low, part.low), between_of(v.high, wide.high, s.high, part.high)});
+    for (unsigned c = 0; c < 3; ++c) {
+      const __mmask64 is_most = _mm512_test_epi8_mask(place, all_bytes(kRedIsMost << c));
+      const __mmask64 is_part = _mm512_test_epi8_mask(place, all_bytes(kRedIsPart << c));
+      const __m512i value = _mm512_mask_blend_epi8(is_part, smallest, between);
+      _mm512_storeu_si512(planes.plane[c] + at, _mm512_mask_blend_epi8(is_most, value, most));
+    }
+  }
+}
