@@ -59,7 +59,7 @@ class Augmenter::Work {
     return true;
   }
 
-  std::size_t memory() const { return capacity_ * 6; }
+  std::size_t memory() const { return capacity_ == 0 ? 0 : capacity_ * 6 + kSlack; }
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(size_.width); }
@@ -72,9 +72,9 @@ class Augmenter::Work {
     if (padded_ > capacity_) {
       capacity_ = 0;
       memory_.reset();
-      memory_.reset(static_cast<Byte*>(::operator new[](padded_ * 6, std::align_val_t{kAlignment})));
+      memory_.reset(static_cast<Byte*>(::operator new[](padded_ * 6 + kSlack, std::align_val_t{kAlignment})));
       capacity_ = padded_;
-      std::memset(memory_.get(), 0, capacity_ * 6);
+      std::memset(memory_.get(), 0, memory());
     }
     for (std::size_t c = 0; c < 3; ++c) {
       planes_.plane[c] = memory_.get() + c * capacity_;
@@ -190,7 +190,7 @@ class Augmenter::Work {
         if (operation.value != 2) std::swap(size_.width, size_.height);
         break;
       default:
-        if (!transform(operation, planes_, size_, limit, others_)) return false;
+        return transform(kernels_, operation, size_, limit, planes_, others_.plane[0]);
     }
     std::swap(planes_, others_);
     return true;

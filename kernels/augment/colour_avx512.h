@@ -89,6 +89,11 @@ MILLRACE_AUGMENT_INLINE __m512i ordered(const PixelOrder& order, unsigned which,
   return _mm512_mask_permutexvar_epi8(two, order.is_last[which], bytes_of(order.last[which]), c);
 }
 
+// The lowest `count` bits.
+MILLRACE_AUGMENT_INLINE __mmask64 lowest(std::size_t count) {
+  return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
+}
+
 MILLRACE_AUGMENT_TARGET void split_pixels(const Byte* pixels, std::size_t count, const Planes& planes, std::size_t at) {
   std::size_t i = 0;
   for (; i + 64 <= count; i += 64) {
@@ -98,7 +103,17 @@ MILLRACE_AUGMENT_TARGET void split_pixels(const Byte* pixels, std::size_t count,
       _mm512_storeu_si512(planes.plane[plane] + at + i, ordered(kSplitOrder, plane, a, b, c));
     }
   }
-  if (i < count) split(pixels + 3 * i, count - i, planes, at + i);
+  if (i == count) return;
+  const Byte* const from = pixels + 3 * i;
+  const std::size_t bytes = 3 * (count - i);
+  __m512i in[3];
+  for (std::size_t part = 0; part < 3; ++part) {
+    in[part] = _mm512_maskz_loadu_epi8(bytes > 64 * part ? lowest(bytes - 64 * part) : 0, from + 64 * part);
+  }
+  for (unsigned plane = 0; plane < 3; ++plane) {
+    _mm512_mask_storeu_epi8(planes.plane[plane] + at + i, lowest(count - i),
+                            ordered(kSplitOrder, plane, in[0], in[1], in[2]));
+  }
 }
 
 MILLRACE_AUGMENT_TARGET void merge_pixels(const Planes& planes, std::size_t at, std::size_t count, Byte* pixels) {
@@ -139,11 +154,6 @@ MILLRACE_AUGMENT_TARGET void grey_bytes(const Planes& planes, std::size_t padded
         luma_of_bytes(bytes_of(planes.plane[0] + at), bytes_of(planes.plane[1] + at), bytes_of(planes.plane[2] + at));
     for (Byte* const plane : planes.plane) _mm512_storeu_si512(plane + at, l);
   }
-}
-
-// The lowest `count` bits.
-MILLRACE_AUGMENT_INLINE __mmask64 lowest(std::size_t count) {
-  return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
 }
 
 MILLRACE_AUGMENT_TARGET std::uint64_t sum_of_grey(const Planes& planes, std::size_t count) {

@@ -9,7 +9,9 @@ namespace millrace::kernels::augment {
 
 // Counter-clockwise, 1..3 of them, to planes of the turned size.
 void turn(const Planes& in, Size size, int turns, const Planes& out);
-// kAffine and kPerspective. False when the limit was over.
-bool transform(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out);
+// kAffine and kPerspective of `planes`, in place. `pixels` has room for those planes, and kSlack more. False when the
+// limit was over.
+bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Planes& planes,
+               Byte* pixels);
 
 }  // namespace millrace::kernels::augment

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/augment/operation.h"
 #include "kernels/base/target.h"
 
 namespace millrace::kernels::augment {
@@ -28,6 +29,20 @@ struct HalfKernel {
   float weight[50];
 };
 
+// RGB pixels without gaps, behind which kSlack bytes more may be read.
+struct Pixels {
+  const Byte* data;
+  int width, height;
+};
+
+constexpr std::size_t kSlack = 64;
+
+// Coordinates of 16 bits before and 16 behind the point, of a row's first pixel, and from each pixel to the next. They
+// wrap.
+struct FixedRow {
+  std::uint32_t x, y, x_step, y_step;
+};
+
 constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
 
 struct Kernels {
@@ -46,6 +61,10 @@ struct Kernels {
   void (*smooth)(const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
   // Image.blend of what `out` holds with `in`, to `out`.
   void (*blend)(float factor, const Byte* in, std::size_t padded, Byte* out);
+  // To a row of `in.width` pixels of the planes, which begins at `at`, those pixels that its coordinates have in `in`.
+  void (*copy_fixed)(const FixedRow& row, const Pixels& in, const Planes& out, std::size_t at);
+  // Likewise, with the coordinates that a kAffine or kPerspective has for row `y`, and its sampling.
+  void (*sample)(const Operation& operation, const Pixels& in, int y, const Planes& out, std::size_t at);
   // Down `columns` columns, no more than kStrip, of planes with `width` bytes a row.
   void (*box)(const BoxPass& pass, const Byte* in, std::size_t columns, std::size_t width, int height, Byte* out);
   // Of a row of kStrip pixels with the kernel's radius more on either side.

@@ -1,4 +1,6 @@
 // The loops with AVX2. A table of 256 is sixteen shuffles: each takes the bytes whose high half is its own.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/augment/hue_below.h"
@@ -53,6 +55,7 @@ MILLRACE_AUGMENT_TARGET inline Register look_up(const std::uint32_t* words, Regi
   return _mm256_permutevar8x32_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)), index);
 }
 
+#include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
 #include "kernels/augment/hue_loop.h"

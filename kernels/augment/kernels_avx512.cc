@@ -1,4 +1,6 @@
 // The loops with AVX-512. A table of 256 is four registers, which two shuffles look up.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "kernels/augment/hue_below.h"
@@ -6,7 +8,11 @@
 
 #if defined(__x86_64__)
 
+// g++ 12 takes its own intrinsics' deliberately undefined operands for mistakes.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 
 // clang knows no width there.
 #if defined(__clang__)
@@ -29,9 +35,11 @@ MILLRACE_AUGMENT_TARGET void map(const Byte* table, Byte* plane, std::size_t pad
   }
 }
 
+#include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
 #include "kernels/augment/colour_avx512.h"
+#include "kernels/augment/geometry_avx512.h"
 #include "kernels/augment/hue_avx512.h"
 
 constexpr Kernels make_kernels() {
@@ -42,6 +50,8 @@ constexpr Kernels make_kernels() {
   kernels.grey_sum = sum_of_grey;
   kernels.saturate = saturate_bytes;
   kernels.blend = blend_bytes;
+  kernels.copy_fixed = copy_fixed_gathered;
+  kernels.sample = sample_gathered;
   return kernels;
 }
 

@@ -165,6 +165,20 @@ MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* c
 
 // With hue(), which is not among these loops.
 constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
-  return {split, merge,  map,          grey, range_of,     grey_sum,   saturate,
-          hue,   smooth, blend_planes, box,  weigh_across, weigh_down, mirror};
+  return {.split = split,
+          .merge = merge,
+          .map = map,
+          .grey = grey,
+          .range = range_of,
+          .grey_sum = grey_sum,
+          .saturate = saturate,
+          .hue = hue,
+          .smooth = smooth,
+          .blend = blend_planes,
+          .copy_fixed = copy_fixed,
+          .sample = sample,
+          .box = box,
+          .weigh_across = weigh_across,
+          .weigh_down = weigh_down,
+          .mirror = mirror};
 }

@@ -1,4 +1,7 @@
 // The reference, for any processor.
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/augment/kernels.h"
 
 #define MILLRACE_AUGMENT_TARGET
@@ -56,6 +59,7 @@ MILLRACE_AUGMENT_TARGET void hue(Byte shift, const Planes& planes, std::size_t p
   }
 }
 
+#include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
 constexpr Kernels kKernels = kernels_with(hue);
