@@ -8,6 +8,7 @@
 #include "kernels/augment/blur.h"
 #include "kernels/augment/geometry.h"
 #include "kernels/augment/kernels.h"
+#include "kernels/augment/pointwise.h"
 #include "kernels/augment/tables.h"
 
 namespace millrace::kernels {
@@ -26,19 +27,6 @@ std::size_t padded(std::size_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-Histogram histogram_of(const Byte* plane, std::size_t count) {
-  Histogram parts[4]{};  // so that equal neighbours do not wait for each other
-  std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (std::size_t part = 0; part < 4; ++part) ++parts[part][plane[i + part]];
-  }
-  for (; i < count; ++i) ++parts[0][plane[i]];
-  for (std::size_t value = 0; value < 256; ++value) {
-    parts[0][value] += parts[1][value] + parts[2][value] + parts[3][value];
-  }
-  return parts[0];
-}
-
 }  // namespace
 
 class Augmenter::Work {
@@ -46,16 +34,18 @@ class Augmenter::Work {
   explicit Work(Target target) : kernels_(kernels_of(target)) {}
 
   bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out) {
-    load(in);
+    prepare(in.size());
+    in_ = &in;
     for (const Operation& operation : operations) {
       if (limit.is_over_after(count_) || !apply(operation, limit)) return false;
     }
-    flush();
     if (out.stride == static_cast<std::ptrdiff_t>(width() * 3)) {
-      kernels_.merge(planes_, 0, count_, out.data);
-    } else {
-      for (int y = 0; y < size_.height; ++y) kernels_.merge(planes_, row_at(y), width(), out.row(y));
+      return for_parts(limit, [&](const Planes& part, std::size_t at, std::size_t count) {
+        kernels_.merge(part, 0, count, out.data + 3 * at);
+      });
     }
+    if (!flush(limit)) return false;
+    for (int y = 0; y < size_.height; ++y) kernels_.merge(planes_, row_at(y), width(), out.row(y));
     return true;
   }
 
@@ -65,8 +55,8 @@ class Augmenter::Work {
   std::size_t width() const { return static_cast<std::size_t>(size_.width); }
   std::size_t row_at(int y) const { return static_cast<std::size_t>(y) * width(); }
 
-  void load(const U8View& in) {
-    size_ = in.size();
+  void prepare(Size size) {
+    size_ = size;
     count_ = width() * static_cast<std::size_t>(size_.height);
     padded_ = padded(count_);
     if (padded_ > capacity_) {
@@ -80,52 +70,63 @@ class Augmenter::Work {
       planes_.plane[c] = memory_.get() + c * capacity_;
       others_.plane[c] = memory_.get() + (c + 3) * capacity_;
     }
-    has_tables_ = false;
-    if (in.stride == static_cast<std::ptrdiff_t>(width() * 3)) return kernels_.split(in.data, count_, planes_, 0);
-    for (int y = 0; y < size_.height; ++y) kernels_.split(in.row(y), width(), planes_, row_at(y));
+    waiting_.clear();
   }
 
-  // Behind the tables that wait.
-  void map(std::size_t channel, const Table& table) {
-    for (Byte& value : tables_[channel]) value = table[value];
-  }
-  void map_all(const Table& table) {
-    wait();
-    for (std::size_t c = 0; c < 3; ++c) map(c, table);
-  }
-  void wait() {
-    if (!has_tables_) tables_[0] = tables_[1] = tables_[2] = identity_table();
-    has_tables_ = true;
-  }
-  void flush() {
-    if (!has_tables_) return;
-    for (std::size_t c = 0; c < 3; ++c) kernels_.map(tables_[c].data(), planes_.plane[c], padded_);
-    has_tables_ = false;
-  }
-
-  void equalize() {
-    wait();
-    for (std::size_t c = 0; c < 3; ++c) {
-      const Histogram before = histogram_of(planes_.plane[c], count_);
-      Histogram mapped{};
-      for (std::size_t value = 0; value < 256; ++value) mapped[tables_[c][value]] += before[value];
-      map(c, equalize_table(mapped));
+  // The steps that wait, on one part of the picture after another, each followed by then(part's planes, its first pixel,
+  // its pixels). The first time, parts come from the picture itself. False when the limit was over.
+  template <class Then>
+  bool for_parts(TimeLimit& limit, Then then) {
+    constexpr std::size_t kPart = 4096;
+    const U8View* const in = std::exchange(in_, nullptr);
+    const bool is_whole = in != nullptr && in->stride == static_cast<std::ptrdiff_t>(width() * 3);
+    if (in != nullptr && !is_whole) {
+      for (int y = 0; y < size_.height; ++y) kernels_.split(in->row(y), width(), planes_, row_at(y));
     }
-  }
-
-  void stretch() {
-    flush();
-    wait();
-    for (std::size_t c = 0; c < 3; ++c) {
-      Byte least = 0, most = 0;
-      kernels_.range(planes_.plane[c], count_, &least, &most);
-      map(c, autocontrast_table(least, most));
+    for (std::size_t at = 0; at < count_; at += kPart) {
+      const std::size_t count = std::min(kPart, count_ - at);
+      if (limit.is_over_after(count)) return false;
+      const Planes part{{planes_.plane[0] + at, planes_.plane[1] + at, planes_.plane[2] + at}};
+      if (is_whole) kernels_.split(in->data + 3 * at, count, part, 0);
+      waiting_.apply(kernels_, part, padded(count));
+      then(part, at, count);
     }
+    waiting_.clear();
+    return true;
   }
 
-  int grey_mean() const {
-    const auto sum = static_cast<double>(kernels_.grey_sum(planes_, count_));
-    return static_cast<int>(sum / static_cast<double>(count_) + 0.5);
+  bool flush(TimeLimit& limit) {
+    if (in_ == nullptr && waiting_.is_empty()) return true;
+    return for_parts(limit, [](const Planes&, std::size_t, std::size_t) {});
+  }
+
+  bool contrast(float factor, TimeLimit& limit) {
+    std::uint64_t sum = 0;
+    const bool is_done = for_parts(
+        limit, [&](const Planes& part, std::size_t, std::size_t count) { sum += kernels_.grey_sum(part, count); });
+    const double mean = static_cast<double>(sum) / static_cast<double>(count_);
+    waiting_.add(blend_table(static_cast<int>(mean + 0.5), factor));
+    return is_done;
+  }
+
+  bool equalize(TimeLimit& limit) {
+    for (Histogram& histogram : histograms_) histogram.clear();
+    const bool is_done = for_parts(limit, [&](const Planes& part, std::size_t, std::size_t count) {
+      for (std::size_t c = 0; c < 3; ++c) histograms_[c].add(part.plane[c], count);
+    });
+    std::array<Table, 3>& tables = waiting_.tables();
+    for (std::size_t c = 0; c < 3; ++c) Pointwise::chain(tables[c], equalize_table(histograms_[c].counts()));
+    return is_done;
+  }
+
+  bool stretch(TimeLimit& limit) {
+    Byte least[3] = {255, 255, 255}, most[3] = {0, 0, 0};
+    const bool is_done = for_parts(limit, [&](const Planes& part, std::size_t, std::size_t count) {
+      for (std::size_t c = 0; c < 3; ++c) kernels_.widen_range(part.plane[c], count, &least[c], &most[c]);
+    });
+    std::array<Table, 3>& tables = waiting_.tables();
+    for (std::size_t c = 0; c < 3; ++c) Pointwise::chain(tables[c], autocontrast_table(least[c], most[c]));
+    return is_done;
   }
 
   bool apply(const Operation& operation, TimeLimit& limit) {
@@ -134,37 +135,33 @@ class Augmenter::Work {
       case Step::kPosterize:
       case Step::kSolarize:
       case Step::kSolarizeAdd:
-        map_all(value_table(operation));
+        waiting_.add(value_table(operation));
         return true;
       case Step::kBrightness:
-        map_all(blend_table(0, operation.factor));
+        waiting_.add(blend_table(0, operation.factor));
+        return true;
+      case Step::kSaturation:
+        waiting_.add_saturation(kernels_, operation.factor);
+        return true;
+      case Step::kHue:
+        waiting_.add_hue(static_cast<Byte>(operation.value & 0xFF));
+        return true;
+      case Step::kGrey:
+        waiting_.add_grey();
         return true;
       case Step::kContrast:
-        flush();
-        map_all(blend_table(grey_mean(), operation.factor));
-        return true;
+        return contrast(operation.factor, limit);
       case Step::kAutocontrast:
-        stretch();
-        return true;
+        return stretch(limit);
       case Step::kEqualize:
-        equalize();
-        return true;
+        return equalize(limit);
       default:
-        flush();
-        return move_or_mix(operation, limit);
+        return flush(limit) && move(operation, limit);
     }
   }
 
-  bool move_or_mix(const Operation& operation, TimeLimit& limit) {
+  bool move(const Operation& operation, TimeLimit& limit) {
     switch (operation.step) {
-      case Step::kSaturation:
-        kernels_.saturate(operation.factor, planes_, padded_);
-        return true;
-      case Step::kGrey:
-        kernels_.grey(planes_, padded_);
-        return true;
-      case Step::kHue:
-        return hue(static_cast<Byte>(operation.value & 0xFF), limit);
       case Step::kErase:
         erase(operation);
         return true;
@@ -212,17 +209,9 @@ class Augmenter::Work {
         kernels_.smooth(row - width(), row, row + width(), width(), out + row_at(y));
       }
     });
-    for (int c = 0; c < 3; ++c) kernels_.blend(factor, planes_.plane[c], padded_, others_.plane[c]);
-  }
-
-  bool hue(Byte shift, TimeLimit& limit) {
-    constexpr std::size_t kPart = std::size_t{1} << 16;
-    for (std::size_t at = 0; at < padded_; at += kPart) {
-      const std::size_t count = std::min(kPart, padded_ - at);
-      if (limit.is_over_after(count)) return false;
-      kernels_.hue(shift, {{planes_.plane[0] + at, planes_.plane[1] + at, planes_.plane[2] + at}}, count);
-    }
-    return true;
+    Blend blend;
+    kernels_.prepare(factor, blend);
+    for (int c = 0; c < 3; ++c) kernels_.blend(blend, planes_.plane[c], padded_, others_.plane[c]);
   }
 
   void erase(const Operation& operation) {
@@ -240,8 +229,9 @@ class Augmenter::Work {
   Size size_;
   std::size_t count_ = 0, padded_ = 0;
   Planes planes_{}, others_{};
-  bool has_tables_ = false;
-  Table tables_[3];  // what the planes' values still have to go through
+  Pointwise waiting_;
+  Histogram histograms_[3];
+  const U8View* in_ = nullptr;  // until the planes have its pixels
 };
 
 Augmenter::Augmenter(Target target) : work_(std::make_unique<Work>(target)) {}

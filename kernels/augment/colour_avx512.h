@@ -171,14 +171,6 @@ MILLRACE_AUGMENT_TARGET std::uint64_t sum_of_grey(const Planes& planes, std::siz
   return all;
 }
 
-// Image.blend by the distance between a value and what it is blended with: what the latter gains where it is the smaller
-// one, and what it loses where it is not. Where the change is almost an integer, the sum's rounding decides: results up
-// to a last one are 1 less.
-struct BlendTable {
-  alignas(64) Byte gain[256], loss[256], last_less_gained[256], last_less_lost[256];
-  bool has_last;
-};
-
 // The last result, of 1 to 255, that is 1 less; `from` is what a result is without the change.
 template <class From>
 MILLRACE_AUGMENT_INLINE Byte last_less(float change, From from) {
@@ -194,24 +186,28 @@ MILLRACE_AUGMENT_INLINE Byte last_less(float change, From from) {
   return static_cast<Byte>(low);
 }
 
-// REQUIRES: factor >= 0.
-MILLRACE_AUGMENT_TARGET BlendTable make_blend_table(float factor) {
+// Those of a negative factor gain where others lose: they have no tables.
+MILLRACE_AUGMENT_TARGET void prepare_tables(float factor, Blend& blend) {
+  prepare(factor, blend);
+  if (factor < 0) return;
+  blend.has_tables = true;
   constexpr float kNear = 1.0F / 32768.0F;
-  BlendTable table;
-  int near = 0;
+  int above = 0, below = 0;
   for (int i = 0; i < 256; ++i) {
     const float change = factor * static_cast<float>(i), limited = change < 256.0F ? change : 256.0F;
     const int whole = static_cast<int>(limited);
     const float rest = limited - static_cast<float>(whole);
     const int more = whole + (rest > 0.0F);
-    table.gain[i] = static_cast<Byte>(whole < 255 ? whole : 255);
-    table.loss[i] = static_cast<Byte>(more < 255 ? more : 255);
-    near |= (rest > 0.0F) & ((rest < kNear) | (rest > 1.0F - kNear));
+    blend.gain[i] = static_cast<Byte>(whole < 255 ? whole : 255);
+    blend.loss[i] = static_cast<Byte>(more < 255 ? more : 255);
+    above |= (rest > 0.0F) & (rest < kNear);
+    below |= rest > 1.0F - kNear;
   }
-  table.has_last = near != 0;
-  if (!table.has_last) return table;
-  std::memset(table.last_less_gained, 0, 256);
-  std::memset(table.last_less_lost, 0, 256);
+  blend.has_last_gained = below != 0;
+  blend.has_last_lost = above != 0;
+  if ((above | below) == 0) return;
+  std::memset(blend.last_less_gained, 0, 256);
+  std::memset(blend.last_less_lost, 0, 256);
   for (int i = 0; i < 256; ++i) {
     const float change = factor * static_cast<float>(i);
     if (!(change < 255.0F)) break;
@@ -220,45 +216,45 @@ MILLRACE_AUGMENT_TARGET BlendTable make_blend_table(float factor) {
     if (rest > 1.0F - kNear) {
       const Byte last = last_less(change, [&](int result) { return result - whole - 1; });
       if (last == 255) continue;  // all of them are
-      table.gain[i] = static_cast<Byte>(whole + 1);
-      table.last_less_gained[i] = last;
+      blend.gain[i] = static_cast<Byte>(whole + 1);
+      blend.last_less_gained[i] = last;
     } else if (rest > 0.0F && rest < kNear) {
-      table.loss[i] = static_cast<Byte>(whole);
-      table.last_less_lost[i] = last_less(-change, [&](int result) { return result + whole; });
+      blend.loss[i] = static_cast<Byte>(whole);
+      blend.last_less_lost[i] = last_less(-change, [&](int result) { return result + whole; });
     }
   }
-  return table;
+}
+
+MILLRACE_AUGMENT_INLINE __m512i less_up_to(__m512i last, __mmask64 which, __m512i result) {
+  return _mm512_mask_subs_epu8(result, _mm512_mask_cmple_epu8_mask(which, result, last), result, all_bytes(1));
 }
 
 // 64 values, from `degenerate`.
-MILLRACE_AUGMENT_INLINE __m512i blended(const BlendTable& table, __m512i degenerate, __m512i value) {
+MILLRACE_AUGMENT_INLINE __m512i blended_bytes(const Blend& blend, __m512i degenerate, __m512i value) {
   const __m512i most = _mm512_max_epu8(degenerate, value);
   const __m512i distance = _mm512_sub_epi8(most, _mm512_min_epu8(degenerate, value));
   const __mmask64 loses = _mm512_cmplt_epu8_mask(value, degenerate);
   const Quarters in = quarters_of(distance);
-  const __m512i gained = _mm512_adds_epu8(degenerate, look_up(table.gain, distance, in));
-  const __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, look_up(table.loss, distance, in));
-  if (!table.has_last) return result;
-  const __m512i last = _mm512_mask_blend_epi8(loses, look_up(table.last_less_gained, distance, in),
-                                              look_up(table.last_less_lost, distance, in));
-  return _mm512_mask_subs_epu8(result, _mm512_cmple_epu8_mask(result, last), result, all_bytes(1));
+  const __m512i gained = _mm512_adds_epu8(degenerate, look_up(blend.gain, distance, in));
+  __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, look_up(blend.loss, distance, in));
+  if (blend.has_last_gained) result = less_up_to(look_up(blend.last_less_gained, distance, in), ~loses, result);
+  if (blend.has_last_lost) result = less_up_to(look_up(blend.last_less_lost, distance, in), loses, result);
+  return result;
 }
 
-MILLRACE_AUGMENT_TARGET void saturate_bytes(float factor, const Planes& planes, std::size_t padded) {
-  if (factor < 0) return saturate(factor, planes, padded);
-  const BlendTable table = make_blend_table(factor);
+MILLRACE_AUGMENT_TARGET void saturate_bytes(const Blend& blend, const Planes& planes, std::size_t padded) {
+  if (!blend.has_tables) return saturate(blend, planes, padded);
   for (std::size_t at = 0; at < padded; at += 64) {
     __m512i in[3];
     for (int c = 0; c < 3; ++c) in[c] = bytes_of(planes.plane[c] + at);
     const __m512i l = luma_of_bytes(in[0], in[1], in[2]);
-    for (int c = 0; c < 3; ++c) _mm512_storeu_si512(planes.plane[c] + at, blended(table, l, in[c]));
+    for (int c = 0; c < 3; ++c) _mm512_storeu_si512(planes.plane[c] + at, blended_bytes(blend, l, in[c]));
   }
 }
 
-MILLRACE_AUGMENT_TARGET void blend_bytes(float factor, const Byte* in, std::size_t padded, Byte* out) {
-  if (factor < 0) return blend_planes(factor, in, padded, out);
-  const BlendTable table = make_blend_table(factor);
+MILLRACE_AUGMENT_TARGET void blend_bytes(const Blend& blend, const Byte* in, std::size_t padded, Byte* out) {
+  if (!blend.has_tables) return blend_planes(blend, in, padded, out);
   for (std::size_t at = 0; at < padded; at += 64) {
-    _mm512_storeu_si512(out + at, blended(table, bytes_of(out + at), bytes_of(in + at)));
+    _mm512_storeu_si512(out + at, blended_bytes(blend, bytes_of(out + at), bytes_of(in + at)));
   }
 }

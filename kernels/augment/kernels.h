@@ -45,22 +45,32 @@ struct FixedRow {
 
 constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
 
+// Image.blend with a factor, prepared. The tables are for AVX-512, by the distance between a value and what it is blended
+// with: what the latter gains where it is the smaller one, and what it loses where it is not. Where the change is almost an
+// integer, the sum's rounding decides: results up to a last one are 1 less.
+struct Blend {
+  float factor;
+  bool has_tables, has_last_gained, has_last_lost;
+  alignas(64) Byte gain[256], loss[256], last_less_gained[256], last_less_lost[256];
+};
+
 struct Kernels {
   void (*split)(const Byte* pixels, std::size_t count, const Planes& planes, std::size_t at);
   void (*merge)(const Planes& planes, std::size_t at, std::size_t count, Byte* pixels);
   void (*map)(const Byte* table, Byte* plane, std::size_t padded);
   // convert("L") into all three planes.
   void (*grey)(const Planes& planes, std::size_t padded);
-  // The least and the largest value. REQUIRES: count > 0.
-  void (*range)(const Byte* plane, std::size_t count, Byte* least, Byte* most);
+  // Takes the least and the largest value along.
+  void (*widen_range)(const Byte* plane, std::size_t count, Byte* least, Byte* most);
   // The sum of convert("L").
   std::uint64_t (*grey_sum)(const Planes& planes, std::size_t count);
-  void (*saturate)(float factor, const Planes& planes, std::size_t padded);
+  void (*prepare)(float factor, Blend& blend);
+  void (*saturate)(const Blend& blend, const Planes& planes, std::size_t padded);
   void (*hue)(Byte shift, const Planes& planes, std::size_t padded);
   // filter(SMOOTH) of a row that has one above and one below it; the first and the last pixel stay.
   void (*smooth)(const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
   // Image.blend of what `out` holds with `in`, to `out`.
-  void (*blend)(float factor, const Byte* in, std::size_t padded, Byte* out);
+  void (*blend)(const Blend& blend, const Byte* in, std::size_t padded, Byte* out);
   // To a row of `in.width` pixels of the planes, which begins at `at`, those pixels that its coordinates have in `in`.
   void (*copy_fixed)(const FixedRow& row, const Pixels& in, const Planes& out, std::size_t at);
   // Likewise, with the coordinates that a kAffine or kPerspective has for row `y`, and its sampling.

@@ -48,6 +48,7 @@ constexpr Kernels make_kernels() {
   kernels.merge = merge_pixels;
   kernels.grey = grey_bytes;
   kernels.grey_sum = sum_of_grey;
+  kernels.prepare = prepare_tables;
   kernels.saturate = saturate_bytes;
   kernels.blend = blend_bytes;
   kernels.copy_fixed = copy_fixed_gathered;

@@ -39,8 +39,8 @@ MILLRACE_AUGMENT_TARGET void grey(const Planes& planes, std::size_t padded) {
   for (std::size_t i = 0; i < padded; ++i) r[i] = g[i] = b[i] = static_cast<Byte>(luma(r[i], g[i], b[i]));
 }
 
-MILLRACE_AUGMENT_TARGET void range_of(const Byte* plane, std::size_t count, Byte* least, Byte* most) {
-  Byte low = plane[0], high = plane[0];
+MILLRACE_AUGMENT_TARGET void widen_range(const Byte* plane, std::size_t count, Byte* least, Byte* most) {
+  Byte low = *least, high = *most;
   for (std::size_t i = 0; i < count; ++i) {
     low = plane[i] < low ? plane[i] : low;
     high = plane[i] > high ? plane[i] : high;
@@ -64,21 +64,27 @@ MILLRACE_AUGMENT_TARGET std::uint64_t grey_sum(const Planes& planes, std::size_t
   return all;
 }
 
-MILLRACE_AUGMENT_INLINE Byte blend(int degenerate, int value, float factor) {
+MILLRACE_AUGMENT_INLINE Byte blended(int degenerate, int value, float factor) {
   const float blended = static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
   const float positive = blended > 0.0F ? blended : 0.0F;
   return static_cast<Byte>(static_cast<int>(positive < 255.0F ? positive : 255.0F));
 }
 
-MILLRACE_AUGMENT_TARGET void saturate(float factor, const Planes& planes, std::size_t padded) {
+MILLRACE_AUGMENT_TARGET void prepare(float factor, Blend& blend) {
+  blend.factor = factor;
+  blend.has_tables = false;
+}
+
+MILLRACE_AUGMENT_TARGET void saturate(const Blend& blend, const Planes& planes, std::size_t padded) {
   Byte* __restrict r = planes.plane[0];
   Byte* __restrict g = planes.plane[1];
   Byte* __restrict b = planes.plane[2];
+  const float factor = blend.factor;
   for (std::size_t i = 0; i < padded; ++i) {
     const int l = luma(r[i], g[i], b[i]);
-    r[i] = blend(l, r[i], factor);
-    g[i] = blend(l, g[i], factor);
-    b[i] = blend(l, b[i], factor);
+    r[i] = blended(l, r[i], factor);
+    g[i] = blended(l, g[i], factor);
+    b[i] = blended(l, b[i], factor);
   }
 }
 
@@ -102,8 +108,10 @@ MILLRACE_AUGMENT_TARGET void smooth(const Byte* above, const Byte* row, const By
   out[width - 1] = row[width - 1];
 }
 
-MILLRACE_AUGMENT_TARGET void blend_planes(float factor, const Byte* in, std::size_t padded, Byte* __restrict out) {
-  for (std::size_t i = 0; i < padded; ++i) out[i] = blend(out[i], in[i], factor);
+MILLRACE_AUGMENT_TARGET void blend_planes(const Blend& blend, const Byte* in, std::size_t padded,
+                                          Byte* __restrict out) {
+  const float factor = blend.factor;
+  for (std::size_t i = 0; i < padded; ++i) out[i] = blended(out[i], in[i], factor);
 }
 
 MILLRACE_AUGMENT_TARGET void mirror(const Byte* row, std::size_t width, Byte* __restrict out) {
@@ -169,8 +177,9 @@ constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
           .merge = merge,
           .map = map,
           .grey = grey,
-          .range = range_of,
+          .widen_range = widen_range,
           .grey_sum = grey_sum,
+          .prepare = prepare,
           .saturate = saturate,
           .hue = hue,
           .smooth = smooth,

@@ -1,6 +1,7 @@
 #include "kernels/augment/tables.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace millrace::kernels::augment {
 namespace {
@@ -44,7 +45,29 @@ Table autocontrast_table(int low, int high) {
   return make([=](int i) { return std::clamp(static_cast<int>(i * scale + offset), 0, 255); });
 }
 
-Table equalize_table(const Histogram& histogram) {
+void Histogram::clear() {
+  std::memset(parts_, 0, sizeof parts_);
+}
+
+void Histogram::add(const std::uint8_t* values, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, values + i, sizeof eight);
+    for (std::size_t k = 0; k < 8; ++k) ++parts_[k % kParts][eight >> (8 * k) & 255];
+  }
+  for (; i < count; ++i) ++parts_[0][values[i]];
+}
+
+std::array<std::uint32_t, 256> Histogram::counts() const {
+  std::array<std::uint32_t, 256> sums{};
+  for (const auto& part : parts_) {
+    for (std::size_t value = 0; value < 256; ++value) sums[value] += part[value];
+  }
+  return sums;
+}
+
+Table equalize_table(const std::array<std::uint32_t, 256>& histogram) {
   std::uint64_t all = 0;
   std::uint32_t last = 0;
   for (const std::uint32_t count : histogram) {
