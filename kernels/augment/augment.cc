@@ -58,7 +58,7 @@ class Augmenter::Work {
   void prepare(Size size) {
     size_ = size;
     count_ = width() * static_cast<std::size_t>(size_.height);
-    padded_ = padded(count_);
+    padded_ = padded(count_) + kAlignment;  // what is done behind the end of a part may be behind the picture's
     if (padded_ > capacity_) {
       capacity_ = 0;
       memory_.reset();
@@ -171,7 +171,7 @@ class Augmenter::Work {
         if (!gaussian_blur(kernels_, operation, planes_, size_, limit, others_)) return false;
         break;
       case Step::kSharpness:
-        sharpen(operation.factor);
+        if (!sharpen(operation.factor, limit)) return false;
         break;
       case Step::kFlipHorizontal:
         for_rows([&](const Byte* in, int y, Byte* out) { kernels_.mirror(in + row_at(y), width(), out + row_at(y)); });
@@ -183,7 +183,7 @@ class Augmenter::Work {
         break;
       case Step::kQuarterTurns:
         if (operation.value == 0) return true;
-        turn(planes_, size_, operation.value, others_);
+        turn(kernels_, planes_, size_, operation.value, others_);
         if (operation.value != 2) std::swap(size_.width, size_.height);
         break;
       default:
@@ -200,18 +200,33 @@ class Augmenter::Work {
     }
   }
 
-  void sharpen(float factor) {
-    for_rows([&](const Byte* in, int y, Byte* out) {
-      const Byte* const row = in + row_at(y);
-      if (y == 0 || y == size_.height - 1) {
-        std::memcpy(out + row_at(y), row, width());
-      } else {
-        kernels_.smooth(row - width(), row, row + width(), width(), out + row_at(y));
-      }
-    });
+  // Rows that follow one another are smoothed as one, and their first and last pixels put back.
+  bool sharpen(float factor, TimeLimit& limit) {
     Blend blend;
     kernels_.prepare(factor, blend);
-    for (int c = 0; c < 3; ++c) kernels_.blend(blend, planes_.plane[c], padded_, others_.plane[c]);
+    const int part = std::max(1, 4096 / size_.width);
+    for (int top = 0; top < size_.height; top += part) {
+      const int bottom = std::min(top + part, size_.height);
+      const int first = std::max(top, 1), past = std::min(bottom, size_.height - 1);
+      const std::size_t count = row_at(bottom - top);
+      if (limit.is_over_after(count)) return false;
+      for (std::size_t c = 0; c < 3; ++c) {
+        const Byte* const in = planes_.plane[c];
+        Byte* const out = others_.plane[c];
+        if (top == 0) std::memcpy(out, in, width());
+        if (bottom == size_.height) std::memcpy(out + row_at(bottom - 1), in + row_at(bottom - 1), width());
+        if (first < past) {
+          const Byte* const row = in + row_at(first);
+          kernels_.smooth(row - width(), row, row + width(), row_at(past - first), out + row_at(first));
+          for (int y = first; y < past; ++y) {
+            out[row_at(y)] = in[row_at(y)];
+            out[row_at(y + 1) - 1] = in[row_at(y + 1) - 1];
+          }
+        }
+        kernels_.blend(blend, in + row_at(top), padded(count), out + row_at(top));
+      }
+    }
+    return true;
   }
 
   void erase(const Operation& operation) {

@@ -122,30 +122,54 @@ class Rows {
   const std::array<double, 8>& m_;
 };
 
+constexpr int kTile = 16;
+typedef Byte Tile __attribute__((vector_size(kTile)));
+
+// Four times the bytes of two rows that are half the tile apart become pairs, side by side: each byte's row number moves
+// into its column number bit by bit.
+void transpose_tile(const Byte* in, std::ptrdiff_t stride, Byte* out, std::ptrdiff_t out_stride) {
+  Tile rows[kTile], pairs[kTile];
+  for (int y = 0; y < kTile; ++y) std::memcpy(&rows[y], in + y * stride, kTile);
+  for (int bit = 0; bit < 4; ++bit) {
+    for (int y = 0; y < kTile / 2; ++y) {
+      const Tile a = rows[y], b = rows[y + kTile / 2];
+      pairs[2 * y] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      pairs[2 * y + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    std::memcpy(rows, pairs, sizeof rows);
+  }
+  for (int x = 0; x < kTile; ++x) std::memcpy(out + x * out_stride, &rows[x], kTile);
+}
+
 bool is_whole(double value) {
   return value == std::floor(value);
 }
 
 }  // namespace
 
-void turn(const Planes& in, Size size, int turns, const Planes& out) {
-  constexpr int kTile = 16;
-  const auto width = static_cast<std::size_t>(size.width), height = static_cast<std::size_t>(size.height);
+void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride) {
+  const int whole_width = size.width / kTile * kTile, whole_height = size.height / kTile * kTile;
+  const auto at = [&](int x, int y) { return in + y * stride + x; };
+  const auto to = [&](int x, int y) { return out + x * out_stride + y; };
+  for (int y = 0; y < whole_height; y += kTile) {
+    for (int x = 0; x < whole_width; x += kTile) transpose_tile(at(x, y), stride, to(x, y), out_stride);
+  }
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = y < whole_height ? whole_width : 0; x < size.width; ++x) *to(x, y) = *at(x, y);
+  }
+}
+
+void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out) {
+  const std::ptrdiff_t width = size.width, height = size.height;
   for (int c = 0; c < 3; ++c) {
     const Byte* const from = in.plane[c];
     Byte* const to = out.plane[c];
-    if (turns == 2) {
-      std::reverse_copy(from, from + width * height, to);
-      continue;
-    }
-    for (std::size_t top = 0; top < height; top += kTile) {
-      for (std::size_t left = 0; left < width; left += kTile) {
-        const std::size_t bottom = std::min(top + kTile, height), right = std::min(left + kTile, width);
-        for (std::size_t x = left; x < right; ++x) {
-          Byte* const row = to + (turns == 1 ? width - 1 - x : x) * height;
-          for (std::size_t y = top; y < bottom; ++y) row[turns == 1 ? y : height - 1 - y] = from[y * width + x];
-        }
-      }
+    if (turns == 1) {
+      transpose(from, width, size, to + (width - 1) * height, -height);
+    } else if (turns == 2) {
+      kernels.mirror(from, static_cast<std::size_t>(width * height), to);
+    } else {
+      transpose(from + (height - 1) * width, -width, size, to, height);
     }
   }
 }

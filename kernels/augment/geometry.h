@@ -7,8 +7,10 @@
 
 namespace millrace::kernels::augment {
 
+// One plane, rows to columns: each `stride` bytes behind the one before, which may be negative.
+void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride);
 // Counter-clockwise, 1..3 of them, to planes of the turned size.
-void turn(const Planes& in, Size size, int turns, const Planes& out);
+void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out);
 // kAffine and kPerspective of `planes`, in place. `pixels` has room for those planes, and kSlack more. False when the
 // limit was over.
 bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Planes& planes,

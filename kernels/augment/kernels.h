@@ -67,7 +67,7 @@ struct Kernels {
   void (*prepare)(float factor, Blend& blend);
   void (*saturate)(const Blend& blend, const Planes& planes, std::size_t padded);
   void (*hue)(Byte shift, const Planes& planes, std::size_t padded);
-  // filter(SMOOTH) of a row that has one above and one below it; the first and the last pixel stay.
+  // filter(SMOOTH) of a row that has one above and one below it, without its first and last pixel.
   void (*smooth)(const Byte* above, const Byte* row, const Byte* below, std::size_t width, Byte* out);
   // Image.blend of what `out` holds with `in`, to `out`.
   void (*blend)(const Blend& blend, const Byte* in, std::size_t padded, Byte* out);
@@ -77,8 +77,8 @@ struct Kernels {
   void (*sample)(const Operation& operation, const Pixels& in, int y, const Planes& out, std::size_t at);
   // Down `columns` columns, no more than kStrip, of planes with `width` bytes a row.
   void (*box)(const BoxPass& pass, const Byte* in, std::size_t columns, std::size_t width, int height, Byte* out);
-  // Of a row of kStrip pixels with the kernel's radius more on either side.
-  void (*weigh_across)(const HalfKernel& kernel, const Byte* row, float* out);
+  // Of a row of kStrip values with the kernel's radius more on either side.
+  void (*weigh_across)(const HalfKernel& kernel, const float* row, float* out);
   // Of rows of kStrip that `rows` has, as many as the kernel is high, rounded half to even.
   void (*weigh_down)(const HalfKernel& kernel, const float* const* rows, Byte* out);
   void (*mirror)(const Byte* row, std::size_t width, Byte* out);

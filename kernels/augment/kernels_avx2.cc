@@ -12,6 +12,8 @@
 
 #define MILLRACE_AUGMENT_TARGET __attribute__((target("avx2")))
 
+#define MILLRACE_AUGMENT_VECTOR 32
+
 namespace millrace::kernels::augment {
 namespace {
 

@@ -22,6 +22,8 @@
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vnni,prefer-vector-width=512")))
 #endif
 
+#define MILLRACE_AUGMENT_VECTOR 64
+
 namespace millrace::kernels::augment {
 namespace {
 

@@ -1,5 +1,5 @@
 // The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction set,
-// which makes the compiler vectorise them with it, and map(). Included once by each such file, in its anonymous
+// which makes the compiler vectorise them with it, MILLRACE_AUGMENT_VECTOR, its registers' bytes, and map(). Included once by each such file, in its anonymous
 // namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c, Filter.c): the same operations on floats and doubles
 // in the same order, or integers that give the same.
 #pragma once
@@ -104,8 +104,6 @@ MILLRACE_AUGMENT_TARGET void smooth(const Byte* above, const Byte* row, const By
       out[from + i] = static_cast<Byte>((sum * 5042U) >> 16);
     }
   }
-  out[0] = row[0];
-  out[width - 1] = row[width - 1];
 }
 
 MILLRACE_AUGMENT_TARGET void blend_planes(const Blend& blend, const Byte* in, std::size_t padded,
@@ -143,30 +141,62 @@ MILLRACE_AUGMENT_TARGET void box(const BoxPass& pass, const Byte* in, std::size_
   }
 }
 
-// The sum of both pixels at a distance, then its weight; the middle first. This order is the same for all targets.
-MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const Byte* row, float* __restrict out) {
-  const Byte* const middle = row + kernel.radius;
-  for (std::size_t x = 0; x < kStrip; ++x) out[x] = kernel.weight[0] * static_cast<float>(middle[x]);
+typedef float Weighed __attribute__((vector_size(MILLRACE_AUGMENT_VECTOR)));
+constexpr std::size_t kWeighed = sizeof(Weighed) / sizeof(float), kWeighedAtOnce = 4;
+
+MILLRACE_AUGMENT_INLINE void load_weighed(const float* from, Weighed& values) {
+  std::memcpy(&values, from, sizeof values);
+}
+
+// The sum of both at a distance, then its
+// weight; the middle first. This order is the same for all targets.
+MILLRACE_AUGMENT_INLINE void weigh(const HalfKernel& kernel, const float* middle, Weighed* sums) {
+  for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+    load_weighed(middle + k * kWeighed, sums[k]);
+    sums[k] *= kernel.weight[0];
+  }
   for (int i = 1; i <= kernel.radius; ++i) {
-    const Byte* const left = middle - i;
-    const Byte* const right = middle + i;
-    for (std::size_t x = 0; x < kStrip; ++x) out[x] += kernel.weight[i] * static_cast<float>(left[x] + right[x]);
+    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+      Weighed before, after;
+      load_weighed(middle + k * kWeighed - i, before);
+      load_weighed(middle + k * kWeighed + i, after);
+      sums[k] += kernel.weight[i] * (before + after);
+    }
+  }
+}
+
+MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const float* row, float* __restrict out) {
+  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
+    Weighed sums[kWeighedAtOnce];
+    weigh(kernel, row + kernel.radius + x, sums);
+    std::memcpy(out + x, sums, sizeof sums);
   }
 }
 
 MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* const* rows, Byte* __restrict out) {
-  float sums[kStrip];
-  const float* const middle = rows[kernel.radius];
-  for (std::size_t x = 0; x < kStrip; ++x) sums[x] = kernel.weight[0] * middle[x];
-  for (int i = 1; i <= kernel.radius; ++i) {
-    const float* const above = rows[kernel.radius - i];
-    const float* const below = rows[kernel.radius + i];
-    for (std::size_t x = 0; x < kStrip; ++x) sums[x] += kernel.weight[i] * (above[x] + below[x]);
+  float all[kStrip];
+  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
+    Weighed sums[kWeighedAtOnce];
+    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+      load_weighed(rows[kernel.radius] + x + k * kWeighed, sums[k]);
+      sums[k] *= kernel.weight[0];
+    }
+    for (int i = 1; i <= kernel.radius; ++i) {
+      const float* const above = rows[kernel.radius - i] + x;
+      const float* const below = rows[kernel.radius + i] + x;
+      for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+        Weighed before, after;
+        load_weighed(above + k * kWeighed, before);
+        load_weighed(below + k * kWeighed, after);
+        sums[k] += kernel.weight[i] * (before + after);
+      }
+    }
+    std::memcpy(all + x, sums, sizeof sums);
   }
   // Adding 2^23 leaves no bits behind the point.
   constexpr float kWhole = 8388608.0F;
   for (std::size_t x = 0; x < kStrip; ++x) {
-    const float whole = (sums[x] + kWhole) - kWhole;
+    const float whole = (all[x] + kWhole) - kWhole;
     out[x] = static_cast<Byte>(static_cast<int>(whole < 255.0F ? whole : 255.0F));
   }
 }

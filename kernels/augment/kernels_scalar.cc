@@ -1,10 +1,13 @@
 // The reference, for any processor.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/augment/kernels.h"
 
 #define MILLRACE_AUGMENT_TARGET
+
+#define MILLRACE_AUGMENT_VECTOR 16
 
 namespace millrace::kernels::augment {
 namespace {

@@ -24,6 +24,10 @@ Operation named(const char* name, double magnitude, Sampling sampling) {
   return named_operation(name, magnitude, kSize, sampling, {}).value();
 }
 
+Operation perspective(Sampling sampling) {
+  return {.step = Step::kPerspective, .sampling = sampling, .matrix = {0.9, 0.08, 10, -0.05, 1.1, 4, 0.0003, -0.0002}};
+}
+
 std::vector<Case> cases() {
   const Operation brightness{.step = Step::kBrightness, .factor = 1.3F},
       contrast{.step = Step::kContrast, .factor = 0.7F}, saturation{.step = Step::kSaturation, .factor = 1.2F},
@@ -43,10 +47,17 @@ std::vector<Case> cases() {
       {"equalize", {{.step = Step::kEqualize}}},
       {"flip_horizontal", {{.step = Step::kFlipHorizontal}}},
       {"flip_vertical", {{.step = Step::kFlipVertical}}},
+      {"quarter_turn", {{.step = Step::kQuarterTurns, .value = 1}}},
+      {"solarize_add", {{.step = Step::kSolarizeAdd, .value = 60, .factor = 128}}},
+      {"gaussian_blur_23", {{.step = Step::kGaussianBlur, .value = 23, .factor = 1}}},
+      {"gaussian_blur_9", {{.step = Step::kGaussianBlur, .value = 9, .factor = 1}}},
+      {"pillow_blur", {{.step = Step::kPillowBlur, .factor = 1}}},
   };
-  for (const auto& [sampling, suffix] : {std::pair{Sampling::kNearest, "nearest"}, {Sampling::kBilinear, "bilinear"}}) {
+  for (const auto& [sampling, suffix] :
+       {std::pair{Sampling::kNearest, "nearest"}, {Sampling::kBilinear, "bilinear"}, {Sampling::kBicubic, "bicubic"}}) {
     all.push_back({std::string("rotate_") + suffix, {named("Rotate", 20, sampling)}});
     all.push_back({std::string("shear_") + suffix, {named("ShearX", 0.2, sampling)}});
+    all.push_back({std::string("perspective_") + suffix, {perspective(sampling)}});
     all.push_back({std::string("translate_") + suffix, {named("TranslateX", 30, sampling)}});
   }
   return all;

@@ -128,9 +128,9 @@ TEST_CASE("augmenting is the same with all instruction sets") {
   for (const Target target : available_targets()) {
     Augmenter augmenter(target);
     for (int round = 0; round < 600; ++round) {
-      constexpr Size kTiny[] = {{1, 1}, {1, 9}, {9, 1}, {3, 5}, {2, 2}};
+      constexpr Size kOdd[] = {{1, 1}, {1, 9}, {9, 1}, {3, 5}, {2, 2}, {64, 80}, {96, 128}, {1, 4096}};
       Size size{1 + static_cast<int>(random() % 170), 1 + static_cast<int>(random() % 40)};
-      if (round % 3 == 0) size = kTiny[random() % std::size(kTiny)];
+      if (round % 3 == 0) size = kOdd[random() % std::size(kOdd)];
       const Pixels in = noise(size, static_cast<unsigned>(random()));
       std::vector<Operation> operations;
       for (unsigned i = random() % 5; i > 0; --i)
