@@ -140,6 +140,12 @@ MILLRACE_AUGMENT_INLINE __mmask8 within(__mmask8 which, __m512d value, double le
   return _mm512_mask_cmp_pd_mask(which, value, _mm512_set1_pd(past), _CMP_LT_OQ);
 }
 
+// True of what is no number too.
+MILLRACE_AUGMENT_INLINE __mmask8 not_outside(__mmask8 which, __m512d value, double past) {
+  which = _mm512_mask_cmp_pd_mask(which, value, _mm512_setzero_pd(), _CMP_NLT_UQ);
+  return _mm512_mask_cmp_pd_mask(which, value, _mm512_set1_pd(past), _CMP_NGE_UQ);
+}
+
 MILLRACE_AUGMENT_INLINE __m256i byte_of(const Pixels& in, __m512d x, __m512d y) {
   const __m256i row = _mm256_mullo_epi32(_mm512_cvttpd_epi32(y), _mm256_set1_epi32(in.width));
   return _mm256_mullo_epi32(_mm256_add_epi32(row, _mm512_cvttpd_epi32(x)), _mm256_set1_epi32(3));
@@ -182,7 +188,12 @@ MILLRACE_AUGMENT_TARGET void sample_gathered(const Operation& operation, const P
   for (int x = 0; x < in.width; x += 8, column = _mm512_add_pd(column, _mm512_set1_pd(8.0)), at += 8) {
     const Coordinates from = coordinates_of(operation, column, y);
     __mmask8 which = in.width - x < 8 ? static_cast<__mmask8>((1U << (in.width - x)) - 1) : static_cast<__mmask8>(0xFF);
-    which = within(within(which, from.x, 0, in.width), from.y, 0, in.height);
+    const __mmask8 there = which;
+    which = within(within(there, from.x, 0, in.width), from.y, 0, in.height);
+    if (operation.step == Step::kPerspective && operation.sampling != Sampling::kNearest) {
+      const __mmask8 nowhere = not_outside(not_outside(there, from.x, in.width), from.y, in.height) ^ which;
+      for (Byte* const plane : out.plane) _mm_mask_storeu_epi8(plane + at, nowhere, _mm_setzero_si128());
+    }
     if (which == 0) continue;
     if (operation.sampling == Sampling::kBilinear) {
       sample_eight<Bilinear>(in, from, which, out, at);

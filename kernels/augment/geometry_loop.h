@@ -6,6 +6,12 @@ MILLRACE_AUGMENT_TARGET inline bool has(const Pixels& in, double x, double y) {
   return x >= 0.0 && x < in.width && y >= 0.0 && y < in.height;
 }
 
+// Coordinates that are no numbers, as 0 / 0 of a perspective, are not outside either: filters make 0 of them.
+MILLRACE_AUGMENT_TARGET inline bool is_nowhere(const Pixels& in, double x, double y) {
+  const bool is_outside = x < 0.0 || x >= in.width || y < 0.0 || y >= in.height;
+  return !is_outside && !has(in, x, y);
+}
+
 MILLRACE_AUGMENT_TARGET inline const Byte* pixel_at(const Pixels& in, int x, int y) {
   return in.data + 3 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(in.width) + static_cast<std::size_t>(x));
 }
@@ -84,7 +90,12 @@ MILLRACE_AUGMENT_TARGET inline void sample_with(Filter filter, const Operation& 
       from_x /= divisor;
       from_y /= divisor;
     }
-    if (has(in, from_x, from_y)) filter(in, from_x, from_y, out, at + static_cast<std::size_t>(column));
+    const std::size_t to = at + static_cast<std::size_t>(column);
+    if (has(in, from_x, from_y)) {
+      filter(in, from_x, from_y, out, to);
+    } else if (operation.sampling != Sampling::kNearest && is_nowhere(in, from_x, from_y)) {
+      for (Byte* const plane : out.plane) plane[to] = 0;
+    }
   }
 }
 

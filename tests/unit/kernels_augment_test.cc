@@ -122,6 +122,23 @@ TEST_CASE("bicubic sampling gives Pillow's values") {
         Pixels{16, 23, 33, 166, 135, 86, 211, 175, 101, 0, 39, 88});
 }
 
+TEST_CASE("a pixel from nowhere is black, as Pillow has it, unless it is the nearest one") {
+  Operation nowhere = affine(Sampling::kNearest, {0, 0, 0, 0, 0, 0, -2, 0});  // 0 / 0 for the first pixel
+  nowhere.step = Step::kPerspective;
+  const Pixels two{10, 20, 30, 40, 50, 60};
+  for (const Target target : available_targets()) {
+    Augmenter augmenter(target);
+    nowhere.sampling = Sampling::kNearest;
+    CHECK(augmented(augmenter, two, {2, 1}, {nowhere}) == Pixels{1, 2, 3, 10, 20, 30});
+    for (const Sampling sampling : {Sampling::kBilinear, Sampling::kBicubic}) {
+      nowhere.sampling = sampling;
+      // A cubic dips beside a brighter pixel.
+      const Pixels past = sampling == Sampling::kBicubic ? Pixels{0, 0, 0, 6, 16, 26} : Pixels{0, 0, 0, 10, 20, 30};
+      CHECK(augmented(augmenter, two, {2, 1}, {nowhere}) == past);
+    }
+  }
+}
+
 TEST_CASE("augmenting is the same with all instruction sets") {
   std::mt19937 random(5);
   Augmenter reference(Target::kScalar);
