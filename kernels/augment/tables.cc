@@ -51,10 +51,8 @@ void Histogram::clear() {
 
 void Histogram::add(const std::uint8_t* values, std::size_t count) {
   std::size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    std::uint64_t eight = 0;
-    std::memcpy(&eight, values + i, sizeof eight);
-    for (std::size_t k = 0; k < 8; ++k) ++parts_[k % kParts][eight >> (8 * k) & 255];
+  for (; i + kParts <= count; i += kParts) {
+    for (std::size_t k = 0; k < kParts; ++k) ++parts_[k][values[i + k]];
   }
   for (; i < count; ++i) ++parts_[0][values[i]];
 }
