@@ -192,7 +192,7 @@ MILLRACE_AUGMENT_TARGET void prepare_tables(float factor, Blend& blend) {
   if (factor < 0) return;
   blend.has_tables = true;
   constexpr float kNear = 1.0F / 32768.0F;
-  int above = 0, below = 0;
+  int above = 0, below = 0, whole_ones = 0;
   for (int i = 0; i < 256; ++i) {
     const float change = factor * static_cast<float>(i), limited = change < 256.0F ? change : 256.0F;
     const int whole = static_cast<int>(limited);
@@ -200,9 +200,11 @@ MILLRACE_AUGMENT_TARGET void prepare_tables(float factor, Blend& blend) {
     const int more = whole + (rest > 0.0F);
     blend.gain[i] = static_cast<Byte>(whole < 255 ? whole : 255);
     blend.loss[i] = static_cast<Byte>(more < 255 ? more : 255);
+    whole_ones |= (rest == 0.0F) & (i > 0) & (change < 256.0F);
     above |= (rest > 0.0F) & (rest < kNear);
     below |= rest > 1.0F - kNear;
   }
+  blend.has_whole = whole_ones != 0;
   blend.has_last_gained = below != 0;
   blend.has_last_lost = above != 0;
   if ((above | below) == 0) return;
@@ -235,7 +237,12 @@ MILLRACE_AUGMENT_INLINE __m512i blended_bytes(const Blend& blend, __m512i degene
   const __m512i distance = _mm512_sub_epi8(most, _mm512_min_epu8(degenerate, value));
   const __mmask64 loses = _mm512_cmplt_epu8_mask(value, degenerate);
   const Quarters in = quarters_of(distance);
-  const __m512i gained = _mm512_adds_epu8(degenerate, look_up(blend.gain, distance, in));
+  const __m512i change = look_up(blend.gain, distance, in);
+  const __m512i gained = _mm512_adds_epu8(degenerate, change);
+  if (!blend.has_whole && !blend.has_last_gained && !blend.has_last_lost) {  // what is lost is always 1 more
+    const __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, change);
+    return _mm512_mask_subs_epu8(result, loses, result, all_bytes(1));
+  }
   __m512i result = _mm512_mask_subs_epu8(gained, loses, degenerate, look_up(blend.loss, distance, in));
   if (blend.has_last_gained) result = less_up_to(look_up(blend.last_less_gained, distance, in), ~loses, result);
   if (blend.has_last_lost) result = less_up_to(look_up(blend.last_less_lost, distance, in), loses, result);

@@ -3,8 +3,9 @@
 //
 // A quotient is the upper half of a product with a reciprocal from a table, at most 1 too small, which its remainder
 // tells. H is that of 85 times the distance of the two other channels by twice the range, added to a multiple of 85 or
-// subtracted from it. What H and the shift say of the new colour are tables too: in which of the three channels V is and
-// in which the value between V and the smallest, and how far that one is, n or 85 - n, three times.
+// subtracted from it. The smallest value is V - V S / 255, where V S is 255 range without the remainder of S: that is the
+// old one, and 1 where the remainder is half of 255 or more. What H and the shift say of the new colour are tables too: in which of the three channels V is and
+// in which the value between V and the smallest, and how far that one is, n or 85 - n.
 #pragma once
 
 struct HueTables {
@@ -35,7 +36,7 @@ constexpr HueTables make_hue_tables() {
     tables.by_range[1][i] = static_cast<Byte>(of_range >> 8);
     const unsigned sector = 2 * i / 85, n = 2 * i - 85 * sector;
     for (unsigned turn = 0; turn < 512; turn += 256) {
-      tables.part[turn + i] = static_cast<Byte>(3 * (sector % 2 == 1 ? n : 85 - n));
+      tables.part[turn + i] = static_cast<Byte>(sector % 2 == 1 ? n : 85 - n);
       tables.place[turn + i] = kPlaces[sector % 6];
     }
     if (i < 255 && falls_below(static_cast<int>(i))) tables.below[i / 8] |= static_cast<Byte>(1U << (i % 8));
@@ -54,11 +55,15 @@ MILLRACE_AUGMENT_INLINE __m512i upper(__m512i a, __m512i b) {
   return _mm512_mulhi_epu16(a, b);
 }
 
-MILLRACE_AUGMENT_INLINE __m512i saturation_of(__m512i range, __m512i most, __m512i reciprocal) {
+struct Saturation {
+  __m512i scaled, rest;  // V S, and 255 range - V S
+};
+
+MILLRACE_AUGMENT_INLINE Saturation saturation_of(__m512i range, __m512i most, __m512i reciprocal) {
   const __m512i numerator = _mm512_sub_epi16(_mm512_slli_epi16(range, 8), range);
-  const __m512i s = upper(numerator, reciprocal);
-  const __mmask32 lacks = _mm512_cmpge_epu16_mask(_mm512_sub_epi16(numerator, product(s, most)), most);
-  return _mm512_mask_add_epi16(s, lacks, s, all_halves(1));
+  const __m512i rest = _mm512_sub_epi16(numerator, product(upper(numerator, reciprocal), most));
+  const __m512i last = _mm512_min_epu16(rest, _mm512_sub_epi16(rest, most));  // V more is large
+  return {_mm512_sub_epi16(numerator, last), last};
 }
 
 // Twice the quotient, and 1 more if it has a rest.
@@ -74,21 +79,13 @@ MILLRACE_AUGMENT_INLINE __m512i hue_of(__m512i distance, __m512i range, __m512i 
   return _mm512_mask_add_epi16(corrected, _mm512_test_epi16_mask(last, last), corrected, all_halves(1));
 }
 
-// V (255 - S) / 255, rounded.
-MILLRACE_AUGMENT_INLINE __m512i smallest_of(__m512i most, __m512i s) {
-  const __m512i scaled = product(most, _mm512_sub_epi16(all_halves(255), s));
-  return upper(_mm512_add_epi16(scaled, all_halves(128)), all_halves(257));
-}
-
-// V (65025 - S part) / 65025, rounded; `wide` is 257 V. The estimate is less than 1.02 too small. A third of the rest,
-// by the inverse of 3 in 16 bits, fits them.
-MILLRACE_AUGMENT_INLINE __m512i between_of(__m512i most, __m512i wide, __m512i s, __m512i part) {
-  const __m512i factor = _mm512_sub_epi16(all_halves(65025), product(s, part));
-  const __m512i value = upper(_mm512_add_epi16(upper(wide, factor), all_halves(127)), all_halves(257));
-  const __m512i third = product(product(most, factor), all_halves(43691));
-  const __m512i rest = _mm512_sub_epi16(_mm512_add_epi16(third, all_halves(10837)), product(value, all_halves(21675)));
-  const __mmask32 lacks = _mm512_cmpge_epu16_mask(rest, all_halves(21675));
-  return _mm512_mask_add_epi16(value, lacks, value, all_halves(1));
+// V S part / 21675, rounded; the estimate is less than 1.02 too small.
+MILLRACE_AUGMENT_INLINE __m512i loss_of(__m512i scaled, __m512i part) {
+  const __m512i wide = upper(scaled, product(part, all_halves(771)));
+  const __m512i value = upper(_mm512_add_epi16(wide, all_halves(127)), all_halves(257));
+  const __m512i numerator = _mm512_add_epi16(product(scaled, part), all_halves(10837));
+  const __m512i rest = _mm512_sub_epi16(numerator, product(value, all_halves(21675)));
+  return _mm512_mask_add_epi16(value, _mm512_cmpge_epu16_mask(rest, all_halves(21675)), value, all_halves(1));
 }
 
 MILLRACE_AUGMENT_TARGET void hue_bytes(Byte shift, const Planes& planes, std::size_t padded) {
@@ -112,7 +109,8 @@ MILLRACE_AUGMENT_TARGET void hue_bytes(Byte shift, const Planes& planes, std::si
     const Halves by_range =
         interleave(look_up(tables.by_range[0], range, of_range), look_up(tables.by_range[1], range, of_range));
     const Halves v = widened(most), spread = widened(range), away = widened(distance);
-    const Halves s{saturation_of(spread.low, v.low, by_most.low), saturation_of(spread.high, v.high, by_most.high)};
+    const Saturation low = saturation_of(spread.low, v.low, by_most.low);
+    const Saturation high = saturation_of(spread.high, v.high, by_most.high);
     const __m512i twice =
         packed({hue_of(away.low, spread.low, by_range.low), hue_of(away.high, spread.high, by_range.high)});
 
@@ -131,10 +129,11 @@ MILLRACE_AUGMENT_TARGET void hue_bytes(Byte shift, const Planes& planes, std::si
 
     const Quarters of_hue = quarters_of(hue);
     const __m512i place = look_up(places, hue, of_hue);
-    const Halves part = widened(look_up(parts, hue, of_hue)), wide = interleave(most, most);
-    const __m512i smallest = packed({smallest_of(v.low, s.low), smallest_of(v.high, s.high)});
-    const __m512i between =
-        packed({between_of(v.low, wide.low, s.low, part.low), between_of(v.high, wide.high, s.high, part.high)});
+    const Halves part = widened(look_up(parts, hue, of_hue));
+    const __m512i loss = packed({loss_of(low.scaled, part.low), loss_of(high.scaled, part.high)});
+    const __m512i between = _mm512_sub_epi8(most, loss);
+    const __mmask64 rounds_up = _mm512_movepi8_mask(packed({low.rest, high.rest}));  // of 128 / 255 and more
+    const __m512i smallest = _mm512_mask_add_epi8(least, rounds_up, least, all_bytes(1));
     for (unsigned c = 0; c < 3; ++c) {
       const __mmask64 is_most = _mm512_test_epi8_mask(place, all_bytes(kRedIsMost << c));
       const __mmask64 is_part = _mm512_test_epi8_mask(place, all_bytes(kRedIsPart << c));

@@ -50,7 +50,7 @@ constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
 // integer, the sum's rounding decides: results up to a last one are 1 less.
 struct Blend {
   float factor;
-  bool has_tables, has_last_gained, has_last_lost;
+  bool has_tables, has_whole, has_last_gained, has_last_lost;  // whole changes, of other distances than 0
   alignas(64) Byte gain[256], loss[256], last_less_gained[256], last_less_lost[256];
 };
 

@@ -102,7 +102,7 @@ def colours(image: Any, tensor: Any, pixels: Any) -> dict[str, dict[str, Call]]:
     every: Any = {"brightness": (1.3, 1.3), "contrast": (0.7, 0.7), "saturation": (1.2, 1.2), "hue": (20 / 255, 20 / 255)}
     kornia_jitter = kornia_rs.augmentations.ColorJitter(0.4, 0.4, 0.4, 0.1)
     wrapped = kornia_rs.image.Image.fromarray(pixels)
-    return {
+    calls: dict[str, dict[str, Call]] = {
         "rand_augment": {
             TORCHVISION: partial(v2.RandAugment(2, 9), image),
             TENSOR: partial(v2.RandAugment(2, 9), tensor),
@@ -134,7 +134,8 @@ def colours(image: Any, tensor: Any, pixels: Any) -> dict[str, dict[str, Call]]:
         "autocontrast": torch_pair("autocontrast") | {OPENCV: by_opencv("AutoContrast")},
         "equalize": torch_pair("equalize") | {OPENCV: by_opencv("Equalize")},
         "pillow_blur": {TORCHVISION: partial(image.filter, ImageFilter.GaussianBlur(1))},
-    } | {
+    }
+    return calls | {
         f"gaussian_blur_{side}": torch_pair("gaussian_blur", [side, side], [1.0, 1.0])
         | {
             OPENCV: by_opencv("GaussianBlur", blur_limit=(side, side), sigma_limit=(1, 1)),
@@ -146,7 +147,7 @@ def colours(image: Any, tensor: Any, pixels: Any) -> dict[str, dict[str, Call]]:
 
 def moves(image: Any, tensor: Any, pixels: Any) -> dict[str, dict[str, Call]]:
     torch_pair, by_opencv = partial(both, image, tensor), partial(opencv, pixels)
-    calls = {
+    calls: dict[str, dict[str, Call]] = {
         "flip_horizontal": torch_pair("hflip")
         | {OPENCV: by_opencv("HorizontalFlip"), KORNIA: partial(kornia_rs.imgproc.horizontal_flip, pixels)},
         "flip_vertical": torch_pair("vflip")
