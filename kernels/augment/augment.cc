@@ -155,6 +155,10 @@ class Augmenter::Work {
         return stretch(limit);
       case Step::kEqualize:
         return equalize(limit);
+      case Step::kAffine:
+      case Step::kPerspective:
+        if (!moves_whole_pixels(operation)) return transform_rows(operation, limit);
+        [[fallthrough]];
       default:
         return flush(limit) && move(operation, limit);
     }
@@ -187,10 +191,18 @@ class Augmenter::Work {
         if (operation.value != 2) std::swap(size_.width, size_.height);
         break;
       default:
-        return transform(kernels_, operation, size_, limit, planes_, others_.plane[0]);
+        if (!shift(operation, planes_, size_, limit, others_)) return false;
     }
     std::swap(planes_, others_);
     return true;
+  }
+
+  // In the memory of the other planes the picture is rows again.
+  bool transform_rows(const Operation& operation, TimeLimit& limit) {
+    Byte* const rows = others_.plane[0];
+    return for_parts(limit, [&](const Planes& part, std::size_t at,
+                                std::size_t count) { kernels_.merge(part, 0, count, rows + 3 * at); }) &&
+           transform(kernels_, operation, size_, limit, rows, planes_);
   }
 
   template <class Function>

@@ -141,10 +141,6 @@ void transpose_tile(const Byte* in, std::ptrdiff_t stride, Byte* out, std::ptrdi
   for (int x = 0; x < kTile; ++x) std::memcpy(out + x * out_stride, &rows[x], kTile);
 }
 
-bool is_whole(double value) {
-  return value == std::floor(value);
-}
-
 }  // namespace
 
 void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride) {
@@ -174,17 +170,45 @@ void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const 
   }
 }
 
-bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Planes& planes,
-               Byte* pixels) {
-  kernels.merge(planes, 0, static_cast<std::size_t>(size.width) * static_cast<std::size_t>(size.height), pixels);
-  const Pixels in{pixels, size.width, size.height};
-  const Rows rows(kernels, operation, in, limit, planes);
+bool moves_whole_pixels(const Operation& operation) {
   const auto& m = operation.matrix;
-  const bool is_affine = operation.step == Step::kAffine, scales = is_affine && m[1] == 0 && m[3] == 0;
-  // By whole pixels: all that is sampled are pixels themselves.
-  if (scales && m[0] == 1 && m[4] == 1 && is_whole(m[2]) && is_whole(m[5])) return rows.scale();
-  if (!is_affine || operation.sampling != Sampling::kNearest) return rows.sample();
-  if (scales) return rows.scale();
+  return operation.step == Step::kAffine && m[0] == 1 && m[1] == 0 && m[3] == 0 && m[4] == 1 &&
+         m[2] == std::floor(m[2]) && m[5] == std::floor(m[5]);
+}
+
+bool shift(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out) {
+  const auto side = [](double offset, int length) {
+    return static_cast<int>(std::clamp<double>(offset, -length, length));
+  };
+  const int x = side(operation.matrix[2], size.width), y = side(operation.matrix[5], size.height);
+  const int first = std::max(-x, 0), last = std::min(size.width - x, size.width);
+  const auto width = static_cast<std::size_t>(size.width), left = static_cast<std::size_t>(first);
+  const auto count = static_cast<std::size_t>(last - first), right = static_cast<std::size_t>(last);
+  for (std::size_t c = 0; c < 3; ++c) {
+    const Byte fill = operation.fill[c];
+    for (int row = 0; row < size.height; ++row) {
+      if (limit.is_over_after(width)) return false;
+      Byte* const to = out.plane[c] + static_cast<std::size_t>(row) * width;
+      const int from = row + y;
+      if (from < 0 || from >= size.height) {
+        std::memset(to, fill, width);
+        continue;
+      }
+      std::memset(to, fill, left);
+      std::memcpy(to + left, in.plane[c] + static_cast<std::size_t>(from) * width + left + x, count);
+      std::memset(to + right, fill, width - right);
+    }
+  }
+  return true;
+}
+
+bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Byte* pixels,
+               const Planes& out) {
+  const Pixels in{pixels, size.width, size.height};
+  const Rows rows(kernels, operation, in, limit, out);
+  const auto& m = operation.matrix;
+  if (operation.step != Step::kAffine || operation.sampling != Sampling::kNearest) return rows.sample();
+  if (m[1] == 0 && m[3] == 0) return rows.scale();
   const bool is_small = fits_fixed(m, 0, 0) && fits_fixed(m, size.width, size.height) &&
                         fits_fixed(m, 0, size.height) && fits_fixed(m, size.width, 0);
   return is_small ? rows.affine_fixed() : rows.affine_summed();

@@ -11,9 +11,12 @@ namespace millrace::kernels::augment {
 void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride);
 // Counter-clockwise, 1..3 of them, to planes of the turned size.
 void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out);
-// kAffine and kPerspective of `planes`, in place. `pixels` has room for those planes, and kSlack more. False when the
-// limit was over.
-bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Planes& planes,
-               Byte* pixels);
+// Whether a kAffine moves the picture by whole pixels, so that each sampling gives pixels themselves: see shift().
+bool moves_whole_pixels(const Operation& operation);
+// Such a kAffine. False when the limit was over.
+bool shift(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out);
+// kAffine and kPerspective of RGB rows, behind which there are kSlack bytes. False when the limit was over.
+bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Byte* pixels,
+               const Planes& out);
 
 }  // namespace millrace::kernels::augment

@@ -139,6 +139,24 @@ TEST_CASE("a pixel from nowhere is black, as Pillow has it, unless it is the nea
   }
 }
 
+TEST_CASE("a move by whole pixels takes pixels themselves, with each sampling") {
+  const Pixels in = noise({5, 4}, 3);
+  for (const Sampling sampling : {Sampling::kNearest, Sampling::kBilinear, Sampling::kBicubic}) {
+    Augmenter augmenter(best_target());
+    for (const double x : {0.0, 2.0, -4.0, 5.0, -6.0, 1e9, -1e9}) {
+      for (const double y : {0.0, -1.0, 3.0, 4.0, -1e9}) {
+        const Pixels out = augmented(augmenter, in, {5, 4}, {affine(sampling, {1, 0, x, 0, 1, y})});
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const double from_x = static_cast<double>(i / 3 % 5) + x, from_y = static_cast<double>(i / 15) + y;
+          const bool is_inside = from_x >= 0 && from_x < 5 && from_y >= 0 && from_y < 4;
+          const std::size_t from = is_inside ? static_cast<std::size_t>(from_y * 15 + from_x * 3) + i % 3 : 0;
+          REQUIRE(out[i] == (is_inside ? in[from] : i % 3 + 1));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("augmenting is the same with all instruction sets") {
   std::mt19937 random(5);
   Augmenter reference(Target::kScalar);
