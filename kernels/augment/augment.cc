@@ -73,8 +73,8 @@ class Augmenter::Work {
     waiting_.clear();
   }
 
-  // The steps that wait, on one part of the picture after another, each followed by then(part's planes, its first pixel,
-  // its pixels). The first time, parts come from the picture itself. False when the limit was over.
+  // The steps that wait, on one part of the picture after another, each followed by then(part's planes, its first
+  // pixel, its pixels). The first time, parts come from the picture itself. False when the limit was over.
   template <class Then>
   bool for_parts(TimeLimit& limit, Then then) {
     constexpr std::size_t kPart = 4096;

@@ -1,8 +1,9 @@
-// Colours with AVX-512, 64 pixels at a time, in bytes and 16-bit halves. Included by kernels_avx512.cc, in its anonymous
-// namespace.
+// Colours with AVX-512, 64 pixels at a time, in bytes and 16-bit halves. Included by kernels_avx512.cc, in its
+// anonymous namespace.
 #pragma once
 
-// Byte after byte of a register or of two: unpacking to halves takes the same bytes of each 128 bits as packing returns.
+// Byte after byte of a register or of two: unpacking to halves takes the same bytes of each 128 bits as packing
+// returns.
 struct Halves {
   __m512i low, high;
 };
@@ -128,7 +129,7 @@ MILLRACE_AUGMENT_TARGET void merge_pixels(const Planes& planes, std::size_t at, 
   if (i < count) merge(planes, at + i, count - i, pixels + 3 * i);
 }
 
-// ------------------------------------------------------------------------------------------------------ grey and blends
+// ---------------------------------------------------------------------------------------------------- grey and blends
 
 // Green weighs more than a signed half holds: half of it goes with red, half with blue.
 MILLRACE_AUGMENT_INLINE __m512i luma_of(__m512i rg, __m512i bg) {

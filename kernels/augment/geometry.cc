@@ -125,8 +125,8 @@ class Rows {
 constexpr int kTile = 16;
 typedef Byte Tile __attribute__((vector_size(kTile)));
 
-// Four times the bytes of two rows that are half the tile apart become pairs, side by side: each byte's row number moves
-// into its column number bit by bit.
+// Four times the bytes of two rows that are half the tile apart become pairs, side by side: each byte's row number
+// moves into its column number bit by bit.
 void transpose_tile(const Byte* in, std::ptrdiff_t stride, Byte* out, std::ptrdiff_t out_stride) {
   Tile rows[kTile], pairs[kTile];
   for (int y = 0; y < kTile; ++y) std::memcpy(&rows[y], in + y * stride, kTile);

@@ -2,15 +2,16 @@
 // kernels_avx512.cc, in its anonymous namespace.
 //
 // A quotient is the upper half of a product with a reciprocal from a table, at most 1 too small, which its remainder
-// tells. H is that of 85 times the distance of the two other channels by twice the range, added to a multiple of 85 or
-// subtracted from it. The smallest value is V - V S / 255, where V S is 255 range without the remainder of S: that is the
-// old one, and 1 where the remainder is half of 255 or more. What H and the shift say of the new colour are tables too: in which of the three channels V is and
-// in which the value between V and the smallest, and how far that one is, n or 85 - n.
+// tells. H is that of 85 times the distance of the two other channels by twice the range, added to a multiple of 85
+// or subtracted from it. The smallest value is V - V S / 255, where V S is 255 range without the remainder of S: that
+// is the old one, and 1 where the remainder is half of 255 or more. What H and the shift say of the new colour are
+// tables too: in which of the three channels V is and in which the value between V and the smallest, and how far that
+// one is, n or 85 - n.
 #pragma once
 
 struct HueTables {
-  alignas(64) Byte by_value[2][256],
-      by_range[2][256];                    // reciprocals: 65536 / V and 65536 / 2 range, low and high bytes
+  // Reciprocals: 65536 / V and 65536 / 2 range, low and high bytes.
+  alignas(64) Byte by_value[2][256], by_range[2][256];
   alignas(64) Byte part[512], place[512];  // by H and the shift, which do not wrap
   alignas(64) Byte below[64], bit[64];
 };

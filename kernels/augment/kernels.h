@@ -45,9 +45,9 @@ struct FixedRow {
 
 constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
 
-// Image.blend with a factor, prepared. The tables are for AVX-512, by the distance between a value and what it is blended
-// with: what the latter gains where it is the smaller one, and what it loses where it is not. Where the change is almost an
-// integer, the sum's rounding decides: results up to a last one are 1 less.
+// Image.blend with a factor, prepared. The tables are for AVX-512, by the distance between a value and what it is
+// blended with: what the latter gains where it is the smaller one, and what it loses where it is not. Where the
+// change is almost an integer, the sum's rounding decides: results up to a last one are 1 less.
 struct Blend {
   float factor;
   bool has_tables, has_whole, has_last_gained, has_last_lost;  // whole changes, of other distances than 0

@@ -1,7 +1,7 @@
-// The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction set,
-// which makes the compiler vectorise them with it, MILLRACE_AUGMENT_VECTOR, its registers' bytes, and map(). Included once by each such file, in its anonymous
-// namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c, Filter.c): the same operations on floats and doubles
-// in the same order, or integers that give the same.
+// The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction
+// set, which makes the compiler vectorise them with it, MILLRACE_AUGMENT_VECTOR, its registers' bytes, and map().
+// Included once by each such file, in its anonymous namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c,
+// Filter.c): the same operations on floats and doubles in the same order, or integers that give the same.
 #pragma once
 
 #define MILLRACE_AUGMENT_INLINE MILLRACE_AUGMENT_TARGET inline __attribute__((always_inline))

@@ -1,5 +1,5 @@
-// Steps that change each pixel by itself and wait to be taken together, part by part of the picture, so that a part stays
-// in the nearest cache. Adjacent tables are one. Internal to kernels/augment.
+// Steps that change each pixel by itself and wait to be taken together, part by part of the picture, so that a part
+// stays in the nearest cache. Adjacent tables are one. Internal to kernels/augment.
 #pragma once
 
 #include <vector>

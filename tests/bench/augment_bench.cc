@@ -1,7 +1,6 @@
-// Micro-benchmarks of kernels/augment: each step on a picture of 224 x 224, rows in and rows out, with every instruction
-// set that this processor has. rand_augment is the mean of torchvision's RandAugment(2, 9), and
-// colour_jitter_drawn that of its ColorJitter(0.4, 0.4, 0.4, 0.1). Machine-readable with
-// --benchmark_format=json.
+// Micro-benchmarks of kernels/augment: each step on a picture of 224 x 224, rows in and rows out, with every
+// instruction set that this processor has. rand_augment is the mean of torchvision's RandAugment(2, 9), and
+// colour_jitter_drawn that of its ColorJitter(0.4, 0.4, 0.4, 0.1). Machine-readable with --benchmark_format=json.
 //   millrace_bench_augment --benchmark_filter=hue
 #include <benchmark/benchmark.h>
 
