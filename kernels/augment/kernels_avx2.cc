@@ -131,7 +131,7 @@ MILLRACE_AUGMENT_TARGET void merge_pixels(const Planes& planes, std::size_t at, 
 }
 
 constexpr Kernels make_kernels() {
-  Kernels kernels = kernels_with(hue);
+  Kernels kernels = kernels_with(map, hue);
   kernels.split = split_pixels;
   kernels.merge = merge_pixels;
   return kernels;

@@ -1,4 +1,4 @@
-// The loops with AVX-512. A table of 256 is four registers, which two shuffles look up.
+// The loops with AVX-512. A table of 256 is four registers.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,16 +27,6 @@
 namespace millrace::kernels::augment {
 namespace {
 
-MILLRACE_AUGMENT_TARGET void map(const Byte* table, Byte* plane, std::size_t padded) {
-  const __m512i t0 = _mm512_loadu_si512(table), t1 = _mm512_loadu_si512(table + 64);
-  const __m512i t2 = _mm512_loadu_si512(table + 128), t3 = _mm512_loadu_si512(table + 192);
-  for (std::size_t at = 0; at < padded; at += 64) {
-    const __m512i in = _mm512_load_si512(plane + at);
-    const __m512i low = _mm512_permutex2var_epi8(t0, in, t1), high = _mm512_permutex2var_epi8(t2, in, t3);
-    _mm512_store_si512(plane + at, _mm512_mask_blend_epi8(_mm512_movepi8_mask(in), low, high));
-  }
-}
-
 #include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
@@ -45,7 +35,7 @@ MILLRACE_AUGMENT_TARGET void map(const Byte* table, Byte* plane, std::size_t pad
 #include "kernels/augment/hue_avx512.h"
 
 constexpr Kernels make_kernels() {
-  Kernels kernels = kernels_with(hue_bytes);
+  Kernels kernels = kernels_with(map_bytes, hue_bytes);
   kernels.split = split_pixels;
   kernels.merge = merge_pixels;
   kernels.grey = grey_bytes;

@@ -1,5 +1,5 @@
 // The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction
-// set, which makes the compiler vectorise them with it, MILLRACE_AUGMENT_VECTOR, its registers' bytes, and map().
+// set, which makes the compiler vectorise them with it, and MILLRACE_AUGMENT_VECTOR, its registers' bytes.
 // Included once by each such file, in its anonymous namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c,
 // Filter.c): the same operations on floats and doubles in the same order, or integers that give the same.
 #pragma once
@@ -201,8 +201,8 @@ MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* c
   }
 }
 
-// With hue(), which is not among these loops.
-constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
+// With those that are not among these loops.
+constexpr Kernels kernels_with(decltype(Kernels::map) map, decltype(Kernels::hue) hue) {
   return {.split = split,
           .merge = merge,
           .map = map,

@@ -65,7 +65,7 @@ MILLRACE_AUGMENT_TARGET void hue(Byte shift, const Planes& planes, std::size_t p
 #include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
-constexpr Kernels kKernels = kernels_with(hue);
+constexpr Kernels kKernels = kernels_with(map, hue);
 
 }  // namespace
 
