@@ -8,6 +8,7 @@
 #include "kernels/augment/blur.h"
 #include "kernels/augment/geometry.h"
 #include "kernels/augment/kernels.h"
+#include "kernels/augment/pointwise.h"
 #include "kernels/augment/tables.h"
 
 namespace millrace::kernels {
@@ -26,19 +27,6 @@ std::size_t padded(std::size_t count) {
   return (count + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-Histogram histogram_of(const Byte* plane, std::size_t count) {
-  Histogram parts[4]{};  // so that equal neighbours do not wait for each other
-  std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    for (std::size_t part = 0; part < 4; ++part) ++parts[part][plane[i + part]];
-  }
-  for (; i < count; ++i) ++parts[0][plane[i]];
-  for (std::size_t value = 0; value < 256; ++value) {
-    parts[0][value] += parts[1][value] + parts[2][value] + parts[3][value];
-  }
-  return parts[0];
-}
-
 }  // namespace
 
 class Augmenter::Work {
@@ -46,72 +34,99 @@ class Augmenter::Work {
   explicit Work(Target target) : kernels_(kernels_of(target)) {}
 
   bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out) {
-    load(in);
+    prepare(in.size());
+    in_ = &in;
     for (const Operation& operation : operations) {
       if (limit.is_over_after(count_) || !apply(operation, limit)) return false;
     }
-    flush();
+    if (out.stride == static_cast<std::ptrdiff_t>(width() * 3)) {
+      return for_parts(limit, [&](const Planes& part, std::size_t at, std::size_t count) {
+        kernels_.merge(part, 0, count, out.data + 3 * at);
+      });
+    }
+    if (!flush(limit)) return false;
     for (int y = 0; y < size_.height; ++y) kernels_.merge(planes_, row_at(y), width(), out.row(y));
     return true;
   }
 
-  std::size_t memory() const { return capacity_ * 6; }
+  std::size_t memory() const { return capacity_ == 0 ? 0 : capacity_ * 6 + kSlack; }
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(size_.width); }
   std::size_t row_at(int y) const { return static_cast<std::size_t>(y) * width(); }
 
-  void load(const U8View& in) {
-    size_ = in.size();
+  void prepare(Size size) {
+    size_ = size;
     count_ = width() * static_cast<std::size_t>(size_.height);
-    padded_ = padded(count_);
+    padded_ = padded(count_) + kAlignment;  // what is done behind the end of a part may be behind the picture's
     if (padded_ > capacity_) {
       capacity_ = 0;
       memory_.reset();
-      memory_.reset(static_cast<Byte*>(::operator new[](padded_ * 6, std::align_val_t{kAlignment})));
+      memory_.reset(static_cast<Byte*>(::operator new[](padded_ * 6 + kSlack, std::align_val_t{kAlignment})));
       capacity_ = padded_;
-      std::memset(memory_.get(), 0, capacity_ * 6);
+      std::memset(memory_.get(), 0, memory());
     }
     for (std::size_t c = 0; c < 3; ++c) {
       planes_.plane[c] = memory_.get() + c * capacity_;
       others_.plane[c] = memory_.get() + (c + 3) * capacity_;
     }
-    has_tables_ = false;
-    for (int y = 0; y < size_.height; ++y) kernels_.split(in.row(y), width(), planes_, row_at(y));
+    waiting_.clear();
   }
 
-  // Behind the tables that wait.
-  void map(std::size_t channel, const Table& table) {
-    for (Byte& value : tables_[channel]) value = table[value];
-  }
-  void map_all(const Table& table) {
-    wait();
-    for (std::size_t c = 0; c < 3; ++c) map(c, table);
-  }
-  void wait() {
-    if (!has_tables_) tables_[0] = tables_[1] = tables_[2] = identity_table();
-    has_tables_ = true;
-  }
-  void flush() {
-    if (!has_tables_) return;
-    for (std::size_t c = 0; c < 3; ++c) kernels_.map(tables_[c].data(), planes_.plane[c], padded_);
-    has_tables_ = false;
-  }
-
-  template <class MakeTable>
-  void map_by_histogram(MakeTable make_table) {
-    wait();
-    for (std::size_t c = 0; c < 3; ++c) {
-      const Histogram before = histogram_of(planes_.plane[c], count_);
-      Histogram mapped{};
-      for (std::size_t value = 0; value < 256; ++value) mapped[tables_[c][value]] += before[value];
-      map(c, make_table(mapped));
+  // The steps that wait, on one part of the picture after another, each followed by then(part's planes, its first
+  // pixel, its pixels). The first time, parts come from the picture itself. False when the limit was over.
+  template <class Then>
+  bool for_parts(TimeLimit& limit, Then then) {
+    constexpr std::size_t kPart = 4096;
+    const U8View* const in = std::exchange(in_, nullptr);
+    const bool is_whole = in != nullptr && in->stride == static_cast<std::ptrdiff_t>(width() * 3);
+    if (in != nullptr && !is_whole) {
+      for (int y = 0; y < size_.height; ++y) kernels_.split(in->row(y), width(), planes_, row_at(y));
     }
+    for (std::size_t at = 0; at < count_; at += kPart) {
+      const std::size_t count = std::min(kPart, count_ - at);
+      if (limit.is_over_after(count)) return false;
+      const Planes part{{planes_.plane[0] + at, planes_.plane[1] + at, planes_.plane[2] + at}};
+      if (is_whole) kernels_.split(in->data + 3 * at, count, part, 0);
+      waiting_.apply(kernels_, part, padded(count));
+      then(part, at, count);
+    }
+    waiting_.clear();
+    return true;
   }
 
-  int grey_mean() const {
-    const auto sum = static_cast<double>(kernels_.grey_sum(planes_, count_));
-    return static_cast<int>(sum / static_cast<double>(count_) + 0.5);
+  bool flush(TimeLimit& limit) {
+    if (in_ == nullptr && waiting_.is_empty()) return true;
+    return for_parts(limit, [](const Planes&, std::size_t, std::size_t) {});
+  }
+
+  bool contrast(float factor, TimeLimit& limit) {
+    std::uint64_t sum = 0;
+    const bool is_done = for_parts(
+        limit, [&](const Planes& part, std::size_t, std::size_t count) { sum += kernels_.grey_sum(part, count); });
+    const double mean = static_cast<double>(sum) / static_cast<double>(count_);
+    waiting_.add(blend_table(static_cast<int>(mean + 0.5), factor));
+    return is_done;
+  }
+
+  bool equalize(TimeLimit& limit) {
+    for (Histogram& histogram : histograms_) histogram.clear();
+    const bool is_done = for_parts(limit, [&](const Planes& part, std::size_t, std::size_t count) {
+      for (std::size_t c = 0; c < 3; ++c) histograms_[c].add(part.plane[c], count);
+    });
+    std::array<Table, 3>& tables = waiting_.tables();
+    for (std::size_t c = 0; c < 3; ++c) Pointwise::chain(tables[c], equalize_table(histograms_[c].counts()));
+    return is_done;
+  }
+
+  bool stretch(TimeLimit& limit) {
+    Byte least[3] = {255, 255, 255}, most[3] = {0, 0, 0};
+    const bool is_done = for_parts(limit, [&](const Planes& part, std::size_t, std::size_t count) {
+      for (std::size_t c = 0; c < 3; ++c) kernels_.widen_range(part.plane[c], count, &least[c], &most[c]);
+    });
+    std::array<Table, 3>& tables = waiting_.tables();
+    for (std::size_t c = 0; c < 3; ++c) Pointwise::chain(tables[c], autocontrast_table(least[c], most[c]));
+    return is_done;
   }
 
   bool apply(const Operation& operation, TimeLimit& limit) {
@@ -120,37 +135,37 @@ class Augmenter::Work {
       case Step::kPosterize:
       case Step::kSolarize:
       case Step::kSolarizeAdd:
-        map_all(value_table(operation));
+        waiting_.add(value_table(operation));
         return true;
       case Step::kBrightness:
-        map_all(blend_table(0, operation.factor));
+        waiting_.add(blend_table(0, operation.factor));
+        return true;
+      case Step::kSaturation:
+        waiting_.add_saturation(kernels_, operation.factor);
+        return true;
+      case Step::kHue:
+        waiting_.add_hue(static_cast<Byte>(operation.value & 0xFF));
+        return true;
+      case Step::kGrey:
+        waiting_.add_grey();
         return true;
       case Step::kContrast:
-        flush();
-        map_all(blend_table(grey_mean(), operation.factor));
-        return true;
+        return contrast(operation.factor, limit);
       case Step::kAutocontrast:
-        map_by_histogram(autocontrast_table);
-        return true;
+        return stretch(limit);
       case Step::kEqualize:
-        map_by_histogram(equalize_table);
-        return true;
+        return equalize(limit);
+      case Step::kAffine:
+      case Step::kPerspective:
+        if (!moves_whole_pixels(operation)) return transform_rows(operation, limit);
+        [[fallthrough]];
       default:
-        flush();
-        return move_or_mix(operation, limit);
+        return flush(limit) && move(operation, limit);
     }
   }
 
-  bool move_or_mix(const Operation& operation, TimeLimit& limit) {
+  bool move(const Operation& operation, TimeLimit& limit) {
     switch (operation.step) {
-      case Step::kSaturation:
-        kernels_.saturate(operation.factor, planes_, padded_);
-        return true;
-      case Step::kGrey:
-        kernels_.grey(planes_, padded_);
-        return true;
-      case Step::kHue:
-        return hue(static_cast<Byte>(operation.value & 0xFF), limit);
       case Step::kErase:
         erase(operation);
         return true;
@@ -160,7 +175,7 @@ class Augmenter::Work {
         if (!gaussian_blur(kernels_, operation, planes_, size_, limit, others_)) return false;
         break;
       case Step::kSharpness:
-        sharpen(operation.factor);
+        if (!sharpen(operation.factor, limit)) return false;
         break;
       case Step::kFlipHorizontal:
         for_rows([&](const Byte* in, int y, Byte* out) { kernels_.mirror(in + row_at(y), width(), out + row_at(y)); });
@@ -172,14 +187,22 @@ class Augmenter::Work {
         break;
       case Step::kQuarterTurns:
         if (operation.value == 0) return true;
-        turn(planes_, size_, operation.value, others_);
+        turn(kernels_, planes_, size_, operation.value, others_);
         if (operation.value != 2) std::swap(size_.width, size_.height);
         break;
       default:
-        if (!transform(operation, planes_, size_, limit, others_)) return false;
+        if (!shift(operation, planes_, size_, limit, others_)) return false;
     }
     std::swap(planes_, others_);
     return true;
+  }
+
+  // In the memory of the other planes the picture is rows again.
+  bool transform_rows(const Operation& operation, TimeLimit& limit) {
+    Byte* const rows = others_.plane[0];
+    return for_parts(limit, [&](const Planes& part, std::size_t at,
+                                std::size_t count) { kernels_.merge(part, 0, count, rows + 3 * at); }) &&
+           transform(kernels_, operation, size_, limit, rows, planes_);
   }
 
   template <class Function>
@@ -189,24 +212,31 @@ class Augmenter::Work {
     }
   }
 
-  void sharpen(float factor) {
-    for_rows([&](const Byte* in, int y, Byte* out) {
-      const Byte* const row = in + row_at(y);
-      if (y == 0 || y == size_.height - 1) {
-        std::memcpy(out + row_at(y), row, width());
-      } else {
-        kernels_.smooth(row - width(), row, row + width(), width(), out + row_at(y));
-      }
-    });
-    for (int c = 0; c < 3; ++c) kernels_.blend(factor, planes_.plane[c], padded_, others_.plane[c]);
-  }
-
-  bool hue(Byte shift, TimeLimit& limit) {
-    constexpr std::size_t kPart = std::size_t{1} << 16;
-    for (std::size_t at = 0; at < padded_; at += kPart) {
-      const std::size_t count = std::min(kPart, padded_ - at);
+  // Rows that follow one another are smoothed as one, and their first and last pixels put back.
+  bool sharpen(float factor, TimeLimit& limit) {
+    Blend blend;
+    kernels_.prepare(factor, blend);
+    const int part = std::max(1, 4096 / size_.width);
+    for (int top = 0; top < size_.height; top += part) {
+      const int bottom = std::min(top + part, size_.height);
+      const int first = std::max(top, 1), past = std::min(bottom, size_.height - 1);
+      const std::size_t count = row_at(bottom - top);
       if (limit.is_over_after(count)) return false;
-      kernels_.hue(shift, {{planes_.plane[0] + at, planes_.plane[1] + at, planes_.plane[2] + at}}, count);
+      for (std::size_t c = 0; c < 3; ++c) {
+        const Byte* const in = planes_.plane[c];
+        Byte* const out = others_.plane[c];
+        if (top == 0) std::memcpy(out, in, width());
+        if (bottom == size_.height) std::memcpy(out + row_at(bottom - 1), in + row_at(bottom - 1), width());
+        if (first < past) {
+          const Byte* const row = in + row_at(first);
+          kernels_.smooth(row - width(), row, row + width(), row_at(past - first), out + row_at(first));
+          for (int y = first; y < past; ++y) {
+            out[row_at(y)] = in[row_at(y)];
+            out[row_at(y + 1) - 1] = in[row_at(y + 1) - 1];
+          }
+        }
+        kernels_.blend(blend, in + row_at(top), padded(count), out + row_at(top));
+      }
     }
     return true;
   }
@@ -226,8 +256,9 @@ class Augmenter::Work {
   Size size_;
   std::size_t count_ = 0, padded_ = 0;
   Planes planes_{}, others_{};
-  bool has_tables_ = false;
-  Table tables_[3];  // what the planes' values still have to go through
+  Pointwise waiting_;
+  Histogram histograms_[3];
+  const U8View* in_ = nullptr;  // until the planes have its pixels
 };
 
 Augmenter::Augmenter(Target target) : work_(std::make_unique<Work>(target)) {}

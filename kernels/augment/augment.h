@@ -4,7 +4,8 @@
 //   augmenter.apply(picture, operations, time_limit, result);
 //
 // The picture is worked on as three planes, in memory that the augmenter keeps: apply() allocates only for a picture
-// larger than any before. Adjacent steps that map each value by itself are one pass. Thread-bound(its owner).
+// larger than any before, or more steps. Adjacent steps that change each pixel by itself are taken together, part by
+// part of the picture. Thread-bound(its owner).
 #pragma once
 
 #include <memory>

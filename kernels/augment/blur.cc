@@ -43,15 +43,6 @@ bool box_down(const Kernels& kernels, const BoxPass& pass, const Planes& in, Siz
   return true;
 }
 
-void transpose(const Planes& in, Size size, const Planes& out) {
-  const auto width = static_cast<std::size_t>(size.width), height = static_cast<std::size_t>(size.height);
-  for (int c = 0; c < 3; ++c) {
-    for (std::size_t x = 0; x < width; ++x) {
-      for (std::size_t y = 0; y < height; ++y) out.plane[c][x * height + y] = in.plane[c][y * width + x];
-    }
-  }
-}
-
 // As torchvision has it: floats, but for the sum of the weights and their exponents.
 HalfKernel half_kernel(int side, float deviation) {
   HalfKernel kernel{side / 2, {}};
@@ -69,7 +60,7 @@ int reflected(int at, int side) {
   return at < 0 ? -at : at < side ? at : 2 * (side - 1) - at;
 }
 
-// Down a strip of kStrip columns. `source` says which column of the picture each byte of a padded row is.
+// Down a strip of kStrip columns.
 class Strip {
  public:
   Strip(const Kernels& kernels, const HalfKernel& kernel, Size size, int left)
@@ -103,8 +94,11 @@ class Strip {
   void across(const Byte* in, int number) {
     const Byte* const row = in + at(reflected(number - kernel_.radius, size_.height), 0);
     const int first = left_ - kernel_.radius, past = left_ + columns_ + kernel_.radius;
-    Byte padded[kStrip + kLargestKernel]{};
-    for (int x = first; x < past; ++x) padded[x - first] = row[reflected(x, size_.width)];
+    float padded[kStrip + kLargestKernel]{};
+    const int inner = std::max(first, 0), outer = std::min(past, size_.width);
+    for (int x = first; x < inner; ++x) padded[x - first] = row[reflected(x, size_.width)];
+    for (int x = inner; x < outer; ++x) padded[x - first] = row[x];
+    for (int x = outer; x < past; ++x) padded[x - first] = row[reflected(x, size_.width)];
     kernels_.weigh_across(kernel_, padded, across_[number % kLargestKernel]);
   }
 
@@ -124,7 +118,9 @@ bool pillow_blur(const Kernels& kernels, float radius, Size size, TimeLimit& lim
   const BoxPass pass = box_pass(box);
   const Size turned{size.height, size.width};
   for (const Size each : {turned, size}) {
-    transpose(planes, Size{each.height, each.width}, others);
+    for (int c = 0; c < 3; ++c) {
+      transpose(planes.plane[c], each.height, {each.height, each.width}, others.plane[c], each.width);
+    }
     if (!box_down(kernels, pass, others, each, limit, planes) ||
         !box_down(kernels, pass, planes, each, limit, others) ||
         !box_down(kernels, pass, others, each, limit, planes)) {

@@ -8,133 +8,6 @@
 namespace millrace::kernels::augment {
 namespace {
 
-struct Source {
-  Planes planes;
-  int width, height;
-
-  bool has(double x, double y) const { return x >= 0.0 && x < width && y >= 0.0 && y < height; }
-  std::size_t at(int x, int y) const {
-    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x);
-  }
-};
-
-void copy_pixel(const Source& source, std::size_t from, const Planes& out, std::size_t to) {
-  for (int c = 0; c < 3; ++c) out.plane[c][to] = source.planes.plane[c][from];
-}
-
-void fill_row(const Operation& operation, std::size_t at, int width, const Planes& out) {
-  for (int c = 0; c < 3; ++c) {
-    std::memset(out.plane[c] + at, operation.fill[static_cast<std::size_t>(c)], static_cast<std::size_t>(width));
-  }
-}
-
-// Nearest: negative coordinates are outside, others lose their fraction.
-void nearest(const Source& source, double x, double y, const Planes& out, std::size_t to) {
-  if (source.has(x, y)) copy_pixel(source, source.at(static_cast<int>(x), static_cast<int>(y)), out, to);
-}
-
-void bilinear(const Source& source, double x, double y, const Planes& out, std::size_t to) {
-  if (!source.has(x, y)) return;
-  x -= 0.5;
-  y -= 0.5;
-  const int left = static_cast<int>(std::floor(x)), top = static_cast<int>(std::floor(y));
-  const double dx = x - left, dy = y - top;
-  const int x0 = std::max(left, 0), x1 = std::min(left + 1, source.width - 1);
-  const int y0 = std::max(top, 0), y1 = top + 1 < source.height ? top + 1 : y0;
-  const std::size_t upper = source.at(0, y0), lower = source.at(0, y1);
-  for (int c = 0; c < 3; ++c) {
-    const Byte* const above = source.planes.plane[c] + upper;
-    const Byte* const below = source.planes.plane[c] + lower;
-    const double a = above[x0] + (above[x1] - above[x0]) * dx;
-    const double b = below[x0] + (below[x1] - below[x0]) * dx;
-    out.plane[c][to] = static_cast<Byte>(a + (b - a) * dy);
-  }
-}
-
-double cubic(double v0, double v1, double v2, double v3, double d) {
-  const double linear = -v0 + v2, square = 2 * (v0 - v1) + v2 - v3, cube = -v0 + v1 - v2 + v3;
-  return v1 + d * (linear + d * (square + d * cube));
-}
-
-void bicubic(const Source& source, double x, double y, const Planes& out, std::size_t to) {
-  if (!source.has(x, y)) return;
-  x -= 0.5;
-  y -= 0.5;
-  const int left = static_cast<int>(std::floor(x)), top = static_cast<int>(std::floor(y));
-  const double dx = x - left, dy = y - top;
-  std::size_t columns[4], rows[4];
-  for (int i = 0; i < 4; ++i) {
-    columns[i] = static_cast<std::size_t>(std::clamp(left - 1 + i, 0, source.width - 1));
-    rows[i] = source.at(0, std::clamp(top - 1 + i, 0, source.height - 1));
-  }
-  for (int c = 0; c < 3; ++c) {
-    double across[4];
-    for (int i = 0; i < 4; ++i) {
-      const Byte* const row = source.planes.plane[c] + rows[i];
-      across[i] = cubic(row[columns[0]], row[columns[1]], row[columns[2]], row[columns[3]], dx);
-    }
-    const double value = cubic(across[0], across[1], across[2], across[3], dy);
-    out.plane[c][to] = static_cast<Byte>(std::clamp(value, 0.0, 255.0));
-  }
-}
-
-template <class Filter>
-bool transform_each(const Operation& operation, const Source& source, Filter filter, TimeLimit& limit,
-                    const Planes& out) {
-  const auto& m = operation.matrix;
-  const bool divides = operation.step == Step::kPerspective;
-  for (int row = 0; row < source.height; ++row) {
-    if (limit.is_over_after(static_cast<std::uint64_t>(source.width) * 8)) return false;
-    const std::size_t at = source.at(0, row);
-    fill_row(operation, at, source.width, out);
-    const double y = row + 0.5;
-    for (int column = 0; column < source.width; ++column) {
-      const double x = column + 0.5;
-      double from_x = m[0] * x + m[1] * y + m[2], from_y = m[3] * x + m[4] * y + m[5];
-      if (divides) {
-        const double divisor = m[6] * x + m[7] * y + 1;
-        from_x /= divisor;
-        from_y /= divisor;
-      }
-      filter(source, from_x, from_y, out, at + static_cast<std::size_t>(column));
-    }
-  }
-  return true;
-}
-
-// No rotation, no shear: one table of columns. Coordinates are summed up, as Pillow does.
-bool scale_nearest(const Operation& operation, const Source& source, TimeLimit& limit, const Planes& out) {
-  const auto& m = operation.matrix;
-  int columns[kLongestSide];
-  int first = source.width, last = 0;
-  bool is_run = true;
-  double x = m[2] + m[0] * 0.5, y = m[5] + m[4] * 0.5;
-  for (int column = 0; column < source.width; ++column, x += m[0]) {
-    if (!(x >= 0.0 && x < source.width)) continue;
-    columns[column] = static_cast<int>(x);
-    first = std::min(first, column);
-    last = column + 1;
-    is_run = is_run && columns[column] - columns[first] == column - first;
-  }
-  for (int row = 0; row < source.height; ++row, y += m[4]) {
-    if (limit.is_over_after(static_cast<std::uint64_t>(source.width) * 3)) return false;
-    const std::size_t at = source.at(0, row);
-    fill_row(operation, at, source.width, out);
-    if (!(y >= 0.0 && y < source.height) || first >= last) continue;
-    const std::size_t from = source.at(0, static_cast<int>(y));
-    for (int c = 0; c < 3; ++c) {
-      const Byte* const in = source.planes.plane[c] + from;
-      Byte* const to = out.plane[c] + at;
-      if (is_run) {
-        std::memcpy(to + first, in + columns[first], static_cast<std::size_t>(last - first));
-      } else {
-        for (int column = first; column < last; ++column) to[column] = in[columns[column]];
-      }
-    }
-  }
-  return true;
-}
-
 std::uint32_t to_fixed(double value) {
   return static_cast<std::uint32_t>(static_cast<std::int64_t>(std::floor(value * 65536.0 + 0.5)));
 }
@@ -144,79 +17,201 @@ bool fits_fixed(const std::array<double, 8>& m, int x, int y) {
   return std::abs(x * m[0] + y * m[1] + m[2]) < 32768.0 && std::abs(x * m[3] + y * m[4] + m[5]) < 32768.0;
 }
 
-bool affine_fixed(const Operation& operation, const Source& source, TimeLimit& limit, const Planes& out) {
-  const auto& m = operation.matrix;
-  const std::uint32_t x_by_column = to_fixed(m[0]), y_by_column = to_fixed(m[3]);
-  const std::uint32_t x_by_row = to_fixed(m[1]), y_by_row = to_fixed(m[4]);
-  std::uint32_t row_x = to_fixed(m[2] + m[0] * 0.5 + m[1] * 0.5), row_y = to_fixed(m[5] + m[3] * 0.5 + m[4] * 0.5);
-  const auto width = static_cast<std::uint32_t>(source.width), height = static_cast<std::uint32_t>(source.height);
-  for (int row = 0; row < source.height; ++row, row_x += x_by_row, row_y += y_by_row) {
-    if (limit.is_over_after(std::uint64_t{width} * 4)) return false;
-    const std::size_t at = source.at(0, row);
-    fill_row(operation, at, source.width, out);
-    std::uint32_t x = row_x, y = row_y;
-    for (std::uint32_t column = 0; column < width; ++column, x += x_by_column, y += y_by_column) {
-      // A negative one becomes one that is too large.
-      const auto from_x = static_cast<std::uint32_t>(static_cast<std::int32_t>(x) >> 16);
-      const auto from_y = static_cast<std::uint32_t>(static_cast<std::int32_t>(y) >> 16);
-      if (from_x < width && from_y < height) {
-        copy_pixel(source, static_cast<std::size_t>(from_y) * width + from_x, out, at + column);
-      }
-    }
-  }
-  return true;
-}
+// What all transforms go through: rows that begin as `fill`, with a look at the time.
+class Rows {
+ public:
+  Rows(const Kernels& kernels, const Operation& operation, const Pixels& in, TimeLimit& limit, const Planes& out)
+      : kernels_(kernels), operation_(operation), in_(in), limit_(limit), out_(out), m_(operation.matrix) {}
 
-// Coordinates too large for fixed-point: doubles, summed up.
-bool affine_summed(const Operation& operation, const Source& source, TimeLimit& limit, const Planes& out) {
-  const auto& m = operation.matrix;
-  double row_x = m[2] + m[1] * 0.5 + m[0] * 0.5, row_y = m[5] + m[4] * 0.5 + m[3] * 0.5;
-  for (int row = 0; row < source.height; ++row, row_x += m[1], row_y += m[4]) {
-    if (limit.is_over_after(static_cast<std::uint64_t>(source.width) * 8)) return false;
-    const std::size_t at = source.at(0, row);
-    fill_row(operation, at, source.width, out);
-    double x = row_x, y = row_y;
-    for (int column = 0; column < source.width; ++column, x += m[0], y += m[3]) {
-      nearest(source, x, y, out, at + static_cast<std::size_t>(column));
+  // No rotation, no shear: one table of columns. Coordinates are summed up, as Pillow does.
+  bool scale() const {
+    int columns[kLongestSide];
+    int first = in_.width, last = 0;
+    bool is_run = true;
+    double x = m_[2] + m_[0] * 0.5, y = m_[5] + m_[4] * 0.5;
+    for (int column = 0; column < in_.width; ++column, x += m_[0]) {
+      if (!(x >= 0.0 && x < in_.width)) continue;
+      columns[column] = static_cast<int>(x);
+      first = std::min(first, column);
+      last = column + 1;
+      is_run = is_run && columns[column] - columns[first] == column - first;
     }
+    return each(3, [&](std::size_t at, int) {
+      const double from_y = y;
+      y += m_[4];
+      if (!(from_y >= 0.0 && from_y < in_.height) || first >= last) return;
+      const Byte* const row = in_.data + 3 * row_at(static_cast<int>(from_y));
+      if (is_run) return copy_run(row + 3 * columns[first], at, first, last);
+      for (int column = first; column < last; ++column) copy(row + 3 * columns[column], at, column);
+    });
   }
-  return true;
+
+  bool affine_fixed() const {
+    FixedRow row{to_fixed(m_[2] + m_[0] * 0.5 + m_[1] * 0.5), to_fixed(m_[5] + m_[3] * 0.5 + m_[4] * 0.5),
+                 to_fixed(m_[0]), to_fixed(m_[3])};
+    const std::uint32_t x_by_row = to_fixed(m_[1]), y_by_row = to_fixed(m_[4]);
+    const bool is_run = row.x_step == std::uint32_t{1} << 16 && row.y_step == 0;
+    return each(4, [&](std::size_t at, int) {
+      if (is_run) {
+        copy_shifted(static_cast<std::int32_t>(row.x) >> 16, static_cast<std::int32_t>(row.y) >> 16, at);
+      } else {
+        kernels_.copy_fixed(row, in_, out_, at);
+      }
+      row.x += x_by_row;
+      row.y += y_by_row;
+    });
+  }
+
+  // Coordinates too large for fixed-point: doubles, summed up.
+  bool affine_summed() const {
+    double row_x = m_[2] + m_[1] * 0.5 + m_[0] * 0.5, row_y = m_[5] + m_[4] * 0.5 + m_[3] * 0.5;
+    return each(8, [&](std::size_t at, int) {
+      double x = row_x, y = row_y;
+      for (int column = 0; column < in_.width; ++column, x += m_[0], y += m_[3]) {
+        if (x >= 0.0 && x < in_.width && y >= 0.0 && y < in_.height) {
+          copy(in_.data + 3 * (row_at(static_cast<int>(y)) + static_cast<std::size_t>(x)), at, column);
+        }
+      }
+      row_x += m_[1];
+      row_y += m_[4];
+    });
+  }
+
+  bool sample() const {
+    const int work = operation_.sampling == Sampling::kBicubic ? 24 : 8;
+    return each(work, [&](std::size_t at, int y) { kernels_.sample(operation_, in_, y, out_, at); });
+  }
+
+ private:
+  std::size_t row_at(int y) const { return static_cast<std::size_t>(y) * static_cast<std::size_t>(in_.width); }
+
+  template <class Function>
+  bool each(int work, Function function) const {
+    for (int y = 0; y < in_.height; ++y) {
+      if (limit_.is_over_after(static_cast<std::uint64_t>(in_.width) * static_cast<std::uint64_t>(work))) return false;
+      const std::size_t at = row_at(y);
+      for (std::size_t c = 0; c < 3; ++c) {
+        std::memset(out_.plane[c] + at, operation_.fill[c], static_cast<std::size_t>(in_.width));
+      }
+      function(at, y);
+    }
+    return true;
+  }
+
+  void copy(const Byte* pixel, std::size_t at, int column) const {
+    for (std::size_t c = 0; c < 3; ++c) out_.plane[c][at + static_cast<std::size_t>(column)] = pixel[c];
+  }
+
+  // To columns from `first` to before `last`.
+  void copy_run(const Byte* pixels, std::size_t at, int first, int last) const {
+    kernels_.split(pixels, static_cast<std::size_t>(last - first), out_, at + static_cast<std::size_t>(first));
+  }
+
+  // A row that begins at column `x` of row `y`, inside the picture or not.
+  void copy_shifted(int x, int y, std::size_t at) const {
+    const int first = std::max(-x, 0), last = std::min(in_.width - x, in_.width);
+    if (y < 0 || y >= in_.height || first >= last) return;
+    copy_run(in_.data + 3 * (row_at(y) + static_cast<std::size_t>(first + x)), at, first, last);
+  }
+
+  const Kernels& kernels_;
+  const Operation& operation_;
+  const Pixels& in_;
+  TimeLimit& limit_;
+  const Planes& out_;
+  const std::array<double, 8>& m_;
+};
+
+constexpr int kTile = 16;
+typedef Byte Tile __attribute__((vector_size(kTile)));
+
+// Four times the bytes of two rows that are half the tile apart become pairs, side by side: each byte's row number
+// moves into its column number bit by bit.
+void transpose_tile(const Byte* in, std::ptrdiff_t stride, Byte* out, std::ptrdiff_t out_stride) {
+  Tile rows[kTile], pairs[kTile];
+  for (int y = 0; y < kTile; ++y) std::memcpy(&rows[y], in + y * stride, kTile);
+  for (int bit = 0; bit < 4; ++bit) {
+    for (int y = 0; y < kTile / 2; ++y) {
+      const Tile a = rows[y], b = rows[y + kTile / 2];
+      pairs[2 * y] = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      pairs[2 * y + 1] = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    std::memcpy(rows, pairs, sizeof rows);
+  }
+  for (int x = 0; x < kTile; ++x) std::memcpy(out + x * out_stride, &rows[x], kTile);
 }
 
 }  // namespace
 
-void turn(const Planes& in, Size size, int turns, const Planes& out) {
-  constexpr int kTile = 16;
-  const auto width = static_cast<std::size_t>(size.width), height = static_cast<std::size_t>(size.height);
+void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride) {
+  const int whole_width = size.width / kTile * kTile, whole_height = size.height / kTile * kTile;
+  const auto at = [&](int x, int y) { return in + y * stride + x; };
+  const auto to = [&](int x, int y) { return out + x * out_stride + y; };
+  for (int y = 0; y < whole_height; y += kTile) {
+    for (int x = 0; x < whole_width; x += kTile) transpose_tile(at(x, y), stride, to(x, y), out_stride);
+  }
+  for (int y = 0; y < size.height; ++y) {
+    for (int x = y < whole_height ? whole_width : 0; x < size.width; ++x) *to(x, y) = *at(x, y);
+  }
+}
+
+void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out) {
+  const std::ptrdiff_t width = size.width, height = size.height;
   for (int c = 0; c < 3; ++c) {
     const Byte* const from = in.plane[c];
     Byte* const to = out.plane[c];
-    if (turns == 2) {
-      std::reverse_copy(from, from + width * height, to);
-      continue;
-    }
-    for (std::size_t top = 0; top < height; top += kTile) {
-      for (std::size_t left = 0; left < width; left += kTile) {
-        const std::size_t bottom = std::min(top + kTile, height), right = std::min(left + kTile, width);
-        for (std::size_t x = left; x < right; ++x) {
-          Byte* const row = to + (turns == 1 ? width - 1 - x : x) * height;
-          for (std::size_t y = top; y < bottom; ++y) row[turns == 1 ? y : height - 1 - y] = from[y * width + x];
-        }
-      }
+    if (turns == 1) {
+      transpose(from, width, size, to + (width - 1) * height, -height);
+    } else if (turns == 2) {
+      kernels.mirror(from, static_cast<std::size_t>(width * height), to);
+    } else {
+      transpose(from + (height - 1) * width, -width, size, to, height);
     }
   }
 }
 
-bool transform(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out) {
-  const Source source{in, size.width, size.height};
+bool moves_whole_pixels(const Operation& operation) {
   const auto& m = operation.matrix;
-  if (operation.sampling == Sampling::kBilinear) return transform_each(operation, source, bilinear, limit, out);
-  if (operation.sampling == Sampling::kBicubic) return transform_each(operation, source, bicubic, limit, out);
-  if (operation.step == Step::kPerspective) return transform_each(operation, source, nearest, limit, out);
-  if (m[1] == 0 && m[3] == 0) return scale_nearest(operation, source, limit, out);
+  return operation.step == Step::kAffine && m[0] == 1 && m[1] == 0 && m[3] == 0 && m[4] == 1 &&
+         m[2] == std::floor(m[2]) && m[5] == std::floor(m[5]);
+}
+
+bool shift(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out) {
+  const auto side = [](double offset, int length) {
+    return static_cast<int>(std::clamp<double>(offset, -length, length));
+  };
+  const int x = side(operation.matrix[2], size.width), y = side(operation.matrix[5], size.height);
+  const int first = std::max(-x, 0), last = std::min(size.width - x, size.width);
+  const auto width = static_cast<std::size_t>(size.width), left = static_cast<std::size_t>(first);
+  const auto count = static_cast<std::size_t>(last - first), right = static_cast<std::size_t>(last);
+  for (std::size_t c = 0; c < 3; ++c) {
+    const Byte fill = operation.fill[c];
+    for (int row = 0; row < size.height; ++row) {
+      if (limit.is_over_after(width)) return false;
+      Byte* const to = out.plane[c] + static_cast<std::size_t>(row) * width;
+      const int from = row + y;
+      if (from < 0 || from >= size.height) {
+        std::memset(to, fill, width);
+        continue;
+      }
+      std::memset(to, fill, left);
+      std::memcpy(to + left, in.plane[c] + static_cast<std::size_t>(from) * width + left + x, count);
+      std::memset(to + right, fill, width - right);
+    }
+  }
+  return true;
+}
+
+bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Byte* pixels,
+               const Planes& out) {
+  const Pixels in{pixels, size.width, size.height};
+  const Rows rows(kernels, operation, in, limit, out);
+  const auto& m = operation.matrix;
+  if (operation.step != Step::kAffine || operation.sampling != Sampling::kNearest) return rows.sample();
+  if (m[1] == 0 && m[3] == 0) return rows.scale();
   const bool is_small = fits_fixed(m, 0, 0) && fits_fixed(m, size.width, size.height) &&
                         fits_fixed(m, 0, size.height) && fits_fixed(m, size.width, 0);
-  return is_small ? affine_fixed(operation, source, limit, out) : affine_summed(operation, source, limit, out);
+  return is_small ? rows.affine_fixed() : rows.affine_summed();
 }
 
 }  // namespace millrace::kernels::augment

@@ -16,19 +16,6 @@ struct BelowTable {
   alignas(32) std::uint32_t word[8];
 };
 
-constexpr bool falls_below(int h) {
-  const int numerator = 2 * h;  // of the hue in 85ths of a sixth
-  const int base = numerator < 85 || numerator > 425 ? 0 : numerator < 255 ? 2 : 4;
-  const int difference = numerator > 425 ? numerator - 510 : numerator - 85 * base;
-  const float minuend = static_cast<float>(difference < 0 ? 85 + difference : 85) / 85.0F;
-  const float subtrahend = static_cast<float>(difference < 0 ? 85 : 85 - difference) / 85.0F;
-  const float sixths =
-      static_cast<float>(static_cast<double>(base) + static_cast<double>(minuend) - static_cast<double>(subtrahend));
-  const double turned = static_cast<double>(sixths) / 6.0 + 1.0;
-  const float turn = static_cast<float>(turned >= 1.0 ? turned - 1.0 : turned);
-  return static_cast<int>(static_cast<double>(turn) * 255.0) < h;
-}
-
 constexpr BelowTable make_below_table() {
   BelowTable table{};
   for (int h = 0; h < 255; ++h) table.word[h / 32] |= static_cast<std::uint32_t>(falls_below(h)) << (h % 32);

@@ -1,7 +1,7 @@
-// The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction set,
-// which makes the compiler vectorise them with it, and map(). Included once by each such file, in its anonymous
-// namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c, Filter.c): the same operations on floats and doubles
-// in the same order, or integers that give the same.
+// The loops of all targets, for a file that has defined MILLRACE_AUGMENT_TARGET, the attribute of the instruction
+// set, which makes the compiler vectorise them with it, and MILLRACE_AUGMENT_VECTOR, its registers' bytes.
+// Included once by each such file, in its anonymous namespace. Arithmetic is Pillow's (libImaging/Convert.c, Blend.c,
+// Filter.c): the same operations on floats and doubles in the same order, or integers that give the same.
 #pragma once
 
 #define MILLRACE_AUGMENT_INLINE MILLRACE_AUGMENT_TARGET inline __attribute__((always_inline))
@@ -39,6 +39,16 @@ MILLRACE_AUGMENT_TARGET void grey(const Planes& planes, std::size_t padded) {
   for (std::size_t i = 0; i < padded; ++i) r[i] = g[i] = b[i] = static_cast<Byte>(luma(r[i], g[i], b[i]));
 }
 
+MILLRACE_AUGMENT_TARGET void widen_range(const Byte* plane, std::size_t count, Byte* least, Byte* most) {
+  Byte low = *least, high = *most;
+  for (std::size_t i = 0; i < count; ++i) {
+    low = plane[i] < low ? plane[i] : low;
+    high = plane[i] > high ? plane[i] : high;
+  }
+  *least = low;
+  *most = high;
+}
+
 MILLRACE_AUGMENT_TARGET std::uint64_t grey_sum(const Planes& planes, std::size_t count) {
   const Byte* r = planes.plane[0];
   const Byte* g = planes.plane[1];
@@ -54,39 +64,52 @@ MILLRACE_AUGMENT_TARGET std::uint64_t grey_sum(const Planes& planes, std::size_t
   return all;
 }
 
-MILLRACE_AUGMENT_INLINE Byte blend(int degenerate, int value, float factor) {
+MILLRACE_AUGMENT_INLINE Byte blended(int degenerate, int value, float factor) {
   const float blended = static_cast<float>(degenerate) + factor * static_cast<float>(value - degenerate);
   const float positive = blended > 0.0F ? blended : 0.0F;
   return static_cast<Byte>(static_cast<int>(positive < 255.0F ? positive : 255.0F));
 }
 
-MILLRACE_AUGMENT_TARGET void saturate(float factor, const Planes& planes, std::size_t padded) {
+MILLRACE_AUGMENT_TARGET void prepare(float factor, Blend& blend) {
+  blend.factor = factor;
+  blend.has_tables = false;
+}
+
+MILLRACE_AUGMENT_TARGET void saturate(const Blend& blend, const Planes& planes, std::size_t padded) {
   Byte* __restrict r = planes.plane[0];
   Byte* __restrict g = planes.plane[1];
   Byte* __restrict b = planes.plane[2];
+  const float factor = blend.factor;
   for (std::size_t i = 0; i < padded; ++i) {
     const int l = luma(r[i], g[i], b[i]);
-    r[i] = blend(l, r[i], factor);
-    g[i] = blend(l, g[i], factor);
-    b[i] = blend(l, b[i], factor);
+    r[i] = blended(l, r[i], factor);
+    g[i] = blended(l, g[i], factor);
+    b[i] = blended(l, b[i], factor);
   }
 }
 
 // Thirteenths are never halves: the integers below are the filter's floats, rounded. 5042 / 65536 is a thirteenth for
-// sums up to 3321.
+// sums up to 3321. The sums of columns are taken once.
 MILLRACE_AUGMENT_TARGET void smooth(const Byte* above, const Byte* row, const Byte* below, std::size_t width,
                                     Byte* __restrict out) {
-  out[0] = row[0];
-  out[width - 1] = row[width - 1];
-  for (std::size_t x = 1; x + 1 < width; ++x) {
-    const int ends = above[x - 1] + above[x] + above[x + 1] + below[x - 1] + below[x] + below[x + 1];
-    const auto sum = static_cast<std::uint16_t>(ends + row[x - 1] + 5 * row[x] + row[x + 1] + 6);
-    out[x] = static_cast<Byte>((sum * 5042U) >> 16);
+  constexpr std::size_t kPart = 512;
+  std::uint16_t columns[kPart + 2];
+  for (std::size_t from = 1; from + 1 < width; from += kPart) {
+    const std::size_t count = from + kPart < width - 1 ? kPart : width - 1 - from;
+    for (std::size_t i = 0; i < count + 2; ++i) {
+      columns[i] = static_cast<std::uint16_t>(above[from - 1 + i] + row[from - 1 + i] + below[from - 1 + i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto sum = static_cast<std::uint16_t>(columns[i] + columns[i + 1] + columns[i + 2] + 4 * row[from + i] + 6);
+      out[from + i] = static_cast<Byte>((sum * 5042U) >> 16);
+    }
   }
 }
 
-MILLRACE_AUGMENT_TARGET void blend_planes(float factor, const Byte* in, std::size_t padded, Byte* __restrict out) {
-  for (std::size_t i = 0; i < padded; ++i) out[i] = blend(out[i], in[i], factor);
+MILLRACE_AUGMENT_TARGET void blend_planes(const Blend& blend, const Byte* in, std::size_t padded,
+                                          Byte* __restrict out) {
+  const float factor = blend.factor;
+  for (std::size_t i = 0; i < padded; ++i) out[i] = blended(out[i], in[i], factor);
 }
 
 MILLRACE_AUGMENT_TARGET void mirror(const Byte* row, std::size_t width, Byte* __restrict out) {
@@ -118,36 +141,83 @@ MILLRACE_AUGMENT_TARGET void box(const BoxPass& pass, const Byte* in, std::size_
   }
 }
 
-// The sum of both pixels at a distance, then its weight; the middle first. This order is the same for all targets.
-MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const Byte* row, float* __restrict out) {
-  const Byte* const middle = row + kernel.radius;
-  for (std::size_t x = 0; x < kStrip; ++x) out[x] = kernel.weight[0] * static_cast<float>(middle[x]);
+typedef float Weighed __attribute__((vector_size(MILLRACE_AUGMENT_VECTOR)));
+constexpr std::size_t kWeighed = sizeof(Weighed) / sizeof(float), kWeighedAtOnce = 4;
+
+MILLRACE_AUGMENT_INLINE void load_weighed(const float* from, Weighed& values) {
+  std::memcpy(&values, from, sizeof values);
+}
+
+// The sum of both at a distance, then its
+// weight; the middle first. This order is the same for all targets.
+MILLRACE_AUGMENT_INLINE void weigh(const HalfKernel& kernel, const float* middle, Weighed* sums) {
+  for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+    load_weighed(middle + k * kWeighed, sums[k]);
+    sums[k] *= kernel.weight[0];
+  }
   for (int i = 1; i <= kernel.radius; ++i) {
-    const Byte* const left = middle - i;
-    const Byte* const right = middle + i;
-    for (std::size_t x = 0; x < kStrip; ++x) out[x] += kernel.weight[i] * static_cast<float>(left[x] + right[x]);
+    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+      Weighed before, after;
+      load_weighed(middle + k * kWeighed - i, before);
+      load_weighed(middle + k * kWeighed + i, after);
+      sums[k] += kernel.weight[i] * (before + after);
+    }
+  }
+}
+
+MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const float* row, float* __restrict out) {
+  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
+    Weighed sums[kWeighedAtOnce];
+    weigh(kernel, row + kernel.radius + x, sums);
+    std::memcpy(out + x, sums, sizeof sums);
   }
 }
 
 MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* const* rows, Byte* __restrict out) {
-  float sums[kStrip];
-  const float* const middle = rows[kernel.radius];
-  for (std::size_t x = 0; x < kStrip; ++x) sums[x] = kernel.weight[0] * middle[x];
-  for (int i = 1; i <= kernel.radius; ++i) {
-    const float* const above = rows[kernel.radius - i];
-    const float* const below = rows[kernel.radius + i];
-    for (std::size_t x = 0; x < kStrip; ++x) sums[x] += kernel.weight[i] * (above[x] + below[x]);
+  float all[kStrip];
+  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
+    Weighed sums[kWeighedAtOnce];
+    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+      load_weighed(rows[kernel.radius] + x + k * kWeighed, sums[k]);
+      sums[k] *= kernel.weight[0];
+    }
+    for (int i = 1; i <= kernel.radius; ++i) {
+      const float* const above = rows[kernel.radius - i] + x;
+      const float* const below = rows[kernel.radius + i] + x;
+      for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
+        Weighed before, after;
+        load_weighed(above + k * kWeighed, before);
+        load_weighed(below + k * kWeighed, after);
+        sums[k] += kernel.weight[i] * (before + after);
+      }
+    }
+    std::memcpy(all + x, sums, sizeof sums);
   }
   // Adding 2^23 leaves no bits behind the point.
   constexpr float kWhole = 8388608.0F;
   for (std::size_t x = 0; x < kStrip; ++x) {
-    const float whole = (sums[x] + kWhole) - kWhole;
+    const float whole = (all[x] + kWhole) - kWhole;
     out[x] = static_cast<Byte>(static_cast<int>(whole < 255.0F ? whole : 255.0F));
   }
 }
 
-// With hue(), which is not among these loops.
-constexpr Kernels kernels_with(decltype(Kernels::hue) hue) {
-  return {split,  merge,        map, grey,         grey_sum,   saturate, hue,
-          smooth, blend_planes, box, weigh_across, weigh_down, mirror};
+// With those that are not among these loops.
+constexpr Kernels kernels_with(decltype(Kernels::map) map, decltype(Kernels::hue) hue) {
+  return {.split = split,
+          .merge = merge,
+          .map = map,
+          .grey = grey,
+          .widen_range = widen_range,
+          .grey_sum = grey_sum,
+          .prepare = prepare,
+          .saturate = saturate,
+          .hue = hue,
+          .smooth = smooth,
+          .blend = blend_planes,
+          .copy_fixed = copy_fixed,
+          .sample = sample,
+          .box = box,
+          .weigh_across = weigh_across,
+          .weigh_down = weigh_down,
+          .mirror = mirror};
 }

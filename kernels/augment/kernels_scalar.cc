@@ -1,7 +1,13 @@
 // The reference, for any processor.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "kernels/augment/kernels.h"
 
 #define MILLRACE_AUGMENT_TARGET
+
+#define MILLRACE_AUGMENT_VECTOR 16
 
 namespace millrace::kernels::augment {
 namespace {
@@ -56,9 +62,10 @@ MILLRACE_AUGMENT_TARGET void hue(Byte shift, const Planes& planes, std::size_t p
   }
 }
 
+#include "kernels/augment/geometry_loop.h"
 #include "kernels/augment/kernels_loop.h"
 
-constexpr Kernels kKernels = kernels_with(hue);
+constexpr Kernels kKernels = kernels_with(map, hue);
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "kernels/augment/tables.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace millrace::kernels::augment {
 namespace {
@@ -37,17 +38,34 @@ Table blend_table(int degenerate, float factor) {
   });
 }
 
-Table autocontrast_table(const Histogram& histogram) {
-  int low = 0, high = 255;
-  while (low < 255 && histogram[static_cast<std::size_t>(low)] == 0) ++low;
-  while (high > 0 && histogram[static_cast<std::size_t>(high)] == 0) --high;
+Table autocontrast_table(int low, int high) {
   if (high <= low) return identity_table();
   const double scale = 255.0 / (high - low);
   const double offset = -low * scale;
   return make([=](int i) { return std::clamp(static_cast<int>(i * scale + offset), 0, 255); });
 }
 
-Table equalize_table(const Histogram& histogram) {
+void Histogram::clear() {
+  std::memset(parts_, 0, sizeof parts_);
+}
+
+void Histogram::add(const std::uint8_t* values, std::size_t count) {
+  std::size_t i = 0;
+  for (; i + kParts <= count; i += kParts) {
+    for (std::size_t k = 0; k < kParts; ++k) ++parts_[k][values[i + k]];
+  }
+  for (; i < count; ++i) ++parts_[0][values[i]];
+}
+
+std::array<std::uint32_t, 256> Histogram::counts() const {
+  std::array<std::uint32_t, 256> sums{};
+  for (const auto& part : parts_) {
+    for (std::size_t value = 0; value < 256; ++value) sums[value] += part[value];
+  }
+  return sums;
+}
+
+Table equalize_table(const std::array<std::uint32_t, 256>& histogram) {
   std::uint64_t all = 0;
   std::uint32_t last = 0;
   for (const std::uint32_t count : histogram) {

@@ -1,8 +1,10 @@
-// Micro-benchmarks of kernels/augment: each step on a picture of 224 x 224, rows in and rows out, with every instruction
-// set that this processor has.
+// Micro-benchmarks of kernels/augment: each step on a picture of 224 x 224, rows in and rows out, with every
+// instruction set that this processor has. rand_augment is the mean of torchvision's RandAugment(2, 9), and
+// colour_jitter_drawn that of its ColorJitter(0.4, 0.4, 0.4, 0.1). Machine-readable with --benchmark_format=json.
 //   millrace_bench_augment --benchmark_filter=hue
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -18,17 +20,67 @@ using namespace millrace::kernels;
 
 constexpr Size kSize{224, 224};
 
-using Case = std::pair<std::string, std::vector<Operation>>;
+using List = std::vector<Operation>;
+
+// Lists of steps that take turns.
+struct Case {
+  std::string name;
+  std::vector<List> lists;
+};
 
 Operation named(const char* name, double magnitude, Sampling sampling) {
   return named_operation(name, magnitude, kSize, sampling, {}).value();
+}
+
+Operation perspective(Sampling sampling) {
+  return {.step = Step::kPerspective, .sampling = sampling, .matrix = {0.9, 0.08, 10, -0.05, 1.1, 4, 0.0003, -0.0002}};
+}
+
+// Each pair of torchvision's operations with magnitude 9 of 31, and either sign.
+std::vector<List> rand_augment() {
+  constexpr std::pair<const char*, double> kOperations[] = {
+      {"Identity", 0},  {"ShearX", 0.09},     {"ShearY", 0.09},    {"TranslateX", 30.45}, {"TranslateY", 30.45},
+      {"Rotate", 9},    {"Brightness", 0.27}, {"Color", 0.27},     {"Contrast", 0.27},    {"Sharpness", 0.27},
+      {"Posterize", 7}, {"Solarize", 178.5},  {"AutoContrast", 0}, {"Equalize", 0}};
+  std::vector<List> lists;
+  int sign = 1;
+  for (const auto& first : kOperations) {
+    for (const auto& second : kOperations) {
+      List list;
+      for (const auto& [name, magnitude] : {first, second}) {
+        const bool is_signed = magnitude != 0 && magnitude != 7 && magnitude < 100;
+        sign = is_signed ? -sign : sign;
+        const auto operation =
+            named_operation(name, is_signed ? sign * magnitude : magnitude, kSize, Sampling::kNearest, {});
+        if (operation) list.push_back(*operation);
+      }
+      lists.push_back(list);
+    }
+  }
+  std::shuffle(lists.begin(), lists.end(), std::mt19937(2));
+  return lists;
+}
+
+// torchvision's ColorJitter(0.4, 0.4, 0.4, 0.1): four factors and their order.
+std::vector<List> colour_jitter() {
+  std::mt19937 random(3);
+  const auto drawn = [&](float low, float high) { return std::uniform_real_distribution(low, high)(random); };
+  std::vector<List> lists(64);
+  for (List& list : lists) {
+    for (const Step step : {Step::kBrightness, Step::kContrast, Step::kSaturation}) {
+      list.push_back({.step = step, .factor = drawn(0.6F, 1.4F)});
+    }
+    list.push_back({.step = Step::kHue, .value = static_cast<int>(drawn(-0.1F, 0.1F) * 255)});
+    std::shuffle(list.begin(), list.end(), random);
+  }
+  return lists;
 }
 
 std::vector<Case> cases() {
   const Operation brightness{.step = Step::kBrightness, .factor = 1.3F},
       contrast{.step = Step::kContrast, .factor = 0.7F}, saturation{.step = Step::kSaturation, .factor = 1.2F},
       hue{.step = Step::kHue, .value = 20};
-  std::vector<Case> all{
+  std::vector<std::pair<std::string, List>> single{
       {"invert", {{.step = Step::kInvert}}},
       {"posterize", {{.step = Step::kPosterize, .value = 4}}},
       {"solarize", {{.step = Step::kSolarize, .factor = 128}}},
@@ -43,12 +95,21 @@ std::vector<Case> cases() {
       {"equalize", {{.step = Step::kEqualize}}},
       {"flip_horizontal", {{.step = Step::kFlipHorizontal}}},
       {"flip_vertical", {{.step = Step::kFlipVertical}}},
+      {"quarter_turn", {{.step = Step::kQuarterTurns, .value = 1}}},
+      {"solarize_add", {{.step = Step::kSolarizeAdd, .value = 60, .factor = 128}}},
+      {"gaussian_blur_23", {{.step = Step::kGaussianBlur, .value = 23, .factor = 1}}},
+      {"gaussian_blur_9", {{.step = Step::kGaussianBlur, .value = 9, .factor = 1}}},
+      {"pillow_blur", {{.step = Step::kPillowBlur, .factor = 1}}},
   };
-  for (const auto& [sampling, suffix] : {std::pair{Sampling::kNearest, "nearest"}, {Sampling::kBilinear, "bilinear"}}) {
-    all.push_back({std::string("rotate_") + suffix, {named("Rotate", 20, sampling)}});
-    all.push_back({std::string("shear_") + suffix, {named("ShearX", 0.2, sampling)}});
-    all.push_back({std::string("translate_") + suffix, {named("TranslateX", 30, sampling)}});
+  for (const auto& [sampling, suffix] :
+       {std::pair{Sampling::kNearest, "nearest"}, {Sampling::kBilinear, "bilinear"}, {Sampling::kBicubic, "bicubic"}}) {
+    single.push_back({std::string("rotate_") + suffix, {named("Rotate", 20, sampling)}});
+    single.push_back({std::string("shear_") + suffix, {named("ShearX", 0.2, sampling)}});
+    single.push_back({std::string("perspective_") + suffix, {perspective(sampling)}});
+    single.push_back({std::string("translate_") + suffix, {named("TranslateX", 30, sampling)}});
   }
+  std::vector<Case> all{{"rand_augment", rand_augment()}, {"colour_jitter_drawn", colour_jitter()}};
+  for (const auto& [name, list] : single) all.push_back({name, {list}});
   return all;
 }
 
@@ -64,7 +125,7 @@ std::vector<std::uint8_t> picture() {
   return pixels;
 }
 
-void augment(benchmark::State& state, const std::vector<Operation>& operations, Target target) {
+void augment(benchmark::State& state, const std::vector<List>& lists, Target target) {
   const std::vector<std::uint8_t> pixels = picture();
   std::vector<std::uint8_t> made(pixels.size());
   constexpr std::ptrdiff_t kStride = std::ptrdiff_t{3} * kSize.width;
@@ -72,8 +133,9 @@ void augment(benchmark::State& state, const std::vector<Operation>& operations, 
   const MutableU8View out{made.data(), kSize.width, kSize.height, 3, kStride};
   Augmenter augmenter(target);
   TimeLimit limit;
+  std::size_t turn = 0;
   for (auto _ : state) {
-    if (!augmenter.apply(in, operations, limit, out)) state.SkipWithError("the time was over");
+    if (!augmenter.apply(in, lists[turn++ % lists.size()], limit, out)) state.SkipWithError("the time was over");
     benchmark::ClobberMemory();
   }
 }
@@ -83,9 +145,9 @@ void augment(benchmark::State& state, const std::vector<Operation>& operations, 
 int main(int count, char** arguments) {
   benchmark::Initialize(&count, arguments);
   if (benchmark::ReportUnrecognizedArguments(count, arguments)) return 2;
-  for (const auto& [name, operations] : cases()) {
+  for (const auto& [name, lists] : cases()) {
     for (const Target target : available_targets()) {
-      benchmark::RegisterBenchmark((name + "/" + std::string(name_of(target))).c_str(), augment, operations, target)
+      benchmark::RegisterBenchmark((name + "/" + std::string(name_of(target))).c_str(), augment, lists, target)
           ->Unit(benchmark::kMicrosecond);
     }
   }

@@ -79,6 +79,9 @@ def affine(rng, image):
 
 def perspective(rng, image):
     width, height = image.size
+    if rng.random() < 0.1:  # a line of the picture comes from infinity, and a point of it from nowhere
+        x, y = rng.randrange(width) + 0.5, rng.randrange(height) + 0.5
+        return sampled(rng, "perspective", [1.0, 0.0, -x, 0.0, 1.0, -y, -0.5 / x, -0.5 / y], Image.Transform.PERSPECTIVE)
     corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
     moved = [[x + rng.randint(-width // 3, width // 3), y + rng.randint(-height // 3, height // 3)] for x, y in corners]
     try:

@@ -122,15 +122,50 @@ TEST_CASE("bicubic sampling gives Pillow's values") {
         Pixels{16, 23, 33, 166, 135, 86, 211, 175, 101, 0, 39, 88});
 }
 
+TEST_CASE("a pixel from nowhere is black, as Pillow has it, unless it is the nearest one") {
+  Operation nowhere = affine(Sampling::kNearest, {0, 0, 0, 0, 0, 0, -2, 0});  // 0 / 0 for the first pixel
+  nowhere.step = Step::kPerspective;
+  const Pixels two{10, 20, 30, 40, 50, 60};
+  for (const Target target : available_targets()) {
+    Augmenter augmenter(target);
+    nowhere.sampling = Sampling::kNearest;
+    CHECK(augmented(augmenter, two, {2, 1}, {nowhere}) == Pixels{1, 2, 3, 10, 20, 30});
+    for (const Sampling sampling : {Sampling::kBilinear, Sampling::kBicubic}) {
+      nowhere.sampling = sampling;
+      // A cubic dips beside a brighter pixel.
+      const Pixels past = sampling == Sampling::kBicubic ? Pixels{0, 0, 0, 6, 16, 26} : Pixels{0, 0, 0, 10, 20, 30};
+      CHECK(augmented(augmenter, two, {2, 1}, {nowhere}) == past);
+    }
+  }
+}
+
+TEST_CASE("a move by whole pixels takes pixels themselves, with each sampling") {
+  const Pixels in = noise({5, 4}, 3);
+  for (const Sampling sampling : {Sampling::kNearest, Sampling::kBilinear, Sampling::kBicubic}) {
+    Augmenter augmenter(best_target());
+    for (const double x : {0.0, 2.0, -4.0, 5.0, -6.0, 1e9, -1e9}) {
+      for (const double y : {0.0, -1.0, 3.0, 4.0, -1e9}) {
+        const Pixels out = augmented(augmenter, in, {5, 4}, {affine(sampling, {1, 0, x, 0, 1, y})});
+        for (std::size_t i = 0; i < out.size(); ++i) {
+          const double from_x = static_cast<double>(i / 3 % 5) + x, from_y = static_cast<double>(i / 15) + y;
+          const bool is_inside = from_x >= 0 && from_x < 5 && from_y >= 0 && from_y < 4;
+          const std::size_t from = is_inside ? static_cast<std::size_t>(from_y * 15 + from_x * 3) + i % 3 : 0;
+          REQUIRE(out[i] == (is_inside ? in[from] : i % 3 + 1));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("augmenting is the same with all instruction sets") {
   std::mt19937 random(5);
   Augmenter reference(Target::kScalar);
   for (const Target target : available_targets()) {
     Augmenter augmenter(target);
     for (int round = 0; round < 600; ++round) {
-      constexpr Size kTiny[] = {{1, 1}, {1, 9}, {9, 1}, {3, 5}, {2, 2}};
+      constexpr Size kOdd[] = {{1, 1}, {1, 9}, {9, 1}, {3, 5}, {2, 2}, {64, 80}, {96, 128}, {1, 4096}};
       Size size{1 + static_cast<int>(random() % 170), 1 + static_cast<int>(random() % 40)};
-      if (round % 3 == 0) size = kTiny[random() % std::size(kTiny)];
+      if (round % 3 == 0) size = kOdd[random() % std::size(kOdd)];
       const Pixels in = noise(size, static_cast<unsigned>(random()));
       std::vector<Operation> operations;
       for (unsigned i = random() % 5; i > 0; --i)
