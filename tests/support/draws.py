@@ -1,0 +1,305 @@
+"""What a recipe's steps draw for one sample: a second implementation of daemon/draw, from its README alone.
+
+    calls = drawn(recipe.steps, (224, 224), Key(seed, epoch, sample))
+
+A call is a function's name and its arguments; drawn_calls.py carries them out with torchvision, Pillow and timm. ``erased()`` and ``noise()``
+are the same for ``Recipe.erasing``. Parameters of recipes travel in single precision; everything is computed in double precision, and what
+Pillow takes as a C float is rounded to single precision last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from millrace import steps
+
+Pair = tuple[int, int]
+"""Width, height; or x, y. Pixels."""
+
+ERASE, NOISE, FIRST_STEP = 4, 5, 256  # streams
+
+SHEARS, SHIFTS = ("ShearX", "ShearY"), ("TranslateX", "TranslateY")
+ENHANCED = ("Brightness", "Color", "Contrast", "Sharpness")
+PLAIN = ("AutoContrast", "Equalize")
+PUBLISHED = ("Identity", *SHEARS, *SHIFTS, "Rotate", *ENHANCED, "Posterize", "Solarize", *PLAIN)
+SIGNED = {*SHEARS, *SHIFTS, "Rotate", *ENHANCED}
+TIMM = (*PLAIN, "Invert", "Rotate", "Posterize", "Solarize", "SolarizeAdd", "Color", "Contrast", "Brightness", "Sharpness", *SHEARS, *SHIFTS)
+
+
+def single(value: float) -> float:
+    """Rounded to single precision."""
+    return float(np.float32(value))
+
+
+class Call(NamedTuple):
+    name: str
+    arguments: tuple[Any, ...] = ()
+
+
+class Key(NamedTuple):
+    seed: int
+    epoch: int
+    sample: int
+
+
+def philox4x32(counter: list[int], key: list[int]) -> list[int]:
+    """Ten rounds (Salmon, Moraes, Dror, Shaw, SC 2011)."""
+    a, b, c, d = counter
+    k, m = key
+    for _ in range(10):
+        first, second = 0xD2511F53 * a, 0xCD9E8D57 * c
+        a, b, c, d = (second >> 32) ^ b ^ k, second & 0xFFFFFFFF, (first >> 32) ^ d ^ m, first & 0xFFFFFFFF
+        k, m = (k + 0x9E3779B9) & 0xFFFFFFFF, (m + 0xBB67AE85) & 0xFFFFFFFF
+    return [a, b, c, d]
+
+
+def words(value: int) -> list[int]:
+    return [value & 0xFFFFFFFF, value >> 32]
+
+
+class Stream:
+    """The numbers of one key and use, in order."""
+
+    def __init__(self, key: Key, use: int) -> None:
+        self._hidden = philox4x32(words(key.epoch) + words(key.sample), words(key.seed))
+        self._words = self._of(use)
+
+    def _of(self, use: int) -> Iterator[int]:
+        block = 0
+        while True:
+            yield from philox4x32([*self._hidden[2:], use, block], self._hidden[:2])
+            block += 1
+
+    def next(self) -> int:
+        return next(self._words)
+
+    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
+        upper, lower = self.next(), self.next()
+        return low + (high - low) * (((upper >> 5) * 2**26 + (lower >> 6)) / 2**53)
+
+    def below(self, bound: int) -> int:
+        bits = 32 if bound < 2**32 else 64
+        while True:
+            number = self.next() if bits == 32 else self.next() | self.next() << 32
+            product = number * bound
+            if product % 2**bits >= 2**bits % bound:
+                return product >> bits
+
+    def normal(self) -> float:
+        radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
+        return radius * math.cos(2.0 * math.pi * self.uniform())
+
+    def permutation(self, count: int) -> list[int]:
+        order = list(range(count))
+        for place in range(count - 1, 0, -1):
+            other = self.below(place + 1)
+            order[place], order[other] = order[other], order[place]
+        return order
+
+    def of(self, interval: tuple[float, float]) -> float:
+        return self.uniform(single(interval[0]), single(interval[1]))
+
+
+def drawn(recipe_steps: tuple[steps.Step, ...], size: Pair, key: Key) -> list[Call]:
+    """What is done to an image of that size, in order."""
+    calls: list[Call] = []
+    number = 0
+    for step in recipe_steps:
+        calls += _drawn(step, number, size, key)
+        number += _count(step)
+    return calls
+
+
+def _count(step: Any) -> int:
+    return 1 + sum(_count(inner) for inner in getattr(step, "steps", ()))
+
+
+def _drawn(step: Any, number: int, size: Pair, key: Key) -> list[Call]:
+    stream = Stream(key, FIRST_STEP + number)
+    if not stream.uniform() < single(step.probability):
+        return []
+    if isinstance(step, steps.Sequence | steps.AnyOrder | steps.OneOf):
+        numbered, number = [], number + 1
+        for inner in step.steps:
+            numbered.append((inner, number))
+            number += _count(inner)
+        return [call for place in _order(step, stream) for call in _drawn(*numbered[place], size, key)]
+    return list(_DRAW[type(step)](step, stream, size))
+
+
+def _order(step: Any, stream: Stream) -> list[int]:
+    if isinstance(step, steps.AnyOrder):
+        return stream.permutation(len(step.steps))
+    if isinstance(step, steps.Sequence):
+        return list(range(len(step.steps)))
+    if not step.weights:
+        return [stream.below(len(step.steps))]
+    weights = [single(weight) for weight in step.weights]
+    at, place = stream.uniform() * sum(weights), 0
+    while at >= weights[place]:
+        at -= weights[place]
+        place += 1
+    return [place]
+
+
+def _plain(name: str) -> Callable[[Any, Stream, Pair], list[Call]]:
+    return lambda _step, _stream, _size: [Call(name)]
+
+
+def _color_jitter(step: steps.ColorJitter, stream: Stream, _size: Pair) -> Iterator[Call]:
+    names = ["brightness", "contrast", "saturation", "hue"]
+    order = [names[place] for place in stream.permutation(4)]
+    factors = {name: stream.of(getattr(step, name)) for name in names if getattr(step, name) is not None}
+    for name in order:
+        if name in factors:
+            yield Call(name, (factors[name] if name == "hue" else single(factors[name]),))
+
+
+def _around(step: Any) -> tuple[Any, ...]:
+    return step.sampling, step.fill
+
+
+def _rotation(step: steps.Rotation, stream: Stream, _size: Pair) -> list[Call]:
+    return [Call("rotate", (stream.of(step.degrees), *_around(step)))]
+
+
+def _affine(step: steps.Affine, stream: Stream, size: Pair) -> list[Call]:
+    angle = stream.of(step.degrees)
+    most = [single(share) * side for share, side in zip(step.translate, size, strict=True)]
+    shift = [round(stream.uniform(-side, side)) for side in most]
+    scale, shear = stream.of(step.scale), [stream.of(step.shear_x), stream.of(step.shear_y)]
+    return [Call("affine", (angle, shift, scale, shear, *_around(step)))]
+
+
+def _perspective(step: steps.Perspective, stream: Stream, size: Pair) -> list[Call]:
+    """Where the corners move."""
+    most = [int(single(step.distortion) * (side // 2)) for side in size]
+    ends = []
+    for right, bottom in ((0, 0), (1, 0), (1, 1), (0, 1)):
+        x, y = (stream.below(side + 1) for side in most)
+        ends.append([size[0] - 1 - x if right else x, size[1] - 1 - y if bottom else y])
+    return [Call("perspective", (ends, *_around(step)))]
+
+
+def magnitude(name: str, most: dict[str, float], bins: int, bin_: int, posterized: int) -> float:
+    """The bin's of a space whose largest magnitudes are ``most``; rounded to single precision once."""
+    if name == "Posterize":
+        return 8 - round(bin_ / ((bins - 1) / posterized))
+    if name == "Solarize":
+        return single(255.0 - 255.0 * bin_ / (bins - 1))
+    return single(most[name] * bin_ / (bins - 1)) if name in most else 0.0
+
+
+def _narrow(size: Pair) -> dict[str, float]:
+    """Of RandAugment and AutoAugment."""
+    shifts = {name: 150.0 / 331.0 * side for name, side in zip(SHIFTS, size, strict=True)}
+    return {**dict.fromkeys(SHEARS, 0.3), **shifts, "Rotate": 30.0, **dict.fromkeys(ENHANCED, 0.9)}
+
+
+WIDE = {**dict.fromkeys(SHEARS, 0.99), **dict.fromkeys(SHIFTS, 32.0), "Rotate": 135.0, **dict.fromkeys(ENHANCED, 0.99)}
+
+
+def _rand_augment(step: steps.RandAugment, stream: Stream, size: Pair) -> Iterator[Call]:
+    for _ in range(step.operations):
+        name = PUBLISHED[stream.below(14)]
+        of_bin = magnitude(name, _narrow(size), step.bins, step.magnitude, 4)
+        is_minus = name in SIGNED and stream.below(2) == 1
+        yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
+
+
+def _trivial_augment_wide(step: steps.TrivialAugmentWide, stream: Stream, _size: Pair) -> Iterator[Call]:
+    name = PUBLISHED[stream.below(14)]
+    has_bins = name not in ("Identity", *PLAIN)
+    of_bin = magnitude(name, WIDE, step.bins, stream.below(step.bins), 6) if has_bins else 0.0
+    is_minus = name in SIGNED and stream.below(2) == 1
+    yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
+
+
+def _auto_augment(step: steps.AutoAugment, stream: Stream, size: Pair) -> Iterator[Call]:
+    from torchvision.transforms.autoaugment import AutoAugment, AutoAugmentPolicy
+
+    pairs = AutoAugment(AutoAugmentPolicy(step.policy)).policies
+    for name, probability, bin_ in pairs[stream.below(len(pairs))]:
+        is_done = stream.uniform() < probability
+        is_minus = name in SIGNED and stream.below(2) == 1
+        of_bin = magnitude(name, _narrow(size), 10, bin_, 4) if bin_ is not None else 0.0
+        if is_done:
+            yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
+
+
+def _timm_rand_augment(step: steps.TimmRandAugment, stream: Stream, size: Pair) -> Iterator[Call]:
+    for _ in range(step.operations):
+        name = TIMM[stream.below(15)]
+        is_done = stream.uniform() < single(step.operation_probability)
+        level = single(step.magnitude) + stream.normal() * single(step.magnitude_std)
+        level = max(0.0, min(level, 10.0)) / 10.0
+        if not is_done:
+            continue
+        sampling = step.sampling
+        if name in (*SHEARS, *SHIFTS, "Rotate") and sampling is None:
+            sampling = ("bilinear", "bicubic")[stream.below(2)]
+        has_sign = name in (*SHEARS, *SHIFTS, "Rotate") or (name in ENHANCED and step.increasing)
+        sign = -1.0 if has_sign and stream.uniform() < 0.5 else 1.0
+        yield Call(f"timm {name}", (*timm_argument(name, level, sign, step.increasing), sampling, step.fill))
+
+
+def timm_argument(name: str, level: float, sign: float, increasing: bool) -> tuple[float, ...]:
+    """What timm's function of that name takes, of a level in [0, 1]."""
+    if name in ENHANCED:
+        return (max(0.1, 1.0 + sign * (level * 0.9)) if increasing else level * 1.8 + 0.1,)
+    if name in ("Posterize", "Solarize"):
+        value, none = (int(level * 4), 4) if name == "Posterize" else (min(256, int(level * 256)), 256)
+        return (none - value if increasing else value,)
+    if name == "SolarizeAdd":
+        return (min(128, int(level * 110)),)
+    most = {"Rotate": 30.0, "ShearX": 0.3, "ShearY": 0.3, "TranslateX": 0.45, "TranslateY": 0.45}
+    return (sign * (level * most[name]),) if name in most else ()
+
+
+_DRAW: dict[type, Callable[[Any, Stream, Pair], Any]] = {
+    steps.HorizontalFlip: _plain("hflip"),
+    steps.VerticalFlip: _plain("vflip"),
+    steps.Grayscale: _plain("grey"),
+    steps.Invert: _plain("invert"),
+    steps.AutoContrast: _plain("autocontrast"),
+    steps.Equalize: _plain("equalize"),
+    steps.Posterize: lambda step, _stream, _size: [Call("posterize", (step.bits,))],
+    steps.Solarize: lambda step, _stream, _size: [Call("solarize", (single(step.threshold),))],
+    steps.Sharpness: lambda step, stream, _size: [Call("sharpness", (single(stream.of(step.factor)),))],
+    steps.ColorJitter: _color_jitter,
+    steps.GaussianBlur: lambda step, stream, _size: [Call("gaussian_blur", (step.kernel_size, single(stream.of(step.sigma))))],
+    steps.PillowBlur: lambda step, stream, _size: [Call("pillow_blur", (single(stream.of(step.radius)),))],
+    steps.Rotation: _rotation,
+    steps.Affine: _affine,
+    steps.Perspective: _perspective,
+    steps.RandAugment: _rand_augment,
+    steps.TrivialAugmentWide: _trivial_augment_wide,
+    steps.AutoAugment: _auto_augment,
+    steps.TimmRandAugment: _timm_rand_augment,
+}
+
+
+def erased(erasing: steps.Erasing, size: Pair, key: Key) -> tuple[int, int, int, int] | None:
+    """Left, top, width, height; None: nothing."""
+    stream = Stream(key, ERASE)
+    if not stream.uniform() < single(erasing.probability):
+        return None
+    width, height = size
+    low, high = (math.log(single(ratio)) for ratio in erasing.ratio)
+    for _ in range(10):
+        area = width * height * stream.of(erasing.scale)
+        ratio = math.exp(stream.uniform(low, high))
+        h, w = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 1 <= h < height and 1 <= w < width:
+            top, left = stream.below(height - h + 1), stream.below(width - w + 1)
+            return left, top, w, h
+    return None
+
+
+def noise(count: int, key: Key) -> list[float]:
+    """The first numbers of an erased rectangle's."""
+    stream = Stream(key, NOISE)
+    return [stream.normal() for _ in range(count)]
