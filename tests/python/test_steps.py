@@ -1,4 +1,4 @@
-"""Steps of augmentation through the daemon: its pixels are those of torchvision, Pillow and timm on PIL images, given what draws.py draws."""
+"""Steps of augmentation: the daemon's pixels are those of torchvision, Pillow and timm on PIL images, given what draws.py draws."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import pytest
 pytestmark = pytest.mark.torch
 pytest.importorskip("torchvision", reason="torchvision is not installed: steps of augmentation are not compared with its")
 
-from augmented import FAR_IDS, SIZES, as_it_is, made, picture, share_that_differs, stepped, without_steps, write  # noqa: E402
-from draws import TIMM, Call, Key, timm_argument  # noqa: E402
 from drawn_calls import FILTERS, applied  # noqa: E402
+from draws import TIMM, Call, Key, timm_argument  # noqa: E402
 from millrace.steps import (  # noqa: E402
     Affine,
     AnyOrder,
@@ -44,6 +43,7 @@ from millrace.steps import (  # noqa: E402
 )
 from PIL import Image  # noqa: E402
 
+from augmented import FAR_IDS, SIZES, as_it_is, made, picture, share_that_differs, stepped, without_steps, write  # noqa: E402
 from pictures import COUNT, SIZE, path_of, pixels_of, png_of  # noqa: E402
 
 SIMCLR = (
@@ -59,7 +59,9 @@ NESTED = AnyOrder(
         HorizontalFlip(probability=0.5),
     )
 )
-EIGHT_DEEP = Sequence((AnyOrder((Sequence((OneOf((Sequence((AnyOrder((Sequence((Invert(), HorizontalFlip(probability=0.5))),)),)),)),)),)),))
+EIGHT_DEEP = Sequence(
+    (AnyOrder((Sequence((OneOf((Sequence((AnyOrder((Sequence((Invert(), HorizontalFlip(probability=0.5))),)),)),)),)),)),)
+)
 ANY_SHEAR = Affine((-20, 20), (0.1, 0.3), (0.7, 1.4), (-10, 10), (-5, 5), "bicubic", (9, 8, 7))
 
 EQUAL: dict[str, tuple[Any, ...]] = {
@@ -134,7 +136,9 @@ def test_pixels_are_those_of_the_libraries(roomy: millrace.Session, written: dic
                 np.testing.assert_array_equal(image, stepped(before, recipe, Key(seed, epoch, id_)), f"{size}, {seed=}, {epoch=}, {id_=}")
 
 
-@pytest.mark.parametrize("blur", [GaussianBlur(9), GaussianBlur(23, (0.1, 2)), GaussianBlur(1, 5), GaussianBlur(35, (3, 20), probability=0.5)])
+@pytest.mark.parametrize(
+    "blur", [GaussianBlur(9), GaussianBlur(23, (0.1, 2)), GaussianBlur(1, 5), GaussianBlur(35, (3, 20), probability=0.5)]
+)
 def test_gaussian_blur_is_one_off_in_at_most_200_values_of_a_million(
     roomy: millrace.Session, written: dict[millrace.Size, millrace.Path], blur: GaussianBlur
 ) -> None:
@@ -176,6 +180,7 @@ def test_tiny_pictures_are_as_any_other(roomy: millrace.Session, size: millrace.
 
     if isinstance(step, Perspective):  # its corners lie on one line there, and torchvision gives an error or anything
         assert ours.shape == (20, size.height, size.width, 3)
+        assert size != (1, 1) or (ours == before).all()
     else:
         for id_, image in enumerate(ours):
             np.testing.assert_array_equal(image, stepped(before, recipe, Key(1, 0, id_)), f"{id_=}")

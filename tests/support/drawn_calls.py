@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from draws import PUBLISHED, Call
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F  # noqa: N812
 from torchvision.transforms.autoaugment import _apply_op
 
-from draws import PUBLISHED, Call
-
 FILTERS = {"nearest": Image.Resampling.NEAREST, "bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}
 
 
 def applied(image: Image.Image, calls: Iterable[Call]) -> Image.Image:
+    """What the calls make of it, one after the other."""
     for call in calls:
         image = _FUNCTIONS[call.name](image, *call.arguments)
     return image

@@ -2,9 +2,9 @@
 
     calls = drawn(recipe.steps, (224, 224), Key(seed, epoch, sample))
 
-A call is a function's name and its arguments; drawn_calls.py carries them out with torchvision, Pillow and timm. ``erased()`` and ``noise()``
-are the same for ``Recipe.erasing``. Parameters of recipes travel in single precision; everything is computed in double precision, and what
-Pillow takes as a C float is rounded to single precision last.
+A call is a function's name and its arguments; drawn_calls.py carries them out with torchvision and Pillow. ``erased()`` and ``noise()`` are
+the same for ``Recipe.erasing``. Parameters of recipes travel in single precision; everything is computed in double precision, and factors,
+radii and deviations are rounded to single precision last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,20 @@ ENHANCED = ("Brightness", "Color", "Contrast", "Sharpness")
 PLAIN = ("AutoContrast", "Equalize")
 PUBLISHED = ("Identity", *SHEARS, *SHIFTS, "Rotate", *ENHANCED, "Posterize", "Solarize", *PLAIN)
 SIGNED = {*SHEARS, *SHIFTS, "Rotate", *ENHANCED}
-TIMM = (*PLAIN, "Invert", "Rotate", "Posterize", "Solarize", "SolarizeAdd", "Color", "Contrast", "Brightness", "Sharpness", *SHEARS, *SHIFTS)
+TIMM = (
+    *PLAIN,
+    "Invert",
+    "Rotate",
+    "Posterize",
+    "Solarize",
+    "SolarizeAdd",
+    "Color",
+    "Contrast",
+    "Brightness",
+    "Sharpness",
+    *SHEARS,
+    *SHIFTS,
+)
 
 
 def single(value: float) -> float:
@@ -35,11 +48,15 @@ def single(value: float) -> float:
 
 
 class Call(NamedTuple):
+    """What drawn_calls.py does."""
+
     name: str
     arguments: tuple[Any, ...] = ()
 
 
 class Key(NamedTuple):
+    """What all numbers of a sample are a function of; 64 bits each."""
+
     seed: int
     epoch: int
     sample: int
@@ -57,6 +74,7 @@ def philox4x32(counter: list[int], key: list[int]) -> list[int]:
 
 
 def words(value: int) -> list[int]:
+    """The lower half and the upper one."""
     return [value & 0xFFFFFFFF, value >> 32]
 
 
@@ -74,13 +92,16 @@ class Stream:
             block += 1
 
     def next(self) -> int:
+        """32 bits."""
         return next(self._words)
 
     def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
+        """53 bits: 27 of a number, then 26 of the next."""
         upper, lower = self.next(), self.next()
         return low + (high - low) * (((upper >> 5) * 2**26 + (lower >> 6)) / 2**53)
 
     def below(self, bound: int) -> int:
+        """Lemire's multiplication, of 32 bits or 64."""
         bits = 32 if bound < 2**32 else 64
         while True:
             number = self.next() if bits == 32 else self.next() | self.next() << 32
@@ -89,10 +110,12 @@ class Stream:
                 return product >> bits
 
     def normal(self) -> float:
+        """The first number of Box and Muller."""
         radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())
 
     def permutation(self, count: int) -> list[int]:
+        """Fisher and Yates."""
         order = list(range(count))
         for place in range(count - 1, 0, -1):
             other = self.below(place + 1)
@@ -100,6 +123,7 @@ class Stream:
         return order
 
     def of(self, interval: tuple[float, float]) -> float:
+        """One of a recipe's interval."""
         return self.uniform(single(interval[0]), single(interval[1]))
 
 
@@ -212,8 +236,7 @@ def _rand_augment(step: steps.RandAugment, stream: Stream, size: Pair) -> Iterat
 
 def _trivial_augment_wide(step: steps.TrivialAugmentWide, stream: Stream, _size: Pair) -> Iterator[Call]:
     name = PUBLISHED[stream.below(14)]
-    has_bins = name not in ("Identity", *PLAIN)
-    of_bin = magnitude(name, WIDE, step.bins, stream.below(step.bins), 6) if has_bins else 0.0
+    of_bin = magnitude(name, WIDE, step.bins, stream.below(step.bins), 6)
     is_minus = name in SIGNED and stream.below(2) == 1
     yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
 
