@@ -138,11 +138,11 @@ def test_a_transform_beside_the_objects_own_is_refused_unless_it_is_the_same(own
     for other in (OWN_SIZE, millrace.Recipe.train(24), transforms.CenterCrop(8)):
         with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
             millrace.torch.Loader(dataset, other)
-    jittered = ImageFolder(str(own), transforms.ColorJitter(0.2))
+    mixed = ImageFolder(str(own), transforms.AugMix())
     with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
-        millrace.torch.Loader(jittered, OWN_SIZE)
-    with pytest.raises(millrace.Unsupported, match="ColorJitter is not"):
-        millrace.torch.Loader(jittered)
+        millrace.torch.Loader(mixed, OWN_SIZE)
+    with pytest.raises(millrace.Unsupported, match="AugMix is not"):
+        millrace.torch.Loader(mixed)
 
 
 def test_labels_go_through_target_transform(make: Any, own: Path, daemon: millrace.PrivateDaemon) -> None:

@@ -309,7 +309,7 @@ def _max_size_changed(resize: Any, max_size: int | None) -> Any:
 def test_what_cannot_be_translated_is_named() -> None:
     nearest = transforms.InterpolationMode.NEAREST
     cases: list[tuple[list[Any], str]] = [
-        ([transforms.ColorJitter(0.3)], "ColorJitter is not something that the daemon does.*Apply it to each image"),
+        ([torch.nn.ReLU()], "ReLU is not something that the daemon does.*Apply it to each image"),
         ([functools.partial(transforms.Resize, 8)], "call it first"),
         ([transforms.RandomCrop(8)], "RandomCrop is not"),
         ([transforms.Lambda(lambda image: image)], "Lambda is not"),
@@ -320,13 +320,12 @@ def test_what_cannot_be_translated_is_named() -> None:
         ([transforms.Resize(8, antialias=False)], "antialias=False"),
         ([transforms.Resize(8, interpolation=nearest)], "NEAREST_EXACT"),
         ([transforms.RandomHorizontalFlip(), transforms.Resize(8)], "Resize after RandomHorizontalFlip"),
-        ([transforms.ToDtype(torch.float32), transforms.Resize(8)], "Resize after ToDtype"),
+        ([transforms.ToDtype(torch.float16), transforms.Resize(8)], "Resize after ToDtype"),
         ([transforms.Resize(8), transforms.CenterCrop(9)], "pads"),
         ([transforms.Normalize([0.5], [0.5])], "needs floats"),
         ([transforms.ToDtype(torch.float32), transforms.Normalize([0.5], [0.5])], "scale=True"),
         ([transforms.ToDtype(torch.int32)], "conversion to torch.int32"),
         ([transforms.Resize(8), transforms.Resize(9)], "Resize after Resize"),
-        ([transforms.RandomHorizontalFlip(), transforms.RandomHorizontalFlip()], "second RandomHorizontalFlip"),
     ]
     for steps, message in cases:
         with pytest.raises(millrace.Unsupported, match=message):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millrace._torchvision import from_torchvision
+from millrace._timm import TIMM
+from millrace._torchvision import TORCHVISION
+from millrace._translation import Language, flat, package_of
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import Recipe
 
 AnyTransform = Recipe | Callable[..., Any] | Sequence[Callable[..., Any]]
-"""A recipe, or torchvision's transforms: a ``Compose``, a list, one."""
+"""A recipe, or torchvision's or timm's transforms: a ``Compose``, a list, one."""
 
 
 def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
@@ -22,7 +24,7 @@ def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
 
     Raises:
         InvalidRequest: it is none; or the dataset has a transform of its own, and another one is given beside it.
-        Unsupported: see ``from_torchvision``.
+        Unsupported: see ``from_torchvision`` and ``from_timm``.
     """
     if isinstance(transform, int):
         raise InvalidRequest(f"loader: the second argument is the transform; DataLoader's is a keyword here: batch_size={transform}")
@@ -64,4 +66,9 @@ def _does_the_same(transform: Any, recipe: Recipe) -> bool:
 
 
 def _translated(transform: Any) -> Recipe:
-    return transform if isinstance(transform, Recipe) else from_torchvision(transform)
+    return transform if isinstance(transform, Recipe) else language_of(transform).recipe(transform)
+
+
+def language_of(transform: Any) -> Language:
+    """What translates it: timm's where there is a transform of timm's."""
+    return TIMM if any(package_of(each) == "timm" for each in flat(transform)) else TORCHVISION

@@ -29,6 +29,8 @@ from millrace._options import LoaderOptions, called, documented
 from millrace._progress import Progress
 from millrace._ranks import Ranks
 from millrace._same_gpu import memory_on
+from millrace._split import split
+from millrace._timm import from_timm
 from millrace._torchvision import from_torchvision
 from millrace._transform import AnyTransform
 from millrace._warn import warn
@@ -42,7 +44,7 @@ from millrace.session import HOST
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_torchvision"]
+__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_timm", "from_torchvision", "split"]
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 

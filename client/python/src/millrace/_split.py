@@ -1,0 +1,48 @@
+"""What of a transform the daemon does, and what is left to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millrace._transform import language_of
+from millrace._translation import Translation, flat
+from millrace.errors import InvalidRequest, Unsupported
+from millrace.recipe import Recipe
+
+
+def split(transform: Any) -> tuple[Recipe, list[Any]]:
+    """The longest beginning of ``transform`` that a recipe says, and the rest as a list of transforms, in their order.
+
+    The rest takes one image of those that the loader yields; it draws from its own library's generators, so a resumed epoch is not the
+    same there. Where the transforms are still of PIL images, it begins with torchvision's ``ToPILImage``. Without a rest the list is
+    empty.
+
+        >>> recipe, rest = millrace.torch.split(transform)
+        >>> finish = torchvision.transforms.v2.Compose(rest) if rest else None
+        >>> for images, labels in millrace.torch.Loader("/data/train", recipe, batch_size=256, shuffle=True):
+        ...     images = torch.stack([finish(image) for image in images]) if finish else images
+
+    A recipe whose images differ in size (``recipe.fixed_size`` is None, and there is no resize to one size) makes no batch: put a resize
+    at the beginning.
+
+    Args:
+        transform: as ``from_torchvision`` and ``from_timm`` take it; what they refuse becomes part of the rest.
+    """
+    translation = Translation(language_of(transform))
+    transforms = list(flat(transform))
+    recipe, done, is_tensor = Recipe(), 0, False
+    for number, each in enumerate(transforms):
+        try:
+            translation.add(each)
+        except (Unsupported, InvalidRequest):
+            break
+        try:
+            recipe, done, is_tensor = translation.finished(), number + 1, translation.is_tensor
+        except Unsupported:  # unless what follows makes sense of it
+            continue
+    rest = transforms[done:]
+    if rest and not is_tensor:
+        from torchvision.transforms import ToPILImage
+
+        rest.insert(0, ToPILImage())
+    return recipe, rest

@@ -1,0 +1,322 @@
+"""Other libraries' transforms as one recipe: what all translations share. Their words are in _torchvision.py, _timm.py and so on.
+
+Transforms are known by their class's package, name and public attributes, so none of these libraries need be imported.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from millrace import steps
+from millrace._dtype import DType, dtype_name
+from millrace.errors import InvalidRequest, Unsupported
+from millrace.recipe import CentreCrop, Crop, Filter, Normalise, Recipe, Resize, ShorterSide, Size
+
+ORDER = (
+    "the daemon's order is: crop, resize, centre crop, flip, steps of augmentation, conversion of the type, normalisation, random erasing"
+)
+_KNOWN_CONTAINERS = {("torchvision", "Compose"), ("torch", "Sequential"), ("torch", "ModuleList"), ("albumentations", "Compose")}
+_START, _CROPPED, _RESIZED, _CENTRED, _FLIPPED, _STEPPED = range(6)
+
+Inner = Callable[[Any], tuple[steps.Step, ...]]
+"""The steps that a group's transforms are."""
+
+
+class Words(NamedTuple):
+    """One library's transforms, by their classes' names.
+
+    Attributes:
+        whole: that change how a recipe goes on; called with the translation and the transform.
+        steps: that are steps of augmentation, none or several; called with the transform and what translates those in it.
+        moves: of these, they that move pixels and leave their values alone.
+        refused: why, and what to do instead.
+    """
+
+    whole: Mapping[str, Callable[[Translation, Any], None]]
+    steps: Mapping[str, Callable[[Any, Inner], tuple[steps.Step, ...]]]
+    moves: frozenset[str]
+    refused: Mapping[str, str]
+
+
+class Language(NamedTuple):
+    """What one function translates: its name, and by package the words it knows."""
+
+    name: str
+    words: Mapping[str, Words]
+
+    def recipe(self, transform: Any) -> Recipe:
+        """The recipe that does what ``transform`` does.
+
+        Raises:
+            Unsupported: names the transform or argument that the daemon does not do, and what to do instead.
+        """
+        translation = Translation(self)
+        try:
+            for each in flat(transform):
+                translation.add(each)
+            return translation.finished()
+        except (Unsupported, InvalidRequest) as why:
+            raise Unsupported(f"{self.name}: {why}") from None
+
+    def step(self, transform: Any) -> tuple[steps.Step, ...]:
+        """Of a group's transform: what it makes of an image of a size that is fixed."""
+        found: tuple[steps.Step, ...] = ()
+        for each in flat(transform):
+            words, name = self.find(each)
+            if name in words.steps:
+                found += words.steps[name](each, self.step)
+            elif words.whole.get(name) is not nothing:
+                raise Unsupported(f"{name} in a group: only steps of augmentation are done to some images and not to others")
+        return found
+
+    def find(self, transform: Any) -> tuple[Words, str]:
+        """The words that know it, and its name there.
+
+        Raises:
+            Unsupported: none does, or it is refused.
+        """
+        if isinstance(transform, partial) and isinstance(transform.func, type):
+            raise Unsupported(f"a function that makes the transform: call it first (weights.transforms()); is {transform}")
+        name = name_of(transform)
+        words = self.words.get(package_of(transform))
+        if words is not None and name in words.refused:
+            raise Unsupported(f"{name} is not something that the daemon does: {words.refused[name]}")
+        if words is not None and (name in words.whole or name in words.steps):
+            return words, name
+        known = sorted({known for each in self.words.values() for known in (*each.whole, *each.steps)})
+        raise Unsupported(
+            f"{name} is not something that the daemon does; known are {', '.join(known)}. Apply it to each image that the loader yields "
+            "(given a whole batch it draws once for all of its images; millrace.torch.split() divides a Compose), or keep the other loader"
+        )
+
+
+def name_of(transform: Any) -> str:
+    return type(transform).__name__
+
+
+def package_of(transform: Any) -> str:
+    return type(transform).__module__.partition(".")[0]
+
+
+def nothing(translation: Translation, transform: Any) -> None:
+    """No work for the daemon."""
+
+
+def flat(transform: Any) -> Iterable[Any]:
+    """What is in it, one after the other: a list, a ``Compose``, an object that applies its ``transforms``, or the transform itself."""
+    if isinstance(transform, (list, tuple)):
+        for inner in transform:
+            yield from flat(inner)
+    elif (package_of(transform), name_of(transform)) in _KNOWN_CONTAINERS:
+        yield from flat(list(getattr(transform, "transforms", transform)))
+    elif _applies_its_transforms(transform):
+        yield from flat(transform.transforms)
+    else:
+        yield transform
+
+
+def _applies_its_transforms(preset: Any) -> bool:
+    """Whether calling it calls the ``Compose`` that is its ``transforms``, once, and nothing else, as torchvision's training presets do."""
+    compose = getattr(preset, "transforms", None)
+    if package_of(preset) in ("torchvision", "torch", "timm") or (package_of(compose), name_of(compose)) != ("torchvision", "Compose"):
+        return False
+    image, result, called = object(), object(), []
+
+    def transforms(*given: Any) -> object:
+        called.append(given)
+        return result
+
+    call = getattr(type(preset), "forward", type(preset).__call__)
+    try:
+        return call(SimpleNamespace(transforms=transforms), image) is result and called == [(image,)]
+    except Exception:  # it asks for more than its transforms
+        return False
+
+
+class Translation:
+    """The recipe so far, how far it is in the daemon's order, and what torchvision's image would be there.
+
+    Attributes:
+        recipe: the recipe so far.
+        is_tensor: the image is a tensor there, and no longer a PIL image.
+    """
+
+    def __init__(self, language: Language) -> None:
+        self.recipe = Recipe()
+        self.is_tensor = False
+        self._language = language
+        self._done = _START
+        self._last = "the beginning"
+        self._converted_by = ""
+
+    def add(self, transform: Any) -> None:
+        """Goes on by one transform.
+
+        Raises:
+            Unsupported: the recipe is as it was.
+        """
+        words, name = self._language.find(transform)
+        before = vars(self).copy()
+        try:
+            if name in words.whole:
+                words.whole[name](self, transform)
+            else:
+                self.step(name, words.steps[name](transform, self._language.step), moves=name in words.moves)
+        except (Unsupported, InvalidRequest):
+            vars(self).update(before)
+            raise
+        self._last = name
+
+    def finished(self) -> Recipe:
+        """The recipe.
+
+        Raises:
+            Unsupported: it says something that no tensor of its type can hold.
+        """
+        if self.recipe.erasing is not None and self.recipe.dtype == "uint8":
+            return dataclasses.replace(self.recipe, erasing=_of_bytes(self.recipe.erasing, scaled=False))
+        return self.recipe
+
+    def crop(self, name: str, crop: Crop) -> None:
+        self._at(name, _CROPPED, crop=crop)
+
+    def resize(self, name: str, resize: Resize, sampled: Filter) -> None:
+        exact = sampled in ("nearest", "bilinear") and self.recipe.dtype in ("uint8", "float32") and self.recipe.normalise is None
+        if self._converted_by and not exact:
+            raise Unsupported(f"{name} after {self._converted_by}: the daemon resizes pixels of 8 bits; put it before {self._converted_by}")
+        if self.recipe.channels == "grey":
+            raise Unsupported(f"{name} after Grayscale(1): the daemon resizes the colours; put Grayscale behind it")
+        self._at(name, _RESIZED, resize=resize, filter=sampled)
+
+    def centre_crop(self, name: str, size: Size) -> None:
+        if self._done < _RESIZED:
+            self.crop(name, CentreCrop(size))
+            return
+        resize = self.recipe.resize
+        room = Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else self.recipe.fixed_size
+        if room is not None and (size.width > room.width or size.height > room.height):
+            raise Unsupported(f"{name} to {size.width} x {size.height} pads an image of {room.width} x {room.height}")
+        self._at(name, _CENTRED, centre_crop=size)
+
+    def flip(self, name: str, probability: float) -> None:
+        """The recipe's own where it comes first, else a step."""
+        if self.recipe.steps or self.recipe.flip_probability:
+            self.step(name, (steps.HorizontalFlip(probability=probability),), moves=True)
+            return
+        self._refuse_after_erasing(name)
+        self._done = max(self._done, _FLIPPED)
+        self.recipe = dataclasses.replace(self.recipe, flip_probability=probability)
+
+    def step(self, name: str, added: tuple[steps.Step, ...], *, moves: bool = False) -> None:
+        self._refuse_after_erasing(name)
+        if not moves and self._converted_by:
+            raise Unsupported(
+                f"{name} after {self._converted_by}: the daemon augments pixels of 8 bits; put it before {self._converted_by}"
+            )
+        if not moves and self.recipe.channels == "grey":
+            raise Unsupported(f"{name} after Grayscale(1): the daemon augments three channels; put Grayscale behind it")
+        if added:
+            self._done = _STEPPED
+            self.recipe = dataclasses.replace(self.recipe, steps=self.recipe.steps + added)
+
+    def grey(self, name: str) -> None:
+        """One channel, of pixels of 8 bits."""
+        self._refuse_after_erasing(name)
+        if self._converted_by:
+            raise Unsupported(f"{name} after {self._converted_by}: put it before {self._converted_by}")
+        if self._done < _RESIZED:
+            raise Unsupported(f"{name} with one channel before the resize: the daemon resizes the colours; put it behind")
+        self.recipe = dataclasses.replace(self.recipe, channels="grey")
+
+    def convert(self, name: str, dtype: Any, *, scaled: bool) -> None:
+        """To another type; uint8 that is uint8 stays, and float32 may become a shorter one."""
+        wanted = _dtype(dtype)
+        if wanted == self.recipe.dtype:
+            return
+        if self._converted_by and (self.recipe.dtype != "float32" or wanted == "uint8"):
+            raise Unsupported(f"{name} to {wanted} after {self._last}; {ORDER}")
+        if self._converted_by:
+            self.recipe = dataclasses.replace(self.recipe, dtype=wanted)
+            return
+        erasing = self.recipe.erasing and _of_bytes(self.recipe.erasing, scaled=scaled)
+        self._converted_by = name
+        self.recipe = dataclasses.replace(self.recipe, dtype=wanted, range="unit" if scaled else "raw", erasing=erasing)
+
+    def normalise(self, name: str, mean: Iterable[Any], std: Iterable[Any]) -> None:
+        """Of floats in the unit range."""
+        if not self._converted_by or self.recipe.range != "unit" or self.recipe.dtype == "uint8":
+            raise Unsupported(f"{name} needs floats in [0, 1]: put ToDtype(torch.float32, scale=True) before it")
+        if self.recipe.normalise is not None:
+            raise Unsupported(f"{name} after Normalize: once is what the daemon does; make them one")
+        normalise = Normalise(tuple(map(number, mean)), tuple(map(number, std)))
+        if self.recipe.channels == "grey" and len(normalise.mean) != 1:
+            raise Unsupported(f"{name} with {len(normalise.mean)} means for one channel; give one")
+        erasing = self.recipe.erasing and _normalised(self.recipe.erasing, normalise)
+        self.recipe = dataclasses.replace(self.recipe, normalise=normalise, erasing=erasing)
+
+    def erase(self, name: str, erasing: steps.Erasing) -> None:
+        self._refuse_after_erasing(name)
+        self.recipe = dataclasses.replace(self.recipe, erasing=erasing)
+
+    @property
+    def is_converted(self) -> bool:
+        """The image is one of floats there."""
+        return bool(self._converted_by)
+
+    def _at(self, name: str, stage: int, **changes: Any) -> None:
+        self._refuse_after_erasing(name)
+        if self._done >= stage:
+            raise Unsupported(f"{name} after {self._last}; {ORDER}")
+        self._done = stage
+        self.recipe = dataclasses.replace(self.recipe, **changes)
+
+    def _refuse_after_erasing(self, name: str) -> None:
+        if self.recipe.erasing is not None:
+            raise Unsupported(f"{name} after RandomErasing: the daemon erases last, and once; put RandomErasing behind it")
+
+
+def number(value: Any) -> float:
+    """A float; of a single-precision tensor the shortest that it may come from: 0.485, where Python would say 0.48500001430511475."""
+    if str(getattr(value, "dtype", "")).endswith("float32"):
+        return float(str(np.float32(float(value))))
+    return float(value)
+
+
+def _of_bytes(erasing: steps.Erasing, *, scaled: bool) -> steps.Erasing:
+    """What overwrote pixels of 8 bits, which drops fractions, as what overwrites those of the finished type."""
+    if isinstance(erasing.value, str):
+        raise Unsupported("RandomErasing with random values before the image is one of floats: put it behind Normalize")
+    values = [int(value) for value in _values(erasing)]
+    if not all(0 <= value <= 255 for value in values):
+        raise Unsupported(f"RandomErasing with {erasing.value} of pixels of 8 bits: give values from 0 to 255")
+    return _with_values(erasing, [float(np.float32(value) / np.float32(255)) if scaled else float(value) for value in values])
+
+
+def _normalised(erasing: steps.Erasing, by: Normalise) -> steps.Erasing:
+    """What was overwritten before the normalisation, in single precision as torchvision does it, as what overwrites its result."""
+    if isinstance(erasing.value, str):
+        raise Unsupported("RandomErasing with random values before Normalize, which would change them: put it behind Normalize")
+    values, mean, std = (np.asarray(each, np.float32) for each in (_values(erasing), by.mean, by.std))
+    return _with_values(erasing, [float(value) for value in np.atleast_1d((values - mean) / std)])
+
+
+def _values(erasing: steps.Erasing) -> list[float]:
+    return list(erasing.value) if isinstance(erasing.value, tuple) else [float(erasing.value)]
+
+
+def _with_values(erasing: steps.Erasing, values: list[float]) -> steps.Erasing:
+    one = len(set(values)) == 1
+    return dataclasses.replace(erasing, value=values[0] if one else (values[0], values[1], values[2]))
+
+
+def _dtype(dtype: Any) -> DType:
+    try:
+        return dtype_name(dtype)
+    except InvalidRequest:
+        raise Unsupported(f"conversion to {dtype}; the daemon makes {', '.join(get_args(DType))}") from None
