@@ -78,3 +78,10 @@ def test_both_parts_do_what_the_whole_does(daemon: millrace.PrivateDaemon, folde
                 seen += 1
     assert seen == COUNT
     assert kinds(rest) == ["ToPILImage", "Lambda", "RandomInvert", "ToTensor", "Normalize"]
+
+
+def test_albumentations_transforms_are_not_divided() -> None:
+    albumentations = pytest.importorskip("albumentations", reason="Albumentations is not installed: its transforms are not divided")
+
+    with pytest.raises(millrace.Unsupported, match="by hand"):
+        split([albumentations.HorizontalFlip(), albumentations.GaussNoise()])

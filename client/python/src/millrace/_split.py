@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from millrace._albumentations import ALBUMENTATIONS
 from millrace._transform import language_of
 from millrace._translation import Translation, flat
 from millrace.errors import InvalidRequest, Unsupported
@@ -27,8 +28,14 @@ def split(transform: Any) -> tuple[Recipe, list[Any]]:
 
     Args:
         transform: as ``from_torchvision`` and ``from_timm`` take it; what they refuse becomes part of the rest.
+
+    Raises:
+        Unsupported: it is Albumentations'.
     """
-    translation = Translation(language_of(transform))
+    language = language_of(transform)
+    if language is ALBUMENTATIONS:
+        raise Unsupported("split: Albumentations' transforms take arrays by name, not the loader's tensors: divide the list by hand")
+    translation = Translation(language)
     transforms = list(flat(transform))
     recipe, done, is_tensor = Recipe(), 0, False
     for number, each in enumerate(transforms):

@@ -18,7 +18,7 @@ _SAMPLINGS: dict[str, steps.Sampling] = {
     "bilinear": "bilinear",
     "bicubic": "bicubic",
 }
-_SAME = steps.HorizontalFlip(probability=0.0)
+SAME = steps.HorizontalFlip(probability=0.0)
 """A step that leaves every image as it is, where a group needs one."""
 
 
@@ -162,7 +162,7 @@ def _random_apply(transform: Any, inner: Inner) -> Steps:
 
 
 def one_step(made: Steps) -> steps.Step:
-    return made[0] if len(made) == 1 else steps.Sequence(made) if made else _SAME
+    return made[0] if len(made) == 1 else steps.Sequence(made) if made else SAME
 
 
 def _random_choice(transform: Any, inner: Inner) -> Steps:

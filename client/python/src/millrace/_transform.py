@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from millrace._albumentations import ALBUMENTATIONS
 from millrace._timm import TIMM
 from millrace._torchvision import TORCHVISION
 from millrace._translation import Language, flat, package_of
@@ -12,7 +13,7 @@ from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import Recipe
 
 AnyTransform = Recipe | Callable[..., Any] | Sequence[Callable[..., Any]]
-"""A recipe, or torchvision's or timm's transforms: a ``Compose``, a list, one."""
+"""A recipe, or torchvision's, timm's or Albumentations' transforms: a ``Compose``, a list, one."""
 
 
 def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
@@ -70,5 +71,6 @@ def _translated(transform: Any) -> Recipe:
 
 
 def language_of(transform: Any) -> Language:
-    """What translates it: timm's where there is a transform of timm's."""
-    return TIMM if any(package_of(each) == "timm" for each in flat(transform)) else TORCHVISION
+    """What translates it: by the libraries from which its transforms are."""
+    packages = {package_of(each) for each in flat(transform)}
+    return ALBUMENTATIONS if "albumentations" in packages else TIMM if "timm" in packages else TORCHVISION

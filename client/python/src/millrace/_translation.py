@@ -113,7 +113,7 @@ def flat(transform: Any) -> Iterable[Any]:
     if isinstance(transform, (list, tuple)):
         for inner in transform:
             yield from flat(inner)
-    elif (package_of(transform), name_of(transform)) in _KNOWN_CONTAINERS:
+    elif (package_of(transform), name_of(transform)) in _KNOWN_CONTAINERS and getattr(transform, "p", 1) == 1:
         yield from flat(list(getattr(transform, "transforms", transform)))
     elif _applies_its_transforms(transform):
         yield from flat(transform.transforms)

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import SequentialSampler
 
+from millrace._albumentations import from_albumentations
 from millrace._columns import Labels, each_column
 from millrace._feed import Feed
 from millrace._given import AnyDataset, Listed
@@ -44,7 +45,7 @@ from millrace.session import HOST
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_timm", "from_torchvision", "split"]
+__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_albumentations", "from_timm", "from_torchvision", "split"]
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 

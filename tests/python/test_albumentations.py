@@ -1,0 +1,85 @@
+"""What of Albumentations is a recipe's: the same geometry, the same pixels where nothing is resized."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import millrace
+import numpy as np
+import pytest
+from millrace import steps
+
+from pictures import SIZE, pixels_of, png
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: Albumentations' transforms are not translated")
+A = pytest.importorskip("albumentations", reason="Albumentations is not installed: its transforms are not translated")
+
+import millrace.torch  # noqa: E402
+
+pytestmark = pytest.mark.torch
+translate = millrace.torch.from_albumentations
+RESIZE = A.Resize(SIZE.height, SIZE.width)
+OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
+
+
+def test_a_training_pipeline() -> None:
+    pipeline = A.Compose([A.RandomResizedCrop(size=(20, 30)), A.HorizontalFlip(p=0.25), A.Normalize(), A.ToTensorV2()])
+
+    assert translate(pipeline) == millrace.Recipe(
+        crop=millrace.RandomResizedCrop(), resize=millrace.ExactSize(millrace.Size(30, 20)), flip_probability=0.25
+    ).normalised("float32")
+
+
+def test_steps_and_groups() -> None:
+    for transform, step in [
+        (A.VerticalFlip(p=0.2), steps.VerticalFlip(probability=0.2)),
+        (A.InvertImg(), steps.Invert(probability=0.5)),
+        (A.Posterize(num_bits=3), steps.Posterize(3, probability=0.5)),
+        (A.Solarize(threshold_range=(0.5, 0.5)), steps.Solarize(127.5, probability=0.5)),
+        (
+            A.OneOf([A.InvertImg(p=0.5), A.VerticalFlip(p=0.25), A.NoOp(p=0.25)], p=0.5),
+            steps.OneOf((steps.Invert(), steps.VerticalFlip(), steps.HorizontalFlip(probability=0.0)), (0.5, 0.25, 0.25), probability=0.5),
+        ),
+        (A.Sequential([A.InvertImg()], p=0.5), steps.Sequence((steps.Invert(probability=0.5),), probability=0.5)),
+    ]:
+        assert translate([RESIZE, transform]) == dataclasses.replace(OWN_SIZE, steps=(step,))
+    assert translate([RESIZE, A.NoOp(), A.ToRGB(), A.ToFloat()]) == dataclasses.replace(OWN_SIZE, dtype="float32")
+
+
+REFUSED: list[tuple[Any, str]] = [
+    (A.ColorJitter(), "ColorJitter is not.*torchvision's ColorJitter"),
+    (A.SmallestMaxSize(8), "SmallestMaxSize is not.*rounds"),
+    (A.GaussNoise(), "GaussNoise is not"),
+    (A.Resize(8, 8, p=0.5), "Resize with p=0.5"),
+    (A.Compose([A.NoOp()], p=0.5), "Compose with p=0.5"),
+    (A.CenterCrop(8, 8, pad_if_needed=True), "adds no borders"),
+    (A.Normalize(normalization="image"), "of another kind"),
+    (A.ToFloat(max_value=65535), "divides by 255"),
+    (A.Posterize(num_bits=(3, 5)), "say one number"),
+    (A.Solarize(threshold_range=(0.1, 0.5)), "one threshold"),
+]
+
+
+@pytest.mark.parametrize(("transform", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_is_refused_is_named_with_what_to_do(transform: Any, message: str) -> None:
+    with pytest.raises(millrace.Unsupported, match=f"^from_albumentations: .*{message}"):
+        translate(A.Compose([transform]))
+
+
+@pytest.mark.parametrize(
+    "transforms",
+    [
+        [A.CenterCrop(11, 20)],
+        [RESIZE, A.VerticalFlip(p=1), A.Posterize(num_bits=2, p=1), A.HorizontalFlip(p=1)],
+        [RESIZE, A.Solarize(threshold_range=(0.3, 0.3), p=1), A.InvertImg(p=1)],
+        [RESIZE, A.Normalize()],
+    ],
+    ids=["CenterCrop", "Posterize", "Solarize", "Normalize"],
+)
+def test_the_daemons_pixels_are_albumentations(client: millrace.Client, transforms: list[Any]) -> None:
+    pipeline = A.Compose(transforms)
+    with client.session(dataclasses.replace(translate(pipeline), layout="NHWC"), batch=4, slots=1) as session:
+        batch = session.get(session.submit([png(number) for number in range(4)]))
+        for number, image in enumerate(batch.images.numpy()):
+            np.testing.assert_allclose(image, pipeline(image=pixels_of(number))["image"], atol=1e-5 if image.dtype.kind == "f" else 0)
