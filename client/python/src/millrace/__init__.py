@@ -68,6 +68,7 @@ from millrace.steps import Erasing
 from millrace.tensor import Tensor
 
 if _TYPE_CHECKING:
+    from millrace import recipes
     from millrace._preview import Preview, preview
     from millrace.private_daemon import PrivateDaemon, serve
 
@@ -77,6 +78,7 @@ _LATER = {
     "Preview": "_preview",
     "PrivateDaemon": "private_daemon",
     "preview": "_preview",
+    "recipes": "recipes",
     "serve": "private_daemon",
 }  # not everybody's; imported when they are asked for
 
@@ -89,7 +91,8 @@ def __getattr__(name: str) -> _Any:
     elif name in _LATER:
         from importlib import import_module
 
-        found = getattr(import_module(f"millrace.{_LATER[name]}"), name)
+        module = import_module(f"millrace.{_LATER[name]}")
+        found = getattr(module, name, module)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
@@ -165,6 +168,7 @@ __all__ = [
     "connect",
     "preview",
     "read_manifest",
+    "recipes",
     "serve",
     "steps",
 ]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from millrace._torchvision_refused import REFUSED
-from millrace._torchvision_steps import MOVES, STEPS, around, erasing, mode_of, pair
+from millrace._torchvision_steps import MOVES, STEPS, erasing, fill_of, mode_of, padded_crop, pair
 from millrace._translation import Language, Translation, Words, name_of, nothing
 from millrace.errors import Unsupported
 from millrace.recipe import ExactSize, Filter, LongerSide, RandomResizedCrop, Recipe, Resize, ShorterSide, Size
-from millrace.steps import Affine
 
 _FILTERS: dict[str, Filter] = {
     "nearest-exact": "nearest",
@@ -70,18 +69,7 @@ def _random_crop(translation: Translation, transform: Any) -> None:
         raise Unsupported(
             f"RandomCrop with padding={transform.padding}, {transform.padding_mode}: the daemon pads both sides alike, with a colour"
         )
-    moved = Moved(transform.fill)
-    shifts = [0.0 if pad == 0 else (pad + 0.5) * (1 - 1e-6) / side for pad, side in ((left, size.width), (top, size.height))]
-    translation.step("RandomCrop", (Affine(translate=(shifts[0], shifts[1]), **around(moved)),))
-
-
-class Moved:
-    """What stands where pixels were moved away."""
-
-    interpolation = "nearest"
-
-    def __init__(self, fill: Any) -> None:
-        self.fill = fill
+    translation.step("RandomCrop", (padded_crop(size, left, top, fill_of("RandomCrop", transform.fill)),))
 
 
 def _flip(translation: Translation, transform: Any) -> None:

@@ -1,0 +1,146 @@
+"""Published recipes against the transforms that their sources build, and each as the daemon does it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import millrace
+import numpy as np
+import pytest
+from millrace import recipes
+
+from pictures import png
+
+NAMES = recipes.__all__
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_says_its_source_and_is_done(client: millrace.Client, name: str) -> None:
+    make = getattr(recipes, name)
+    variants = [make(), make(training=False)] if "training" in inspect.signature(make).parameters else [make()]
+
+    assert "Source: " in (make.__doc__ or "")
+    for recipe in variants:
+        with client.session(recipe, batch=8, slots=1) as session:
+            batch = session.get(session.submit([png(number) for number in range(8)]))
+            assert batch.bad == 0
+            images = batch.images.numpy()
+            assert images.dtype == np.float32
+            assert np.isfinite(images).all()
+            assert images.std() > 0.05
+
+
+def test_the_list_is_what_is_there() -> None:
+    made = [name for name, each in vars(recipes).items() if inspect.isfunction(each) and each.__module__ == recipes.__name__]
+    assert sorted(NAMES) == sorted(name for name in made if not name.startswith("_"))
+    assert millrace.recipes is recipes
+
+
+def test_wrong_view() -> None:
+    with pytest.raises(millrace.InvalidRequest, match="1 or 2, is 3"):
+        recipes.dinov2(3)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def of() -> Any:
+    pytest.importorskip("torch", reason="PyTorch is not installed: published recipes are not compared with their sources")
+    return pytest.importorskip("torchvision.transforms", reason="torchvision is not installed: published recipes are not compared")
+
+
+@pytest.fixture(scope="module")
+def from_torchvision(of: Any) -> Any:
+    import millrace.torch
+
+    return millrace.torch.from_torchvision
+
+
+@pytest.fixture(scope="module")
+def from_timm(of: Any) -> Any:
+    """Of create_transform's options."""
+    timm = pytest.importorskip("timm.data", reason="timm is not installed: recipes that are timm's are not compared")
+    import millrace.torch
+
+    def translated(**options: Any) -> millrace.Recipe:
+        return millrace.torch.from_timm(timm.create_transform(224, interpolation="bicubic", **options))
+
+    return translated
+
+
+def _normalised(of: Any, *transforms: Any, mean: Any = (0.485, 0.456, 0.406), std: Any = (0.229, 0.224, 0.225)) -> Any:
+    return of.Compose([*transforms, of.ToTensor(), of.Normalize(mean, std)])
+
+
+pytorch = pytest.mark.torch
+
+
+@pytorch
+def test_imagenet(of: Any, from_torchvision: Any) -> None:
+    import torch
+
+    def preset(crop_size: int, *augmentations: Any, erased: float = 0.0) -> Any:
+        convert = [of.PILToTensor(), of.ConvertImageDtype(torch.float), of.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))]
+        last = [of.RandomErasing(p=erased)] if erased else []
+        return of.Compose([of.RandomResizedCrop(crop_size), of.RandomHorizontalFlip(0.5), *augmentations, *convert, *last])
+
+    bilinear = of.InterpolationMode.BILINEAR
+    assert from_torchvision(preset(224)) == recipes.imagenet_v1()
+    assert from_torchvision(preset(176, of.TrivialAugmentWide(interpolation=bilinear), erased=0.1)) == recipes.imagenet_v2()
+
+
+@pytorch
+@pytest.mark.parametrize("version", [1, 2])
+def test_imagenets_tests_are_those_of_the_weights(of: Any, from_torchvision: Any, version: int) -> None:
+    from torchvision.models import ResNet50_Weights
+
+    weights = getattr(ResNet50_Weights, f"IMAGENET1K_V{version}")
+    assert from_torchvision(weights.transforms()) == getattr(recipes, f"imagenet_v{version}")(training=False)
+
+
+@pytorch
+def test_timms(from_timm: Any) -> None:
+    assert from_timm(is_training=True, auto_augment="rand-m7-mstd0.5-inc1") == recipes.a1()
+    assert from_timm(crop_pct=0.95) == recipes.a1(training=False)
+    assert from_timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25, re_mode="pixel") == recipes.deit()
+    assert from_timm(is_training=True, auto_augment="3a", color_jitter=0.3) == recipes.deit3()
+
+
+@pytorch
+def test_self_supervised(of: Any, from_torchvision: Any) -> None:
+    bicubic = of.InterpolationMode.BICUBIC
+
+    def cropped(least: float) -> list[Any]:
+        return [of.RandomResizedCrop(224, scale=(least, 1.0), interpolation=bicubic), of.RandomHorizontalFlip()]
+
+    def blurred(p: float) -> Any:  # as dinov2's GaussianBlur(p)
+        return of.RandomApply([of.GaussianBlur(9, (0.1, 2.0))], p=1 - p)
+
+    assert from_torchvision(_normalised(of, *cropped(0.2))) == recipes.mae()
+
+    jitter = [of.RandomApply([of.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), of.RandomGrayscale(0.2)]
+    first = from_torchvision(_normalised(of, *cropped(0.32), *jitter, blurred(1.0)))
+    assert first.steps[-1].probability == 0.0  # a blur that is never done
+    assert (first.crop, first.steps[:-1]) == (recipes.dinov2(1).crop, recipes.dinov2(1).steps)
+    second = _normalised(of, *cropped(0.32), *jitter, blurred(0.1), of.RandomSolarize(128, 0.2))
+    assert from_torchvision(second) == recipes.dinov2(2)
+
+    jitter = [of.RandomApply([of.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8), of.RandomGrayscale(0.2)]
+    blur = of.RandomApply([of.GaussianBlur(23, (0.1, 2.0))], p=0.5)
+    assert from_torchvision([*cropped(0.08), *jitter, blur, of.ToTensor()]) == recipes.simclr()
+
+
+@pytorch
+def test_clip(of: Any, from_torchvision: Any) -> None:
+    mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    resized = of.Resize(224, interpolation=of.InterpolationMode.BICUBIC)
+
+    assert from_torchvision(_normalised(of, resized, of.CenterCrop(224), mean=mean, std=std)) == recipes.clip()
+
+
+@pytorch
+def test_cifar(of: Any, from_torchvision: Any) -> None:
+    values = {"mean": (0.4914, 0.4822, 0.4465), "std": (0.2023, 0.1994, 0.2010)}
+    resized = of.Resize((32, 32))
+
+    assert from_torchvision(_normalised(of, resized, of.RandomCrop(32, padding=4), of.RandomHorizontalFlip(), **values)) == recipes.cifar()
+    assert from_torchvision(_normalised(of, resized, **values)) == recipes.cifar(training=False)
