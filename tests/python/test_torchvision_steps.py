@@ -126,6 +126,7 @@ def test_erasing(of: Any) -> None:
     assert erasing(FLOATS, NORMALISE, of.RandomErasing(value="random")) == millrace.Erasing(value="pixel")
     assert erasing(FLOATS, of.RandomErasing(value="random", ratio=(0.5, 2))) == millrace.Erasing(ratio=(0.5, 2.0), value="pixel")
     assert erasing(of.RandomErasing(value=7.9)) == millrace.Erasing(value=7.0)
+    assert erasing(of.RandomErasing(scale=(0, 0.5))) == millrace.Erasing(scale=(1e-6, 0.5))
 
     for transforms in [(FLOATS, of.RandomErasing(p=1, value=(0.5, 0.25, 0.1))), (of.RandomErasing(p=1, value=(200, 100, 7.9)), FLOATS)]:
         image = torch.zeros(3, 32, 48, dtype=torch.uint8)
@@ -164,6 +165,13 @@ class Twice(Preset):
         return [self.transforms(image), self.transforms(image)]
 
 
+class Later(Preset):
+    """What it does depends on more than its transforms."""
+
+    def __call__(self, image: Any) -> Any:
+        return self.transforms(image) if self.epoch else image
+
+
 def test_presets_of_training_scripts() -> None:
     def preset(of: Any, policy: Any, erased: float, kind: type[Preset] = Preset) -> Preset:
         last = of.ToDtype(torch.float, scale=True) if of is v2 else of.ConvertImageDtype(torch.float)
@@ -178,8 +186,14 @@ def test_presets_of_training_scripts() -> None:
         )
     evaluation = Preset(v1.Resize(256), v1.CenterCrop(224), v1.PILToTensor(), v1.ConvertImageDtype(torch.float), v1.Normalize([0.5], [0.5]))
     assert translate(evaluation).centre_crop == millrace.Size(224, 224)
-    with pytest.raises(millrace.Unsupported, match="Twice is not something"):
-        translate(preset(v1, v1.RandAugment(), 0.1, Twice))
+    for kind in (Twice, Later):
+        with pytest.raises(millrace.Unsupported, match=f"{kind.__name__} is not something"):
+            translate(preset(v1, v1.RandAugment(), 0.1, kind))
+    holder = type("Holder", (), {"transforms": v1.Compose([v1.Resize(8)])})()
+    with pytest.raises(millrace.Unsupported, match="Holder is not something"):
+        translate(holder)
+    scripted = torch.nn.Sequential(v1.Resize(8), torch.nn.Identity(), v1.CenterCrop(8))
+    assert translate(scripted) == millrace.Recipe.evaluate(8, 8)
 
 
 def test_conversions_stand_where_scripts_have_them() -> None:
@@ -226,6 +240,7 @@ REFUSED: list[tuple[list[Any], str]] = [
     ([v2.RandomApply([v2.Resize(8)])], "Resize in a group"),
     ([v2.RandomApply([v2.Grayscale(1)])], "ask for three"),
     ([v2.Grayscale(1), v2.Resize(8)], "before the resize"),
+    ([RESIZE, v2.Grayscale(1), v2.RGB()], r"say Grayscale\(3\)"),
     ([RESIZE, v2.Grayscale(1), v2.ColorJitter(0.1)], "three channels"),
     ([v2.RandomCrop(8, padding=4)], r"put Resize\(\(height, width\)\) before"),
     ([RESIZE, v2.RandomCrop((32, 48), padding=4, padding_mode="reflect")], "with a colour"),

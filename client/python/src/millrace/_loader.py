@@ -68,13 +68,13 @@ class BaseLoader(Generic[Item]):
 
         Args:
             dataset: see ``AnyDataset``.
-            transform: what to make of each image, of a fixed size: a recipe, or torchvision's transforms; None: the dataset's own, else
-                ``Recipe.evaluate(256, 224)``.
+            transform: what to make of each image, of a fixed size: a recipe, or another library's transforms; None: the dataset's own,
+                else ``Recipe.evaluate(256, 224)``.
             options: see ``Options``.
 
         Raises:
             InvalidRequest: an argument is wrong; says which.
-            Unsupported: a transform of torchvision's is not something that the daemon does; says which.
+            Unsupported: a transform is not something that the daemon does; says which.
         """
         check_dataloader_arguments(called(type(self)), options, DEFAULTS)
         check_samplers(called(type(self)), options)

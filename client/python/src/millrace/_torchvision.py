@@ -83,6 +83,11 @@ def _grayscale(translation: Translation, transform: Any) -> None:
         translation.step("Grayscale", STEPS["Grayscale"](transform, TORCHVISION.step))
 
 
+def _three_channels(translation: Translation, transform: Any) -> None:
+    if translation.recipe.channels == "grey":
+        raise Unsupported("RGB after Grayscale(1): say Grayscale(3) in the place of both")
+
+
 def _random_erasing(translation: Translation, transform: Any) -> None:
     translation.erase("RandomErasing", erasing(transform))
 
@@ -134,7 +139,7 @@ WORDS = Words(
         "ImageClassification": _classification,
         "Normalize": normalise,
         "PILToTensor": to_bytes,
-        "RGB": nothing,
+        "RGB": _three_channels,
         "RandomCrop": _random_crop,
         "RandomErasing": _random_erasing,
         "RandomHorizontalFlip": _flip,

@@ -19,6 +19,7 @@ _SAMPLINGS: dict[str, steps.Sampling] = {
     "bilinear": "bilinear",
     "bicubic": "bicubic",
 }
+_LEAST_AREA = 1e-6  # that the daemon takes as a share; less than a pixel, which it draws again
 SAME = steps.HorizontalFlip(probability=0.0)
 """A step that leaves every image as it is, where a group needs one."""
 
@@ -33,7 +34,8 @@ def erasing(transform: Any) -> steps.Erasing:
         if len(values) not in (1, 3):
             raise Unsupported(f"RandomErasing with {len(values)} values: give one, or one for each channel")
         wanted = values[0] if len(values) == 1 else (values[0], values[1], values[2])
-    return steps.Erasing(float(transform.p), pair(transform.scale), pair(transform.ratio), wanted)
+    low, high = pair(transform.scale)
+    return steps.Erasing(float(transform.p), (max(low, _LEAST_AREA), high), pair(transform.ratio), wanted)
 
 
 def pair(values: Any) -> steps.Interval:

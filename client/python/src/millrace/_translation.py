@@ -124,7 +124,9 @@ def flat(transform: Any) -> Iterable[Any]:
 def _applies_its_transforms(preset: Any) -> bool:
     """Whether calling it calls the ``Compose`` that is its ``transforms``, once, and nothing else, as torchvision's training presets do."""
     compose = getattr(preset, "transforms", None)
-    if package_of(preset) in ("torchvision", "torch", "timm") or (package_of(compose), name_of(compose)) != ("torchvision", "Compose"):
+    if (package_of(compose), name_of(compose)) != ("torchvision", "Compose") or not callable(preset):
+        return False
+    if package_of(preset) in ("torchvision", "torch", "timm"):  # whose own are known by name
         return False
     image, result, called = object(), object(), []
 

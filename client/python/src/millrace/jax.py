@@ -82,8 +82,9 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
                 ``millrace.Encoded``.
-            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms; None: the dataset's
-                own, else ``Recipe.evaluate(256, 224)``.
+            transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms of torchvision's, timm's or
+                Albumentations', as ``millrace.torch.from_torchvision``, ... translate them; None: the dataset's own, else
+                ``Recipe.evaluate(256, 224)``.
             device: where the arrays go: a device, or a ``Sharding``, of which labels follow the first axis; None: JAX's default.
             options: see ``Options``.
 

@@ -99,8 +99,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
                 ``millrace.Encoded``.
-            transform: what to make of each image, of a fixed size: a ``Recipe``, or torchvision's transforms of what ``from_torchvision``
-                translates; None: the dataset's own, else ``Recipe.evaluate(256, 224)``.
+            transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms that ``from_torchvision``, ``from_timm``
+                or ``from_albumentations`` translates; None: the dataset's own, else ``Recipe.evaluate(256, 224)``.
             device: where the tensors go; None: the CPU.
             memory_format: ``torch.contiguous_format``, or ``torch.channels_last``, which the daemon writes so; the shape is the same.
             pin_memory: see the class; None: where there is a use for it.

@@ -59,7 +59,7 @@ REFUSED: dict[str, str] = {
     "Step3p7": "its windows on a large image are not known here",
     "SuperGlue": _PAIRS,
     "Swin2SR": "it leaves images in their own sizes, and pads by mirroring pixels",
-    "TimmWrapper": "its configuration is a model's, which timm reads: use timm's transform with from_torchvision",
+    "TimmWrapper": "its configuration is a model's, which timm reads: use timm's transform with millrace.torch.from_timm",
     "Tvp": "it takes videos whose frames it pads before it swaps their channels",
     "UVDoc": _FLOATS,
     "UltraVBert": _TWICE,
