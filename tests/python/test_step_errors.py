@@ -13,7 +13,8 @@ from typing import Any
 import millrace
 import numpy as np
 import pytest
-from millrace import steps
+from millrace import _messages, _schema, steps
+from millrace._messages import recipe_message
 from millrace.steps import (
     Affine,
     AnyOrder,
@@ -184,6 +185,53 @@ def test_what_a_message_cannot_hold_is_refused_by_the_client(opened: millrace.Se
 def test_erasing_that_makes_no_sense_is_named(opened: millrace.Session, erasing: Erasing, more: Any, said: str) -> None:
     with pytest.raises(millrace.InvalidRequest, match=said):
         opened.get(opened.submit([png(1)], recipe=recipe_of((), erasing=erasing, **more)))
+
+
+def changed(field: str, value: Any) -> Any:
+    """Sets what the package never would, in the first step."""
+
+    def change(recipe: Any) -> None:
+        *path, last = field.split(".")
+        message = recipe.steps[0]
+        for name in path:
+            message = getattr(message, name)
+        if isinstance(value, list):
+            getattr(message, last).extend(value)
+        else:
+            setattr(message, last, value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("todo", "change", "said"),
+    [
+        (Invert(), lambda recipe: recipe.steps[0].ClearField("simple"), r"steps\[0\]"),
+        (Invert(), changed("simple", 0), r"steps\[0\]\.simple"),
+        *((Invert(), changed("simple", number), r"steps\[0\]\.simple") for number in (7, -1, 2**31 - 1)),
+        (Rotation(), changed("rotation.around.sampling", 4), r"rotation\.around\.sampling"),
+        (Rotation(), changed("rotation.around.sampling", -1), r"rotation\.around\.sampling"),
+        (AutoAugment(), changed("auto_augment.policy", 4), r"auto_augment\.policy"),
+        (TimmRandAugment(), changed("timm_rand_augment.sampling", 9), r"timm_rand_augment.*sampling"),
+        (Rotation(), changed("rotation.around.fill", b"\1\2"), r"rotation\.around\.fill"),
+        (Rotation(), changed("rotation.around.fill", b"\1" * 100000), r"rotation\.around\.fill"),
+        (TimmRandAugment(), changed("timm_rand_augment.fill", b"\1"), r"timm_rand_augment\.fill"),
+        (OneOf((Invert(),)), changed("one_of.weights", [1.0] * 100000), r"one_of\.weights"),
+    ],
+)
+def test_what_only_another_client_would_send_is_named(
+    opened: millrace.Session, todo: Any, change: Any, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoilt(of: millrace.Recipe) -> Any:
+        message = _schema.Recipe()
+        message.CopyFrom(recipe_message(of))
+        change(message)
+        return message
+
+    monkeypatch.setattr(_messages, "recipe_message", spoilt)
+
+    with pytest.raises(millrace.InvalidRequest, match=said):
+        opened.get(opened.submit([png(1)], recipe=recipe_of(todo)))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.torch
 pytest.importorskip("torchvision", reason="torchvision is not installed: steps of augmentation are not compared with its")
 
 from drawn_calls import FILTERS, applied  # noqa: E402
-from draws import TIMM, Call, Key, timm_argument  # noqa: E402
+from draws import PUBLISHED, SIGNED, TIMM, WIDE, Call, Key, magnitude, narrow, timm_argument  # noqa: E402
 from millrace.steps import (  # noqa: E402
     Affine,
     AnyOrder,
@@ -42,6 +42,8 @@ from millrace.steps import (  # noqa: E402
     VerticalFlip,
 )
 from PIL import Image  # noqa: E402
+from torchvision.transforms import RandAugment as RandAugmentOfTorch  # noqa: E402
+from torchvision.transforms import TrivialAugmentWide as TrivialAugmentWideOfTorch  # noqa: E402
 
 from augmented import FAR_IDS, SIZES, as_it_is, made, picture, share_that_differs, stepped, without_steps, write  # noqa: E402
 from pictures import COUNT, SIZE, path_of, pixels_of, png_of  # noqa: E402
@@ -145,7 +147,7 @@ def test_gaussian_blur_is_one_off_in_at_most_200_values_of_a_million(
     values = different = 0
     for size, path in written.items():
         recipe, before = as_it_is(size, HorizontalFlip(probability=0.5), blur), picture(size)
-        ours = made(roomy, [millrace.Sample(path, id=id_) for id_ in range(16)], recipe, seed=5)
+        ours = made(roomy, [millrace.Sample(path, id=id_) for id_ in range(8)], recipe, seed=5)
         for id_, image in enumerate(ours):
             off = np.abs(image.astype(int) - stepped(before, recipe, Key(5, 0, id_)))
             assert off.max() <= 1, (size, id_)
@@ -262,6 +264,19 @@ def test_an_epoch_draws_the_same_as_submit_and_after_a_resume(roomy: millrace.Se
     assert sorted(seen) == list(range(COUNT))
     for id_, image in seen.items():
         np.testing.assert_array_equal(image, stepped(pixels_of(id_), recipe, Key(11, 3, id_)), f"{id_=}")
+
+
+@pytest.mark.parametrize("bins", [2, 3, 5, 7, 9, 10, 13, 25, 31, 32, 100, 997, 1000])
+def test_magnitudes_are_torchs_but_for_the_last_place(bins: int) -> None:
+    spaces = [(RandAugmentOfTorch()._augmentation_space(bins, (64, 97)), narrow((97, 64)), 4)]
+    spaces.append((TrivialAugmentWideOfTorch()._augmentation_space(bins), WIDE, 6))
+    for theirs, most, posterized in spaces:
+        assert tuple(theirs) == PUBLISHED
+        for name, (magnitudes, is_signed) in theirs.items():
+            assert is_signed == (name in SIGNED)
+            ours = [magnitude(name, most, bins, bin_, posterized) for bin_ in range(bins)]
+            expected = magnitudes.tolist() if magnitudes.ndim else [0.0] * bins
+            np.testing.assert_allclose(ours, expected, rtol=0 if name == "Posterize" else 3e-7, atol=0 if name != "Solarize" else 3e-5)
 
 
 @pytest.mark.parametrize("increasing", [False, True])

@@ -211,13 +211,13 @@ def _perspective(step: steps.Perspective, stream: Stream, size: Pair) -> list[Ca
 def magnitude(name: str, most: dict[str, float], bins: int, bin_: int, posterized: int) -> float:
     """The bin's of a space whose largest magnitudes are ``most``; rounded to single precision once."""
     if name == "Posterize":
-        return 8 - round(bin_ / ((bins - 1) / posterized))
+        return 8 - round(float(np.float32(bin_) / np.float32((bins - 1) / posterized)))  # in single precision, as torchvision
     if name == "Solarize":
         return single(255.0 - 255.0 * bin_ / (bins - 1))
     return single(most[name] * bin_ / (bins - 1)) if name in most else 0.0
 
 
-def _narrow(size: Pair) -> dict[str, float]:
+def narrow(size: Pair) -> dict[str, float]:
     """Of RandAugment and AutoAugment."""
     shifts = {name: 150.0 / 331.0 * side for name, side in zip(SHIFTS, size, strict=True)}
     return {**dict.fromkeys(SHEARS, 0.3), **shifts, "Rotate": 30.0, **dict.fromkeys(ENHANCED, 0.9)}
@@ -229,7 +229,7 @@ WIDE = {**dict.fromkeys(SHEARS, 0.99), **dict.fromkeys(SHIFTS, 32.0), "Rotate": 
 def _rand_augment(step: steps.RandAugment, stream: Stream, size: Pair) -> Iterator[Call]:
     for _ in range(step.operations):
         name = PUBLISHED[stream.below(14)]
-        of_bin = magnitude(name, _narrow(size), step.bins, step.magnitude, 4)
+        of_bin = magnitude(name, narrow(size), step.bins, step.magnitude, 4)
         is_minus = name in SIGNED and stream.below(2) == 1
         yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
 
@@ -248,7 +248,7 @@ def _auto_augment(step: steps.AutoAugment, stream: Stream, size: Pair) -> Iterat
     for name, probability, bin_ in pairs[stream.below(len(pairs))]:
         is_done = stream.uniform() < probability
         is_minus = name in SIGNED and stream.below(2) == 1
-        of_bin = magnitude(name, _narrow(size), 10, bin_, 4) if bin_ is not None else 0.0
+        of_bin = magnitude(name, narrow(size), 10, bin_, 4) if bin_ is not None else 0.0
         if is_done:
             yield Call(name, (-of_bin if is_minus else of_bin, *_around(step)))
 
