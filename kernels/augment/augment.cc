@@ -187,7 +187,7 @@ class Augmenter::Work {
         break;
       case Step::kQuarterTurns:
         if (operation.value == 0) return true;
-        turn(kernels_, planes_, size_, operation.value, others_);
+        if (!turn(kernels_, planes_, size_, operation.value, limit, others_)) return false;
         if (operation.value != 2) std::swap(size_.width, size_.height);
         break;
       default:

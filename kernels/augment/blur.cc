@@ -119,7 +119,8 @@ bool pillow_blur(const Kernels& kernels, float radius, Size size, TimeLimit& lim
   const Size turned{size.height, size.width};
   for (const Size each : {turned, size}) {
     for (int c = 0; c < 3; ++c) {
-      transpose(planes.plane[c], each.height, {each.height, each.width}, others.plane[c], each.width);
+      const Size before{each.height, each.width};
+      if (!transpose(planes.plane[c], before.width, before, limit, others.plane[c], each.width)) return false;
     }
     if (!box_down(kernels, pass, others, each, limit, planes) ||
         !box_down(kernels, pass, planes, each, limit, others) ||

@@ -141,9 +141,7 @@ void transpose_tile(const Byte* in, std::ptrdiff_t stride, Byte* out, std::ptrdi
   for (int x = 0; x < kTile; ++x) std::memcpy(out + x * out_stride, &rows[x], kTile);
 }
 
-}  // namespace
-
-void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride) {
+void transpose_band(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride) {
   const int whole_width = size.width / kTile * kTile, whole_height = size.height / kTile * kTile;
   const auto at = [&](int x, int y) { return in + y * stride + x; };
   const auto to = [&](int x, int y) { return out + x * out_stride + y; };
@@ -155,19 +153,34 @@ void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std:
   }
 }
 
-void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out) {
+}  // namespace
+
+bool transpose(const Byte* in, std::ptrdiff_t stride, Size size, TimeLimit& limit, Byte* out,
+               std::ptrdiff_t out_stride) {
+  for (int y = 0; y < size.height; y += kTile) {
+    const Size band{size.width, std::min(kTile, size.height - y)};
+    if (limit.is_over_after(static_cast<std::uint64_t>(band.width * band.height))) return false;
+    transpose_band(in + y * stride, stride, band, out + y, out_stride);
+  }
+  return true;
+}
+
+bool turn(const Kernels& kernels, const Planes& in, Size size, int turns, TimeLimit& limit, const Planes& out) {
   const std::ptrdiff_t width = size.width, height = size.height;
   for (int c = 0; c < 3; ++c) {
     const Byte* const from = in.plane[c];
     Byte* const to = out.plane[c];
-    if (turns == 1) {
-      transpose(from, width, size, to + (width - 1) * height, -height);
-    } else if (turns == 2) {
-      kernels.mirror(from, static_cast<std::size_t>(width * height), to);
+    if (turns == 2) {
+      const auto count = static_cast<std::size_t>(width * height);
+      if (limit.is_over_after(count)) return false;
+      kernels.mirror(from, count, to);
+    } else if (turns == 1) {
+      if (!transpose(from, width, size, limit, to + (width - 1) * height, -height)) return false;
     } else {
-      transpose(from + (height - 1) * width, -width, size, to, height);
+      if (!transpose(from + (height - 1) * width, -width, size, limit, to, height)) return false;
     }
   }
+  return true;
 }
 
 bool moves_whole_pixels(const Operation& operation) {

@@ -7,15 +7,17 @@
 
 namespace millrace::kernels::augment {
 
-// One plane, rows to columns: each `stride` bytes behind the one before, which may be negative.
-void transpose(const Byte* in, std::ptrdiff_t stride, Size size, Byte* out, std::ptrdiff_t out_stride);
+// One plane, rows to columns: each `stride` bytes behind the one before, which may be negative. False when the limit was
+// over, as for all that follow.
+bool transpose(const Byte* in, std::ptrdiff_t stride, Size size, TimeLimit& limit, Byte* out,
+               std::ptrdiff_t out_stride);
 // Counter-clockwise, 1..3 of them, to planes of the turned size.
-void turn(const Kernels& kernels, const Planes& in, Size size, int turns, const Planes& out);
+bool turn(const Kernels& kernels, const Planes& in, Size size, int turns, TimeLimit& limit, const Planes& out);
 // Whether a kAffine moves the picture by whole pixels, so that each sampling gives pixels themselves: see shift().
 bool moves_whole_pixels(const Operation& operation);
-// Such a kAffine. False when the limit was over.
+// Such a kAffine.
 bool shift(const Operation& operation, const Planes& in, Size size, TimeLimit& limit, const Planes& out);
-// kAffine and kPerspective of RGB rows, behind which there are kSlack bytes. False when the limit was over.
+// kAffine and kPerspective of RGB rows, behind which there are kSlack bytes.
 bool transform(const Kernels& kernels, const Operation& operation, Size size, TimeLimit& limit, const Byte* pixels,
                const Planes& out);
 

@@ -31,6 +31,8 @@ namespace {
 #include "kernels/augment/kernels_loop.h"
 
 #include "kernels/augment/colour_avx512.h"
+
+#include "kernels/augment/blur_avx512.h"
 #include "kernels/augment/geometry_avx512.h"
 #include "kernels/augment/hue_avx512.h"
 
@@ -45,6 +47,7 @@ constexpr Kernels make_kernels() {
   kernels.blend = blend_bytes;
   kernels.copy_fixed = copy_fixed_gathered;
   kernels.sample = sample_gathered;
+  kernels.box = box_halves;
   return kernels;
 }
 

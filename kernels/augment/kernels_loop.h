@@ -142,56 +142,58 @@ MILLRACE_AUGMENT_TARGET void box(const BoxPass& pass, const Byte* in, std::size_
 }
 
 typedef float Weighed __attribute__((vector_size(MILLRACE_AUGMENT_VECTOR)));
-constexpr std::size_t kWeighed = sizeof(Weighed) / sizeof(float), kWeighedAtOnce = 4;
+constexpr std::size_t kWeighed = sizeof(Weighed) / sizeof(float);
 
-MILLRACE_AUGMENT_INLINE void load_weighed(const float* from, Weighed& values) {
-  std::memcpy(&values, from, sizeof values);
+MILLRACE_AUGMENT_INLINE void weigh_first(float weight, const float* from, Weighed& sum) {
+  std::memcpy(&sum, from, sizeof sum);
+  sum *= weight;
 }
 
-// The sum of both at a distance, then its
-// weight; the middle first. This order is the same for all targets.
-MILLRACE_AUGMENT_INLINE void weigh(const HalfKernel& kernel, const float* middle, Weighed* sums) {
-  for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
-    load_weighed(middle + k * kWeighed, sums[k]);
-    sums[k] *= kernel.weight[0];
-  }
+MILLRACE_AUGMENT_INLINE void weigh_pair(float weight, const float* before, const float* after, Weighed& sum) {
+  Weighed a, b;
+  std::memcpy(&a, before, sizeof a);
+  std::memcpy(&b, after, sizeof b);
+  sum += weight * (a + b);
+}
+
+// The middle first, then the sum of both values at a distance, by its weight. This order is the same for all targets.
+// before(i) and after(i) are where those values are. Four sums, which stay in registers.
+template <class Before, class After>
+MILLRACE_AUGMENT_INLINE void weigh(const HalfKernel& kernel, Before before, After after, float* out) {
+  Weighed a, b, c, d;
+  const float* const middle = before(0);
+  weigh_first(kernel.weight[0], middle, a);
+  weigh_first(kernel.weight[0], middle + kWeighed, b);
+  weigh_first(kernel.weight[0], middle + 2 * kWeighed, c);
+  weigh_first(kernel.weight[0], middle + 3 * kWeighed, d);
   for (int i = 1; i <= kernel.radius; ++i) {
-    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
-      Weighed before, after;
-      load_weighed(middle + k * kWeighed - i, before);
-      load_weighed(middle + k * kWeighed + i, after);
-      sums[k] += kernel.weight[i] * (before + after);
-    }
+    const float* const one = before(i);
+    const float* const other = after(i);
+    weigh_pair(kernel.weight[i], one, other, a);
+    weigh_pair(kernel.weight[i], one + kWeighed, other + kWeighed, b);
+    weigh_pair(kernel.weight[i], one + 2 * kWeighed, other + 2 * kWeighed, c);
+    weigh_pair(kernel.weight[i], one + 3 * kWeighed, other + 3 * kWeighed, d);
   }
+  std::memcpy(out, &a, sizeof a);
+  std::memcpy(out + kWeighed, &b, sizeof b);
+  std::memcpy(out + 2 * kWeighed, &c, sizeof c);
+  std::memcpy(out + 3 * kWeighed, &d, sizeof d);
 }
 
 MILLRACE_AUGMENT_TARGET void weigh_across(const HalfKernel& kernel, const float* row, float* __restrict out) {
-  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
-    Weighed sums[kWeighedAtOnce];
-    weigh(kernel, row + kernel.radius + x, sums);
-    std::memcpy(out + x, sums, sizeof sums);
+  for (std::size_t x = 0; x < kStrip; x += 4 * kWeighed) {
+    const float* const middle = row + kernel.radius + x;
+    weigh(
+        kernel, [=](int i) { return middle - i; }, [=](int i) { return middle + i; }, out + x);
   }
 }
 
 MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* const* rows, Byte* __restrict out) {
   float all[kStrip];
-  for (std::size_t x = 0; x < kStrip; x += kWeighed * kWeighedAtOnce) {
-    Weighed sums[kWeighedAtOnce];
-    for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
-      load_weighed(rows[kernel.radius] + x + k * kWeighed, sums[k]);
-      sums[k] *= kernel.weight[0];
-    }
-    for (int i = 1; i <= kernel.radius; ++i) {
-      const float* const above = rows[kernel.radius - i] + x;
-      const float* const below = rows[kernel.radius + i] + x;
-      for (std::size_t k = 0; k < kWeighedAtOnce; ++k) {
-        Weighed before, after;
-        load_weighed(above + k * kWeighed, before);
-        load_weighed(below + k * kWeighed, after);
-        sums[k] += kernel.weight[i] * (before + after);
-      }
-    }
-    std::memcpy(all + x, sums, sizeof sums);
+  for (std::size_t x = 0; x < kStrip; x += 4 * kWeighed) {
+    const float* const* const middle = rows + kernel.radius;
+    weigh(
+        kernel, [=](int i) { return middle[-i] + x; }, [=](int i) { return middle[i] + x; }, all + x);
   }
   // Adding 2^23 leaves no bits behind the point.
   constexpr float kWhole = 8388608.0F;

@@ -55,6 +55,7 @@ Operation random_operation(std::mt19937& random, int shorter) {
   if (kind == Step::kSolarize) operation.factor = static_cast<float>(random() % 256);
   if (kind == Step::kGaussianBlur) operation.value = 2 * std::min(operation.value, (shorter - 1)) + 1;
   if (kind == Step::kGaussianBlur || kind == Step::kPillowBlur) operation.factor += 0.01F;
+  if (kind == Step::kPillowBlur && random() % 3 == 0) operation.factor *= 30;
   operation.sampling = static_cast<Sampling>(random() % 3);
   operation.matrix = {1.1, 0.2, -3, -0.1, 0.9, 2, 0.001, 0.002};
   return operation;
