@@ -116,7 +116,7 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
   }
   for (const std::string& step : options.steps) {
     if (const auto parsed = step_from_text(step); !parsed)
-      throw CLI::ValidationError("--step", "'" + step + "': " + parsed.error().message);
+      throw CLI::ValidationError("--step", "'" + step + "': " + parsed.error().message + "; steps are " + step_names());
   }
   if (options.preset == "none") {
     refuse("--size", "--recipe none leaves images as large as they are");

@@ -29,6 +29,14 @@ struct Options {
   std::string raw;
 };
 
+// Absolute, without "..": as the daemon wants it.
+std::string plain(const std::string& file) {
+  return fs::absolute(file).lexically_normal().string();
+}
+std::string parent_of(const std::string& file) {
+  return fs::path(plain(file)).parent_path().string();
+}
+
 Result<TensorTicket> read_ticket(const std::string& path) {
   std::error_code missing;
   const std::uint64_t size = fs::file_size(path, missing);
@@ -88,8 +96,10 @@ int replayed(const Options& options, const TensorTicket& ticket, const TensorVie
     std::printf("%s: the same tensor, crc32 %08x\n", what.c_str(), crc);
     return kFine;
   }
-  return report(Error{Code::kPrecondition, what + ": another tensor than the ticket's: the file is another one than it "
-                                                  "was, or another version of Millrace makes other pixels of it"});
+  return report(Error{Code::kPrecondition,
+                      what + ": another tensor than the ticket's: the file is another one than it "
+                             "was, another version of Millrace makes other pixels of it, or it was written to before "
+                             "the ticket was made"});
 }
 
 int replay(Options options) {
@@ -100,13 +110,13 @@ int replay(Options options) {
     return report(Error{Code::kInvalid, "--output: this tensor is patches, no picture: use --raw"});
   const Result<Bytes> room = room_for(*ticket);
   if (!room) return report(room.error());
-  auto connection = open_connection(options.connection, {fs::absolute(options.file).parent_path().string()});
+  auto connection = open_connection(options.connection, {parent_of(options.file)});
   if (!connection) return report(connection.error());
   auto session = connection->client.open_session(
       {.name = "millrace replay", .slots = 1, .batch = 1, .recipe = ticket->recipe, .slot_bytes = *room});
   if (!session) return report(session.error());
   BatchRequest request{.seed = ticket->seed, .epoch = ticket->epoch, .fidelity = ticket->fidelity};
-  request.samples.push_back({.source = Path{fs::absolute(options.file).string()}, .id = ticket->sample});
+  request.samples.push_back({.source = Path{plain(options.file)}, .id = ticket->sample});
   const auto submitted = session->submit(std::move(request));
   if (!submitted) return report(submitted.error());
   auto batch = session->wait(*submitted);

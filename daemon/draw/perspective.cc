@@ -40,7 +40,9 @@ std::optional<std::array<double, kUnknowns>> solve(Equations rows) {
     }
   }
   std::array<double, kUnknowns> solution{};
-  for (std::size_t i = 0; i < kUnknowns; ++i) solution[i] = rows[i][kUnknowns] / rows[i][i];
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    solution[i] = static_cast<float>(rows[i][kUnknowns] / rows[i][i]);  // as torchvision hands them on
+  }
   return solution;
 }
 

@@ -25,7 +25,7 @@ const PublishedOperation* published_operation(std::string_view name);
 
 enum class Space : std::uint8_t { kNarrow, kWide };
 
-// Of `bin` of so many, without its sign: torch.linspace() in single precision, here rounded once. 0 for operations that
+// Of `bin` of so many, without its sign: torch.linspace() in single precision. 0 for operations that
 // have none. REQUIRES: bin < bins, bins >= 2.
 double magnitude_of(const PublishedOperation& operation, Space space, std::uint32_t bin, std::uint32_t bins,
                     kernels::Size size);

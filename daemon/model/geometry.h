@@ -1,6 +1,7 @@
 // The random and computed choices for one sample, in pixels: the same on every backend. Value.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "daemon/model/random_key.h"
@@ -26,6 +27,7 @@ struct SampleGeometry {
   // What the parameters of augmentation are drawn from, in whichever thread carries it out (daemon/draw). nullopt: the
   // recipe has none.
   std::optional<RandomKey> draws{};
+  std::uint64_t step_pixel_ps = 0;  // what it is expected to cost for each pixel of the output
 
   Size output() const { return {static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)}; }
   friend bool operator==(const SampleGeometry&, const SampleGeometry&) = default;

@@ -40,7 +40,7 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
       to_crop_end ? image.bytes.size() * part_above_end(geometry.crop, size) / 1024 : image.bytes.size();
   return cost.picture_ns + bytes * cost.byte_ns +
          (pixels * (cost.pixel_ps + passes * cost.pass_pixel_ps) + crop * cost.crop_pixel_ps +
-          output * kOutputPixelPs) /
+          output * (kOutputPixelPs + geometry.step_pixel_ps)) /
              1000;
 }
 

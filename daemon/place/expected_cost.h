@@ -2,7 +2,7 @@
 // order by, and to share lanes by; nothing else may depend on it.
 //
 // What a byte and a pixel cost is the format's: DecodingCost in formats/format.h; what is made of them costs by its own
-// pixels. What was kept of an image counts as what it is: a packed form as a packed file, a tensor as a copy.
+// pixels, steps of augmentation included. What was kept of an image counts as what it is: a packed form as a packed file, a tensor as a copy.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "daemon/draw/random.h"
+#include "daemon/draw/step_cost.h"
 #include "proto/base/resized_size.h"
 
 namespace millrace {
@@ -158,7 +159,10 @@ Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(geometry.output(), *recipe.patches));
   if (recipe.flip_probability > 0)
     geometry.flip = RandomStream(key, RandomStream::Use::kFlip).uniform() < recipe.flip_probability;
-  if (is_augmented(recipe)) geometry.draws = key;
+  if (is_augmented(recipe)) {
+    geometry.draws = key;
+    geometry.step_pixel_ps = step_pixel_ps(recipe);
+  }
   return geometry;
 }
 

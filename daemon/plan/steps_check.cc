@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,9 +21,11 @@ Error wrong(std::string_view field, const std::string& what) {
   return Error{Code::kInvalid, std::string(field) + ": " + what};
 }
 
-// The first way of saying it that NaN fails, too.
+// The first way of saying it that NaN fails, too. Values are of single precision; a bound's nearest one is within it.
 Result<void> check_value(std::string_view field, double value, double least, double most) {
-  if (value >= least && value <= most) return {};
+  if (value >= std::min(least, double{static_cast<float>(least)}) &&
+      value <= std::max(most, double{static_cast<float>(most)}))
+    return {};
   return wrong(field, "must be between " + to_text(least) + " and " + to_text(most) + ", is " + to_text(value));
 }
 
@@ -51,7 +54,8 @@ constexpr std::uint32_t kMostKernel = 99, kMostOperations = 16, kMostBins = 1000
 // Checks one step, and adds up the operations that a sample may get by it.
 class CheckStep {
  public:
-  explicit CheckStep(std::string at) : at_(std::move(at)) {}
+  // `shortest`: side of every output, pixels; nullopt: they differ.
+  CheckStep(std::string at, std::optional<std::uint32_t> shortest) : at_(std::move(at)), shortest_(shortest) {}
 
   std::uint32_t operations() const { return operations_; }
 
@@ -88,6 +92,10 @@ class CheckStep {
     if (step.kernel_size % 2 == 0)
       return wrong(at + ".kernel_size", "must be odd, is " + std::to_string(step.kernel_size));
     MILLRACE_TRY_VOID(check_value(at + ".kernel_size", step.kernel_size, 1, kMostKernel));
+    if (shortest_ && step.kernel_size / 2 >= *shortest_)
+      return wrong(at + ".kernel_size", "must be less than twice the shorter side, which is " +
+                                            std::to_string(*shortest_) + " pixels, is " +
+                                            std::to_string(step.kernel_size));
     return check_interval(at + ".sigma", step.sigma, kLeastPixels, kMostPixels);
   }
   Result<void> operator()(const steps::PillowBlur& step) {
@@ -166,7 +174,7 @@ class CheckStep {
   Result<void> check_group(const std::string& at, const std::vector<Step>& steps, bool is_choice) {
     if (steps.empty()) return wrong(at, "has no steps: name some, or leave it out");
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      CheckStep check(at + ".steps[" + std::to_string(i) + "]");
+      CheckStep check(at + ".steps[" + std::to_string(i) + "]", shortest_);
       MILLRACE_TRY_VOID(check_value(check.at_ + ".probability", steps[i].probability, 0, 1));
       MILLRACE_TRY_VOID(std::visit(check, steps[i].kind));
       operations_ = is_choice ? std::max(operations_, check.operations_) : operations_ + check.operations_;
@@ -176,6 +184,7 @@ class CheckStep {
 
  private:
   std::string at_;
+  std::optional<std::uint32_t> shortest_;
   std::uint32_t operations_ = 0;
 };
 
@@ -205,7 +214,8 @@ Result<void> check_steps(const Recipe& recipe) {
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMost) + " in all, are " + std::to_string(steps));
   if (depth > Step::kMostNested)
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMostNested) + " in each other");
-  CheckStep check("recipe");
+  const std::optional<Size> size = fixed_size(recipe);
+  CheckStep check("recipe", size ? std::optional(std::min(size->width, size->height)) : std::nullopt);
   MILLRACE_TRY_VOID(check.check_group("recipe", recipe.steps, false));
   if (check.operations() <= Step::kMost) return {};
   return wrong("recipe.steps", "make up to " + std::to_string(check.operations()) + " operations a sample, at most " +
@@ -224,6 +234,7 @@ Result<void> check_erasing(const Recipe& recipe) {
     const std::string value = at + ".value[" + std::to_string(i) + "]";
     if (!std::isfinite(erasing.value[i])) return wrong(value, "must be finite");
     if (recipe.dtype == DType::kUint8) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], 0, 255));
+    if (recipe.dtype == DType::kFloat16) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], -65'504, 65'504));
   }
   if (erasing.noise > Erasing::Noise::kPixel) return wrong(at + ".noise", "is none");
   if (erasing.noise != Erasing::Noise::kNone && recipe.dtype == DType::kUint8)

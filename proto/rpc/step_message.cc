@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -378,7 +379,9 @@ std::string spelled_out(const std::string& text) {
   if (!is_name(text)) return text;
   std::string upper = "SIMPLE_";
   for (const unsigned char c : text) upper += static_cast<char>(std::toupper(c));
-  return v1::Simple_descriptor()->FindValueByName(upper) != nullptr ? "simple: " + upper : text + " {}";
+  if (v1::Simple_descriptor()->FindValueByName(upper) != nullptr) return "simple: " + upper;
+  if (text == "timm_rand_augment") return text + " { magnitude: 9 magnitude_std: 0.5 increasing: true }";
+  return text + " {}";
 }
 
 }  // namespace
@@ -403,6 +406,22 @@ v1::Erasing to_message(const Erasing& erasing) {
 
 Result<std::vector<Step>> from_messages(const Messages& steps) {
   return Reader().read(steps, 1);
+}
+
+std::string step_names() {
+  std::set<std::string> names;
+  const auto& kinds = *v1::Step::descriptor()->oneof_decl(0);
+  for (int i = 0; i < kinds.field_count(); ++i) names.insert(kinds.field(i)->name());
+  names.erase("simple");
+  for (int i = 1; i < v1::Simple_descriptor()->value_count(); ++i) {
+    std::string name = v1::Simple_descriptor()->value(i)->name().substr(7);
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    names.insert(name);
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
 }
 
 Result<Step> step_from_text(const std::string& text) {

@@ -25,4 +25,7 @@ Result<Erasing> from_message(const v1::Erasing& erasing);
 // kInvalid: what is wrong, and where.
 Result<Step> step_from_text(const std::string& text);
 
+// "affine, any_order, ...": the names that step_from_text() knows.
+std::string step_names();
+
 }  // namespace millrace

@@ -280,7 +280,7 @@ def test_the_largest_that_is_allowed_is_done(opened: millrace.Session, todo: Any
 def test_any_step_at_all_is_answered(opened: millrace.Session) -> None:
     """Random trees with random numbers: done, or refused by name."""
     random = np.random.default_rng(5)
-    kinds = [kind for kind in vars(steps).values() if isinstance(kind, type) and issubclass(kind, steps._Step) and kind is not steps._Step]
+    kinds = [kind for kind in vars(steps).values() if isinstance(kind, type) and issubclass(kind, steps.Step) and kind is not steps.Step]
     outcomes = {"done": 0, "refused": 0, "too small": 0}
     for _ in range(300):
         try:

@@ -209,12 +209,20 @@ def _perspective(step: steps.Perspective, stream: Stream, size: Pair) -> list[Ca
 
 
 def magnitude(name: str, most: dict[str, float], bins: int, bin_: int, posterized: int) -> float:
-    """The bin's of a space whose largest magnitudes are ``most``; rounded to single precision once."""
+    """The bin's of a space whose largest magnitudes are ``most``."""
     if name == "Posterize":
         return 8 - round(float(np.float32(bin_) / np.float32((bins - 1) / posterized)))  # in single precision, as torchvision
     if name == "Solarize":
-        return single(255.0 - 255.0 * bin_ / (bins - 1))
-    return single(most[name] * bin_ / (bins - 1)) if name in most else 0.0
+        return linspace(255.0, 0.0, bin_, bins)
+    return linspace(0.0, most[name], bin_, bins) if name in most else 0.0
+
+
+def linspace(first: float, last: float, bin_: int, bins: int) -> float:
+    """``torch.linspace(first, last, bins)[bin_]``, an element at a time: the second half is counted from its end."""
+    step = (np.float32(last) - np.float32(first)) / np.float32(bins - 1)
+    if bin_ < bins // 2:
+        return float(np.float32(first) + step * np.float32(bin_))
+    return float(np.float32(last) - step * np.float32(bins - 1 - bin_))
 
 
 def narrow(size: Pair) -> dict[str, float]:

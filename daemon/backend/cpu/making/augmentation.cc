@@ -17,12 +17,24 @@
 namespace millrace {
 namespace {
 
-Error size_error(Size size) {
-  return {Code::kInvalid, "comes out as " + std::to_string(size.width) + "x" + std::to_string(size.height) +
-                              " pixels, for which the recipe's steps do not work: a Gaussian blur needs sides longer "
-                              "than half its kernel, and all of them at most " +
-                              std::to_string(kernels::kLongestSide) + " pixels a side and " +
-                              std::to_string(kernels::kLargestArea) + " in all"};
+// REQUIRES: is_valid() was not content.
+Error why_not(Size size, std::span<const kernels::Operation> operations) {
+  const std::string image =
+      "comes out as " + std::to_string(size.width) + "x" + std::to_string(size.height) + " pixels";
+  if (!kernels::is_valid(in_kernels(size), {}))
+    return {Code::kInvalid, image + ", and steps are done to images of at most " +
+                                std::to_string(kernels::kLongestSide) + " pixels a side and " +
+                                std::to_string(kernels::kLargestArea) + " in all: resize it first"};
+  const bool is_blur = std::any_of(operations.begin(), operations.end(), [&](const kernels::Operation& operation) {
+    return operation.step == kernels::Step::kGaussianBlur && !kernels::is_valid(in_kernels(size), {&operation, 1});
+  });
+  if (is_blur)
+    return {Code::kInvalid, image +
+                                ", too few for the recipe's Gaussian blur, which needs sides longer than half its "
+                                "kernel: take a smaller kernel, or resize first"};
+  return {Code::kInvalid, image +
+                              ", of which one of the recipe's transforms makes nothing that can be computed: scale "
+                              "or shear it less"};
 }
 
 // One element of the tensor.
@@ -96,7 +108,7 @@ Result<void> StepWorkspace::apply(const Recipe& recipe, const SampleGeometry& ge
   operations_.clear();
   draw_steps(recipe.steps, picture.size(), *geometry.draws, operations_);
   if (operations_.empty()) return {};
-  if (!kernels::is_valid(picture.size(), operations_)) return size_error(geometry.output());
+  if (!kernels::is_valid(picture.size(), operations_)) return why_not(geometry.output(), operations_);
   if (kernels::size_after(picture.size(), operations_) != picture.size())
     return Error{Code::kInternal, "the recipe's steps change the image's size"};
   try {
@@ -113,10 +125,11 @@ void StepWorkspace::trim() {
   if (augmenter_ && augmenter_->memory() > PixelBuffer::kKept) augmenter_.reset();
 }
 
-void erase(const Recipe& recipe, const SampleGeometry& geometry, MutableByteView tensor) {
+Result<void> erase(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
+                   MutableByteView tensor) {
   const Erasing& erasing = *recipe.erasing;
   const std::optional<Box> box = draw_erased(erasing, geometry.output(), *geometry.draws);
-  if (!box) return;
+  if (!box) return {};
   RandomStream noise(*geometry.draws, RandomStream::Use::kNoise);
   Elements elements(recipe, geometry.output(), tensor);
   const auto left = static_cast<std::size_t>(box->left), top = static_cast<std::size_t>(box->top);
@@ -125,12 +138,14 @@ void erase(const Recipe& recipe, const SampleGeometry& geometry, MutableByteView
     float value = erasing.value[channel];
     if (erasing.noise == Erasing::Noise::kChannel) value = static_cast<float>(noise.normal());
     for (std::size_t y = top; y < top + height; ++y) {
+      if (limit.is_over_after(width)) return deadline_error();
       for (std::size_t x = left; x < left + width; ++x) {
         if (erasing.noise == Erasing::Noise::kPixel) value = static_cast<float>(noise.normal());
         elements.write(channel, x, y, value);
       }
     }
   }
+  return {};
 }
 
 }  // namespace millrace

@@ -26,7 +26,7 @@ class StepWorkspace {
   // For a picture of that size, with any contents, good until the next call. nullopt: there is no memory.
   std::optional<kernels::MutableU8View> picture(Size size);
 
-  // The steps, in place. kInvalid: the picture is too small or too large for one of them. kDeadline, kExhausted.
+  // The steps, in place. kInvalid: the picture is too small or too large for one of them, or a transform is not computable. kDeadline, kExhausted.
   // REQUIRES: geometry.draws; the recipe was checked.
   Result<void> apply(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
                      const kernels::MutableU8View& picture);
@@ -41,8 +41,9 @@ class StepWorkspace {
   std::optional<kernels::Augmenter> augmenter_;
 };
 
-// Overwrites what is drawn to be erased of the finished tensor, if anything is.
+// Overwrites what is drawn to be erased of the finished tensor, if anything is. kDeadline.
 // REQUIRES: geometry.draws; recipe.erasing; `tensor` is one image of the recipe's, aligned to its elements.
-void erase(const Recipe& recipe, const SampleGeometry& geometry, MutableByteView tensor);
+Result<void> erase(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
+                   MutableByteView tensor);
 
 }  // namespace millrace

@@ -290,7 +290,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   } else {
     MILLRACE_TRY_VOID(make_with_steps(task, recipe, begun, deadline, workspace, fidelity, outcome));
   }
-  if (recipe.erasing) erase(recipe, task.geometry, task.out.view());
+  if (recipe.erasing) return erase(recipe, task.geometry, workspace.arithmetic().limit(), task.out.view());
   return {};
 }
 
