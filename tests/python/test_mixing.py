@@ -88,13 +88,16 @@ def test_another_epoch_and_another_seed_mix_otherwise(daemon: millrace.PrivateDa
 
 
 def test_what_cannot_be_mixed_is_refused(daemon: millrace.PrivateDaemon, folder: Path) -> None:
-    for wrong in (0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(millrace.InvalidRequest, match="alpha must be more than 0"):
+    for wrong in (0, -1.0, 5e-324, float("inf"), float("nan")):
+        with pytest.raises(millrace.InvalidRequest, match=r"alpha must be from 0\.001"):
             MixUp(wrong)
     with pytest.raises(millrace.InvalidRequest, match="ways must be some of MixUp and CutMix"):
         Mixed(loader(daemon, folder), [], 3)
     with pytest.raises(millrace.InvalidRequest, match="classes must be at least 1"):
         Mixed(loader(daemon, folder), WAYS, 0)
+    with pytest.raises(millrace.InvalidRequest, match=r"labels must be class numbers from 0 to 1, are \["):
+        for _ in Mixed(loader(daemon, folder), MixUp(), 2):  # type: ignore[arg-type]
+            pass
     levels = Loader(folder, millrace.Recipe.train(24), batch_size=4, address=daemon.address)
     with pytest.raises(millrace.InvalidRequest, match=r"images must be floats, are torch.uint8: give the loader dtype=torch.float32"):
         next(iter(Mixed(levels, WAYS, 3)))

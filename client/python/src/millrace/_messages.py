@@ -162,6 +162,8 @@ def _made_of_recipe(of: Recipe) -> Any:
         fill_steps(out.steps, of.steps)
         if of.erasing is not None:
             fill_erasing(out.erasing, of.erasing)
+    except InvalidRequest:
+        raise
     except (TypeError, ValueError) as why:
         raise InvalidRequest(f"recipe: {why}") from why
     out.range = _number("Recipe.range", of.range, recipe.ValueRange)

@@ -21,7 +21,7 @@ class MixUp:
     """Torchvision's MixUp (arXiv:1710.09412): each image blended with the one before it, the first with the last.
 
     Attributes:
-        alpha: of the Beta distribution (alpha, alpha) from which the share of the image itself is drawn, more than 0.
+        alpha: of the Beta distribution (alpha, alpha) from which the share of the image itself is drawn, at least 0.001.
     """
 
     alpha: float = 1.0
@@ -39,7 +39,7 @@ class CutMix:
     """Torchvision's CutMix (arXiv:1905.04899): a rectangle of each image replaced by the same one of the image before it.
 
     Attributes:
-        alpha: of the Beta distribution (alpha, alpha) from which the share of the area that stays is drawn, more than 0.
+        alpha: of the Beta distribution (alpha, alpha) from which the share of the area that stays is drawn, at least 0.001.
     """
 
     alpha: float = 1.0
@@ -74,13 +74,15 @@ class Mixed:
         Raises:
             InvalidRequest: there is no way, or no class.
         """
-        if not ways or not all(isinstance(way, (MixUp, CutMix)) for way in ways):
+        chosen: tuple[Any, ...] = tuple(ways) if isinstance(ways, (list, tuple)) else (ways,)
+        if not chosen or not all(isinstance(way, (MixUp, CutMix)) for way in chosen):
             raise InvalidRequest(f"Mixed: ways must be some of MixUp and CutMix, are {ways!r}")
         if classes < 1:
             raise InvalidRequest(f"Mixed: classes must be at least 1, is {classes}")
         if loader.recipe.layout == "NHWC":
             raise InvalidRequest("Mixed: the loader's layout must be NCHW, as torchvision's")
-        self._loader, self._ways, self._classes, self._seed = loader, tuple(ways), classes, seed
+        self._loader, self._classes, self._seed = loader, classes, seed
+        self._ways: tuple[MixUp | CutMix, ...] = chosen
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -94,6 +96,8 @@ class Mixed:
             raise InvalidRequest(f"Mixed: images must be floats, are {images.dtype}: give the loader dtype=torch.float32")
         if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64 or labels.ndim != 1:
             raise InvalidRequest("Mixed: labels must be one class number an image")
+        if labels.device.type == "cpu" and not ((labels >= 0) & (labels < self._classes)).all():
+            raise InvalidRequest(f"Mixed: labels must be class numbers from 0 to {self._classes - 1}, are {labels.unique().tolist()}")
         targets = torch.nn.functional.one_hot(labels, self._classes).to(torch.float32)
         batch = self._loader.batch
         assert batch is not None  # the loop has just had it
@@ -109,8 +113,8 @@ def _numbers(seed: int, epoch: int, sample: int) -> np.random.RandomState:
 
 
 def _check_alpha(way: MixUp | CutMix) -> None:
-    if not way.alpha > 0 or math.isinf(way.alpha):
-        raise InvalidRequest(f"{type(way).__name__}: alpha must be more than 0, is {way.alpha}")
+    if not 1e-3 <= way.alpha <= 1e6:
+        raise InvalidRequest(f"{type(way).__name__}: alpha must be from 0.001 to 1000000, is {way.alpha}")
 
 
 def _blended(values: torch.Tensor, share: float) -> torch.Tensor:

@@ -17,16 +17,45 @@ _SIMPLE = {
 }
 
 
-def fill_steps(out: Any, of: tuple[steps.Step, ...]) -> None:
-    """Adds them to the repeated field ``out``."""
-    for step in of:
-        message = out.add()
-        message.probability = step.probability
-        simple = _SIMPLE.get(type(step))
-        if simple is not None:
-            message.simple = simple
-        else:
-            _FILL[type(step)](message, step)
+_MOST_NESTED = 8
+
+
+def fill_steps(out: Any, of: tuple[steps.Step, ...], depth: int = 1) -> None:
+    """Adds them to the repeated field ``out``.
+
+    Raises:
+        InvalidRequest: a step that is none, a value of the wrong type, more in each other than the daemon takes; names the step.
+    """
+    if depth > _MOST_NESTED:
+        raise InvalidRequest(f"Recipe.steps: at most {_MOST_NESTED} may be in each other")
+    for number, step in enumerate(of):
+        name = type(step).__name__
+        try:
+            _fill_step(out.add(), step, depth)
+        except InvalidRequest:
+            raise
+        except (TypeError, ValueError, KeyError) as why:
+            what = f"is no step of millrace.steps: {step!r}" if isinstance(why, KeyError) else str(why)
+            raise InvalidRequest(f"steps[{number}], {name}: {what}") from why
+
+
+def _fill_step(message: Any, step: steps.Step, depth: int) -> None:
+    message.probability = step.probability
+    simple = _SIMPLE.get(type(step))
+    if simple is not None:
+        message.simple = simple
+    elif isinstance(step, steps.Sequence):
+        message.sequence.SetInParent()
+        fill_steps(message.sequence.steps, step.steps, depth + 1)
+    elif isinstance(step, steps.AnyOrder):
+        message.any_order.SetInParent()
+        fill_steps(message.any_order.steps, step.steps, depth + 1)
+    elif isinstance(step, steps.OneOf):
+        message.one_of.SetInParent()
+        fill_steps(message.one_of.steps, step.steps, depth + 1)
+        message.one_of.weights.extend(step.weights)
+    else:
+        _FILL[type(step)](message, step)
 
 
 def fill_erasing(out: Any, of: steps.Erasing) -> None:
@@ -114,14 +143,14 @@ def _perspective(out: Any, step: steps.Perspective) -> None:
 
 def _rand_augment(out: Any, step: steps.RandAugment) -> None:
     augment = out.rand_augment
-    augment.operations = _not_0("RandAugment.operations", step.operations)
+    augment.operations = _not_0("RandAugment.operations", step.operations, 1)
     augment.magnitude = step.magnitude
-    augment.bins = _not_0("RandAugment.bins", step.bins)
+    augment.bins = _not_0("RandAugment.bins", step.bins, 2)
     _around(augment.around, step)
 
 
 def _trivial_augment_wide(out: Any, step: steps.TrivialAugmentWide) -> None:
-    out.trivial_augment_wide.bins = _not_0("TrivialAugmentWide.bins", step.bins)
+    out.trivial_augment_wide.bins = _not_0("TrivialAugmentWide.bins", step.bins, 2)
     _around(out.trivial_augment_wide.around, step)
 
 
@@ -135,7 +164,7 @@ def _auto_augment(out: Any, step: steps.AutoAugment) -> None:
 
 def _timm_rand_augment(out: Any, step: steps.TimmRandAugment) -> None:
     augment = out.timm_rand_augment
-    augment.operations = _not_0("TimmRandAugment.operations", step.operations)
+    augment.operations = _not_0("TimmRandAugment.operations", step.operations, 1)
     augment.magnitude, augment.magnitude_std = step.magnitude, step.magnitude_std
     augment.probability = step.operation_probability
     augment.increasing = step.increasing
@@ -144,26 +173,10 @@ def _timm_rand_augment(out: Any, step: steps.TimmRandAugment) -> None:
         augment.sampling = _sampling(step.sampling, step)
 
 
-def _sequence(out: Any, step: steps.Sequence) -> None:
-    out.sequence.SetInParent()
-    fill_steps(out.sequence.steps, step.steps)
-
-
-def _any_order(out: Any, step: steps.AnyOrder) -> None:
-    out.any_order.SetInParent()
-    fill_steps(out.any_order.steps, step.steps)
-
-
-def _one_of(out: Any, step: steps.OneOf) -> None:
-    out.one_of.SetInParent()
-    fill_steps(out.one_of.steps, step.steps)
-    out.one_of.weights.extend(step.weights)
-
-
-def _not_0(name: str, value: int) -> int:
+def _not_0(name: str, value: int, least: int) -> int:
     """Where a message's 0 means the default."""
     if value == 0:
-        raise InvalidRequest(f"{name}: must be at least 1, is 0")
+        raise InvalidRequest(f"{name}: must be at least {least}, is 0")
     return value
 
 
@@ -182,7 +195,4 @@ _FILL: dict[type, Any] = {
     steps.TrivialAugmentWide: _trivial_augment_wide,
     steps.AutoAugment: _auto_augment,
     steps.TimmRandAugment: _timm_rand_augment,
-    steps.Sequence: _sequence,
-    steps.AnyOrder: _any_order,
-    steps.OneOf: _one_of,
 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from google.protobuf import text_format
 
 from millrace import _schema
-from millrace._messages import path_text, recipe_message
+from millrace._messages import fidelity_number, path_text, recipe_message
 from millrace.errors import Unsupported
 from millrace.tensor import Tensor
 
@@ -46,6 +46,8 @@ def ticket_of(batch: Batch, index: int) -> Ticket:
     if start is None or start.given:
         kind = "a batch of an order of the caller's own" if start is not None else "a submitted batch"
         raise Unsupported(f"batch.ticket: this is {kind}; tickets are of epochs in the daemon's order")
+    if start.fidelity == fidelity_number("fast"):
+        raise Unsupported("batch.ticket: pixels of fidelity fast depend on the processor and on what is kept; tickets are of exact ones")
     image = batch.image(index)
     if not isinstance(image, Tensor):
         raise Unsupported("batch.ticket: the tensor is in a GPU's memory; make the session with memory='host' to have tickets of it")

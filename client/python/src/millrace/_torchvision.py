@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from millrace import steps
 from millrace._torchvision_refused import REFUSED
-from millrace._torchvision_steps import MOVES, STEPS, erasing, fill_of, mode_of, padded_crop, pair
+from millrace._torchvision_steps import MOVES, STEPS, erasing, fill_of, mode_of, pair
 from millrace._translation import Language, Translation, Words, name_of, nothing
 from millrace.errors import Unsupported
 from millrace.recipe import ExactSize, Filter, LongerSide, RandomResizedCrop, Recipe, Resize, ShorterSide, Size
@@ -69,7 +70,7 @@ def _random_crop(translation: Translation, transform: Any) -> None:
         raise Unsupported(
             f"RandomCrop with padding={transform.padding}, {transform.padding_mode}: the daemon pads both sides alike, with a colour"
         )
-    translation.step("RandomCrop", (padded_crop(size, left, top, fill_of("RandomCrop", transform.fill)),))
+    translation.step("RandomCrop", (steps.Shift(left, top, fill_of("RandomCrop", transform.fill)),))
 
 
 def _flip(translation: Translation, transform: Any) -> None:

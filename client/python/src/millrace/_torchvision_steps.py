@@ -9,7 +9,6 @@ from typing import Any
 from millrace import steps
 from millrace._translation import Inner, name_of, number
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.recipe import Size
 
 Steps = tuple[steps.Step, ...]
 PIL_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
@@ -162,15 +161,6 @@ def _random_apply(transform: Any, inner: Inner) -> Steps:
     if len(made) == 1 and made[0].probability == 1.0:
         return (dataclasses.replace(made[0], probability=probability),)
     return (steps.Sequence(made, probability=probability),) if made else ()
-
-
-def padded_crop(size: Size, left: int, top: int, fill: steps.Fill) -> steps.Affine:
-    """A random crop of ``size`` from an image of that size with so many pixels added to each side: a move by whole pixels.
-
-    A shift is drawn from all numbers up to half a pixel more and rounded, so that each is as likely as the others.
-    """
-    shifts = [0.0 if pad == 0 else (pad + 0.5) * (1 - 1e-6) / side for pad, side in ((left, size.width), (top, size.height))]
-    return steps.Affine(translate=(shifts[0], shifts[1]), fill=fill)
 
 
 def one_step(made: Steps) -> steps.Step:

@@ -119,9 +119,12 @@ class Batch:
     def ticket(self, index: int) -> Ticket:
         """What made one image: saved as a file, it lets ``millrace replay`` make the very same tensor again, anywhere.
 
+        Ask before the batch is written to in place: the ticket has a checksum of the pixels as they are.
+
         Raises:
             IndexError: there are not so many.
-            Unsupported: the batch was submitted, or came in the caller's own order; the image is a bad one, or in a GPU's memory.
+            Unsupported: the batch was submitted, came in the caller's own order, or is of fidelity fast; the image is a bad one, or in a
+                GPU's memory.
             Released: the batch was released.
         """
         from millrace._ticket import ticket_of

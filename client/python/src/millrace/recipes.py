@@ -13,7 +13,6 @@ import dataclasses
 from typing import Literal
 
 from millrace import steps
-from millrace._torchvision_steps import padded_crop
 from millrace.errors import InvalidRequest
 from millrace.recipe import ExactSize, Filter, Normalise, RandomResizedCrop, Recipe, ShorterSide, Size
 
@@ -152,5 +151,5 @@ def cifar(*, training: bool = True) -> Recipe:
     """
     size = Size(32, 32)
     recipe = Recipe(resize=ExactSize(size)).normalised("float32", by=_CIFAR)
-    moved = (padded_crop(size, 4, 4, (0, 0, 0)), steps.HorizontalFlip(probability=0.5))
+    moved = (steps.Shift(4), steps.HorizontalFlip(probability=0.5))
     return dataclasses.replace(recipe, steps=moved) if training else recipe

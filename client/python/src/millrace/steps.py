@@ -6,7 +6,8 @@
 Each works on the RGB image of 8 bits that the steps before it have made, bit for bit as torchvision does on a PIL image given the same
 parameters (``TimmRandAugment`` as timm does). Parameters are drawn by the daemon, a function of (seed, epoch, sample id, number of the
 step): the same in any order and after a resume. An interval is a pair of its least and its largest number, which may be equal; one number
-is that number. Every step has ``probability``: that it is done to a sample at all. Immutable values; the daemon checks them.
+is that number. Every step has ``probability``: that it is done to a sample at all. Immutable values; the daemon checks them: factors are at most 1000, degrees
+within 36,000 either way, shears within 89, scales, sigmas and radii at least 0.001, weights at most a million.
 """
 
 from __future__ import annotations
@@ -15,42 +16,17 @@ import dataclasses
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from millrace._step_values import Fill as Fill
+from millrace._step_values import Interval as Interval
+from millrace._step_values import fill_of, interval_of
 from millrace.errors import InvalidRequest
 
-Interval = tuple[float, float]
-Fill = tuple[int, int, int]
-"""Red, green, blue, 0 to 255 each: what stands where a transform finds no pixel of the image."""
 Sampling = Literal["nearest", "bilinear", "bicubic"]
 """How a transform that moves pixels reads between them, as Pillow's of that name."""
 Policy = Literal["imagenet", "cifar10", "svhn"]
 Noise = Literal["channel", "pixel"]
 
 _BLACK: Fill = (0, 0, 0)
-
-
-def _interval(name: str, value: Any) -> Interval:
-    """A pair, or one number for both.
-
-    Raises:
-        InvalidRequest: it is neither.
-    """
-    try:
-        low, high = value if isinstance(value, (tuple, list)) else (value, value)
-        return float(low), float(high)
-    except (TypeError, ValueError):
-        raise InvalidRequest(f"{name}: must be a number or a pair of them, is {value!r}") from None
-
-
-def _fill(name: str, value: Any) -> Fill:
-    try:
-        red, green, blue = value if isinstance(value, (tuple, list)) else (value, value, value)
-        levels = int(red), int(green), int(blue)
-    except (TypeError, ValueError):
-        raise InvalidRequest(f"{name}: must be a level from 0 to 255, or three, is {value!r}") from None
-    is_whole = levels == (red, green, blue)
-    if not is_whole or not all(0 <= level <= 255 for level in levels):
-        raise InvalidRequest(f"{name}: must be whole levels from 0 to 255, is {value!r}")
-    return levels
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,10 +48,10 @@ class Step:
 
     def _make_intervals(self, *names: str) -> None:
         for name in names:
-            object.__setattr__(self, name, _interval(f"{type(self).__name__}.{name}", getattr(self, name)))
+            object.__setattr__(self, name, interval_of(f"{type(self).__name__}.{name}", getattr(self, name)))
 
     def _make_fill(self) -> None:
-        object.__setattr__(self, "fill", _fill(f"{type(self).__name__}.fill", vars(self)["fill"]))
+        object.__setattr__(self, "fill", fill_of(f"{type(self).__name__}.fill", vars(self)["fill"]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,14 +138,20 @@ class ColorJitter(Step):
 
     def __post_init__(self) -> None:
         for name in ("brightness", "contrast", "saturation", "hue"):
-            value = getattr(self, name)
-            if isinstance(value, (int, float)) and value == 0:
-                object.__setattr__(self, name, None)
-            elif isinstance(value, (int, float)):
-                interval = (-float(value), float(value)) if name == "hue" else (max(0.0, 1.0 - value), 1.0 + value)
-                object.__setattr__(self, name, interval)
-            elif value is not None:
-                self._make_intervals(name)
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, self._jitter_of(name, getattr(self, name)))
+
+    @staticmethod
+    def _jitter_of(name: str, value: Any) -> Interval | None:
+        """None: nothing would change, as torchvision has it."""
+        interval = interval_of(f"ColorJitter.{name}", value)
+        if not isinstance(value, (tuple, list)):
+            most = interval[0]
+            if most < 0:
+                raise InvalidRequest(f"ColorJitter.{name}: a number is at least 0, is {value!r}; for an interval give a pair")
+            interval = (-most, most) if name == "hue" else (max(0.0, 1.0 - most), 1.0 + most)
+        unchanged = 0.0 if name == "hue" else 1.0
+        return None if interval == (unchanged, unchanged) else interval
 
 
 @dataclass(frozen=True, repr=False)
@@ -398,7 +380,10 @@ class OneOf(Step):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", steps_of("OneOf.steps", self.steps))
-        object.__setattr__(self, "weights", tuple(self.weights))
+        try:
+            object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        except (TypeError, ValueError):
+            raise InvalidRequest(f"OneOf.weights: must be numbers, are {self.weights!r}") from None
 
 
 @dataclass(frozen=True)
@@ -420,9 +405,19 @@ class Erasing:
 
     def __post_init__(self) -> None:
         for name in ("scale", "ratio"):
-            object.__setattr__(self, name, _interval(f"Erasing.{name}", getattr(self, name)))
-        if isinstance(self.value, str) and self.value not in ("channel", "pixel"):
+            object.__setattr__(self, name, interval_of(f"Erasing.{name}", getattr(self, name)))
+        if not isinstance(self.value, str):
+            object.__setattr__(self, "value", self._numbers())
+        elif self.value not in ("channel", "pixel"):
             raise InvalidRequest(f"Erasing.value: must be numbers, channel or pixel, is {self.value!r}")
+
+    def _numbers(self) -> float | tuple[float, ...]:
+        try:
+            if isinstance(self.value, (tuple, list)):
+                return tuple(float(each) for each in self.value)
+            return float(self.value)
+        except (TypeError, ValueError):
+            raise InvalidRequest(f"Erasing.value: must be a number, three, channel or pixel, is {self.value!r}") from None
 
 
 def steps_of(name: str, value: Any) -> tuple[Step, ...]:
