@@ -6,8 +6,10 @@
 Each works on the RGB image of 8 bits that the steps before it have made, bit for bit as torchvision does on a PIL image given the same
 parameters (``TimmRandAugment`` as timm does). Parameters are drawn by the daemon, a function of (seed, epoch, sample id, number of the
 step): the same in any order and after a resume. An interval is a pair of its least and its largest number, which may be equal; one number
-is that number. Every step has ``probability``: that it is done to a sample at all. Immutable values; the daemon checks them: factors are at most 1000, degrees
-within 36,000 either way, shears within 89, scales, sigmas and radii at least 0.001, weights at most a million.
+is that number. Every step has ``probability``: that it is done to a sample at all.
+
+Immutable values; the daemon checks them. Where nothing else is said, factors are at most 1000, degrees within 36,000 either way, shears
+within 89, scales, sigmas and radii at least 0.001, weights at most a million.
 """
 
 from __future__ import annotations
