@@ -23,7 +23,7 @@ constexpr kernels::Size kSize{97, 64};
 constexpr RandomKey kNear{42, 7, SampleId{3}};
 constexpr RandomKey kFar{std::numeric_limits<std::uint64_t>::max(), (1ULL << 33U) + 1, SampleId{(1ULL << 40U) + 5}};
 constexpr Fill kFill{1, 2, 3};
-constexpr Surroundings kAround{.sampling = Sampling::kBilinear, .fill = kFill};
+constexpr Surroundings kAround{.sampling = PixelSampling::kBilinear, .fill = kFill};
 
 Operation by_both(To step, float factor, int value) {
   Operation operation;
@@ -91,7 +91,7 @@ const steps::ColorJitter kJitter{Interval{0.6F, 1.4F}, Interval{0.6F, 1.4F}, Int
                                  Interval{-0.1F, 0.1F}};
 const steps::Affine kAffine{{-20, 20}, 0.1F, 0.3F, {0.7F, 1.4F}, {-10, 10}, {-5, 5}, kAround};
 const steps::TimmRandAugment kTimm{.operations = 16, .fill = kFill};
-const steps::TimmRandAugment kTimmOther{12, 4.5F, 3, 0.7F, false, kFill, Sampling::kBilinear};
+const steps::TimmRandAugment kTimmOther{12, 4.5F, 3, 0.7F, false, kFill, PixelSampling::kBilinear};
 const Step kNested{.probability = 0.9F,
                    .kind = steps::Sequence{{{.probability = 0.5F, .kind = steps::Posterize{3}},
                                             {.kind = steps::OneOf{{{.kind = steps::Sharpness{{0, 2}}},
@@ -209,30 +209,35 @@ TEST_CASE("TrivialAugmentWide's operation stays what they were", "[draw]") {
 }
 
 TEST_CASE("AutoAugment's pairs stay what they were", "[draw]") {
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{0}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{0}},
                 {simple(To::kInvert), simple(To::kEqualize)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{1}}, {});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{2}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{1}},
+                {});
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{2}},
                 {moved(To::kAffine, By::kBilinear, {1, -0.166666671634, 0, -0, 1, 0}), simple(To::kEqualize)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{3}}, {});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{4}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{3}},
+                {});
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kImageNet, kAround}}}, RandomKey{42, 7, SampleId{4}},
                 {by_factor(To::kSolarize, 113.333336F), simple(To::kAutocontrast)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{0}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{0}},
                 {by_factor(To::kBrightness, 1.60000002F)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{1}}, {});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{2}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{1}},
+                {});
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{2}},
                 {simple(To::kAutocontrast)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{3}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{3}},
                 {by_factor(To::kSharpness, 1.29999995F)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{4}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kCifar10, kAround}}}, RandomKey{42, 7, SampleId{4}},
                 {moved(To::kAffine, By::kBilinear, {1, 0, 0, -0, 1, -29})});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{0}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{0}},
                 {simple(To::kInvert), simple(To::kEqualize)});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{1}}, {});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{2}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{1}},
+                {});
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{2}},
                 {moved(To::kAffine, By::kBilinear, {1, 0, 14, -0, 1, 0})});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{3}}, {});
-  require_draws({{.kind = steps::AutoAugment{steps::Policy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{4}},
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{3}},
+                {});
+  require_draws({{.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, kAround}}}, RandomKey{42, 7, SampleId{4}},
                 {moved(To::kAffine, By::kBilinear, {1, 0, 0, 0.133333340287, 1, 0})});
 }
 
