@@ -64,6 +64,24 @@ TEST_CASE("the first random boxes and flips stay what they were", "[plan]") {
   }
 }
 
+TEST_CASE("a recipe with steps says what they are drawn from, and what they will cost", "[plan]") {
+  const RandomKey key{3, 4, SampleId{5}};
+  const Recipe plain{.resize = ExactSize{{32, 32}}};
+  Recipe cheap = plain, costly = plain, erasing = plain;
+  cheap.steps = {{.kind = steps::Simple::kInvert}};
+  costly.steps = std::vector<Step>(64, {.kind = steps::GaussianBlur{99, {1, 2}}});
+  erasing.erasing = Erasing{.noise = Erasing::Noise::kPixel};
+
+  REQUIRE_FALSE(drawn(plain, source_of(40, 30), key).draws);
+  REQUIRE(drawn(plain, source_of(40, 30), key).step_pixel_ps == 0);
+  REQUIRE(drawn(cheap, source_of(40, 30), key).draws == key);
+  REQUIRE(drawn(erasing, source_of(40, 30), key).draws == key);
+  const std::uint64_t invert = drawn(cheap, source_of(40, 30), key).step_pixel_ps;
+  REQUIRE(invert > 0);
+  REQUIRE(drawn(erasing, source_of(40, 30), key).step_pixel_ps > 0);
+  REQUIRE(drawn(costly, source_of(40, 30), key).step_pixel_ps > 1'000 * invert);
+}
+
 TEST_CASE("random boxes lie within the image and keep to scale and ratio", "[plan]") {
   const RandomResizedCrop crop{.min_scale = 0.25F, .max_scale = 0.5F, .min_ratio = 0.5F, .max_ratio = 2.0F};
   const Size image{640, 480};
