@@ -138,7 +138,7 @@ TEST_CASE("the largest picture that a header can claim has a cost, too", "[place
   REQUIRE(expected_cost(image, whole) > 4ULL * 4'000'000'000);
 }
 
-TEST_CASE("steps of augmentation cost by the pixels of the output", "[pipeline]") {
+TEST_CASE("steps of augmentation cost by the pixels of the output", "[place]") {
   const EncodedImage image{EncodedBytes(100), SourceInfo{ImageFormat::kPng, Size{1, 1}, 1}};
   SampleGeometry geometry{.crop = {0, 0, 1, 1}, .resized = {3'000, 3'000}, .window = {0, 0, 3'000, 3'000}};
   const std::uint64_t plain = expected_cost(image, geometry);
