@@ -2,10 +2,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "daemon/draw/draw_erasing.h"
+#include "daemon/draw/draw_steps.h"
 #include "daemon/fetch/own_list.h"
 #include "daemon/pipeline/given_order.h"
 #include "daemon/plan/recipe_check.h"
 #include "daemon/serve/parse_message.h"
+#include "kernels/augment/augment.h"
 
 using namespace millrace;
 
@@ -25,12 +28,34 @@ const DatasetTable& datasets() {
   return *kTable;
 }
 
+// Steps that passed the check are drawn and done to a small picture, or are not for it.
+void check_steps_of(const Recipe& recipe) {
+  constexpr kernels::Size kSize{19, 13};
+  constexpr RandomKey kKey{.seed = 1};
+  static kernels::Augmenter& augmenter = *new kernels::Augmenter(kernels::best_target());
+  std::vector<kernels::Operation> operations;
+  draw_steps(recipe.steps, kSize, kKey, operations);
+  MILLRACE_CHECK(operations.size() <= Step::kMost);
+  std::vector<std::uint8_t> pixels(std::size_t{3} * kSize.width * kSize.height, 7);
+  const kernels::MutableU8View picture{pixels.data(), kSize.width, kSize.height, 3, std::ptrdiff_t{3} * kSize.width};
+  kernels::TimeLimit limit;
+  if (kernels::is_valid(kSize, operations)) {
+    MILLRACE_CHECK(kernels::size_after(kSize, operations) == kSize);
+    MILLRACE_CHECK(augmenter.apply(picture, operations, limit, picture));
+  }
+  if (!recipe.erasing) return;
+  const std::optional<Box> box = draw_erased(*recipe.erasing, {kSize.width, kSize.height}, kKey);
+  MILLRACE_CHECK(!box || (box->left >= 0 && box->top >= 0 && box->width > 0 && box->height > 0 &&
+                          box->left + box->width <= kSize.width && box->top + box->height <= kSize.height));
+}
+
 // Any recipe that a message can hold may be asked for its size, and judged; one that passes has a size or is packed.
 void check(const Recipe& recipe, const Limits& limits) {
   const std::optional<Size> size = fixed_size(recipe);
   if (!check_recipe(recipe, limits.sample.side)) return;
   MILLRACE_CHECK(size || recipe.packing == Packing::kPacked);
   MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
+  check_steps_of(recipe);
 }
 
 // A list that becomes a dataset has paths that lie where they say.
@@ -92,6 +117,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (message.ParseFromArray(data, static_cast<int>(size)))
     check(parse_message(message, limits, datasets(), {}), limits);
   v1::OpenSessionRequest open;
-  if (open.ParseFromArray(data, static_cast<int>(size))) static_cast<void>(parse_open(open).has_value());
+  if (open.ParseFromArray(data, static_cast<int>(size))) {
+    const Result<OpenRequest> parsed = parse_open(open);
+    if (parsed && parsed->recipe) check(*parsed->recipe, limits);
+  }
   return 0;
 }
