@@ -48,7 +48,7 @@ TEST_CASE("numbers out of their range are refused with the range, never wrapped"
       {{"--flip", "1.01"}, "--flip: must be a number from 0 to 1"},
       {{"--flip", "nan"}, "--flip: must"},
       {{"--step", "dream"},
-       "--step: 'dream': column 1: Message type \"millrace.v1.Step\" has no field named \"dream\""},
+       "--step: 'dream': column 7: Message type \"millrace.v1.Step\" has no field named \"dream\""},
       {{"--step", "posterize: x"}, "--step: 'posterize: x': column 12: Expected integer"},
       {{"--step", ""}, "--step: '': steps[0].kind: is not set"},
       {{"--erase", "2"}, "--erase: must be a number from 0 to 1"},
