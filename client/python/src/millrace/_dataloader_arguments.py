@@ -35,7 +35,10 @@ _NO_EFFECT: Mapping[str, str] = {
     "in_order": "batches come in order",
 }
 _REFUSED: Mapping[str, str] = {
-    "collate_fn": "batches come made up by the daemon; apply the function to what the loop gets, or keep DataLoader",
+    "collate_fn": (
+        "batches come made up by the daemon; apply the function to what the loop gets (mixup and CutMix: millrace.torch.Mixed), "
+        "or keep DataLoader"
+    ),
 }
 
 

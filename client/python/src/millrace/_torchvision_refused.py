@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 _SIZES = "the images of a batch have one size; use RandomResizedCrop"
-_BATCHES = "it works on a batch and its labels: apply it to those that the loader yields"
+_BATCHES = (
+    "it works on a batch and its labels: millrace.torch.Mixed(loader, [MixUp(), CutMix()], classes) does, the same again after a resume"
+)
 _BOXES = "it is about boxes, masks or key points, which the daemon does not know"
 _AFTER = "apply it to the images that the loader yields"
 
 REFUSED: dict[str, str] = {
-    "AugMix": "it blends several chains of augmentations; use RandAugment, TrivialAugmentWide or AutoAugment, or keep torchvision's loader",
+    "AugMix": (
+        "it blends several chains of augmentations; use RandAugment, TrivialAugmentWide or AutoAugment, or apply it to the images that "
+        "the loader yields: millrace.torch.split()"
+    ),
     "ClampBoundingBoxes": _BOXES,
     "ClampKeyPoints": _BOXES,
     "ConvertBoundingBoxFormat": _BOXES,

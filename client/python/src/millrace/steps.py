@@ -246,6 +246,11 @@ class Shift(Step):
     y: Any = None
     fill: Any = _BLACK
 
+    def __repr__(self) -> str:
+        """Both ways: ``x`` alone would read as if it moved along one."""
+        always = "" if self.probability == 1.0 else f", probability={self.probability!r}"
+        return f"Shift(x={self.x!r}, y={self.y!r}, fill={self.fill!r}{always})"
+
     def __post_init__(self) -> None:
         if self.y is None:
             object.__setattr__(self, "y", self.x)
