@@ -164,6 +164,15 @@ void RequestReader::take_elsewhere(std::uint32_t length) {
   });
 }
 
+// Its session may be there for as long as the client keeps a view of a tensor; half a request must not be charged until
+// then.
+void RequestReader::stop() {
+  stopped_ = true;
+  bytes_.reset();
+  size_ = begin_ = end_ = 0;
+  room_.refund();
+}
+
 void RequestReader::give_up(const Error& why) {
   stopped_ = true;
   port_.unreadable(why);

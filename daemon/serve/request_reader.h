@@ -49,8 +49,8 @@ class RequestReader final : public std::enable_shared_from_this<RequestReader> {
   // `surroundings` and `port` outlive it, but for what is under way on the parsing thread.
   RequestReader(std::shared_ptr<ReplySocket> socket, Surroundings surroundings, Port& port);
 
-  void start();                     // REQUIRES: once
-  void stop() { stopped_ = true; }  // Port hears nothing more. Idempotent
+  void start();  // REQUIRES: once
+  void stop();   // Port hears nothing more, and what has been received is forgotten. Idempotent
 
  private:
   void wait();

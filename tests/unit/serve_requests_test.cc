@@ -192,3 +192,15 @@ TEST_CASE("a session that ends while a large request is parsed ends in order", "
   CHECK(eventually([&] { return front.counters().stored(MetricId::sessions) == 0; }));
   CHECK(eventually([&] { return front.ledger().in_use(Resource::kRequests) == 0; }));
 }
+
+TEST_CASE("half a request is charged no longer than its session's stream is there", "[serve]") {
+  Front front;
+  Attached session(front);
+  const std::string large = framed(large_submit(1));
+  session.write(large.substr(0, large.size() / 2));
+  REQUIRE(eventually([&] { return front.ledger().in_use(Resource::kRequests) > 100'000; }));
+
+  session.client.finish();  // it keeps its connection, as whoever has a view of a tensor does
+
+  CHECK(eventually([&] { return front.ledger().in_use(Resource::kRequests) == 0; }));
+}
