@@ -4,6 +4,7 @@
 #include <google/protobuf/message.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -46,6 +47,9 @@ void for_each_message(const google::protobuf::Descriptor& type, Way& way, const 
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor* field = type.field(i);
     if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    // Steps may hold steps: by each way that leads to such a one, but not through it again.
+    const auto is_that = [&](const FieldDescriptor* before) { return before->message_type() == field->message_type(); };
+    if (std::any_of(way.begin(), way.end(), is_that)) continue;
     way.push_back(field);
     for_each_message(*field->message_type(), way, see);
     way.pop_back();
