@@ -83,7 +83,7 @@ struct OpenRequest {
   std::string memory;        // for the tensors; empty: the host's
   CacheUse cache = CacheUse::kTensors;
   bool cache_at_once = false;
-  std::uint32_t samples = 0;  // of a batch, as far as it is told
+  std::uint32_t samples = 0;               // of a batch, as far as it is told
   std::shared_ptr<const Recipe> recipe{};  // that it will ask for; nullptr: it is not told
 };
 

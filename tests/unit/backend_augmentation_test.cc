@@ -172,7 +172,8 @@ TEST_CASE("an image too small for a step is that sample's error", "[backend]") {
 
   REQUIRE(made.outcome.error);
   CHECK(made.outcome.error->code == Code::kInvalid);
-  CHECK_THAT(made.outcome.error->message, Catch::Contains("comes out as 41x30 pixels, too few for the recipe's Gaussian blur"));
+  CHECK_THAT(made.outcome.error->message,
+             Catch::Contains("comes out as 41x30 pixels, too few for the recipe's Gaussian blur"));
 }
 
 TEST_CASE("the time limit of an image holds while steps are done", "[backend]") {
