@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestTicket = std::uint64_t{1} << 20;   // bytes
 constexpr std::uint64_t kLargestTensor = std::uint64_t{16} << 30;  // bytes
+constexpr std::uint64_t kBesideTensor = 4096;                      // bytes: more than a record and what aligns it
 
 struct Options {
   ConnectionOptions connection;
@@ -58,7 +59,7 @@ Result<Bytes> room_for(const TensorTicket& ticket) {
       return Error{Code::kInvalid, ticket.path + ": the ticket's shape is none of a tensor"};
     bytes *= side;
   }
-  return Bytes{bytes + 4096};
+  return Bytes{bytes + kBesideTensor};
 }
 
 std::string shape_text(const TensorTicket& ticket, Size size) {

@@ -17,17 +17,17 @@ _SIMPLE = {
 }
 
 
-_MOST_NESTED = 8
+_MOST_NESTED = 45  # Protocol Buffers read a hundred messages in each other; how many steps may be, the daemon says
 
 
 def fill_steps(out: Any, of: tuple[steps.Step, ...], depth: int = 1) -> None:
     """Adds them to the repeated field ``out``.
 
     Raises:
-        InvalidRequest: a step that is none, a value of the wrong type, more in each other than the daemon takes; names the step.
+        InvalidRequest: a step that is none, a value of the wrong type, more in each other than a message holds; names the step.
     """
     if depth > _MOST_NESTED:
-        raise InvalidRequest(f"Recipe.steps: at most {_MOST_NESTED} may be in each other")
+        raise InvalidRequest(f"Recipe.steps: more than {_MOST_NESTED} are in each other, and no message holds that")
     for number, step in enumerate(of):
         name = type(step).__name__
         try:
