@@ -132,13 +132,13 @@ class Killer:
         self.kill = kill
 
     def read(self, folder: Path) -> dict[int, NDArray[Any]]:
-        """Ids to pixels of 20 times the folder; asserts that each came once."""
-        paths = [path_of(folder, number) for number in range(COUNT)] * 20
-        dataset = millrace.ray.read_images(paths, LARGE, include_ids=True, batch_size=8, override_num_blocks=30)
+        """Ids to pixels of 60 times the folder, more than the nodes' object stores hold; asserts that each came once."""
+        paths = [path_of(folder, number) for number in range(COUNT)] * 60
+        dataset = millrace.ray.read_images(paths, LARGE, include_ids=True, batch_size=8, override_num_blocks=90)
         seen: collections.Counter[int] = collections.Counter()
         found: dict[int, NDArray[Any]] = {}
         for number, batch in enumerate(dataset.iter_batches(batch_size=8, prefetch_batches=0)):
-            if number == 4:
+            if number == 0:  # at once: the nodes read ahead
                 self.kill()
             seen.update(batch["id"].tolist())
             for key, image in zip(batch["id"].tolist(), batch["image"], strict=True):
