@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +109,24 @@ def test_encoded_images_of_several_calls_share_the_ring(client: millrace.Client,
         np.testing.assert_array_equal(result, wanted)
 
 
-def test_closing_waits_for_the_calls_under_way(client: millrace.Client, made: list[Path], together: Callable[[int], None]) -> None:
+def test_closing_waits_for_the_calls_under_way(client: millrace.Client, made: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     processor = ImageProcessor.from_config(CLIP, client=client, slots=2, name="closes")
     processor(made[:1], copy=True)
-    together(2)
+    under_way, go_on, get = threading.Barrier(3), threading.Event(), millrace.Session.get
 
-    with ThreadPoolExecutor(2) as pool:
+    def waiting(self: millrace.Session, *arguments: Any) -> millrace.Batch:
+        under_way.wait(PATIENCE)
+        assert go_on.wait(PATIENCE)
+        return get(self, *arguments)
+
+    monkeypatch.setattr(millrace.Session, "get", waiting)
+    with ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(processor, made[:1]) for _ in range(2)]
-        while processor._workshop._turns._taken < 2:
-            time.sleep(0.001)
-        processor.close()
+        under_way.wait(PATIENCE)
+        closing = pool.submit(processor.close)
+        assert wait([closing], timeout=0.2).not_done
+        go_on.set()
+        closing.result(PATIENCE)
 
     assert [call.result().pixel_values.shape for call in calls] == [(1, 3, 224, 224)] * 2
     assert not processor._workshop._session
