@@ -1,8 +1,11 @@
-// The random and computed choices for one sample, in pixels: the same on every backend. Value.
+// The random and computed choices for one sample, in pixels: the same on every backend. Value. A sample that comes in
+// several views has such choices for each.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "daemon/model/random_key.h"
 #include "proto/base/recipe.h"
@@ -29,8 +32,17 @@ struct SampleGeometry {
   std::optional<RandomKey> draws{};
   std::uint64_t step_pixel_ps = 0;  // what it is expected to cost for each pixel of the output
 
+  // Of a recipe with views: each one's, in order; what stands beside them is then the first one's, but for `crop`, the
+  // smallest box around all of theirs.
+  std::vector<SampleGeometry> views{};
+
   Size output() const { return {static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)}; }
   friend bool operator==(const SampleGeometry&, const SampleGeometry&) = default;
 };
+
+// One for each of views_of(recipe).
+inline std::span<const SampleGeometry> views_of(const SampleGeometry& geometry) {
+  return geometry.views.empty() ? std::span(&geometry, 1) : std::span(geometry.views);
+}
 
 }  // namespace millrace

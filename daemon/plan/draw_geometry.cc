@@ -36,14 +36,48 @@ std::int32_t offset_of(std::uint32_t outer, std::uint32_t inner, CentreRounding 
   return centred(outer, inner);
 }
 
-// The center_crop() of torchvision or transformers, but for images smaller than the crop, which they pad.
+// Images smaller than the crop, which torchvision and transformers pad, are refused.
+Result<void> check_crop(Size image, Size size) {
+  if (size.width <= image.width && size.height <= image.height) return {};
+  return Error{Code::kInvalid, "the centre crop of " + to_text(size) + " is larger than the image of " +
+                                   to_text(image) + " pixels: resize it first, or crop less"};
+}
+
+// The center_crop() of torchvision or transformers.
 Result<Box> centre_box(Size image, Size size, CentreRounding rounding) {
-  if (size.width > image.width || size.height > image.height) {
-    return Error{Code::kInvalid, "the centre crop of " + to_text(size) + " is larger than the image of " +
-                                     to_text(image) + " pixels: resize it first, or crop less"};
-  }
+  MILLRACE_TRY_VOID(check_crop(image, size));
   return Box{offset_of(image.width, size.width, rounding), offset_of(image.height, size.height, rounding),
              static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
+
+// Where Recipe::centre_crop lies in what the resize has made. Of the random ones the row is drawn first, as torchvision's
+// RandomCrop.get_params() does, and nothing where there is but one place.
+Result<Box> window_box(Size image, const Recipe& recipe, RandomKey key) {
+  const Size size = *recipe.centre_crop;
+  if (recipe.crop_place == CropPlace::kCentre) return centre_box(image, size, recipe.centre_rounding);
+  MILLRACE_TRY_VOID(check_crop(image, size));
+  std::uint64_t left = image.width - size.width, top = image.height - size.height;
+  switch (recipe.crop_place) {
+    case CropPlace::kCentre:
+    case CropPlace::kBottomRight:
+      break;
+    case CropPlace::kTopLeft:
+      left = top = 0;
+      break;
+    case CropPlace::kTopRight:
+      top = 0;
+      break;
+    case CropPlace::kBottomLeft:
+      left = 0;
+      break;
+    case CropPlace::kRandom:
+      if (image == size) break;
+      RandomStream random(key, RandomStream::Use::kCropPlace);
+      top = random.below(top + 1);
+      left = random.below(left + 1);
+  }
+  return Box{static_cast<std::int32_t>(left), static_cast<std::int32_t>(top), static_cast<std::int32_t>(size.width),
+             static_cast<std::int32_t>(size.height)};
 }
 
 // Part `i` of a side cut into `parts`, as its beginning and length.
@@ -136,25 +170,18 @@ Result<void> check_patches(Size output, const Patches& patches) {
                                    to_text(group) + " (recipe.patches): resize it to multiples of that"};
 }
 
-}  // namespace
-
-Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides& overrides, const SourceInfo& source,
-                                     RandomKey key, std::uint32_t max_side) {
-  const Size image = oriented_size(source);
-  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
-  if (image.width < 1 || image.height < 1 || image.width > kMost || image.height > kMost)
-    return Error{Code::kInvalid, "an image of " + to_text(image) + " pixels cannot be cropped"};
-
+Result<SampleGeometry> draw_view(const Recipe& recipe, const SampleOverrides& overrides, Size image, RandomKey key,
+                                 std::uint32_t max_side) {
   SampleGeometry geometry;
   MILLRACE_TRY(geometry.crop, overrides.box ? checked_box(image, *overrides.box)
                                             : std::visit(DrawCrop{image, key, recipe.centre_rounding}, recipe.crop));
   const Resize resize = overrides.size ? Resize{ExactSize{*overrides.size}} : recipe.resize;
   MILLRACE_TRY_VOID(check_resizable(resize, size_of(geometry.crop)));
   geometry.resized = resized_size(resize, size_of(geometry.crop));
-  MILLRACE_TRY_VOID(check_output(geometry.resized, std::min(max_side, kMost)));
+  MILLRACE_TRY_VOID(check_output(geometry.resized, max_side));
   geometry.window = whole(geometry.resized);
   if (recipe.centre_crop) {
-    MILLRACE_TRY(geometry.window, centre_box(geometry.resized, *recipe.centre_crop, recipe.centre_rounding));
+    MILLRACE_TRY(geometry.window, window_box(geometry.resized, recipe, key));
   }
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(geometry.output(), *recipe.patches));
   if (recipe.flip_probability > 0)
@@ -164,6 +191,37 @@ Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides
     geometry.step_pixel_ps = step_pixel_ps(recipe);
   }
   return geometry;
+}
+
+// The smallest box around both.
+Box around(const Box& a, const Box& b) {
+  const std::int32_t left = std::min(a.left, b.left), top = std::min(a.top, b.top);
+  return {left, top, std::max(a.left + a.width, b.left + b.width) - left,
+          std::max(a.top + a.height, b.top + b.height) - top};
+}
+
+}  // namespace
+
+Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides& overrides, const SourceInfo& source,
+                                     RandomKey key, std::uint32_t max_side) {
+  const Size image = oriented_size(source);
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (image.width < 1 || image.height < 1 || image.width > kMost || image.height > kMost)
+    return Error{Code::kInvalid, "an image of " + to_text(image) + " pixels cannot be cropped"};
+  const std::uint32_t most = std::min(max_side, kMost);
+  if (recipe.views.empty()) return draw_view(recipe, overrides, image, key, most);
+  if (overrides.box || overrides.size)
+    return Error{Code::kInvalid, "a sample with a box or size of its own is not made in several views"};
+  std::vector<SampleGeometry> views;
+  views.reserve(recipe.views.size());
+  for (const Recipe& view : recipe.views) {
+    key.view = static_cast<std::uint16_t>(views.size());
+    MILLRACE_TRY(views.emplace_back(), draw_view(view, overrides, image, key, most));
+  }
+  SampleGeometry all = views.front();
+  for (const SampleGeometry& view : views) all.crop = around(all.crop, view.crop);
+  all.views = std::move(views);
+  return all;
 }
 
 }  // namespace millrace

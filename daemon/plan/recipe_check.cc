@@ -154,6 +154,9 @@ Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
                                       std::to_string(resized->height) + " pixels that crop and resize leave");
     }
   }
+  if (recipe.crop_place > CropPlace::kRandom) return wrong("crop_place", "is none");
+  if (recipe.crop_place != CropPlace::kCentre && !recipe.centre_crop)
+    return wrong("crop_place", "says where centre_crop is cut: give that its size, or leave the place out");
   if (recipe.packing == Packing::kOneSize && !fixed_size(recipe)) {
     return wrong(
         "packing",
@@ -178,12 +181,57 @@ Result<void> check_values(const Recipe& recipe) {
   return {};
 }
 
+// What is each view's own, or not for views at all.
+Result<void> check_beside_views(const Recipe& recipe) {
+  const Recipe unset;
+  const auto own = [](std::string_view field) {
+    return wrong(field, "is each view's own: say it in recipe.views, or leave the views out");
+  };
+  if (recipe.crop != unset.crop) return own("crop");
+  if (recipe.resize != unset.resize || recipe.filter != unset.filter) return own("resize");
+  if (recipe.centre_crop) return own("centre_crop");
+  if (recipe.crop_place != unset.crop_place) return own("crop_place");
+  if (recipe.flip_probability != unset.flip_probability) return own("flip_probability");
+  if (!recipe.steps.empty()) return own("steps");
+  if (recipe.erasing) return own("erasing");
+  if (recipe.packing != unset.packing) return wrong("packing", "views are of one size each: leave packed output out");
+  if (recipe.patches) return wrong("patches", "are not made of views: leave one of them out");
+  return {};
+}
+
+// recipe.views[3].crop for recipe.crop.
+Error of_view(std::size_t number, Error error) {
+  constexpr std::string_view kPrefix = "recipe.";
+  const std::string_view rest =
+      std::string_view(error.message).substr(error.message.starts_with(kPrefix) ? kPrefix.size() : 0);
+  return {error.code, "recipe.views[" + std::to_string(number) + "]." + std::string(rest)};
+}
+
+Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_beside_views(recipe));
+  if (recipe.views.size() > Recipe::kMostViews)
+    return wrong("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all, are " +
+                              std::to_string(recipe.views.size()));
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < recipe.views.size(); ++i) {
+    const Recipe& view = recipe.views[i];
+    steps += count_steps(view.steps);
+    if (i > 0 && view == recipe.views[i - 1]) continue;
+    if (!view.views.empty()) return of_view(i, wrong("views", "a view has none of its own"));
+    if (Result<void> sound = check_recipe(view, max_side); !sound) return of_view(i, std::move(sound).error());
+  }
+  if (steps <= Recipe::kMostStepsOfViews) return {};
+  return wrong("views", "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all, have " +
+                            std::to_string(steps));
+}
+
 }  // namespace
 
 Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_values(recipe));
+  if (!recipe.views.empty()) return check_views(recipe, max_side);
   MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
-  MILLRACE_TRY_VOID(check_values(recipe));
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));
   MILLRACE_TRY_VOID(check_steps(recipe));
   MILLRACE_TRY_VOID(check_erasing(recipe));
@@ -191,7 +239,7 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
 }
 
 Bytes one_size_tensor_bytes(const Recipe& recipe, std::uint32_t samples) {
-  return image_bytes(recipe, *fixed_size(recipe)) * samples;
+  return *fixed_tensor_bytes(recipe, samples);
 }
 
 }  // namespace millrace

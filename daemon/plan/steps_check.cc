@@ -188,31 +188,27 @@ class CheckStep {
   std::uint32_t operations_ = 0;
 };
 
-struct Counted {
-  std::uint32_t steps = 0, depth = 0;
-};
-
-Counted counted(const std::vector<Step>& steps) {
-  Counted all;
+// Of groups in each other, the steps themselves counted.
+std::uint32_t depth_of(const std::vector<Step>& steps) {
+  std::uint32_t most = 0;
   for (const Step& step : steps) {
-    Counted inner;
-    if (const auto* const group = std::get_if<steps::Sequence>(&step.kind)) inner = counted(group->steps);
-    if (const auto* const group = std::get_if<steps::AnyOrder>(&step.kind)) inner = counted(group->steps);
-    if (const auto* const group = std::get_if<steps::OneOf>(&step.kind)) inner = counted(group->steps);
-    all.steps += 1 + inner.steps;
-    all.depth = std::max(all.depth, 1 + inner.depth);
+    std::uint32_t within = 0;
+    if (const auto* const group = std::get_if<steps::Sequence>(&step.kind)) within = depth_of(group->steps);
+    if (const auto* const group = std::get_if<steps::AnyOrder>(&step.kind)) within = depth_of(group->steps);
+    if (const auto* const group = std::get_if<steps::OneOf>(&step.kind)) within = depth_of(group->steps);
+    most = std::max(most, 1 + within);
   }
-  return all;
+  return most;
 }
 
 }  // namespace
 
 Result<void> check_steps(const Recipe& recipe) {
   if (recipe.steps.empty()) return {};
-  const auto [steps, depth] = counted(recipe.steps);
+  const std::size_t steps = count_steps(recipe.steps);
   if (steps > Step::kMost)
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMost) + " in all, are " + std::to_string(steps));
-  if (depth > Step::kMostNested)
+  if (depth_of(recipe.steps) > Step::kMostNested)
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMostNested) + " in each other");
   const std::optional<Size> size = fixed_size(recipe);
   CheckStep check("recipe", size ? std::optional(std::min(size->width, size->height)) : std::nullopt);

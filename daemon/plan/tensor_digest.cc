@@ -70,10 +70,12 @@ std::uint64_t tensor_digest(const Recipe& recipe, const SampleOverrides& overrid
                             std::uint32_t max_side, std::uint64_t seed) {
   // Every member: one that is added to Recipe has to be looked at here, or this does not compile.
   const auto& [ignore_orientation, crop, resize, filter, centre_crop, flip_probability, normalise, range, dtype, layout,
-               channels, packing, patches, centre_rounding, steps, erasing] = recipe;
+               channels, packing, patches, centre_rounding, steps, erasing, crop_place, views] = recipe;
   const auto& [box, size] = overrides;
   const bool random_crop = std::holds_alternative<RandomResizedCrop>(crop) && !box;
-  if (random_crop || flip_probability > 0 || !steps.empty() || erasing || dtype != DType::kUint8) return 0;
+  const bool is_drawn =
+      random_crop || flip_probability > 0 || crop_place != CropPlace::kCentre || !steps.empty() || erasing;
+  if (is_drawn || !views.empty() || dtype != DType::kUint8) return 0;
   Text text;
   text.add_all(kVersion, ignore_orientation, crop, resize, filter, centre_crop, normalise, range, layout, channels,
                patches, centre_rounding, box, size, fidelity, max_side);

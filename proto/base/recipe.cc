@@ -1,9 +1,22 @@
 #include "proto/base/recipe.h"
 
+#include <utility>
+
 #include "proto/base/resized_size.h"
 
 namespace millrace {
 namespace {
+
+// 1 for the step itself.
+struct CountWithin {
+  std::size_t operator()(const steps::Sequence& group) const { return 1 + count_steps(group.steps); }
+  std::size_t operator()(const steps::AnyOrder& group) const { return 1 + count_steps(group.steps); }
+  std::size_t operator()(const steps::OneOf& group) const { return 1 + count_steps(group.steps); }
+  template <class Other>
+  std::size_t operator()(const Other&) const {
+    return 1;
+  }
+};
 
 struct FixedCrop {
   std::optional<Size> operator()(WholeImage) const { return std::nullopt; }
@@ -38,6 +51,39 @@ std::string_view dtype_name(DType dtype) {
 std::optional<Size> fixed_size(const Recipe& recipe) {
   if (recipe.centre_crop) return recipe.centre_crop;
   return fixed_resized_size(recipe);
+}
+
+std::size_t count_steps(const std::vector<Step>& steps) {
+  std::size_t all = 0;
+  for (const Step& step : steps) all += std::visit(CountWithin{}, step.kind);
+  return all;
+}
+
+std::optional<Bytes> fixed_tensor_bytes(const Recipe& recipe, std::uint32_t samples) {
+  Bytes all{0};
+  for (const Recipe& view : views_of(recipe)) {
+    const std::optional<Size> size = fixed_size(view);
+    if (!size) return std::nullopt;
+    const Bytes tensor = image_bytes(view, *size) * samples;
+    all += recipe.views.empty() ? tensor : align_up(tensor, kPackedAlignment);
+  }
+  return all;
+}
+
+Recipe Recipe::of_views(std::vector<Recipe> views) {
+  Recipe recipe;
+  if (!views.empty()) {
+    const Recipe& first = views.front();
+    recipe = {.ignore_orientation = first.ignore_orientation,
+              .normalise = first.normalise,
+              .range = first.range,
+              .dtype = first.dtype,
+              .layout = first.layout,
+              .channels = first.channels,
+              .centre_rounding = first.centre_rounding};
+  }
+  recipe.views = std::move(views);
+  return recipe;
 }
 
 // Nothing where the resize would refuse the crop, which each sample then says.

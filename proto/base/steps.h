@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -148,6 +149,9 @@ struct Step {
   steps::Kind kind = steps::Simple::kInvert;
   friend bool operator==(const Step&, const Step&) = default;
 };
+
+// Of these and of those within them.
+std::size_t count_steps(const std::vector<Step>& steps);
 
 namespace steps {
 inline bool operator==(const Sequence& a, const Sequence& b) {

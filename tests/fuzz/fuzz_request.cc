@@ -53,6 +53,12 @@ void check_steps_of(const Recipe& recipe) {
 void check(const Recipe& recipe, const Limits& limits) {
   const std::optional<Size> size = fixed_size(recipe);
   if (!check_recipe(recipe, limits.sample.side)) return;
+  MILLRACE_CHECK(recipe.views.size() <= Recipe::kMostViews);
+  if (!recipe.views.empty()) {
+    MILLRACE_CHECK(fixed_tensor_bytes(recipe, 1).has_value());
+    for (const Recipe& view : recipe.views) check(view, limits);
+    return;
+  }
   MILLRACE_CHECK(size || recipe.packing == Packing::kPacked);
   MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
   check_steps_of(recipe);

@@ -66,7 +66,23 @@ Recipe unusual() {
                              .scale = {0.25F, 0.5F},
                              .ratio = {0.75F, 1.5F},
                              .value = {1, 2, 3},
-                             .noise = Erasing::Noise::kPixel}};
+                             .noise = Erasing::Noise::kPixel},
+          .crop_place = CropPlace::kRandom,
+          .views = {Recipe{}}};
+}
+
+// Views of which each says all that is its own, and the recipe what they share.
+Recipe with_views() {
+  Recipe first = unusual();
+  first.packing = Packing::kOneSize;
+  first.patches.reset();
+  first.views.clear();
+  first.steps.resize(3);
+  Recipe second = first;
+  second.crop = RandomResizedCrop{0.25F, 0.5F};
+  second.crop_place = CropPlace::kCentre;
+  second.steps.clear();
+  return Recipe::of_views({first, first, second, first});
 }
 
 const std::vector<Crop>& every_crop() {
@@ -173,7 +189,54 @@ TEST_CASE("a recipe comes back from its message in every field", "[rpc]") {
   CHECK(unset == std::vector<std::string>{});
   const Result<Recipe> back = from_message(message);
   REQUIRE(back);
+  Recipe expected = recipe;
+  expected.views = back->views;  // which share what the recipe says: below
+  CHECK(*back == expected);
+}
+
+TEST_CASE("views come back from their message, those alike as one with a count", "[rpc]") {
+  const Recipe recipe = with_views();
+
+  const v1::Recipe message = to_message(recipe);
+  const Result<Recipe> back = from_message(message);
+
+  REQUIRE(message.views_size() == 3);
+  CHECK(message.views(0).count() == 2);
+  CHECK_FALSE(message.has_crop());
+  CHECK_FALSE(message.has_centre_crop());
+  REQUIRE(back);
   CHECK(*back == recipe);
+}
+
+TEST_CASE("what a text says of views is what a message says", "[rpc]") {
+  const auto two = views_from_text("count: 2 resize { exact { width: 8 height: 9 } }");
+  const auto none = views_from_text("count: 2 resise {}");
+
+  REQUIRE(two);
+  REQUIRE(two->size() == 2);
+  CHECK(two->front() == Recipe{.resize = ExactSize{{8, 9}}});
+  REQUIRE_FALSE(none);
+  CHECK_THAT(none.error().message, Catch::Contains("resise"));
+}
+
+TEST_CASE("a message is not taken for more views, nor for more steps, than a recipe may have", "[rpc]") {
+  const auto views = [](std::uint32_t count, int steps) {
+    return [=](v1::Recipe& recipe) {
+      v1::View& view = *recipe.add_views();
+      view.set_count(count);
+      for (int i = 0; i < steps; ++i) view.add_steps()->set_posterize(3);
+    };
+  };
+
+  CHECK(refusal(views(64, 4)) == "none");
+  CHECK(refusal(views(0, 4)) == "none");
+  CHECK(refusal(views(65, 0)) == "views: must be at most 64 in all");
+  CHECK(refusal(views(std::numeric_limits<std::uint32_t>::max(), 1)) == "views: must be at most 64 in all");
+  CHECK(refusal(views(64, 5)) == "views: must have at most 256 steps in all views");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.add_views();
+          recipe.add_views()->mutable_resize()->set_longest(9);
+        }) == "views[1].resize.longest: is a bound of shorter_side alone: set that, or leave longest out");
 }
 
 TEST_CASE("every kind of crop comes back from its message", "[rpc]") {

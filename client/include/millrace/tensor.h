@@ -53,6 +53,14 @@ struct DeviceBytes {
   Bytes size{};
 };
 
+// The tensor of one view of a recipe that has some (Recipe::views): N images of it, dense, at a multiple of 64 bytes.
+struct ViewTensor {
+  std::span<const std::byte> data{};  // valid as TensorView::data()
+  DeviceBytes device_data{};          // instead, in a GPU's memory
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::uint64_t> strides{};  // bytes
+};
+
 // Thread-safe for reading; moving, used_by(), release() and destruction are its owner's. After fork() only the parent may use it.
 class MILLRACE_API TensorView {
  public:
@@ -90,6 +98,10 @@ class MILLRACE_API TensorView {
   std::span<const std::uint64_t> shape() const noexcept;
   std::span<const std::uint64_t> strides() const noexcept;  // bytes from one element to the next along each axis
   DType dtype() const noexcept;
+
+  // Of a recipe with views: each one's tensor, in order, all within data() or device_data(), which has one axis. Else
+  // none. Of a sample, sample() and pixels() tell of its first view.
+  std::span<const ViewTensor> views() const noexcept;
 
   std::size_t samples() const noexcept;
   SampleInfo sample(std::size_t index) const;  // REQUIRES: index < samples()

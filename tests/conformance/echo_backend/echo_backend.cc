@@ -48,6 +48,7 @@ BackendInfo EchoBackend::info() const {
 
 Result<void> EchoBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
   if (recipe.patches) return Error{Code::kUnsupported, "it stores no patches"};
+  if (!recipe.views.empty()) return Error{Code::kUnsupported, "it makes one view of a sample"};
   if (is_augmented(recipe)) return Error{Code::kUnsupported, "it does no steps of augmentation, nor erasing"};
   if (facts.source.has.passes) return Error{Code::kUnsupported, "it takes no progressive or interlaced files"};
   return {};
