@@ -37,6 +37,10 @@ Result<void> check_view(const SourceInfo& source, const SampleGeometry& geometry
   if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
       !lies_inside(geometry.window, geometry.resized))
     return Error{Code::kInternal, "the window lies outside the resized image"};
+  if (geometry.canvas && (!recipe.pad || geometry.canvas->width < 1 || geometry.canvas->height < 1 ||
+                          geometry.canvas->width > static_cast<std::int32_t>(kMost) ||
+                          geometry.canvas->height > static_cast<std::int32_t>(kMost)))
+    return Error{Code::kInternal, "the image is shown beyond its sides, and the recipe does not say what is there"};
   if (is_augmented(recipe) != geometry.draws.has_value())
     return Error{Code::kInternal, "the steps have nothing to draw from"};
   if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
@@ -78,7 +82,7 @@ kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe
           .source = {geometry.crop.width, geometry.crop.height},
           .target = in_kernels(geometry.resized),
           .window = in_kernels(geometry.window),
-          .filter = static_cast<kernels::Filter>(recipe.filter)};
+          .filter = static_cast<kernels::Filter>(geometry.filter.value_or(recipe.filter))};
 }
 
 kernels::Flip flip_of(const SampleGeometry& geometry) {

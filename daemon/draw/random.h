@@ -21,7 +21,7 @@ namespace millrace {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
 // The numbers of one key, in order. `use` keeps what is drawn for one view of a sample apart: boxes, flips, shuffles
-// (whose key has sample 0), erased rectangles, their noise, places of crops after the resize, and each step of augmentation. 2^34 numbers a stream. Thread-bound(its
+// (whose key has sample 0), erased rectangles, their noise, random sizes and filters, places of crops and of padding, and each step of augmentation. 2^34 numbers a stream. Thread-bound(its
 // owner).
 class RandomStream {
  public:
@@ -32,6 +32,9 @@ class RandomStream {
     kErase = 4,
     kNoise = 5,
     kCropPlace = 6,
+    kPadPlace = 7,
+    kResize = 8,
+    kFilter = 9,
     kFirstStep = 256
   };
 

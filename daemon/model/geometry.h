@@ -20,13 +20,18 @@ struct SampleOverrides {
 
 // From the source, once its orientation is applied; the sizes between the steps:
 //
-//   source ──crop──▶ crop's ──resize──▶ resized ──window──▶ window's ──flip──▶ output()
+//   source ──crop──▶ crop's ──resize──▶ resized ──window──▶ window's ──canvas──▶ canvas's ──flip──▶ output()
 //
 struct SampleGeometry {
   Box crop;      // in the oriented source
   Size resized;  // of the whole crop
   Box window;    // the part of the resized image that is kept (the centre crop, or all of it)
   bool flip = false;
+  // What the output shows, in pixels of the resized image, where that is more than there is: the rest is padded as the
+  // recipe says. The window is then all of it that is there (of constant padding: and shown), or, where that is nothing,
+  // some pixel. nullopt: the window is the output.
+  std::optional<Box> canvas{};
+  std::optional<Filter> filter{};  // that was drawn; nullopt: the recipe's
   // What the parameters of augmentation are drawn from, in whichever thread carries it out (daemon/draw). nullopt: the
   // recipe has none.
   std::optional<RandomKey> draws{};
@@ -36,7 +41,11 @@ struct SampleGeometry {
   // smallest box around all of theirs.
   std::vector<SampleGeometry> views{};
 
-  Size output() const { return {static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)}; }
+  Box shown() const { return canvas.value_or(window); }  // of the resized image
+  Size output() const {
+    const Box box = shown();
+    return {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)};
+  }
   friend bool operator==(const SampleGeometry&, const SampleGeometry&) = default;
 };
 

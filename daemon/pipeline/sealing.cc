@@ -32,6 +32,10 @@ void write_record(const Batch& batch, std::uint32_t position, std::span<const st
   record.crop_top = geometry.crop.top;
   record.crop_width = geometry.crop.width;
   record.crop_height = geometry.crop.height;
+  record.resized_width = geometry.resized.width;
+  record.resized_height = geometry.resized.height;
+  record.window_left = geometry.shown().left;
+  record.window_top = geometry.shown().top;
   record.fetch_us = static_cast<std::uint32_t>(sample.fetch.count());
   record.queue_us = static_cast<std::uint32_t>(sample.queued.count());
   record.decode_us = static_cast<std::uint32_t>(sample.decode.count());

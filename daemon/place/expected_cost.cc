@@ -30,8 +30,8 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
   std::uint64_t output_ps = 0;
   for (const SampleGeometry& view : views_of(geometry)) {
-    const std::int64_t output = std::max<std::int64_t>(std::int64_t{view.window.width} * view.window.height, 0);
-    output_ps += static_cast<std::uint64_t>(output) * (kOutputPixelPs + view.step_pixel_ps);
+    const Size output = view.output();
+    output_ps += std::uint64_t{output.width} * output.height * (kOutputPixelPs + view.step_pixel_ps);
   }
   const bool is_copied = image.kept && image.kept->kind == KeptKind::kTensor;
   if (is_copied) return kCopy.picture_ns + image.kept->bytes->size() * kCopy.byte_ps / 1000;

@@ -50,36 +50,6 @@ Result<Box> centre_box(Size image, Size size, CentreRounding rounding) {
              static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
 }
 
-// Where Recipe::centre_crop lies in what the resize has made. Of the random ones the row is drawn first, as torchvision's
-// RandomCrop.get_params() does, and nothing where there is but one place.
-Result<Box> window_box(Size image, const Recipe& recipe, RandomKey key) {
-  const Size size = *recipe.centre_crop;
-  if (recipe.crop_place == CropPlace::kCentre) return centre_box(image, size, recipe.centre_rounding);
-  MILLRACE_TRY_VOID(check_crop(image, size));
-  std::uint64_t left = image.width - size.width, top = image.height - size.height;
-  switch (recipe.crop_place) {
-    case CropPlace::kCentre:
-    case CropPlace::kBottomRight:
-      break;
-    case CropPlace::kTopLeft:
-      left = top = 0;
-      break;
-    case CropPlace::kTopRight:
-      top = 0;
-      break;
-    case CropPlace::kBottomLeft:
-      left = 0;
-      break;
-    case CropPlace::kRandom:
-      if (image == size) break;
-      RandomStream random(key, RandomStream::Use::kCropPlace);
-      top = random.below(top + 1);
-      left = random.below(left + 1);
-  }
-  return Box{static_cast<std::int32_t>(left), static_cast<std::int32_t>(top), static_cast<std::int32_t>(size.width),
-             static_cast<std::int32_t>(size.height)};
-}
-
 // Part `i` of a side cut into `parts`, as its beginning and length.
 std::pair<std::int32_t, std::int32_t> part_of(std::uint32_t side, std::uint32_t parts, std::uint32_t i) {
   const std::uint64_t begin = std::uint64_t{side} * i / parts, end = std::uint64_t{side} * (i + 1) / parts;
@@ -170,19 +140,120 @@ Result<void> check_patches(Size output, const Patches& patches) {
                                    to_text(group) + " (recipe.patches): resize it to multiples of that"};
 }
 
+// Where a part of a size lies within another at least as large along that side. A random one is drawn top first, as
+// torchvision's crops are; nothing is drawn where there is but one place.
+struct Place {
+  std::uint64_t left = 0, top = 0;
+};
+Place place_of(CropPlace place, std::uint64_t free_width, std::uint64_t free_height, RandomStream random) {
+  switch (place) {
+    case CropPlace::kCentre:
+      return {free_width / 2, free_height / 2};
+    case CropPlace::kTopLeft:
+      return {};
+    case CropPlace::kTopRight:
+      return {free_width, 0};
+    case CropPlace::kBottomLeft:
+      return {0, free_height};
+    case CropPlace::kBottomRight:
+      return {free_width, free_height};
+    case CropPlace::kRandom:
+      break;
+  }
+  if (free_width == 0 && free_height == 0) return {};
+  const std::uint64_t top = random.below(free_height + 1);
+  return {random.below(free_width + 1), top};
+}
+
+// Where Recipe::centre_crop lies in what resize and pad have made.
+Result<Box> window_box(Size image, const Recipe& recipe, RandomKey key) {
+  const Size size = *recipe.centre_crop;
+  if (recipe.crop_place == CropPlace::kCentre) return centre_box(image, size, recipe.centre_rounding);
+  MILLRACE_TRY_VOID(check_crop(image, size));
+  const Place place = place_of(recipe.crop_place, image.width - size.width, image.height - size.height,
+                               RandomStream(key, RandomStream::Use::kCropPlace));
+  return Box{static_cast<std::int32_t>(place.left), static_cast<std::int32_t>(place.top),
+             static_cast<std::int32_t>(size.width), static_cast<std::int32_t>(size.height)};
+}
+
+// Of the resized image, what there is of it when it is padded; beyond its sides where it is.
+Result<Box> padded_box(Size image, const Pad& pad, RandomKey key, std::uint32_t max_side) {
+  const std::uint64_t width = std::uint64_t{image.width} + pad.left + pad.right;
+  const std::uint64_t height = std::uint64_t{image.height} + pad.top + pad.bottom;
+  const Size to = pad.to.value_or(Size{1, 1});
+  const std::uint64_t missing_width = to.width > width ? to.width - width : 0;
+  const std::uint64_t missing_height = to.height > height ? to.height - height : 0;
+  if (width + missing_width > max_side || height + missing_height > max_side)
+    return Error{Code::kInvalid, "would be padded to " + std::to_string(width + missing_width) + "x" +
+                                     std::to_string(height + missing_height) + " pixels, over the limit of " +
+                                     std::to_string(max_side) + " a side (limits.side)"};
+  const Place place =
+      place_of(pad.place, missing_width, missing_height, RandomStream(key, RandomStream::Use::kPadPlace));
+  return Box{-static_cast<std::int32_t>(pad.left + place.left), -static_cast<std::int32_t>(pad.top + place.top),
+             static_cast<std::int32_t>(width + missing_width), static_cast<std::int32_t>(height + missing_height)};
+}
+
+// The resize with what it draws drawn.
+Resize drawn_resize(const Resize& resize, Size crop, RandomKey key) {
+  RandomStream random(key, RandomStream::Use::kResize);
+  if (const auto* sides = std::get_if<RandomShorterSide>(&resize))
+    return ShorterSide{sides->sides[static_cast<std::size_t>(random.below(sides->sides.size()))], sides->longest};
+  const auto* jitter = std::get_if<ScaleJitter>(&resize);
+  if (jitter == nullptr) return resize;
+  const double scale = random.uniform(jitter->scale.low, jitter->scale.high);
+  const double by = std::min(static_cast<double>(jitter->target.height) / crop.height,
+                             static_cast<double>(jitter->target.width) / crop.width) *
+                    scale;
+  const auto side = [&](std::uint32_t pixels) {
+    return static_cast<std::uint32_t>(
+        std::clamp(pixels * by, 1.0, static_cast<double>(std::numeric_limits<std::int32_t>::max())));
+  };
+  return ExactSize{{side(crop.width), side(crop.height)}};
+}
+
+Box shared_by(const Box& a, const Box& b) {
+  const std::int32_t left = std::max(a.left, b.left), top = std::max(a.top, b.top);
+  return {left, top, std::min(a.left + a.width, b.left + b.width) - left,
+          std::min(a.top + a.height, b.top + b.height) - top};
+}
+
+// What is shown of an image that is padded, if anything beyond it is.
+void set_canvas(const Pad& pad, const Box& shown, SampleGeometry& geometry) {
+  const Box all = whole(geometry.resized), there = shared_by(all, shown);
+  geometry.window = there;
+  if (there == shown) return;
+  geometry.canvas = shown;
+  const bool is_empty = there.width < 1 || there.height < 1;
+  if (pad.mode != Pad::Mode::kConstant) {
+    geometry.window = all;  // any of it may be mirrored
+  } else if (is_empty) {
+    geometry.window = {0, 0, 1, 1};
+  }
+}
+
 Result<SampleGeometry> draw_view(const Recipe& recipe, const SampleOverrides& overrides, Size image, RandomKey key,
                                  std::uint32_t max_side) {
   SampleGeometry geometry;
   MILLRACE_TRY(geometry.crop, overrides.box ? checked_box(image, *overrides.box)
                                             : std::visit(DrawCrop{image, key, recipe.centre_rounding}, recipe.crop));
-  const Resize resize = overrides.size ? Resize{ExactSize{*overrides.size}} : recipe.resize;
+  const Resize resize =
+      overrides.size ? Resize{ExactSize{*overrides.size}} : drawn_resize(recipe.resize, size_of(geometry.crop), key);
   MILLRACE_TRY_VOID(check_resizable(resize, size_of(geometry.crop)));
   geometry.resized = resized_size(resize, size_of(geometry.crop));
   MILLRACE_TRY_VOID(check_output(geometry.resized, max_side));
-  geometry.window = whole(geometry.resized);
-  if (recipe.centre_crop) {
-    MILLRACE_TRY(geometry.window, window_box(geometry.resized, recipe, key));
+  Box shown = whole(geometry.resized);
+  if (recipe.pad) {
+    MILLRACE_TRY(shown, padded_box(geometry.resized, *recipe.pad, key, max_side));
   }
+  if (recipe.centre_crop) {
+    MILLRACE_TRY(const Box window, window_box(size_of(shown), recipe, key));
+    shown = {shown.left + window.left, shown.top + window.top, window.width, window.height};
+  }
+  geometry.window = shown;
+  if (recipe.pad) set_canvas(*recipe.pad, shown, geometry);
+  if (!recipe.random_filters.empty())
+    geometry.filter = recipe.random_filters[static_cast<std::size_t>(
+        RandomStream(key, RandomStream::Use::kFilter).below(recipe.random_filters.size()))];
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(geometry.output(), *recipe.patches));
   if (recipe.flip_probability > 0)
     geometry.flip = RandomStream(key, RandomStream::Use::kFlip).uniform() < recipe.flip_probability;

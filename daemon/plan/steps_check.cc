@@ -232,6 +232,10 @@ Result<void> check_erasing(const Recipe& recipe) {
     if (recipe.dtype == DType::kUint8) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], 0, 255));
     if (recipe.dtype == DType::kFloat16) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], -65'504, 65'504));
   }
+  constexpr std::uint32_t kMostErased = 16;
+  if (erasing.most < 1 || erasing.most > kMostErased)
+    return wrong(at + ".most",
+                 "must be between 1 and " + std::to_string(kMostErased) + ", is " + std::to_string(erasing.most));
   if (erasing.noise > Erasing::Noise::kPixel) return wrong(at + ".noise", "is none");
   if (erasing.noise != Erasing::Noise::kNone && recipe.dtype == DType::kUint8)
     return wrong(at + ".noise", "makes no sense of uint8 output: ask for floats, or give a value");

@@ -6,7 +6,7 @@
 //   Recipe::train(224).normalised(DType::kFloat16)  the same, with ImageNet's mean and deviation taken out
 //   Recipe{.resize = ExactSize{{.width = 640, .height = 480}}, .filter = Filter::kBicubic, .layout = Layout::kNhwc}
 //
-// In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (steps.h), normalise, convert,
+// In this order: decode, orient, crop, resize, pad, centre crop, flip, steps of augmentation (steps.h), normalise, convert,
 // erase. proto/rpc's recipe.proto says the rounding of each. Immutable values. Any bits may stand in them: whether they make sense the daemon says
 // (daemon/plan/recipe_check.h), and nobody else.
 #pragma once
@@ -112,7 +112,30 @@ struct BoundedSides {  // longer side at most, then each side at least: Idefics2
   std::uint32_t longest = 980;
   friend bool operator==(const BoundedSides&, const BoundedSides&) = default;
 };
-using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides>;
+struct ScaleJitter {  // `target`, as far as the ratio allows, times a factor that is drawn: torchvision's
+  Size target{};
+  Interval scale{0.1F, 2};
+  friend bool operator==(const ScaleJitter&, const ScaleJitter&) = default;
+};
+struct RandomShorterSide {  // one of these as ShorterSide, drawn: torchvision's RandomShortestSize
+  static constexpr std::size_t kMost = 64;
+  std::vector<std::uint32_t> sides{};
+  std::optional<std::uint32_t> longest{};
+  friend bool operator==(const RandomShorterSide&, const RandomShorterSide&) = default;
+};
+using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides,
+                            ScaleJitter, RandomShorterSide>;
+
+// Pixels added around what the resize has made.
+struct Pad {
+  enum class Mode : std::uint8_t { kConstant, kEdge, kReflect, kSymmetric };
+  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
+  std::optional<Size> to{};              // then so many more that the image is at least so large
+  CropPlace place = CropPlace::kCentre;  // where the image lies in these
+  Mode mode = Mode::kConstant;
+  Fill fill{};
+  friend bool operator==(const Pad&, const Pad&) = default;
+};
 
 // out = (in - mean) / std, in the unit range, by channel in the order R, G, B. The defaults are ImageNet's.
 struct Normalise {
@@ -154,8 +177,11 @@ struct Recipe {
   std::vector<Step> steps{};         // of augmentation, in their order
   std::optional<Erasing> erasing{};  // not with patches
   CropPlace crop_place = CropPlace::kCentre;
-  // Several images of one fetch and one decode: a recipe each, of which crop, resize, filter, centre_crop, crop_place,
-  // flip_probability, steps and erasing count, and which this one must leave as they are. All else is this one's, and
+  std::optional<Pad> pad{};              // after the resize, before centre_crop
+  std::vector<Filter> random_filters{};  // one of these, drawn, instead of `filter`
+  static constexpr std::size_t kMostFilters = 8;
+  // Several images of one fetch and one decode: a recipe each, of which crop, resize, filters, pad, centre_crop,
+  // crop_place, flip_probability, steps and erasing count, and which this one must leave as they are. All else is this one's, and
   // the same in each (of_views()). Every one fixes its size; none is packed, has patches or views.
   std::vector<Recipe> views{};
   static constexpr std::uint32_t kMostViews = 64;
@@ -232,7 +258,8 @@ constexpr std::uint64_t packed_alignment(const Recipe& recipe) {
 // box or size may come out otherwise; that is then the sample's error.
 std::optional<Size> fixed_size(const Recipe& recipe);
 
-// The same before the centre crop.
+// The same before the centre crop, with and without what is padded.
+std::optional<Size> fixed_padded_size(const Recipe& recipe);
 std::optional<Size> fixed_resized_size(const Recipe& recipe);
 
 // What a slot has of `samples` images before their records: one tensor, or each view's, each filled up to a multiple of 64

@@ -173,6 +173,7 @@ struct Erasing {
   Interval ratio{0.3F, 3.3F};    // height / width
   std::array<float, 3> value{};  // in the tensor's units, by channel in the order R, G, B
   Noise noise = Noise::kNone;    // standard normal, instead of `value`
+  std::uint32_t most = 1;        // rectangles: 1 to so many, each of a share of the area / how many
   friend bool operator==(const Erasing&, const Erasing&) = default;
 };
 

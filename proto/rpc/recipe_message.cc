@@ -50,6 +50,12 @@ constexpr Meaning<v1::CropPlace, CropPlace> kPlaces[] = {
     {v1::CROP_PLACE_BOTTOM_LEFT, CropPlace::kBottomLeft}, {v1::CROP_PLACE_BOTTOM_RIGHT, CropPlace::kBottomRight},
     {v1::CROP_PLACE_RANDOM, CropPlace::kRandom}};
 
+constexpr Meaning<v1::Pad::Mode, Pad::Mode> kModes[] = {{v1::Pad::MODE_UNSPECIFIED, Pad::Mode::kConstant},
+                                                        {v1::Pad::MODE_CONSTANT, Pad::Mode::kConstant},
+                                                        {v1::Pad::MODE_EDGE, Pad::Mode::kEdge},
+                                                        {v1::Pad::MODE_REFLECT, Pad::Mode::kReflect},
+                                                        {v1::Pad::MODE_SYMMETRIC, Pad::Mode::kSymmetric}};
+
 v1::RandomResizedCrop to_message(const RandomResizedCrop& crop) {
   v1::RandomResizedCrop out;
   out.set_min_scale(crop.min_scale);
@@ -157,6 +163,37 @@ Result<BoundedSides> from_message(const v1::BoundedSides& sides) {
   return BoundedSides{.shortest = sides.shortest(), .longest = sides.longest()};
 }
 
+v1::ScaleJitter to_message(const ScaleJitter& jitter) {
+  v1::ScaleJitter out;
+  *out.mutable_target() = to_message(jitter.target);
+  out.mutable_scale()->set_low(jitter.scale.low);
+  out.mutable_scale()->set_high(jitter.scale.high);
+  return out;
+}
+
+Result<ScaleJitter> from_message(const v1::ScaleJitter& jitter) {
+  if (has_unknown_fields(jitter)) return unknown_field(jitter);
+  if (has_unknown_fields(jitter.scale())) return inside("scale", unknown_field(jitter.scale()));
+  MILLRACE_TRY_IN("target", const Size target, from_message(jitter.target()));
+  return ScaleJitter{.target = target, .scale = {jitter.scale().low(), jitter.scale().high()}};
+}
+
+v1::RandomShorterSide to_message(const RandomShorterSide& sides) {
+  v1::RandomShorterSide out;
+  out.mutable_sides()->Add(sides.sides.begin(), sides.sides.end());
+  out.set_longest(sides.longest.value_or(0));
+  return out;
+}
+
+Result<RandomShorterSide> from_message(const v1::RandomShorterSide& sides) {
+  if (has_unknown_fields(sides)) return unknown_field(sides);
+  if (sides.sides_size() > static_cast<int>(RandomShorterSide::kMost))
+    return field_error("sides", "must be at most " + std::to_string(RandomShorterSide::kMost) + ", are " +
+                                    std::to_string(sides.sides_size()));
+  return RandomShorterSide{.sides = {sides.sides().begin(), sides.sides().end()},
+                           .longest = sides.longest() != 0 ? std::optional(sides.longest()) : std::nullopt};
+}
+
 struct FillResize {
   v1::Resize& out;
   void operator()(KeepSize) const {}
@@ -169,6 +206,8 @@ struct FillResize {
   void operator()(const SmartResize& smart) const { *out.mutable_smart() = to_message(smart); }
   void operator()(const TileGrid& grid) const { *out.mutable_tile_grid() = to_message(grid); }
   void operator()(const BoundedSides& sides) const { *out.mutable_bounded() = to_message(sides); }
+  void operator()(const ScaleJitter& jitter) const { *out.mutable_scale_jitter() = to_message(jitter); }
+  void operator()(const RandomShorterSide& sides) const { *out.mutable_random_shorter_side() = to_message(sides); }
 };
 
 Result<Resize> from_message(const v1::Resize& resize) {
@@ -197,10 +236,46 @@ Result<Resize> from_message(const v1::Resize& resize) {
       MILLRACE_TRY_IN("bounded", const BoundedSides sides, from_message(resize.bounded()));
       return Resize{sides};
     }
+    case v1::Resize::kScaleJitter: {
+      MILLRACE_TRY_IN("scale_jitter", const ScaleJitter jitter, from_message(resize.scale_jitter()));
+      return Resize{jitter};
+    }
+    case v1::Resize::kRandomShorterSide: {
+      MILLRACE_TRY_IN("random_shorter_side", RandomShorterSide sides, from_message(resize.random_shorter_side()));
+      return Resize{std::move(sides)};
+    }
     case v1::Resize::KIND_NOT_SET:
       break;
   }
   return Resize{KeepSize{}};
+}
+
+v1::Pad to_message(const Pad& pad) {
+  v1::Pad out;
+  out.set_left(pad.left);
+  out.set_top(pad.top);
+  out.set_right(pad.right);
+  out.set_bottom(pad.bottom);
+  if (pad.to) *out.mutable_to() = to_message(*pad.to);
+  out.set_place(message_of(kPlaces, pad.place));
+  out.set_mode(message_of(kModes, pad.mode));
+  out.set_fill(std::string(pad.fill.begin(), pad.fill.end()));
+  return out;
+}
+
+Result<Pad> from_message(const v1::Pad& pad) {
+  if (has_unknown_fields(pad)) return unknown_field(pad);
+  Pad parsed{.left = pad.left(), .top = pad.top(), .right = pad.right(), .bottom = pad.bottom()};
+  if (pad.has_to()) {
+    MILLRACE_TRY_IN("to", parsed.to, from_message(pad.to()));
+  }
+  MILLRACE_TRY(parsed.place, meaning_of("place", kPlaces, pad.place()));
+  MILLRACE_TRY(parsed.mode, meaning_of("mode", kModes, pad.mode()));
+  if (!pad.fill().empty() && pad.fill().size() != parsed.fill.size())
+    return field_error("fill",
+                       "must be 3 bytes, red, green and blue, or none: has " + std::to_string(pad.fill().size()));
+  std::copy(pad.fill().begin(), pad.fill().end(), parsed.fill.begin());
+  return parsed;
 }
 
 v1::Normalise to_message(const Normalise& normalise) {
@@ -244,6 +319,17 @@ Result<Patches> from_message(const v1::Patches& patches) {
                  .temporal = std::max(1U, patches.temporal())};
 }
 
+Result<std::vector<Filter>> read_filters(const v1::Resize& resize) {
+  if (resize.random_filters_size() > static_cast<int>(Recipe::kMostFilters))
+    return field_error("random_filters", "must be at most " + std::to_string(Recipe::kMostFilters) + ", are " +
+                                             std::to_string(resize.random_filters_size()));
+  std::vector<Filter> filters;
+  for (int i = 0; i < resize.random_filters_size(); ++i) {
+    MILLRACE_TRY(filters.emplace_back(), meaning_of("random_filters", kFilters, resize.random_filters(i)));
+  }
+  return filters;
+}
+
 // The fields that a Recipe and a View both have.
 template <class Message>
 void fill_view(const Recipe& recipe, Message& out) {
@@ -253,6 +339,9 @@ void fill_view(const Recipe& recipe, Message& out) {
     std::visit(FillResize{*out.mutable_resize()}, recipe.resize);
     out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
   }
+  for (const Filter filter : recipe.random_filters)
+    out.mutable_resize()->add_random_filters(message_of(kFilters, filter));
+  if (recipe.pad) *out.mutable_pad() = to_message(*recipe.pad);
   if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
   if (recipe.crop_place != CropPlace::kCentre) out.set_crop_place(message_of(kPlaces, recipe.crop_place));
   out.set_flip_probability(recipe.flip_probability);
@@ -266,6 +355,10 @@ Result<void> read_view(const Message& message, Recipe& parsed) {
   MILLRACE_TRY_IN("crop", parsed.crop, from_message(message.crop()));
   MILLRACE_TRY_IN("resize", parsed.resize, from_message(message.resize()));
   MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, message.resize().filter()));
+  MILLRACE_TRY_IN("resize", parsed.random_filters, read_filters(message.resize()));
+  if (message.has_pad()) {
+    MILLRACE_TRY_IN("pad", parsed.pad, from_message(message.pad()));
+  }
   if (message.has_centre_crop()) {
     MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(message.centre_crop()));
   }

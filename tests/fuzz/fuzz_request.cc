@@ -44,9 +44,9 @@ void check_steps_of(const Recipe& recipe) {
     MILLRACE_CHECK(augmenter.apply(picture, operations, limit, picture));
   }
   if (!recipe.erasing) return;
-  const std::optional<Box> box = draw_erased(*recipe.erasing, {kSize.width, kSize.height}, kKey);
-  MILLRACE_CHECK(!box || (box->left >= 0 && box->top >= 0 && box->width > 0 && box->height > 0 &&
-                          box->left + box->width <= kSize.width && box->top + box->height <= kSize.height));
+  for (const Box& box : draw_erased(*recipe.erasing, {kSize.width, kSize.height}, kKey))
+    MILLRACE_CHECK(box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
+                   box.left + box.width <= kSize.width && box.top + box.height <= kSize.height);
 }
 
 // Any recipe that a message can hold may be asked for its size, and judged; one that passes has a size or is packed.

@@ -66,8 +66,11 @@ Recipe unusual() {
                              .scale = {0.25F, 0.5F},
                              .ratio = {0.75F, 1.5F},
                              .value = {1, 2, 3},
-                             .noise = Erasing::Noise::kPixel},
+                             .noise = Erasing::Noise::kPixel,
+                             .most = 3},
           .crop_place = CropPlace::kRandom,
+          .pad = Pad{1, 2, 3, 4, Size{5, 6}, CropPlace::kTopLeft, Pad::Mode::kReflect, {7, 8, 9}},
+          .random_filters = {Filter::kBox, Filter::kLanczos},
           .views = {Recipe{}}};
 }
 
@@ -92,10 +95,14 @@ const std::vector<Crop>& every_crop() {
 }
 
 const std::vector<Resize>& every_resize() {
-  static const std::vector<Resize> kResizes{
-      ShorterSide{256},           LongerSide{257},
-      ExactSize{{31, 32}},        SmartResize{32, 5, (std::uint64_t{1} << 40U) + 1},
-      TileGrid{{448, 336}, 2, 9}, BoundedSides{3, 4}};
+  static const std::vector<Resize> kResizes{ShorterSide{256},
+                                            LongerSide{257},
+                                            ExactSize{{31, 32}},
+                                            SmartResize{32, 5, (std::uint64_t{1} << 40U) + 1},
+                                            TileGrid{{448, 336}, 2, 9},
+                                            BoundedSides{3, 4},
+                                            ScaleJitter{{5, 6}, {2, 3}},
+                                            RandomShorterSide{{7, 8}, 9}};
   return kResizes;
 }
 
@@ -237,6 +244,20 @@ TEST_CASE("a message is not taken for more views, nor for more steps, than a rec
           recipe.add_views();
           recipe.add_views()->mutable_resize()->set_longest(9);
         }) == "views[1].resize.longest: is a bound of shorter_side alone: set that, or leave longest out");
+}
+
+TEST_CASE("what a message says of padding and random sizes is bounded", "[rpc]") {
+  CHECK(refusal([](v1::Recipe& recipe) { recipe.mutable_pad()->set_fill("four"); }) ==
+        "pad.fill: must be 3 bytes, red, green and blue, or none: has 4");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.mutable_pad()->set_mode(static_cast<v1::Pad::Mode>(77));
+        }).starts_with("pad.mode: 77 is not a value"));
+  CHECK(refusal([](v1::Recipe& recipe) {
+          for (int i = 0; i < 65; ++i) recipe.mutable_resize()->mutable_random_shorter_side()->add_sides(9);
+        }) == "resize.random_shorter_side.sides: must be at most 64, are 65");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          for (int i = 0; i < 9; ++i) recipe.mutable_resize()->add_random_filters(v1::FILTER_BOX);
+        }) == "resize.random_filters: must be at most 8, are 9");
 }
 
 TEST_CASE("every kind of crop comes back from its message", "[rpc]") {

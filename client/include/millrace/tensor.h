@@ -30,12 +30,16 @@ struct SampleInfo {
   std::uint32_t index = 0;  // position in the batch as it was asked for
   Code status{};            // what went wrong; Code{} (0): nothing
   bool flipped = false;
-  bool zeroed = false;                // OnError::kZero: the pixels are zero bytes
-  bool substituted = false;           // OnError::kSubstitute: another sample's pixels, id and label
-  std::uint8_t orientation = 0;       // EXIF, 1 ... 8; 0 when not known
-  Size size{};                        // in the tensor
-  Size source{};                      // stored in the file, before orientation; 0 when not known
-  Box crop{};                         // in the oriented source
+  bool zeroed = false;           // OnError::kZero: the pixels are zero bytes
+  bool substituted = false;      // OnError::kSubstitute: another sample's pixels, id and label
+  std::uint8_t orientation = 0;  // EXIF, 1 ... 8; 0 when not known
+  Size size{};                   // in the tensor
+  Size source{};                 // stored in the file, before orientation; 0 when not known
+  Box crop{};                    // in the oriented source
+  Size resized{};                // of the whole crop, after the resize; 0 when not known
+  std::int32_t window_left =
+      0;  // where the image begins in that, before it was flipped; less than 0 where it is padded
+  std::int32_t window_top = 0;
   std::string backend{};              // "cpu"
   std::chrono::microseconds fetch{};  // reading the encoded bytes
   std::chrono::microseconds queue{};  // waiting for a lane

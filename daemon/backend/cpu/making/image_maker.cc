@@ -7,6 +7,7 @@
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
+#include "daemon/backend/cpu/making/padding.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "daemon/backend/words.h"
 #include "daemon/cache/index_use.h"
@@ -154,7 +155,8 @@ bool resample_and_store(const SampleGeometry& geometry, const Output& output, co
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
   const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
-  kernels::ImageStore store(workspace.store_table(recipe), output.tensor, in_kernels(geometry.output()), part.channels,
+  kernels::ImageStore store(workspace.store_table(recipe), output.tensor,
+                            {geometry.window.width, geometry.window.height}, part.channels,
                             fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   return kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
@@ -263,22 +265,44 @@ MutableByteView bytes_of(const kernels::MutableU8View& picture) {
       picture.data, static_cast<std::size_t>(picture.stride) * static_cast<std::size_t>(picture.height)));
 }
 
-// The recipe's steps on a picture that before_steps() has made, and what comes of it stored.
-Result<void> augment_and_store(const kernels::MutableU8View& picture, const SampleGeometry& geometry,
-                               const Output& output, ImageWorkspace& workspace) {
-  MILLRACE_TRY_VOID(workspace.steps().apply(output.recipe, geometry, workspace.arithmetic().limit(), picture));
-  return store_all(picture, output, workspace);
+// Whether what is resampled is not yet what is stored.
+bool goes_by_picture(const Recipe& recipe, const SampleGeometry& geometry) {
+  return !recipe.steps.empty() || geometry.canvas.has_value();
+}
+
+// By way of a picture: `make_inner(output)` makes what is resampled of it, it is padded, the recipe's steps are done to
+// it, and what comes of that is stored.
+template <class MakeInner>
+Result<void> make_by_picture(const SampleGeometry& geometry, const Output& output, ImageWorkspace& workspace,
+                             MakeInner&& make_inner) {
+  StepWorkspace& steps = workspace.steps();
+  kernels::TimeLimit& limit = workspace.arithmetic().limit();
+  const Recipe before = before_steps(output.recipe);
+  const std::optional<kernels::MutableU8View> picture = steps.picture(geometry.output());
+  if (!picture) return memory_error();
+  if (!geometry.canvas) {
+    MILLRACE_TRY_VOID(make_inner(Output{before, bytes_of(*picture)}));
+  } else {
+    const Box& window = geometry.window;
+    const auto inner =
+        steps.inner({static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)});
+    if (!inner) return memory_error();
+    MILLRACE_TRY_VOID(make_inner(Output{before, bytes_of(*inner)}));
+    if (!pad_picture(*inner, *output.recipe.pad, geometry, limit, *picture)) return deadline_error();
+  }
+  MILLRACE_TRY_VOID(steps.apply(output.recipe, geometry, limit, *picture));
+  return store_all(*picture, output, workspace);
 }
 
 Result<void> make_with_steps(const SampleTask& task, const Output& output, Clock::time_point begun,
                              Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
                              SampleOutcome& outcome) {
-  const std::optional<kernels::MutableU8View> picture = workspace.steps().picture(task.geometry.output());
-  if (!picture) return memory_error();
-  const Recipe before = before_steps(output.recipe);
-  MILLRACE_TRY_VOID(make_picture(task, {before, bytes_of(*picture)}, begun, deadline, workspace, fidelity, outcome));
-  const Clock::time_point made = Clock::now();
-  const Result<void> done = augment_and_store(*picture, task.geometry, output, workspace);
+  Clock::time_point made = begun;
+  const Result<void> done = make_by_picture(task.geometry, output, workspace, [&](const Output& inner) {
+    Result<void> picture = make_picture(task, inner, begun, deadline, workspace, fidelity, outcome);
+    made = Clock::now();
+    return picture;
+  });
   outcome.transform += since(made);
   workspace.steps().trim();
   return done;
@@ -297,16 +321,11 @@ kernels::Box around(const kernels::Box& a, const kernels::Box& b) {
 Result<void> make_view(const SampleGeometry& geometry, const Output& output, const kernels::U8View& part,
                        const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
   const Recipe& recipe = output.recipe;
-  if (recipe.steps.empty()) {
-    if (!resample_and_store(geometry, output, part, place, workspace, fidelity)) return deadline_error();
-  } else {
-    const std::optional<kernels::MutableU8View> picture = workspace.steps().picture(geometry.output());
-    if (!picture) return memory_error();
-    const Recipe before = before_steps(recipe);
-    if (!resample_and_store(geometry, {before, bytes_of(*picture)}, part, place, workspace, fidelity))
-      return deadline_error();
-    MILLRACE_TRY_VOID(augment_and_store(*picture, geometry, output, workspace));
-  }
+  const auto resample = [&](const Output& to) {
+    return resample_and_store(geometry, to, part, place, workspace, fidelity) ? Result<void>() : deadline_error();
+  };
+  MILLRACE_TRY_VOID(goes_by_picture(recipe, geometry) ? make_by_picture(geometry, output, workspace, resample)
+                                                      : resample(output));
   if (!recipe.erasing) return {};
   return erase(recipe, geometry, workspace.arithmetic().limit(), output.tensor);
 }
@@ -348,7 +367,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   workspace.planes().limit().set(deadline);
   if (!recipe.views.empty()) return make_views(task, recipe, begun, deadline, workspace, fidelity, outcome);
   const Output output{recipe, task.out.view()};
-  if (recipe.steps.empty()) {
+  if (!goes_by_picture(recipe, task.geometry)) {
     MILLRACE_TRY_VOID(make_picture(task, output, begun, deadline, workspace, fidelity, outcome));
   } else {
     MILLRACE_TRY_VOID(make_with_steps(task, output, begun, deadline, workspace, fidelity, outcome));
