@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "client/cli/connection.h"
 #include "client/cli/contact_sheet.h"
@@ -14,7 +15,6 @@
 #include "client/cli/recipe_options.h"
 #include "client/cli/to_pixels.h"
 #include "proto/base/printable.h"
-#include "proto/base/resized_size.h"
 
 namespace millrace::cli {
 namespace {
@@ -97,18 +97,19 @@ std::string caption_of(const SampleInfo& sample) {
   return text;
 }
 
-// The part of the source that ends up in the output: the crop box, or what a centre crop after the resize leaves of it.
-Box kept_box(const Recipe& recipe, const SampleInfo& sample) {
-  const Box box = sample.crop;
-  if (!recipe.centre_crop || box.width < 1 || box.height < 1) return box;
-  const Size resized =
-      resized_size(recipe.resize, {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)});
-  const auto kept = [](std::uint32_t crop, int from, std::uint32_t to) {
-    return std::min(from, static_cast<int>(static_cast<double>(crop) * from / to));
+// The part of the source that ends up in the output.
+Box kept_box(const SampleInfo& sample) {
+  const Box& crop = sample.crop;
+  if (sample.resized.width == 0 || sample.resized.height == 0) return crop;
+  // Of a side: what the window shows of the resized pixels, in those of the crop.
+  const auto kept = [](std::int32_t window, std::uint32_t shown, std::uint32_t resized, std::int32_t of) {
+    const double begin = std::max<double>(window, 0), end = std::min<double>(resized, double{window} + shown);
+    const double scale = static_cast<double>(of) / resized;
+    return std::pair(static_cast<int>(begin * scale), static_cast<int>(std::max(0.0, end - begin) * scale));
   };
-  const int width = kept(recipe.centre_crop->width, box.width, resized.width);
-  const int height = kept(recipe.centre_crop->height, box.height, resized.height);
-  return {box.left + (box.width - width) / 2, box.top + (box.height - height) / 2, width, height};
+  const auto [left, width] = kept(sample.window_left, sample.size.width, sample.resized.width, crop.width);
+  const auto [top, height] = kept(sample.window_top, sample.size.height, sample.resized.height, crop.height);
+  return {crop.left + left, crop.top + top, width, height};
 }
 
 Rectangle scaled(const Box& box, Size source, const Picture& shown) {
@@ -140,8 +141,8 @@ std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const
       entry.result = to_picture(first, sample.size, results.tensor.pixels(at->second));
       entry.caption = caption_of(sample);
       entry.flipped = sample.flipped;
-      if (entry.original && sample.source.width != 0 && first.crop_place == CropPlace::kCentre)
-        entry.crop = scaled(kept_box(first, sample), sample.oriented(), *entry.original);
+      if (entry.original && sample.source.width != 0)
+        entry.crop = scaled(kept_box(sample), sample.oriented(), *entry.original);
     }
     entries.push_back(std::move(entry));
   }
