@@ -103,7 +103,8 @@ Box kept_box(const SampleInfo& sample) {
   if (sample.resized.width == 0 || sample.resized.height == 0) return crop;
   // Of a side: what the window shows of the resized pixels, in those of the crop.
   const auto kept = [](std::int32_t window, std::uint32_t shown, std::uint32_t resized, std::int32_t of) {
-    const double begin = std::max<double>(window, 0), end = std::min<double>(resized, double{window} + shown);
+    const double begin = std::max<double>(window, 0),
+                 end = std::min<double>(resized, static_cast<double>(window) + shown);
     const double scale = static_cast<double>(of) / resized;
     return std::pair(static_cast<int>(begin * scale), static_cast<int>(std::max(0.0, end - begin) * scale));
   };

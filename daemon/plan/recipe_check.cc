@@ -179,6 +179,14 @@ Result<void> check_pad(const Recipe& recipe, std::uint32_t max_side) {
   return {};
 }
 
+Result<void> check_indices(const Recipe& recipe) {
+  if (!recipe.indices) return {};
+  if (recipe.channels != Channels::kGrey) return wrong("indices", "are one channel: ask for channels grey");
+  if (recipe.filter != Filter::kNearest || !recipe.random_filters.empty())
+    return wrong("indices", "have nothing in between: ask for resize.filter nearest");
+  return {};
+}
+
 Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
   const std::optional<Size> resized = fixed_padded_size(recipe);
   if (resized && (resized->width > max_side || resized->height > max_side))
@@ -273,6 +281,7 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
   MILLRACE_TRY_VOID(check_pad(recipe, max_side));
+  MILLRACE_TRY_VOID(check_indices(recipe));
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));
   MILLRACE_TRY_VOID(check_steps(recipe));
   MILLRACE_TRY_VOID(check_erasing(recipe));

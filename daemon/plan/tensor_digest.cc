@@ -79,8 +79,8 @@ std::uint64_t tensor_digest(const Recipe& recipe, const SampleOverrides& overrid
                             std::uint32_t max_side, std::uint64_t seed) {
   // Every member: one that is added to Recipe has to be looked at here, or this does not compile.
   const auto& [ignore_orientation, crop, resize, filter, centre_crop, flip_probability, normalise, range, dtype, layout,
-               channels, packing, patches, centre_rounding, steps, erasing, crop_place, pad, random_filters, views] =
-      recipe;
+               channels, packing, patches, centre_rounding, steps, erasing, crop_place, pad, random_filters, indices,
+               views] = recipe;
   const auto& [box, size] = overrides;
   const bool random_crop = std::holds_alternative<RandomResizedCrop>(crop) && !box;
   const bool random_size =
@@ -91,7 +91,7 @@ std::uint64_t tensor_digest(const Recipe& recipe, const SampleOverrides& overrid
   if (is_drawn || !views.empty() || dtype != DType::kUint8) return 0;
   Text text;
   text.add_all(kVersion, ignore_orientation, crop, resize, filter, centre_crop, normalise, range, layout, channels,
-               patches, centre_rounding, box, size, fidelity, max_side, crop_place, pad);
+               patches, centre_rounding, box, size, fidelity, max_side, crop_place, pad, indices);
   static_cast<void>(packing);  // says where tensors lie
   const std::uint64_t digest = XXH3_64bits_withSeed(text.text().data(), text.text().size(), seed);
   return digest == 0 ? 1 : digest;

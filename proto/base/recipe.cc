@@ -114,7 +114,8 @@ Recipe Recipe::of_views(std::vector<Recipe> views) {
               .dtype = first.dtype,
               .layout = first.layout,
               .channels = first.channels,
-              .centre_rounding = first.centre_rounding};
+              .centre_rounding = first.centre_rounding,
+              .indices = first.indices};
   }
   recipe.views = std::move(views);
   return recipe;

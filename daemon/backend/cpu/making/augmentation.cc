@@ -92,7 +92,10 @@ class Elements {
 }  // namespace
 
 Recipe before_steps(const Recipe& recipe) {
-  return {.ignore_orientation = recipe.ignore_orientation, .filter = recipe.filter, .layout = Layout::kNhwc};
+  return {.ignore_orientation = recipe.ignore_orientation,
+          .filter = recipe.filter,
+          .layout = Layout::kNhwc,
+          .indices = recipe.indices};
 }
 
 std::optional<kernels::MutableU8View> StepWorkspace::in(PixelBuffer& buffer, Size size) {

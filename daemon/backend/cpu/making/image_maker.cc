@@ -81,10 +81,14 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
   return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
 }
 
+Error coloured_error() {
+  return {Code::kInvalid, "has no indices (recipe.indices): these are read of PNG files with a palette, or grey ones"};
+}
+
 // The part of the picture at `box` (in oriented coordinates), upright.
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
                                        ImageWorkspace& workspace, JpegTurn turn,
-                                       const kernels::packed::PackedImage* packed) {
+                                       const kernels::packed::PackedImage* packed, bool indices) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = in_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
@@ -99,8 +103,10 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
                               1,
                               packed,
                               {task.image.user, workspace.audience()},
+                              indices,
                               workspace.target()};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
+  if (indices && part.channels != 1) return coloured_error();
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
   std::uint8_t* const memory =
@@ -236,8 +242,8 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
     }
   }
   const kernels::Box needed = needed_box(task.image.info, task.geometry, recipe, workspace.arithmetic());
-  const Result<kernels::U8View> part =
-      decode_upright(task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed);
+  const Result<kernels::U8View> part = decode_upright(
+      task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed, recipe.indices);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();
@@ -342,7 +348,8 @@ Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::tim
   kernels::Box needed = needed_of(0);
   for (std::size_t i = 1; i < recipes.size(); ++i) needed = around(needed, needed_of(i));
   MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
-  const Result<kernels::U8View> part = decode_upright(task, needed, deadline, workspace, JpegTurn::kAny, packed);
+  const Result<kernels::U8View> part =
+      decode_upright(task, needed, deadline, workspace, JpegTurn::kAny, packed, recipe.indices);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();
@@ -363,6 +370,7 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now(), deadline = begun + limits.time;
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
+  if (recipe.indices && task.image.info.format != ImageFormat::kPng) return coloured_error();
   workspace.arithmetic().limit().set(deadline);
   workspace.planes().limit().set(deadline);
   if (!recipe.views.empty()) return make_views(task, recipe, begun, deadline, workspace, fidelity, outcome);
