@@ -309,7 +309,7 @@ def test_bad_images_are_blank_or_left_out_and_said(
         said.append(capfd.readouterr().err)
         return f"2 of 6 images {'are zeros' if policy == 'zero' else 'are left out'}: " in "".join(said)
 
-    assert until(told, 10), said
+    assert until(told), said
 
 
 def test_a_bad_image_fails_the_dataset_by_default(cluster: Nodes, bad_folder: Path) -> None:
