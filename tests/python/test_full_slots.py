@@ -238,6 +238,18 @@ def test_batches_that_wait_to_be_taken_are_not_copied(session: millrace.Session,
     assert sum(len(batch) for batch in other) == COUNT
 
 
+def test_batches_that_wait_to_be_taken_are_not_taken(session: millrace.Session) -> None:
+    numbers = [session.submit([png(n)]) for n in range(session.slots)]
+    eventually(lambda: session.leased == session.slots, "all slots are full")
+    held = deque[millrace.Batch]()
+    for number in numbers:
+        assert not session._inbox.all_taken()
+        held.append(session.get(number))
+    assert session._inbox.all_taken()
+    held.popleft()
+    assert not session._inbox.all_taken()
+
+
 @pytest.mark.parametrize("madvise", ["as it is", "before Linux 5.14"])
 def test_copies_outlive_the_daemon(folder: Path, madvise: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if madvise != "as it is":
