@@ -110,7 +110,7 @@ int suffer(Arguments) {
   for (std::uint8_t round = 1; round <= 12; ++round) {
     opened->batch.write(Act::kAdd, round);
     opened->batch.run.start();
-    const int state = end_of(opened->batch.run, 300ms);
+    const int state = end_of(opened->batch.run, 5s);
     if (state != ERT_CMD_STATE_COMPLETED) {
       say("%d: state %d", round, state);
       if (state < ERT_CMD_STATE_COMPLETED) opened->batch.run.abort();
