@@ -250,7 +250,7 @@ def test_ranks_of_torch_distributed(daemon: millrace.PrivateDaemon, folder: Path
     ]
     seen: list[int] = []
     for process in ranks:
-        output, _ = process.communicate(timeout=90)
+        output, _ = process.communicate(timeout=240)
         assert process.returncode == 0
         seen += map(int, output.split())
     assert sorted(seen) == list(range(COUNT))
