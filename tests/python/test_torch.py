@@ -123,7 +123,7 @@ class InPlace(millrace.torch.Loader):
         return batch.images, torch.from_numpy(batch.labels)
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
-        return self._in_place(item[0]), item[1]
+        return self._in_place([item[0]])[0], item[1]
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
@@ -311,7 +311,8 @@ def test_what_cannot_be_translated_is_named() -> None:
     cases: list[tuple[list[Any], str]] = [
         ([torch.nn.ReLU()], "ReLU is not something that the daemon does.*Apply it to each image"),
         ([functools.partial(transforms.Resize, 8)], "call it first"),
-        ([transforms.RandomCrop(8)], "RandomCrop is not"),
+        ([transforms.Resize(8), transforms.RandomCrop(9)], "RandomCrop to 9 x 9 is larger than an image of 8 x 8"),
+        ([transforms.RandomCrop(8, pad_if_needed=True)], "pads no image"),
         ([transforms.Lambda(lambda image: image)], "Lambda is not"),
         ([lambda image: image], "function is not"),
         ([_max_size_changed(transforms.Resize(8, max_size=9), 8)], r"max_size=8\) must be over the size, 8"),

@@ -1,9 +1,9 @@
-"""What a recipe's steps draw for one sample: a second implementation of daemon/draw, from its README alone.
+"""What is drawn for one sample: a second implementation of daemon/draw and of the boxes of daemon/plan, from their READMEs alone.
 
     calls = drawn(recipe.steps, (224, 224), Key(seed, epoch, sample))
 
 A call is a function's name and its arguments; drawn_calls.py carries them out with torchvision and Pillow. ``erased()`` and ``noise()`` are
-the same for ``Recipe.erasing``. Parameters of recipes travel in single precision; everything is computed in double precision, and factors,
+the same for ``Recipe.erasing``, ``cropped()``, ``placed()`` and ``flipped()`` for crops and flips. Parameters of recipes travel in single precision; everything is computed in double precision, and factors,
 radii and deviations are rounded to single precision last.
 """
 
@@ -19,7 +19,8 @@ from millrace import steps
 Pair = tuple[int, int]
 """Width, height; or x, y. Pixels."""
 
-ERASE, NOISE, FIRST_STEP = 4, 5, 256  # streams
+CROP, FLIP, ERASE, NOISE, PLACE, FIRST_STEP = 1, 2, 4, 5, 6, 256  # streams
+OF_A_VIEW = 65536  # so far apart are those of a sample's views
 
 SHEARS, SHIFTS = ("ShearX", "ShearY"), ("TranslateX", "TranslateY")
 ENHANCED = ("Brightness", "Color", "Contrast", "Sharpness")
@@ -55,11 +56,12 @@ class Call(NamedTuple):
 
 
 class Key(NamedTuple):
-    """What all numbers of a sample are a function of; 64 bits each."""
+    """What all numbers of a sample are a function of; the first three 64 bits each."""
 
     seed: int
     epoch: int
     sample: int
+    view: int = 0
 
 
 def philox4x32(counter: list[int], key: list[int]) -> list[int]:
@@ -83,7 +85,7 @@ class Stream:
 
     def __init__(self, key: Key, use: int) -> None:
         self._hidden = philox4x32(words(key.epoch) + words(key.sample), words(key.seed))
-        self._words = self._of(use)
+        self._words = self._of(use + OF_A_VIEW * key.view)
 
     def _of(self, use: int) -> Iterator[int]:
         block = 0
@@ -311,6 +313,38 @@ _DRAW: dict[type, Callable[[Any, Stream, Pair], Any]] = {
     steps.AutoAugment: _auto_augment,
     steps.TimmRandAugment: _timm_rand_augment,
 }
+
+
+def cropped(crop: Any, size: Pair, key: Key) -> tuple[int, int, int, int]:
+    """Left, top, width, height of a RandomResizedCrop of an image of that size, as torchvision's ``get_params``."""
+    stream = Stream(key, CROP)
+    width, height = size
+    low, high = (math.log(single(ratio)) for ratio in crop.ratio)
+    for _ in range(10):
+        area = width * height * stream.of(crop.scale)
+        ratio = math.exp(stream.uniform(low, high))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 1 <= w <= width and 1 <= h <= height:
+            top, left = stream.below(height - h + 1), stream.below(width - w + 1)
+            return left, top, w, h
+    least, most = (single(ratio) for ratio in crop.ratio)
+    w = max(1, round(height * most)) if width / height > most else width
+    h = max(1, round(width / least)) if width / height < least else height
+    return (width - w) // 2, (height - h) // 2, w, h
+
+
+def placed(size: Pair, room: Pair, key: Key) -> Pair:
+    """Left and top of a crop of that size in an image of ``room``, where its place is random."""
+    if size == room:
+        return 0, 0
+    stream = Stream(key, PLACE)
+    top, left = stream.below(room[1] - size[1] + 1), stream.below(room[0] - size[0] + 1)
+    return left, top
+
+
+def flipped(probability: float, key: Key) -> bool:
+    """Whether from left to right."""
+    return probability > 0 and Stream(key, FLIP).uniform() < single(probability)
 
 
 def erased(erasing: steps.Erasing, size: Pair, key: Key) -> tuple[int, int, int, int] | None:

@@ -24,8 +24,8 @@ def from_albumentations(transform: Any) -> Recipe:
 
     Args:
         transform: a ``Compose``, a list, or one of Albumentations' transforms. Known are HorizontalFlip, VerticalFlip, InvertImg, Posterize
-            and Solarize with one strength, RandomResizedCrop, Resize, CenterCrop, Normalize, ToFloat, ToTensorV2, ToRGB, NoOp, OneOf and
-            Sequential. The others compute as OpenCV does, and are refused.
+            and Solarize with one strength, RandomResizedCrop, Resize, CenterCrop, RandomCrop, Normalize, ToFloat, ToTensorV2, ToRGB, NoOp,
+            OneOf and Sequential. The others compute as OpenCV does, and are refused.
 
     Raises:
         Unsupported: names the transform or argument that the daemon does not do, and what to do instead.
@@ -65,6 +65,12 @@ def _centre_crop(translation: Translation, transform: Any) -> None:
         raise Unsupported("CenterCrop with pad_if_needed=True: the daemon adds no borders; a smaller image is a bad sample")
     translation.centre_crop(_always(transform), Size(int(transform.width), int(transform.height)))
     translation.recipe = dataclasses.replace(translation.recipe, centre_rounding="down")
+
+
+def _random_crop(translation: Translation, transform: Any) -> None:
+    if transform.pad_if_needed:
+        raise Unsupported("RandomCrop with pad_if_needed=True: the daemon adds no borders; a smaller image is a bad sample")
+    translation.cut(_always(transform), Size(int(transform.width), int(transform.height)), "random")
 
 
 def _flip(translation: Translation, transform: Any) -> None:
@@ -136,6 +142,7 @@ WORDS = Words(
         "HorizontalFlip": _flip,
         "NoOp": nothing,
         "Normalize": _normalise,
+        "RandomCrop": _random_crop,
         "RandomResizedCrop": _random_resized_crop,
         "Resize": _resize,
         "ToFloat": _to_float,

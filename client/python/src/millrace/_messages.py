@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 from collections.abc import Iterable
@@ -141,27 +142,38 @@ def recipe_message(of: Recipe) -> Any:
     return made
 
 
+def _fill_making(out: Any, of: Recipe) -> None:
+    """What a ``millrace.v1.Recipe`` and a ``View`` have alike, under the same names. Raises as ``_made_of_recipe`` and what it catches."""
+    if of.crop is not None:
+        _fill_crop(out.crop, of.crop)
+    if of.resize is not None:
+        _fill_resize(out.resize, of.resize)
+    if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
+        out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
+    if of.centre_crop is not None:
+        _fill_size(out.centre_crop, of.centre_crop)
+    if of.crop_place != "centre":  # an older daemon knows no other
+        out.crop_place = _number("Recipe.crop_place", of.crop_place, recipe.CropPlace)
+    out.flip_probability = of.flip_probability
+    fill_steps(out.steps, of.steps)
+    if of.erasing is not None:
+        fill_erasing(out.erasing, of.erasing)
+
+
 def _made_of_recipe(of: Recipe) -> Any:
     out = _schema.Recipe()
     try:
         out.ignore_orientation = of.ignore_orientation
-        if of.crop is not None:
-            _fill_crop(out.crop, of.crop)
-        if of.resize is not None:
-            _fill_resize(out.resize, of.resize)
-        if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
-            out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
-        if of.centre_crop is not None:
-            _fill_size(out.centre_crop, of.centre_crop)
-        out.flip_probability = of.flip_probability
         if of.normalise is not None:
             out.normalise.mean.extend(of.normalise.mean)
             out.normalise.std.extend(of.normalise.std)
         if of.patches is not None:
             _fill_patches(out.patches, of.patches)
-        fill_steps(out.steps, of.steps)
-        if of.erasing is not None:
-            fill_erasing(out.erasing, of.erasing)
+        _fill_making(out, of)
+        for view, same in itertools.groupby(of.views):
+            message = out.views.add()
+            message.count = len(list(same))
+            _fill_making(message, view)
     except InvalidRequest:
         raise
     except (TypeError, ValueError) as why:

@@ -9,7 +9,7 @@ from millrace._torchvision_refused import REFUSED
 from millrace._torchvision_steps import MOVES, STEPS, erasing, fill_of, mode_of, pair
 from millrace._translation import Language, Translation, Words, name_of, nothing
 from millrace.errors import Unsupported
-from millrace.recipe import ExactSize, Filter, LongerSide, RandomResizedCrop, Recipe, Resize, ShorterSide, Size
+from millrace.recipe import CropPlace, ExactSize, Filter, LongerSide, RandomResizedCrop, Recipe, Resize, ShorterSide, Size
 
 _FILTERS: dict[str, Filter] = {
     "nearest-exact": "nearest",
@@ -19,6 +19,9 @@ _FILTERS: dict[str, Filter] = {
     "bicubic": "bicubic",
     "lanczos": "lanczos",
 }
+_FIVE: tuple[CropPlace, ...] = ("top_left", "top_right", "bottom_left", "bottom_right", "centre")
+_FIVE_MIRRORED: tuple[CropPlace, ...] = ("top_right", "top_left", "bottom_right", "bottom_left", "centre")
+_FIVE_UPSIDE_DOWN: tuple[CropPlace, ...] = ("bottom_left", "bottom_right", "top_left", "top_right", "centre")
 
 
 def from_torchvision(transform: Any) -> Recipe:
@@ -28,7 +31,9 @@ def from_torchvision(transform: Any) -> Recipe:
     same boxes and flips the pixels are within 1/255 of torchvision's with ``antialias=True``; given the same parameters, steps of
     augmentation (``millrace.steps``) make of these what torchvision makes of a PIL image: on tensors some of its own differ in the last
     bit. An image that is smaller than a CenterCrop, which torchvision pads, is a bad sample; ``Resize(size, max_size)`` makes long images
-    smaller than ``size``. Every transform of torchvision's, and whether it is known, is in client/python/doc/transforms.md.
+    smaller than ``size``. FiveCrop and TenCrop, behind which images are only converted and normalised, make a recipe with views. A class
+    that makes several images by several transforms is ``Recipe.of_views(from_torchvision(first), from_torchvision(second), ...)``. Every
+    transform of torchvision's, and whether it is known, is in client/python/doc/transforms.md.
 
     Args:
         transform: a ``Compose`` (v2 or v1), a list, one transform, a weights' ``transforms()`` for classification, or an object whose
@@ -55,12 +60,18 @@ def _centre_crop(translation: Translation, transform: Any) -> None:
 
 
 def _random_crop(translation: Translation, transform: Any) -> None:
-    """With padding, of an image of just that size: a move by whole pixels, each shift as likely as the others."""
-    size, known = size_of(transform.size), translation.recipe.fixed_size
-    if known != size or not transform.padding:
+    """A window at a random place; with padding, of an image of just that size: a move by whole pixels, each as likely as the others."""
+    size, known, room = size_of(transform.size), translation.recipe.fixed_size, translation.room
+    if not transform.padding:
+        bounded = isinstance(resize := translation.recipe.resize, ShorterSide) and resize.longest is not None
+        if transform.pad_if_needed and (bounded or room is None or room.width < size.width or room.height < size.height):
+            raise Unsupported("RandomCrop with pad_if_needed=True: the daemon pads no image; put a Resize to at least that size before it")
+        translation.cut("RandomCrop", size, "random")
+        return
+    if known != size:
         raise Unsupported(
-            "RandomCrop is not something that the daemon does, unless it pads images of its own size: put Resize((height, width)) before "
-            "RandomCrop((height, width), padding=...) if all images are so large, or use RandomResizedCrop"
+            "RandomCrop with padding is something that the daemon does to images of its own size alone: put Resize((height, width)) before "
+            "RandomCrop((height, width), padding=...) if all images are so large, or leave padding out"
         )
     padding = [transform.padding] if isinstance(transform.padding, int) else list(transform.padding)
     left, top, right, bottom = padding * (4 // len(padding))
@@ -71,6 +82,18 @@ def _random_crop(translation: Translation, transform: Any) -> None:
             f"RandomCrop with padding={transform.padding}, {transform.padding_mode}: the daemon pads both sides alike, with a colour"
         )
     translation.step("RandomCrop", (steps.Shift(left, top, fill_of("RandomCrop", transform.fill)),))
+
+
+def _five_crop(translation: Translation, transform: Any) -> None:
+    translation.windows("FiveCrop", size_of(transform.size), tuple((place, ()) for place in _FIVE))
+
+
+def _ten_crop(translation: Translation, transform: Any) -> None:
+    """The five, and those of the flipped image: what is in its corner was in the opposite one."""
+    flip: tuple[steps.Step, ...] = (steps.VerticalFlip(),) if transform.vertical_flip else (steps.HorizontalFlip(),)
+    flipped = _FIVE_UPSIDE_DOWN if transform.vertical_flip else _FIVE_MIRRORED
+    windows = (*((place, ()) for place in _FIVE), *((place, flip) for place in flipped))
+    translation.windows("TenCrop", size_of(transform.size), windows)
 
 
 def _flip(translation: Translation, transform: Any) -> None:
@@ -135,6 +158,7 @@ WORDS = Words(
     whole={
         "CenterCrop": _centre_crop,
         "ConvertImageDtype": _to_dtype,
+        "FiveCrop": _five_crop,
         "Grayscale": _grayscale,
         "Identity": nothing,
         "ImageClassification": _classification,
@@ -146,6 +170,7 @@ WORDS = Words(
         "RandomHorizontalFlip": _flip,
         "RandomResizedCrop": _random_resized_crop,
         "Resize": _resize,
+        "TenCrop": _ten_crop,
         "ToDtype": _to_dtype,
         "ToImage": to_bytes,
         "ToPureTensor": nothing,

@@ -16,7 +16,7 @@ import numpy as np
 from millrace import steps
 from millrace._dtype import DType, dtype_name
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.recipe import CentreCrop, Crop, Filter, Normalise, Recipe, Resize, ShorterSide, Size
+from millrace.recipe import CentreCrop, Crop, CropPlace, Filter, Normalise, Recipe, Resize, ShorterSide, Size
 
 ORDER = (
     "the daemon's order is: crop, resize, centre crop, flip, steps of augmentation, conversion of the type, normalisation, random erasing"
@@ -24,6 +24,8 @@ ORDER = (
 _KNOWN_CONTAINERS = {("torchvision", "Compose"), ("torch", "Sequential"), ("torch", "ModuleList"), ("albumentations", "Compose")}
 _START, _CROPPED, _RESIZED, _CENTRED, _FLIPPED, _STEPPED = range(6)
 
+Window = tuple[CropPlace, tuple[steps.Step, ...]]
+"""Where an image is cut out, and the steps that move its pixels."""
 Inner = Callable[[Any], tuple[steps.Step, ...]]
 """The steps that a group's transforms are."""
 
@@ -156,6 +158,8 @@ class Translation:
         self._done = _START
         self._last = "the beginning"
         self._converted_by = ""
+        self._windows: tuple[Window, ...] = ()
+        self._windows_by = ""
 
     def add(self, transform: Any) -> None:
         """Goes on by one transform.
@@ -181,6 +185,9 @@ class Translation:
         Raises:
             Unsupported: it says something that no tensor of its type can hold.
         """
+        if self._windows:
+            made = self.recipe
+            return Recipe.of_views(dataclasses.replace(made, crop_place=place, steps=moved) for place, moved in self._windows)
         if self.recipe.erasing is not None and self.recipe.dtype == "uint8":
             return dataclasses.replace(self.recipe, erasing=_of_bytes(self.recipe.erasing, scaled=False))
         return self.recipe
@@ -200,14 +207,30 @@ class Translation:
         if self._done < _RESIZED:
             self.crop(name, CentreCrop(size))
             return
-        resize = self.recipe.resize
-        room = Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else self.recipe.fixed_size
+        self.cut(name, size, "centre")
+
+    def cut(self, name: str, size: Size, place: CropPlace) -> None:
+        """What is cut of the resized image; without a resize behind it, of the image."""
+        room = self.room
         if room is not None and (size.width > room.width or size.height > room.height):
-            raise Unsupported(f"{name} to {size.width} x {size.height} pads an image of {room.width} x {room.height}")
-        self._at(name, _CENTRED, centre_crop=size)
+            does = "pads" if name == "CenterCrop" else "is larger than"
+            raise Unsupported(f"{name} to {size.width} x {size.height} {does} an image of {room.width} x {room.height}")
+        self._at(name, _CENTRED, centre_crop=size, crop_place=place)
+
+    def windows(self, name: str, size: Size, windows: tuple[Window, ...]) -> None:
+        """Several images of one: each cut there, and then moved so."""
+        self.cut(name, size, "centre")
+        self._windows, self._windows_by = windows, name
+
+    @property
+    def room(self) -> Size | None:
+        """What every image has, in either direction, or no more in one of them; None: nothing is known."""
+        resize = self.recipe.resize
+        return Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else self.recipe.fixed_size
 
     def flip(self, name: str, probability: float) -> None:
         """The recipe's own where it comes first, else a step."""
+        self._refuse_after_windows(name)
         if self.recipe.steps or self.recipe.flip_probability:
             self.step(name, (steps.HorizontalFlip(probability=probability),), moves=True)
             return
@@ -216,6 +239,7 @@ class Translation:
         self.recipe = dataclasses.replace(self.recipe, flip_probability=probability)
 
     def step(self, name: str, added: tuple[steps.Step, ...], *, moves: bool = False) -> None:
+        self._refuse_after_windows(name)
         self._refuse_after_erasing(name)
         if not moves and self._converted_by:
             raise Unsupported(
@@ -263,6 +287,7 @@ class Translation:
         self.recipe = dataclasses.replace(self.recipe, normalise=normalise, erasing=erasing)
 
     def erase(self, name: str, erasing: steps.Erasing) -> None:
+        self._refuse_after_windows(name)
         self._refuse_after_erasing(name)
         self.recipe = dataclasses.replace(self.recipe, erasing=erasing)
 
@@ -277,6 +302,13 @@ class Translation:
             raise Unsupported(f"{name} after {self._last}; {ORDER}")
         self._done = stage
         self.recipe = dataclasses.replace(self.recipe, **changes)
+
+    def _refuse_after_windows(self, name: str) -> None:
+        if self._windows_by:
+            raise Unsupported(
+                f"{name} after {self._windows_by}: behind it the daemon only converts, normalises and makes grey; recipes of one's own may "
+                "augment each image: Recipe.of_views"
+            )
 
     def _refuse_after_erasing(self, name: str) -> None:
         if self.recipe.erasing is not None:

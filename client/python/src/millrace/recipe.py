@@ -4,18 +4,22 @@
     >>> Recipe.evaluate(256, 224)               # shorter side 256, centre crop 224
     >>> Recipe.train(224).normalised("float16") # the same, with ImageNet's mean and deviation taken out
 
+    >>> Recipe.of_views(large, large, *[small] * 6)  # eight images of one decode, each as its own recipe says
+
 In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
-from millrace._layout import slot_bytes_of_images
+from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
 from millrace.errors import InvalidRequest
 from millrace.steps import Erasing, Step, steps_of
 
@@ -25,6 +29,7 @@ Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 ValueRange = Literal["unit", "raw"]
 Packing = Literal["one_size", "packed"]
 CentreRounding = Literal["half_to_even", "down"]
+CropPlace = Literal["centre", "top_left", "top_right", "bottom_left", "bottom_right", "random"]
 Fidelity = Literal["exact", "fast"]
 OnError = Literal["fail", "skip", "zero", "substitute"]
 Priority = Literal["low", "normal", "high"]
@@ -185,7 +190,7 @@ class Recipe:
         crop: what to cut out before resizing; None: the whole image.
         resize: what size to make of it; None: its own.
         filter: Pillow's resampling filter of that name; all but ``nearest`` antialias.
-        centre_crop: cut from the middle after the resize; None: nothing is cut.
+        centre_crop: cut after the resize, from the middle unless ``crop_place`` says otherwise; None: nothing is cut.
         flip_probability: of a horizontal flip, in [0, 1].
         normalise: None: none. Not with uint8.
         range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
@@ -198,9 +203,12 @@ class Recipe:
         centre_rounding: of the middle's offset: ``half_to_even`` as torchvision's CenterCrop, ``down`` as transformers.
         steps: of augmentation, in their order; any iterable, kept as a tuple. At most 64 in all, groups and what is in them included.
         erasing: of a rectangle of the finished tensor; None: none. Not with patches.
+        crop_place: where ``centre_crop`` is cut: ``centre``, a corner, or ``random``: anywhere, drawn for each sample.
+        views: see ``of_views``; empty: one image. What concerns all views (normalise, range, dtype, layout, channels, ignore_orientation,
+            centre_rounding) is this recipe's, and is put into them; everything else is theirs, and unset here.
 
     Raises:
-        InvalidRequest: a name that does not exist; the message lists those that do.
+        InvalidRequest: a name that does not exist; the message lists those that do. Or views that cannot be; says why.
     """
 
     crop: Crop | None = None
@@ -219,15 +227,29 @@ class Recipe:
     centre_rounding: CentreRounding = "half_to_even"
     steps: tuple[Step, ...] = ()
     erasing: Erasing | None = None
+    crop_place: CropPlace = "centre"
+    views: tuple[Recipe, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
         object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
+        if self.views != ():
+            self._take_views(_recipes_of((self.views,), "Recipe.views"))
+
+    def _take_views(self, views: tuple[Recipe, ...]) -> None:
+        for field in dataclasses.fields(self):
+            if field.name not in (*_SHARED, "views") and getattr(self, field.name) != field.default:
+                raise InvalidRequest(f"Recipe.{field.name}: with views it is each view's own, and unset in the recipe that has them")
+        shared = {name: getattr(self, name) for name in _SHARED}
+        object.__setattr__(self, "views", tuple(_with(view, shared) for view in views))
 
     def __repr__(self) -> str:
         """What is not the default."""
+        if self.views:
+            runs = [(view, len(list(same))) for view, same in itertools.groupby(self.views)]
+            return f"Recipe.of_views({', '.join(repr(view) if count == 1 else f'*[{view!r}] * {count}' for view, count in runs)})"
         said = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in dataclasses.fields(self)
@@ -250,6 +272,33 @@ class Recipe:
         """Each whole image with its longer side made so many pixels; packed, NHWC."""
         return Recipe(resize=LongerSide(longer_side), layout="NHWC", packing="packed")
 
+    @staticmethod
+    def of_views(*recipes: Recipe | Iterable[Recipe]) -> Recipe:
+        """Several images of each sample, of one fetch and one decode: as many as recipes, each drawn for itself; at most 64.
+
+            >>> Recipe.of_views(*[Recipe.train(224)] * 2)              # two views, as SimCLR's
+            >>> Recipe.of_views(large, large_blurred, [small] * 8)     # ten crops of two sizes, as DINO's
+
+        A batch then has a tensor for each (``Batch.views``), and loaders yield the list of them in the place of one. What the first view
+        draws, its recipe alone would draw.
+
+        Args:
+            recipes: what to make, each of a fixed size, not packed, without patches and views of its own; an iterable counts as what is in
+                it. They agree in normalise, range, dtype, layout, channels, ignore_orientation and centre_rounding.
+
+        Raises:
+            InvalidRequest: they are none, or do not agree; says in what.
+        """
+        views = _recipes_of(recipes, "Recipe.of_views")
+        for number, view in enumerate(views):
+            for name in _SHARED:
+                first, other = getattr(views[0], name), getattr(view, name)
+                if first != other:
+                    raise InvalidRequest(
+                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in the first and {other!r} in number {number}"
+                    )
+        return Recipe(**{name: getattr(views[0], name) for name in _SHARED}, views=views)
+
     def normalised(self, dtype: AnyDType, by: Normalise | None = None) -> Recipe:
         """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not."""
         name = dtype_name(dtype)
@@ -258,10 +307,13 @@ class Recipe:
 
     @property
     def fixed_size(self) -> Size | None:
-        """The one size of every image that the recipe makes; None where it depends on the image.
+        """The one size of every image that the recipe makes; None where it depends on the image, or views differ in it.
 
         Crops of fixed size before a SmartResize, TileGrid or BoundedSides give one size, too, but only the daemon computes it: None.
         """
+        if self.views:
+            sizes = {view.fixed_size for view in self.views}
+            return sizes.pop() if len(sizes) == 1 else None
         if self.centre_crop is not None:
             return self.centre_crop
         if isinstance(self.resize, ExactSize):
@@ -273,17 +325,32 @@ class Recipe:
 
     def slot_bytes(self, samples: int) -> int | None:
         """Bytes of a slot that holds ``samples`` images and their records; None where it depends on the images."""
+        images = [view._image_bytes() for view in self.views or (self,)]
+        known = [image for image in images if image is not None]
+        if len(known) < len(images):
+            return None
+        if self.views:
+            return slot_bytes(sum(align_up(samples * image, IMAGE_ALIGNMENT) for image in known), samples)
+        return slot_bytes_of_images(known[0], samples)
+
+    def _image_bytes(self) -> int | None:
         size = self.fixed_size
         if size is None:
             return None
         elements = size.width * size.height * (1 if self.channels == "grey" else 3)
-        pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
-        return slot_bytes_of_images(pixels, samples)
+        return elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
 
 
 def described(recipe: Recipe) -> str:
-    """Size and type of its images, to follow a noun: " 224 x 224 float32"."""
+    """Size and type of its images, to follow a noun: " 224 x 224 float32", " in 2 views 224 x 224 and 6 views 96 x 96 float32"."""
     size = recipe.fixed_size
+    if recipe.views:
+        runs = [(view, len(list(same))) for view, same in itertools.groupby(view.fixed_size for view in recipe.views)]
+        told = [
+            f"{count} view{'s' if count > 1 else ''}" + (f" {view.width} x {view.height}" if view is not None else "")
+            for view, count in runs
+        ]
+        return f" in {' and '.join(told)} {recipe.dtype}"
     return f" {size.width} x {size.height} {recipe.dtype}" if size is not None and recipe.patches is None else f" {recipe.dtype}"
 
 
@@ -310,6 +377,34 @@ def _resized_side(resize: ShorterSide | LongerSide, crop: Size) -> Size:
     return Size(*sides) if crop.width <= crop.height else Size(*reversed(sides))
 
 
+_SHARED = ("normalise", "range", "dtype", "layout", "channels", "ignore_orientation", "centre_rounding")
+"""What all views of a recipe have in common."""
+
+
+def _recipes_of(given: Iterable[object], name: str) -> tuple[Recipe, ...]:
+    """The recipes in it, one after the other, as views of one."""
+    found: list[Recipe] = []
+    for each in given:
+        if isinstance(each, Recipe):
+            found.append(each)
+        elif isinstance(each, Iterable) and not isinstance(each, (str, bytes)):
+            found += _recipes_of(each, name)
+        else:
+            raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {each!r}")
+    for number, view in enumerate(found):
+        reason = "has views itself" if view.views else "is packed" if view.packing == "packed" else "has patches" if view.patches else ""
+        if reason:
+            raise InvalidRequest(f"{name}: number {number} {reason}, and no view is that")
+    if not found:
+        raise InvalidRequest(f"{name}: there is no recipe")
+    return tuple(found)
+
+
+def _with(view: Recipe, shared: dict[str, Any]) -> Recipe:
+    same = all(getattr(view, name) == value for name, value in shared.items())
+    return view if same else dataclasses.replace(view, **shared)
+
+
 _CHOICES = {
     "filter": get_args(Filter),
     "range": get_args(ValueRange),
@@ -317,6 +412,7 @@ _CHOICES = {
     "channels": get_args(Channels),
     "packing": get_args(Packing),
     "centre_rounding": get_args(CentreRounding),
+    "crop_place": get_args(CropPlace),
 }
 
 
