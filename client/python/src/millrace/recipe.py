@@ -236,7 +236,7 @@ class Recipe:
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
         if self.views != ():
-            self._take_views(_recipes_of((self.views,), "Recipe.views"))
+            self._take_views(_recipes_of([self.views], "Recipe.views"))
 
     def _take_views(self, views: tuple[Recipe, ...]) -> None:
         for field in dataclasses.fields(self):
@@ -385,16 +385,16 @@ def _recipes_of(given: Iterable[object], name: str) -> tuple[Recipe, ...]:
     """The recipes in it, one after the other, as views of one."""
     found: list[Recipe] = []
     for each in given:
-        if isinstance(each, Recipe):
-            found.append(each)
-        elif isinstance(each, Iterable) and not isinstance(each, (str, bytes)):
-            found += _recipes_of(each, name)
-        else:
-            raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {each!r}")
-    for number, view in enumerate(found):
-        reason = "has views itself" if view.views else "is packed" if view.packing == "packed" else "has patches" if view.patches else ""
-        if reason:
-            raise InvalidRequest(f"{name}: number {number} {reason}, and no view is that")
+        several = [each] if isinstance(each, Recipe) or not isinstance(each, Iterable) else each
+        for view in several:
+            if not isinstance(view, Recipe):
+                raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {view!r}")
+            reason = (
+                "has views itself" if view.views else "is packed" if view.packing == "packed" else "has patches" if view.patches else ""
+            )
+            if reason:
+                raise InvalidRequest(f"{name}: number {len(found)} {reason}, and no view is that")
+            found.append(view)
     if not found:
         raise InvalidRequest(f"{name}: there is no recipe")
     return tuple(found)
