@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,35 @@ print(len(model.fit(millrace.keras.Dataset(loader), epochs=2, verbose=0).history
         [sys.executable, "-c", program, str(folder)], env=environment, capture_output=True, text=True, check=False, timeout=90
     )
     assert (ran.returncode, ran.stdout.split()[-1:]) == (0, ["2"]), ran.stderr
+
+
+def test_accelerate_and_lightning_take_the_list(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = make(recipe=recipes.simclr(16))
+    accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed: a loader of views is not prepared")
+    assert accelerate.Accelerator(cpu=True).prepare(loader) is loader
+    lightning = pytest.importorskip("lightning", reason="Lightning is not installed: a model of two views is not trained")
+
+    class Model(lightning.LightningModule):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+            self.shapes: list[Any] = []
+
+        def training_step(self, batch: Any, number: int) -> Any:
+            (first, second), labels = batch
+            self.shapes.append((first.shape, second.shape, labels.shape))
+            return -torch.nn.functional.cosine_similarity(*(self.layer(view.mean((2, 3))) for view in (first, second))).mean()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    monkeypatch.chdir(tmp_path)
+    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Lightning's own
+        model = Model()
+        lightning.Trainer(accelerator="cpu", devices=1, max_epochs=2, **quiet).fit(model, loader)
+    assert model.shapes == [((n, 3, 16, 16), (n, 3, 16, 16), (n,)) for n in [*[8] * 7, 4]] * 2
 
 
 @pytest.mark.jax
