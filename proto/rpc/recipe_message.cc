@@ -6,6 +6,7 @@
 
 #include "proto/rpc/enum_meaning.h"
 #include "proto/rpc/field.h"
+#include "proto/rpc/parse_text.h"
 #include "proto/rpc/step_message.h"
 
 namespace millrace {
@@ -42,6 +43,18 @@ constexpr Meaning<v1::CentreRounding, CentreRounding> kRoundings[] = {
     {v1::CENTRE_ROUNDING_UNSPECIFIED, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_HALF_TO_EVEN, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_DOWN, CentreRounding::kDown}};
+
+constexpr Meaning<v1::CropPlace, CropPlace> kPlaces[] = {
+    {v1::CROP_PLACE_UNSPECIFIED, CropPlace::kCentre},     {v1::CROP_PLACE_CENTRE, CropPlace::kCentre},
+    {v1::CROP_PLACE_TOP_LEFT, CropPlace::kTopLeft},       {v1::CROP_PLACE_TOP_RIGHT, CropPlace::kTopRight},
+    {v1::CROP_PLACE_BOTTOM_LEFT, CropPlace::kBottomLeft}, {v1::CROP_PLACE_BOTTOM_RIGHT, CropPlace::kBottomRight},
+    {v1::CROP_PLACE_RANDOM, CropPlace::kRandom}};
+
+constexpr Meaning<v1::Pad::Mode, Pad::Mode> kModes[] = {{v1::Pad::MODE_UNSPECIFIED, Pad::Mode::kConstant},
+                                                        {v1::Pad::MODE_CONSTANT, Pad::Mode::kConstant},
+                                                        {v1::Pad::MODE_EDGE, Pad::Mode::kEdge},
+                                                        {v1::Pad::MODE_REFLECT, Pad::Mode::kReflect},
+                                                        {v1::Pad::MODE_SYMMETRIC, Pad::Mode::kSymmetric}};
 
 v1::RandomResizedCrop to_message(const RandomResizedCrop& crop) {
   v1::RandomResizedCrop out;
@@ -150,6 +163,37 @@ Result<BoundedSides> from_message(const v1::BoundedSides& sides) {
   return BoundedSides{.shortest = sides.shortest(), .longest = sides.longest()};
 }
 
+v1::ScaleJitter to_message(const ScaleJitter& jitter) {
+  v1::ScaleJitter out;
+  *out.mutable_target() = to_message(jitter.target);
+  out.mutable_scale()->set_low(jitter.scale.low);
+  out.mutable_scale()->set_high(jitter.scale.high);
+  return out;
+}
+
+Result<ScaleJitter> from_message(const v1::ScaleJitter& jitter) {
+  if (has_unknown_fields(jitter)) return unknown_field(jitter);
+  if (has_unknown_fields(jitter.scale())) return inside("scale", unknown_field(jitter.scale()));
+  MILLRACE_TRY_IN("target", const Size target, from_message(jitter.target()));
+  return ScaleJitter{.target = target, .scale = {jitter.scale().low(), jitter.scale().high()}};
+}
+
+v1::RandomShorterSide to_message(const RandomShorterSide& sides) {
+  v1::RandomShorterSide out;
+  out.mutable_sides()->Add(sides.sides.begin(), sides.sides.end());
+  out.set_longest(sides.longest.value_or(0));
+  return out;
+}
+
+Result<RandomShorterSide> from_message(const v1::RandomShorterSide& sides) {
+  if (has_unknown_fields(sides)) return unknown_field(sides);
+  if (sides.sides_size() > static_cast<int>(RandomShorterSide::kMost))
+    return field_error("sides", "must be at most " + std::to_string(RandomShorterSide::kMost) + ", are " +
+                                    std::to_string(sides.sides_size()));
+  return RandomShorterSide{.sides = {sides.sides().begin(), sides.sides().end()},
+                           .longest = sides.longest() != 0 ? std::optional(sides.longest()) : std::nullopt};
+}
+
 struct FillResize {
   v1::Resize& out;
   void operator()(KeepSize) const {}
@@ -162,6 +206,8 @@ struct FillResize {
   void operator()(const SmartResize& smart) const { *out.mutable_smart() = to_message(smart); }
   void operator()(const TileGrid& grid) const { *out.mutable_tile_grid() = to_message(grid); }
   void operator()(const BoundedSides& sides) const { *out.mutable_bounded() = to_message(sides); }
+  void operator()(const ScaleJitter& jitter) const { *out.mutable_scale_jitter() = to_message(jitter); }
+  void operator()(const RandomShorterSide& sides) const { *out.mutable_random_shorter_side() = to_message(sides); }
 };
 
 Result<Resize> from_message(const v1::Resize& resize) {
@@ -190,10 +236,46 @@ Result<Resize> from_message(const v1::Resize& resize) {
       MILLRACE_TRY_IN("bounded", const BoundedSides sides, from_message(resize.bounded()));
       return Resize{sides};
     }
+    case v1::Resize::kScaleJitter: {
+      MILLRACE_TRY_IN("scale_jitter", const ScaleJitter jitter, from_message(resize.scale_jitter()));
+      return Resize{jitter};
+    }
+    case v1::Resize::kRandomShorterSide: {
+      MILLRACE_TRY_IN("random_shorter_side", RandomShorterSide sides, from_message(resize.random_shorter_side()));
+      return Resize{std::move(sides)};
+    }
     case v1::Resize::KIND_NOT_SET:
       break;
   }
   return Resize{KeepSize{}};
+}
+
+v1::Pad to_message(const Pad& pad) {
+  v1::Pad out;
+  out.set_left(pad.left);
+  out.set_top(pad.top);
+  out.set_right(pad.right);
+  out.set_bottom(pad.bottom);
+  if (pad.to) *out.mutable_to() = to_message(*pad.to);
+  out.set_place(message_of(kPlaces, pad.place));
+  out.set_mode(message_of(kModes, pad.mode));
+  out.set_fill(std::string(pad.fill.begin(), pad.fill.end()));
+  return out;
+}
+
+Result<Pad> from_message(const v1::Pad& pad) {
+  if (has_unknown_fields(pad)) return unknown_field(pad);
+  Pad parsed{.left = pad.left(), .top = pad.top(), .right = pad.right(), .bottom = pad.bottom()};
+  if (pad.has_to()) {
+    MILLRACE_TRY_IN("to", parsed.to, from_message(pad.to()));
+  }
+  MILLRACE_TRY(parsed.place, meaning_of("place", kPlaces, pad.place()));
+  MILLRACE_TRY(parsed.mode, meaning_of("mode", kModes, pad.mode()));
+  if (!pad.fill().empty() && pad.fill().size() != parsed.fill.size())
+    return field_error("fill",
+                       "must be 3 bytes, red, green and blue, or none: has " + std::to_string(pad.fill().size()));
+  std::copy(pad.fill().begin(), pad.fill().end(), parsed.fill.begin());
+  return parsed;
 }
 
 v1::Normalise to_message(const Normalise& normalise) {
@@ -237,6 +319,100 @@ Result<Patches> from_message(const v1::Patches& patches) {
                  .temporal = std::max(1U, patches.temporal())};
 }
 
+Result<std::vector<Filter>> read_filters(const v1::Resize& resize) {
+  if (resize.random_filters_size() > static_cast<int>(Recipe::kMostFilters))
+    return field_error("random_filters", "must be at most " + std::to_string(Recipe::kMostFilters) + ", are " +
+                                             std::to_string(resize.random_filters_size()));
+  std::vector<Filter> filters;
+  for (int i = 0; i < resize.random_filters_size(); ++i) {
+    MILLRACE_TRY(filters.emplace_back(), meaning_of("random_filters", kFilters, resize.random_filters(i)));
+  }
+  return filters;
+}
+
+// The fields that a Recipe and a View both have.
+template <class Message>
+void fill_view(const Recipe& recipe, Message& out) {
+  if (!std::holds_alternative<WholeImage>(recipe.crop)) std::visit(FillCrop{*out.mutable_crop()}, recipe.crop);
+  // A sample that brings its own size is made with the filter, too.
+  if (!std::holds_alternative<KeepSize>(recipe.resize) || recipe.filter != Filter::kBilinear) {
+    std::visit(FillResize{*out.mutable_resize()}, recipe.resize);
+    out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
+  }
+  for (const Filter filter : recipe.random_filters)
+    out.mutable_resize()->add_random_filters(message_of(kFilters, filter));
+  if (recipe.pad) *out.mutable_pad() = to_message(*recipe.pad);
+  if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
+  if (recipe.crop_place != CropPlace::kCentre) out.set_crop_place(message_of(kPlaces, recipe.crop_place));
+  out.set_flip_probability(recipe.flip_probability);
+  to_messages(recipe.steps, *out.mutable_steps());
+  if (recipe.erasing) *out.mutable_erasing() = to_message(*recipe.erasing);
+}
+
+template <class Message>
+Result<void> read_view(const Message& message, Recipe& parsed) {
+  parsed.flip_probability = message.flip_probability();
+  MILLRACE_TRY_IN("crop", parsed.crop, from_message(message.crop()));
+  MILLRACE_TRY_IN("resize", parsed.resize, from_message(message.resize()));
+  MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, message.resize().filter()));
+  MILLRACE_TRY_IN("resize", parsed.random_filters, read_filters(message.resize()));
+  if (message.has_pad()) {
+    MILLRACE_TRY_IN("pad", parsed.pad, from_message(message.pad()));
+  }
+  if (message.has_centre_crop()) {
+    MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(message.centre_crop()));
+  }
+  MILLRACE_TRY(parsed.crop_place, meaning_of("crop_place", kPlaces, message.crop_place()));
+  MILLRACE_TRY(parsed.steps, from_messages(message.steps()));
+  if (message.has_erasing()) {
+    MILLRACE_TRY_IN("erasing", parsed.erasing, from_message(message.erasing()));
+  }
+  return {};
+}
+
+void fill_views(const Recipe& recipe, v1::Recipe& out) {
+  const Recipe* last = nullptr;
+  for (const Recipe& view : recipe.views) {
+    if (last == nullptr || view != *last) out.add_views();
+    v1::View& message = *out.mutable_views(out.views_size() - 1);
+    message.set_count(message.count() + 1);
+    if (message.count() == 1) fill_view(view, message);
+    last = &view;
+  }
+}
+
+// What a view is beside what it says itself.
+Recipe shared_by_views(const Recipe& recipe) {
+  return {.ignore_orientation = recipe.ignore_orientation,
+          .normalise = recipe.normalise,
+          .range = recipe.range,
+          .dtype = recipe.dtype,
+          .layout = recipe.layout,
+          .channels = recipe.channels,
+          .centre_rounding = recipe.centre_rounding};
+}
+
+// A message of a few bytes may stand for many views: what they all take is bounded before any is copied.
+Result<void> read_views(const v1::Recipe& recipe, Recipe& parsed) {
+  std::uint64_t views = 0, steps = 0;
+  for (int i = 0; i < recipe.views_size(); ++i) {
+    const v1::View& message = recipe.views(i);
+    if (has_unknown_fields(message)) return inside("views", i, unknown_field(message));
+    const std::uint32_t count = std::max(1U, message.count());
+    views += count;
+    if (views > Recipe::kMostViews)
+      return field_error("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all");
+    Recipe view = shared_by_views(parsed);
+    if (Result<void> read = read_view(message, view); !read) return inside("views", i, std::move(read).error());
+    steps += std::uint64_t{count} * count_steps(view.steps);
+    if (steps > Recipe::kMostStepsOfViews)
+      return field_error("views",
+                         "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all views");
+    parsed.views.insert(parsed.views.end(), count, view);
+  }
+  return {};
+}
+
 // Of from_message(): the fields that each stand for themselves.
 Result<void> read_choices(const v1::Recipe& recipe, Recipe& parsed) {
   MILLRACE_TRY(parsed.range, meaning_of("range", kRanges, recipe.range()));
@@ -253,14 +429,7 @@ Result<void> read_choices(const v1::Recipe& recipe, Recipe& parsed) {
 v1::Recipe to_message(const Recipe& recipe) {
   v1::Recipe out;
   out.set_ignore_orientation(recipe.ignore_orientation);
-  if (!std::holds_alternative<WholeImage>(recipe.crop)) std::visit(FillCrop{*out.mutable_crop()}, recipe.crop);
-  // A sample that brings its own size is made with the filter, too.
-  if (!std::holds_alternative<KeepSize>(recipe.resize) || recipe.filter != Filter::kBilinear) {
-    std::visit(FillResize{*out.mutable_resize()}, recipe.resize);
-    out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
-  }
-  if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
-  out.set_flip_probability(recipe.flip_probability);
+  fill_view(recipe, out);
   if (recipe.normalise) *out.mutable_normalise() = to_message(*recipe.normalise);
   out.set_range(message_of(kRanges, recipe.range));
   out.set_dtype(to_message(recipe.dtype));
@@ -269,20 +438,14 @@ v1::Recipe to_message(const Recipe& recipe) {
   out.set_packing(message_of(kPackings, recipe.packing));
   if (recipe.patches) *out.mutable_patches() = to_message(*recipe.patches);
   out.set_centre_rounding(message_of(kRoundings, recipe.centre_rounding));
-  to_messages(recipe.steps, *out.mutable_steps());
-  if (recipe.erasing) *out.mutable_erasing() = to_message(*recipe.erasing);
+  fill_views(recipe, out);
   return out;
 }
 
 Result<Recipe> from_message(const v1::Recipe& recipe) {
   if (has_unknown_fields(recipe)) return unknown_field(recipe);
-  Recipe parsed{.ignore_orientation = recipe.ignore_orientation(), .flip_probability = recipe.flip_probability()};
-  MILLRACE_TRY_IN("crop", parsed.crop, from_message(recipe.crop()));
-  MILLRACE_TRY_IN("resize", parsed.resize, from_message(recipe.resize()));
-  MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, recipe.resize().filter()));
-  if (recipe.has_centre_crop()) {
-    MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(recipe.centre_crop()));
-  }
+  Recipe parsed{.ignore_orientation = recipe.ignore_orientation()};
+  MILLRACE_TRY_VOID(read_view(recipe, parsed));
   if (recipe.has_normalise()) {
     MILLRACE_TRY_IN("normalise", parsed.normalise, from_message(recipe.normalise()));
   }
@@ -290,11 +453,16 @@ Result<Recipe> from_message(const v1::Recipe& recipe) {
   if (recipe.has_patches()) {
     MILLRACE_TRY_IN("patches", parsed.patches, from_message(recipe.patches()));
   }
-  MILLRACE_TRY(parsed.steps, from_messages(recipe.steps()));
-  if (recipe.has_erasing()) {
-    MILLRACE_TRY_IN("erasing", parsed.erasing, from_message(recipe.erasing()));
-  }
+  MILLRACE_TRY_VOID(read_views(recipe, parsed));
   return parsed;
+}
+
+Result<std::vector<Recipe>> views_from_text(const std::string& text) {
+  v1::Recipe recipe;
+  MILLRACE_TRY_VOID(parse_text(text, *recipe.add_views()));
+  Recipe parsed;
+  MILLRACE_TRY_VOID(read_views(recipe, parsed));
+  return std::move(parsed.views);
 }
 
 v1::Size to_message(Size size) {

@@ -66,7 +66,26 @@ Recipe unusual() {
                              .scale = {0.25F, 0.5F},
                              .ratio = {0.75F, 1.5F},
                              .value = {1, 2, 3},
-                             .noise = Erasing::Noise::kPixel}};
+                             .noise = Erasing::Noise::kPixel,
+                             .most = 3},
+          .crop_place = CropPlace::kRandom,
+          .pad = Pad{1, 2, 3, 4, Size{5, 6}, CropPlace::kTopLeft, Pad::Mode::kReflect, {7, 8, 9}},
+          .random_filters = {Filter::kBox, Filter::kLanczos},
+          .views = {Recipe{}}};
+}
+
+// Views of which each says all that is its own, and the recipe what they share.
+Recipe with_views() {
+  Recipe first = unusual();
+  first.packing = Packing::kOneSize;
+  first.patches.reset();
+  first.views.clear();
+  first.steps.resize(3);
+  Recipe second = first;
+  second.crop = RandomResizedCrop{0.25F, 0.5F};
+  second.crop_place = CropPlace::kCentre;
+  second.steps.clear();
+  return Recipe::of_views({first, first, second, first});
 }
 
 const std::vector<Crop>& every_crop() {
@@ -76,10 +95,14 @@ const std::vector<Crop>& every_crop() {
 }
 
 const std::vector<Resize>& every_resize() {
-  static const std::vector<Resize> kResizes{
-      ShorterSide{256},           LongerSide{257},
-      ExactSize{{31, 32}},        SmartResize{32, 5, (std::uint64_t{1} << 40U) + 1},
-      TileGrid{{448, 336}, 2, 9}, BoundedSides{3, 4}};
+  static const std::vector<Resize> kResizes{ShorterSide{256},
+                                            LongerSide{257},
+                                            ExactSize{{31, 32}},
+                                            SmartResize{32, 5, (std::uint64_t{1} << 40U) + 1},
+                                            TileGrid{{448, 336}, 2, 9},
+                                            BoundedSides{3, 4},
+                                            ScaleJitter{{5, 6}, {2, 3}},
+                                            RandomShorterSide{{7, 8}, 9}};
   return kResizes;
 }
 
@@ -173,7 +196,68 @@ TEST_CASE("a recipe comes back from its message in every field", "[rpc]") {
   CHECK(unset == std::vector<std::string>{});
   const Result<Recipe> back = from_message(message);
   REQUIRE(back);
+  Recipe expected = recipe;
+  expected.views = back->views;  // which share what the recipe says: below
+  CHECK(*back == expected);
+}
+
+TEST_CASE("views come back from their message, those alike as one with a count", "[rpc]") {
+  const Recipe recipe = with_views();
+
+  const v1::Recipe message = to_message(recipe);
+  const Result<Recipe> back = from_message(message);
+
+  REQUIRE(message.views_size() == 3);
+  CHECK(message.views(0).count() == 2);
+  CHECK_FALSE(message.has_crop());
+  CHECK_FALSE(message.has_centre_crop());
+  REQUIRE(back);
   CHECK(*back == recipe);
+}
+
+TEST_CASE("what a text says of views is what a message says", "[rpc]") {
+  const auto two = views_from_text("count: 2 resize { exact { width: 8 height: 9 } }");
+  const auto none = views_from_text("count: 2 resise {}");
+
+  REQUIRE(two);
+  REQUIRE(two->size() == 2);
+  CHECK(two->front() == Recipe{.resize = ExactSize{{8, 9}}});
+  REQUIRE_FALSE(none);
+  CHECK_THAT(none.error().message, Catch::Contains("resise"));
+}
+
+TEST_CASE("a message is not taken for more views, nor for more steps, than a recipe may have", "[rpc]") {
+  const auto views = [](std::uint32_t count, int steps) {
+    return [=](v1::Recipe& recipe) {
+      v1::View& view = *recipe.add_views();
+      view.set_count(count);
+      for (int i = 0; i < steps; ++i) view.add_steps()->set_posterize(3);
+    };
+  };
+
+  CHECK(refusal(views(64, 4)) == "none");
+  CHECK(refusal(views(0, 4)) == "none");
+  CHECK(refusal(views(65, 0)) == "views: must be at most 64 in all");
+  CHECK(refusal(views(std::numeric_limits<std::uint32_t>::max(), 1)) == "views: must be at most 64 in all");
+  CHECK(refusal(views(64, 5)) == "views: must have at most 256 steps in all views");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.add_views();
+          recipe.add_views()->mutable_resize()->set_longest(9);
+        }) == "views[1].resize.longest: is a bound of shorter_side alone: set that, or leave longest out");
+}
+
+TEST_CASE("what a message says of padding and random sizes is bounded", "[rpc]") {
+  CHECK(refusal([](v1::Recipe& recipe) { recipe.mutable_pad()->set_fill("four"); }) ==
+        "pad.fill: must be 3 bytes, red, green and blue, or none: has 4");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          recipe.mutable_pad()->set_mode(static_cast<v1::Pad::Mode>(77));
+        }).starts_with("pad.mode: 77 is not a value"));
+  CHECK(refusal([](v1::Recipe& recipe) {
+          for (int i = 0; i < 65; ++i) recipe.mutable_resize()->mutable_random_shorter_side()->add_sides(9);
+        }) == "resize.random_shorter_side.sides: must be at most 64, are 65");
+  CHECK(refusal([](v1::Recipe& recipe) {
+          for (int i = 0; i < 9; ++i) recipe.mutable_resize()->add_random_filters(v1::FILTER_BOX);
+        }) == "resize.random_filters: must be at most 8, are 9");
 }
 
 TEST_CASE("every kind of crop comes back from its message", "[rpc]") {
