@@ -7,7 +7,7 @@ from typing import Any
 
 import millrace
 import numpy as np
-from draws import Key, Pair, cropped, drawn, erased, flipped, placed
+from draws import Key, Pair, all_erased, cropped, drawn, filtered, flipped, padded, placed, resized
 from millrace import ExactSize, RandomResizedCrop, Recipe, Size
 from numpy.typing import NDArray
 
@@ -28,20 +28,24 @@ def image_of(view: millrace.Recipe, pixels: NDArray[np.uint8], key: Key) -> NDAr
     """Height x width x 3 of a view of a picture, given its draws."""
     from drawn_calls import applied
     from PIL import Image, ImageOps
+    from torchvision.transforms.functional import center_crop, pad
 
     image = Image.fromarray(pixels)
     if isinstance(view.crop, millrace.RandomResizedCrop):
         image = _cut(image, cropped(view.crop, image.size, key))
+    elif isinstance(view.crop, millrace.CentreCrop):
+        image = center_crop(image, list(view.crop.size[::-1]))
     if view.resize is not None:
-        image = image.resize(_resized(view.resize, image.size), Image.Resampling[view.filter.upper()])
+        image = image.resize(resized(view.resize, image.size, key), Image.Resampling[filtered(view, key).upper()])
+    if view.pad is not None:
+        image = pad(image, list(padded(view.pad, image.size, key)), list(view.pad.fill), view.pad.mode)
     if view.centre_crop is not None:
         image = _cut(image, (*_place(view, image.size, key), *view.centre_crop))
     if flipped(view.flip_probability, key):
         image = ImageOps.mirror(image)
     made = np.array(applied(image, drawn(view.steps, image.size, key)))
-    box = erased(view.erasing, image.size, key) if view.erasing is not None else None
-    if view.erasing is not None and box is not None:
-        left, top, width, height = box
+    for left, top, width, height in all_erased(view.erasing, image.size, key) if view.erasing is not None else ():
+        assert view.erasing is not None
         made[top : top + height, left : left + width] = view.erasing.value
     return made
 
@@ -49,14 +53,6 @@ def image_of(view: millrace.Recipe, pixels: NDArray[np.uint8], key: Key) -> NDAr
 def _cut(image: Any, box: tuple[int, int, int, int]) -> Any:
     left, top, width, height = box
     return image.crop((left, top, left + width, top + height))
-
-
-def _resized(resize: Any, size: Pair) -> Pair:
-    if isinstance(resize, millrace.ExactSize):
-        return resize.size
-    width, height = size  # by the shorter side
-    sides = (resize.pixels, resize.pixels * max(size) // min(size))
-    return sides if width <= height else sides[::-1]
 
 
 def _place(view: millrace.Recipe, room: Pair, key: Key) -> Pair:
