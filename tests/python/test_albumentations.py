@@ -49,11 +49,18 @@ def test_steps_and_groups() -> None:
 
 REFUSED: list[tuple[Any, str]] = [
     (A.ColorJitter(), "ColorJitter is not.*torchvision's ColorJitter"),
-    (A.SmallestMaxSize(8), "SmallestMaxSize is not.*rounds"),
+    (A.SmallestMaxSize(max_size_hw=(8, 9)), "SmallestMaxSize with max_size_hw"),
+    (A.LongestMaxSize(8, area_for_downscale="image"), "LongestMaxSize with max_size_hw or area_for_downscale"),
+    (A.LongestMaxSize([8, 9]), "LongestMaxSize that draws from"),
+    (A.PadIfNeeded(None, 8, pad_height_divisor=4), "PadIfNeeded to multiples"),
+    (A.PadIfNeeded(8, 8, border_mode=3), "PadIfNeeded with border_mode=3"),
+    (A.Pad(4, fill=0.5), "Pad with fill 0.5"),
+    (A.CropAndPad(px=4), "CropAndPad of another kind"),
+    (A.CropAndPad(px=-4, keep_size=False), "CropAndPad of another kind"),
+    (A.CropAndPad(px=(1, 4), keep_size=False), "CropAndPad of another kind"),
     (A.GaussNoise(), "GaussNoise is not"),
     (A.Resize(8, 8, p=0.5), "Resize with p=0.5"),
     (A.Compose([A.NoOp()], p=0.5), "Compose with p=0.5"),
-    (A.CenterCrop(8, 8, pad_if_needed=True), "adds no borders"),
     (A.Normalize(normalization="image"), "of another kind"),
     (A.ToFloat(max_value=65535), "divides by 255"),
     (A.Posterize(num_bits=(3, 5)), "say one number"),
@@ -71,15 +78,27 @@ def test_what_is_refused_is_named_with_what_to_do(transform: Any, message: str) 
     "transforms",
     [
         [A.CenterCrop(11, 20)],
+        [A.CenterCrop(35, 41, pad_if_needed=True, fill=9)],
+        [A.CenterCrop(11, 81, pad_if_needed=True, pad_position="bottom_right", border_mode=4)],
+        [A.PadIfNeeded(64, 71, fill=(1, 2, 3)), A.VerticalFlip(p=1)],
+        [A.PadIfNeeded(64, 71, border_mode=2, position="bottom_left"), A.CenterCrop(60, 70)],
+        [A.Pad((3, 4), fill=7), A.PadIfNeeded(64, 71, position="top_right", fill=7), A.Normalize()],
+        [A.Pad((3, 4, 5, 60), border_mode=1)],
+        [A.CropAndPad(px=4, keep_size=False, border_mode=4)],
+        [A.RandomCrop(35, 60, pad_if_needed=True, pad_position="top_left")],
         [RESIZE, A.VerticalFlip(p=1), A.Posterize(num_bits=2, p=1), A.HorizontalFlip(p=1)],
         [RESIZE, A.Solarize(threshold_range=(0.3, 0.3), p=1), A.InvertImg(p=1)],
         [RESIZE, A.Normalize()],
     ],
-    ids=["CenterCrop", "Posterize", "Solarize", "Normalize"],
+    ids=str,
 )
 def test_the_daemons_pixels_are_albumentations(client: millrace.Client, transforms: list[Any]) -> None:
     pipeline = A.Compose(transforms)
-    with client.session(dataclasses.replace(translate(pipeline), layout="NHWC"), batch=4, slots=1) as session:
+    recipe = dataclasses.replace(translate(pipeline), layout="NHWC")
+    if recipe.fixed_size is None:
+        recipe = dataclasses.replace(recipe, packing="packed")
+    with client.session(recipe, batch=4, slots=1, slot_bytes=1 << 20) as session:
         batch = session.get(session.submit([png(number) for number in range(4)]))
-        for number, image in enumerate(batch.images.numpy()):
+        for number in range(4):
+            image = batch.image(number).numpy()
             np.testing.assert_allclose(image, pipeline(image=pixels_of(number))["image"], atol=1e-5 if image.dtype.kind == "f" else 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -137,3 +138,37 @@ def test_cifar(of: Any, from_torchvision: Any) -> None:
 
     assert from_torchvision(_normalised(of, resized, of.RandomCrop(32, padding=4), of.RandomHorizontalFlip(), **values)) == recipes.cifar()
     assert from_torchvision(_normalised(of, resized, **values)) == recipes.cifar(training=False)
+
+
+@pytorch
+def test_detection(from_torchvision: Any) -> None:
+    import torch
+    from torchvision.transforms import v2
+
+    floats = v2.ToDtype(torch.float32, scale=True)
+    normalised = [floats, v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+    shortest = from_torchvision([v2.RandomShortestSize(list(range(480, 801, 32)), 1333), *normalised])
+    assert dataclasses.replace(recipes.detr(), pad=None) == shortest
+    resized = from_torchvision([v2.Resize(800, max_size=1333), *normalised])
+    assert dataclasses.replace(recipes.detr(training=False), pad=None) == resized
+
+    jittered = from_torchvision([v2.ScaleJitter((1024, 1024)), v2.RandomCrop(1024, pad_if_needed=True), v2.RandomHorizontalFlip(), floats])
+    lsj = recipes.large_scale_jitter()
+    assert lsj.pad is not None
+    assert lsj == dataclasses.replace(jittered, pad=dataclasses.replace(lsj.pad, place="top_left"))
+
+
+def test_sizes_of_detection() -> None:
+    for recipe, side in ((recipes.detr(), 1333), (recipes.detr(training=False), 1333), (recipes.letterbox(320), 320)):
+        assert recipe.fixed_size == millrace.Size(side, side)
+    assert recipes.large_scale_jitter(512).fixed_size == millrace.Size(512, 512)
+
+
+def test_boxes_come_back_from_a_letterbox(client: millrace.Client) -> None:
+    """What the documentation says of sizes beside a batch."""
+    with client.session(recipes.letterbox(100), batch=1, slots=1) as session:
+        batch = session.get(session.submit([png(1)]))
+        assert batch.filled.tolist() == [[0, 17, 100, 66]]  # of 48 x 32 pixels
+        assert batch.source_sizes.tolist() == [[48, 32]]
+        grey = batch.images.numpy()[0, :, [0, 16, 83, 99]]
+        np.testing.assert_array_equal(grey, np.float32(114 / 255))

@@ -89,8 +89,6 @@ def test_what_follows_is_done_to_each(client: millrace.Client) -> None:
         ([v2.RandomHorizontalFlip(), v2.FiveCrop(8)], "FiveCrop after RandomHorizontalFlip"),
         ([v2.Resize(8), v2.FiveCrop(9)], "FiveCrop to 9 x 9 is larger than an image of 8 x 8"),
         ([v2.RandomCrop(8), v2.Resize(8)], "Resize after RandomCrop"),
-        ([v2.Resize(8, max_size=20), v2.RandomCrop(8, pad_if_needed=True)], "RandomCrop with pad_if_needed=True: the daemon pads no image"),
-        ([v2.RandomCrop(8, padding=2)], "RandomCrop with padding"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -142,8 +140,6 @@ def test_albumentations_random_crop(client: millrace.Client, folder: Path) -> No
         ours = {image.transpose(1, 2, 0).tobytes() for image in batch.images.numpy()}
     theirs = {transform(image=pixels_of(3))["image"].tobytes() for _ in range(300)}
     assert ours == theirs == windows(pixels_of(3), Size(46, 29))
-    with pytest.raises(millrace.Unsupported, match="adds no borders"):
-        from_albumentations([library.RandomCrop(8, 8, pad_if_needed=True)])
 
 
 def test_a_split_leaves_several_images_to_a_rest_that_takes_them_all() -> None:
