@@ -216,8 +216,8 @@ class Translation:
         """Around what the resize has made; what adds the same colour to what is padded already is one with it."""
         if pad == NO_PAD:
             return
-        is_level = pad.mode != "constant" or pad.fill == (0, 0, 0)
-        if self._converted_by and (self.recipe.normalise is not None or not is_level):
+        is_black = pad.fill == (0, 0, 0) and self.recipe.normalise is None
+        if self._converted_by and pad.mode == "constant" and not is_black:
             raise Unsupported(f"{name} after {self._last}: the daemon pads pixels of 8 bits; put it before {self._converted_by}")
         before = self.recipe.pad
         if before is None or self._done != _PADDED:
