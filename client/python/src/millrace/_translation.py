@@ -210,7 +210,7 @@ class Translation:
         self.cut(name, size, "centre")
 
     def cut(self, name: str, size: Size, place: CropPlace) -> None:
-        """What is cut of the resized image; without a resize behind it, of the image."""
+        """Of what the resize has made; of the image itself where none came before."""
         room = self.room
         if room is not None and (size.width > room.width or size.height > room.height):
             does = "pads" if name == "CenterCrop" else "is larger than"
@@ -224,7 +224,7 @@ class Translation:
 
     @property
     def room(self) -> Size | None:
-        """What every image has, in either direction, or no more in one of them; None: nothing is known."""
+        """The size of every image there; of one whose shorter side is known that side, twice; None: nothing is known."""
         resize = self.recipe.resize
         return Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else self.recipe.fixed_size
 
