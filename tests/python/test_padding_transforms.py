@@ -79,6 +79,8 @@ def test_a_centre_crop_that_fits_is_one_alone() -> None:
     assert translate([v2.Resize((32, 40)), v2.CenterCrop(32)]).pad is None
     assert translate([v2.RandomShortestSize([40, 32]), v2.CenterCrop(32)]).pad is None
     assert translate([v2.RandomShortestSize([40, 31]), v2.CenterCrop(32)]).pad == Pad(to=Size(32, 32))
+    edge = v2.Pad(4, padding_mode="edge")
+    assert translate([v2.Resize(32), edge, v2.CenterCrop(40)]).pad == translate([edge, v2.CenterCrop(9)]).pad == translate(edge).pad
     followed = translate([v2.CenterCrop(32), v2.Pad(4)])
     assert (followed.crop, followed.pad, followed.centre_crop) == (millrace.CentreCrop(Size(32, 32)), Pad(4, 4, 4, 4), None)
 
@@ -156,6 +158,7 @@ REFUSED: list[tuple[list[Any], str]] = [
     ([v2.Pad(3), v2.Pad(3, fill=1)], "Pad after Pad: the daemon pads once"),
     ([v2.Pad(3, padding_mode="edge"), v2.Pad(3, padding_mode="edge")], "Pad after Pad: the daemon pads once"),
     ([v2.Pad(3, fill=7), v2.CenterCrop(60)], "CenterCrop after Pad: the daemon pads once"),
+    ([v2.Pad(4, padding_mode="edge"), v2.CenterCrop(10)], "CenterCrop after Pad: the daemon pads once"),
     ([*FLOATS, v2.RandomErasing(), v2.Pad(3)], "Pad after RandomErasing"),
     ([v2.Pad(-3)], "Pad with padding=-3: less than 0 cuts off"),
     ([v2.Pad(3, fill={"others": 3})], "Pad with a fill for each kind"),

@@ -120,24 +120,26 @@ class InPlace(millrace.torch.Loader):
         return BaseLoader._opened(self)
 
     def _convert(self, batch: millrace.Batch, labels: Any) -> tuple[Any, Any]:
-        return batch.images, torch.from_numpy(batch.labels)
+        return batch.views, torch.from_numpy(batch.labels)
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
-        return self._in_place([item[0]])[0], item[1]
+        return self._in_place(item[0]), item[1]
 
 
+@pytest.mark.parametrize("views", [0, 3])
 @pytest.mark.parametrize("slots", [1, 2, 4])
-def test_a_loop_that_keeps_batches_in_place_gets_copies_when_one_slot_is_left(daemon: Any, folder: Path, slots: int) -> None:
+def test_a_loop_that_keeps_batches_in_place_gets_copies_when_one_slot_is_left(daemon: Any, folder: Path, slots: int, views: int) -> None:
+    recipe = millrace.Recipe.of_views([OWN_SIZE] * views) if views else OWN_SIZE
     whole = np.stack([pixels_of(number).transpose(2, 0, 1) for number in range(COUNT)])
     with (
-        InPlace(folder, OWN_SIZE, batch_size=7, slots=slots, address=daemon.address) as loader,
+        InPlace(folder, recipe, batch_size=7, slots=slots, address=daemon.address) as loader,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("error", millrace.SlotsHeld)
         kept, in_place = [], []
         for images, _ in loader:
-            kept.append(images)
-            in_place.append(images.data_ptr() == loader.batch.images.numpy().ctypes.data)  # type: ignore[union-attr]
+            kept.append(images[-1])
+            in_place.append(images[-1].data_ptr() == loader.batch.views[-1].numpy().ctypes.data)  # type: ignore[union-attr]
         assert in_place == [n < slots - 1 for n in range(len(loader))]
         np.testing.assert_array_equal(torch.cat(kept).numpy(), whole)
         del kept, images

@@ -54,7 +54,7 @@ DISAGREEING: dict[str, Any] = {
 @pytest.mark.parametrize("field", DISAGREEING)
 def test_a_field_in_which_they_do_not_agree_is_named(field: str) -> None:
     other = dataclasses.replace(SMALL, **{field: DISAGREEING[field]})
-    with pytest.raises(millrace.InvalidRequest, match=rf"^Recipe\.of_views: {field} is the same in all views, .* in number 2$"):
+    with pytest.raises(millrace.InvalidRequest, match=rf"^Recipe\.of_views: {field} is the same in all views, .* in views\[2\]$"):
         Recipe.of_views(SMALL, SMALL, other)
 
 
@@ -65,9 +65,9 @@ def test_a_field_in_which_they_do_not_agree_is_named(field: str) -> None:
         (([], []), "there is no recipe"),
         ((LARGE, "crops"), "takes recipes and iterables of them, not"),
         ((LARGE, [3]), "takes recipes and iterables of them, not 3"),
-        ((LARGE, BOTH), "number 1 has views itself"),
-        ((Recipe.thumbnail(8),), "number 0 is packed"),
-        ((LARGE, dataclasses.replace(SMALL, patches=Patches(Size(8, 8)))), "number 1 has patches"),
+        ((LARGE, BOTH), r"views\[1\] has views itself"),
+        ((Recipe.thumbnail(8),), r"views\[0\] is packed"),
+        ((LARGE, dataclasses.replace(SMALL, patches=Patches(Size(8, 8)))), r"views\[1\] has patches"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -240,7 +240,7 @@ class Translation:
         self.cut(name, size, "centre")
 
     def cut(self, name: str, size: Size, place: CropPlace) -> None:
-        """What is cut of the resized image; without a resize behind it, of the image."""
+        """Of what the resize has made; of the image itself where none came before."""
         room = self.room
         if room is not None and (size.width > room.width or size.height > room.height):
             raise Unsupported(f"{name} to {size.width} x {size.height} is larger than an image of {room.width} x {room.height}")
@@ -253,21 +253,22 @@ class Translation:
 
     @property
     def room(self) -> Size | None:
-        """What every image has, in either direction, or no more in one of them; None: nothing is known."""
+        """The size of every image there; of one whose shorter side is known that side, twice; None: nothing is known."""
         resize, fixed = self.recipe.resize, self.recipe.fixed_size
         if fixed is not None or self.recipe.pad is not None:
             return fixed
         return Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else None
 
-    def has_room(self, size: Size, pad: Pad = NO_PAD) -> bool:
-        """Whether every image, padded so, is known to be at least that large."""
-        room, resize = self.recipe.fixed_size, self.recipe.resize
-        if room is None and isinstance(resize, ShorterSide | RandomShorterSide) and resize.longest is None:
-            shorter = min(resize.sides) if isinstance(resize, RandomShorterSide) else resize.pixels
-            room = Size(shorter, shorter)
-        if room is None:
-            return False
-        return room.width + pad.left + pad.right >= size.width and room.height + pad.top + pad.bottom >= size.height
+    def has_room(self, size: Size, more: Pad = NO_PAD) -> bool:
+        """Whether every image, padded so as well, is known to be at least that large."""
+        least, resize = self.recipe.fixed_size, self.recipe.resize
+        if least is None:
+            several = resize.sides if isinstance(resize, RandomShorterSide) else [resize.pixels] if isinstance(resize, ShorterSide) else ()
+            shorter = min(several, default=1) if getattr(resize, "longest", None) is None else 1
+            pad = self.recipe.pad or NO_PAD
+            width, height = pad.to or (1, 1)
+            least = Size(max(shorter + pad.left + pad.right, width), max(shorter + pad.top + pad.bottom, height))
+        return least.width + more.left + more.right >= size.width and least.height + more.top + more.bottom >= size.height
 
     @property
     def may_pad(self) -> bool:

@@ -206,7 +206,7 @@ class Recipe:
                 first, other = getattr(views[0], name), getattr(view, name)
                 if first != other:
                     raise InvalidRequest(
-                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in the first and {other!r} in number {number}"
+                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in views[0] and {other!r} in views[{number}]"
                     )
         return Recipe(**{name: getattr(views[0], name) for name in _SHARED}, views=views)
 
@@ -273,11 +273,9 @@ def _recipes_of(given: Iterable[object], name: str) -> tuple[Recipe, ...]:
         for view in several:
             if not isinstance(view, Recipe):
                 raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {view!r}")
-            reason = (
-                "has views itself" if view.views else "is packed" if view.packing == "packed" else "has patches" if view.patches else ""
-            )
-            if reason:
-                raise InvalidRequest(f"{name}: number {len(found)} {reason}, and no view is that")
+            if view.views or view.patches or view.packing == "packed":
+                what = "has views itself" if view.views else "has patches" if view.patches else "is packed"
+                raise InvalidRequest(f"{name}: views[{len(found)}] {what}, which no view does or is")
             found.append(view)
     if not found:
         raise InvalidRequest(f"{name}: there is no recipe")
