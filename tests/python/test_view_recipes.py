@@ -8,7 +8,7 @@ from typing import Any
 
 import millrace
 import pytest
-from millrace import Erasing, ExactSize, Normalise, Patches, RandomResizedCrop, Recipe, Size, _knowledge, _messages, _schema, recipes, steps
+from millrace import Erasing, ExactSize, Normalise, Pad, Patches, RandomResizedCrop, Recipe, Size, _knowledge, _messages, _schema, recipes, steps
 
 from pictures import png
 
@@ -87,6 +87,8 @@ OWN: dict[str, Any] = {
     "erasing": Erasing(0.5),
     "packing": "packed",
     "patches": Patches(Size(8, 8)),
+    "pad": Pad(1),
+    "random_filters": ("box", "bilinear"),
 }
 
 
