@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from pathlib import Path
 from typing import Any
 
 import millrace
+import millrace.numpy
 import numpy as np
 import pytest
 from millrace import CentreCrop, Erasing, ExactSize, LongerSide, Pad, RandomShorterSide, Recipe, ScaleJitter, ShorterSide, Size, SmartResize
@@ -160,7 +162,7 @@ def test_a_sample_that_is_too_small_or_gets_too_large_is_the_bad_one(client: mil
             session.get(session.submit([png(1)]))
 
 
-def test_padding_resumes_and_repeats(client: millrace.Client) -> None:
+def test_padding_resumes_and_repeats(client: millrace.Client, daemon: millrace.PrivateDaemon, folder: Path) -> None:
     recipe = Recipe(
         resize=ScaleJitter(TO), pad=Pad(to=TO, place="random"), centre_crop=TO, crop_place="random", random_filters=("box", "bicubic")
     )
@@ -168,3 +170,15 @@ def test_padding_resumes_and_repeats(client: millrace.Client) -> None:
         batches = [session.get(session.submit([png(1)] * 4, seed=3, epoch=epoch)).images.numpy().copy() for epoch in (1, 1, 2)]
     np.testing.assert_array_equal(batches[0], batches[1])
     assert (batches[0] != batches[2]).any()
+
+    def loader() -> Any:
+        return millrace.numpy.Loader(folder, recipe, batch_size=8, shuffle=True, seed=5, address=daemon.address)
+
+    with loader() as whole, loader() as first, loader() as second:
+        expected = [images.copy() for images, _ in whole]
+        epoch = iter(first)
+        seen = [next(epoch)[0].copy() for _ in range(3)]
+        state = first.state_dict()
+        second.load_state_dict(state)
+        seen += [images.copy() for images, _ in second]
+    np.testing.assert_array_equal(np.concatenate(seen), np.concatenate(expected))

@@ -77,6 +77,10 @@ RANDOM: dict[str, dict[str, Any]] = {
     "crop": {"crop": millrace.RandomResizedCrop()},
     "flip": {"flip_probability": 0.5},
     "place": {"resize": None, "centre_crop": millrace.Size(16, 16), "crop_place": "random"},
+    "padding": {"pad": millrace.Pad(to=millrace.Size(80, 80), place="random")},
+    "scale": {"resize": millrace.ScaleJitter(SIZE), "pad": millrace.Pad(to=SIZE), "centre_crop": SIZE},
+    "side": {"resize": millrace.RandomShorterSide(tuple(range(4, 32)), 48), "pad": millrace.Pad(to=millrace.Size(48, 48))},
+    "filter": {"resize": millrace.ExactSize(millrace.Size(9, 9)), "random_filters": ("nearest", "box", "bilinear", "hamming", "lanczos")},
     "steps": {"steps": [millrace.steps.ColorJitter(0.9, 0.9, 0.9)]},
     "erasing": {"erasing": millrace.Erasing(1.0)},
 }

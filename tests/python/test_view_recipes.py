@@ -8,7 +8,21 @@ from typing import Any
 
 import millrace
 import pytest
-from millrace import Erasing, ExactSize, Normalise, Pad, Patches, RandomResizedCrop, Recipe, Size, _knowledge, _messages, _schema, recipes, steps
+from millrace import (
+    Erasing,
+    ExactSize,
+    Normalise,
+    Pad,
+    Patches,
+    RandomResizedCrop,
+    Recipe,
+    Size,
+    _knowledge,
+    _messages,
+    _schema,
+    recipes,
+    steps,
+)
 
 from pictures import png
 
