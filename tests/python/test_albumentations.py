@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import millrace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from millrace import steps
 
-from pictures import SIZE, pixels_of, png
+from pictures import SIZE, path_of, pixels_of, png
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: Albumentations' transforms are not translated")
 A = pytest.importorskip("albumentations", reason="Albumentations is not installed: its transforms are not translated")
@@ -102,3 +103,37 @@ def test_the_daemons_pixels_are_albumentations(client: millrace.Client, transfor
         for number in range(4):
             image = batch.image(number).numpy()
             np.testing.assert_allclose(image, pipeline(image=pixels_of(number))["image"], atol=1e-5 if image.dtype.kind == "f" else 0)
+
+
+def test_a_letterbox_and_its_kin() -> None:
+    letterbox = [A.LongestMaxSize(64), A.PadIfNeeded(64, 64, fill=(114, 114, 114))]
+    assert translate(letterbox) == millrace.Recipe(resize=millrace.LongerSide(64), pad=millrace.Pad(to=millrace.Size(64, 64), fill=114))
+    assert translate(letterbox).fixed_size == millrace.Size(64, 64)
+    drawn = translate([A.SmallestMaxSize([32, 48]), A.RandomCrop(40, 30, pad_if_needed=True, pad_position="top_left")])
+    size = millrace.Size(30, 40)
+    assert drawn == millrace.Recipe(
+        resize=millrace.RandomShorterSide((32, 48)),
+        pad=millrace.Pad(to=size, place="top_left"),
+        centre_crop=size,
+        crop_place="random",
+    )
+    assert translate(A.SmallestMaxSize(32)).resize == millrace.ShorterSide(32)
+    assert translate(A.CropAndPad(px=3, keep_size=False, fill=7)).pad == millrace.Pad(3, 3, 3, 3, fill=7)
+
+
+@pytest.mark.parametrize(
+    ("transform", "count"),
+    [
+        (A.PadIfNeeded(SIZE.height + 3, SIZE.width + 2, position="random", fill=9), 12),
+        (A.RandomCrop(SIZE.height + 3, SIZE.width - 2, pad_if_needed=True, pad_position="random", border_mode=2), 12),
+        (A.RandomCrop(SIZE.height - 3, SIZE.width + 2, pad_if_needed=True, pad_position="center", border_mode=4), 4),
+    ],
+    ids=["PadIfNeeded", "RandomCrop", "RandomCrop in the middle"],
+)
+def test_what_is_padded_at_random_is_padded_alike(client: millrace.Client, folder: Path, transform: Any, count: int) -> None:
+    recipe = dataclasses.replace(translate(transform), layout="NHWC", packing="packed")
+    with client.session(recipe, batch=300, slots=1, slot_bytes=8 << 20) as session:
+        batch = session.get(session.submit([millrace.Sample(path_of(folder, 3), id=number) for number in range(300)]))
+        ours = {batch.image(number).numpy().tobytes() for number in range(300)}
+    assert len(ours) == count
+    assert ours == {transform(image=pixels_of(3))["image"].tobytes() for _ in range(300)}

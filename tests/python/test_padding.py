@@ -132,16 +132,19 @@ def test_nothing_is_drawn_alike(client: millrace.Client, written: list[millrace.
     assert {len(all_erased(erasing, (60, 50), key)) for key in keys} >= set(range(2, 12))
 
 
-def test_noise_of_several_rectangles_goes_on_from_one_to_the_next(client: millrace.Client, written: list[millrace.Path]) -> None:
-    erasing = steps.Erasing(1, (0.1, 0.3), value="pixel", most=4)
+@pytest.mark.parametrize("kind", ["pixel", "channel"])
+def test_noise_of_several_rectangles_goes_on_from_one_to_the_next(client: millrace.Client, written: list[millrace.Path], kind: Any) -> None:
+    erasing = steps.Erasing(1, (0.1, 0.3), value=kind, most=4)
     recipe = Recipe(resize=ExactSize(Size(20, 18)), dtype="float32", range="raw", erasing=erasing)
     plain = made(client, dataclasses.replace(recipe, erasing=None), written[:1], [0])[0]
     for number, image in zip(range(12), made(client, recipe, written[:1], list(range(12))), strict=True):
         expected, boxes = plain.copy(), all_erased(erasing, (20, 18), Key(0, 0, number))
         values = noise(sum(3 * w * h for _, _, w, h in boxes), Key(0, 0, number))
         for left, top, width, height in boxes:
-            taken, values = values[: 3 * width * height], values[3 * width * height :]
-            expected[top : top + height, left : left + width] = np.reshape(taken, (3, height, width)).transpose(1, 2, 0)
+            each = width * height if kind == "pixel" else 1
+            taken, values = values[: 3 * each], values[3 * each :]
+            shape = (3, height, width) if kind == "pixel" else (3, 1, 1)
+            expected[top : top + height, left : left + width] = np.reshape(taken, shape).transpose(1, 2, 0)
         np.testing.assert_allclose(image, expected, rtol=1e-6)
 
 
