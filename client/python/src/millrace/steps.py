@@ -233,7 +233,9 @@ class Affine(Step):
 
 @dataclass(frozen=True, repr=False)
 class Shift(Step):
-    """The image moved by whole pixels: torchvision's ``RandomCrop`` to the image's own size with ``padding=(x, y)``, as for CIFAR.
+    """The image moved by whole pixels: torchvision's ``RandomCrop`` to the image's own size with ``padding=(x, y)``.
+
+    Before the flip, and of images of any size, ``Recipe.pad`` and a ``centre_crop`` at a random place do that.
 
     Attributes:
         x: the most pixels to the left or the right, at most 4096.
