@@ -169,6 +169,14 @@ def test_where_the_image_lies_is_told(client: millrace.Client, written: list[mil
         assert session.get(session.submit(written)).filled.tolist() == [[0, 0, 16, 16]] * 4
 
 
+def test_of_a_bad_sample_nothing_is_filled_or_what_stands_in_for_it(client: millrace.Client, written: list[millrace.Path]) -> None:
+    with client.session(LETTERBOX, batch=2, slots=1) as session:
+        zeroed = session.get(session.submit([b"no picture", written[0]], on_error="zero")).filled.tolist()
+        mended = session.get(session.submit([b"no picture", written[0]], on_error="substitute")).filled.tolist()
+    assert zeroed == [[0, 0, 0, 0], [0, 11, 64, 42]]  # of 97 x 64 pixels
+    assert mended == [[0, 11, 64, 42]] * 2
+
+
 def test_a_padded_image_becomes_floats_like_any_other(client: millrace.Client, written: list[millrace.Path]) -> None:
     recipe = dataclasses.replace(LETTERBOX, pad=Pad(2, to=Size(70, 70), mode="symmetric")).normalised("float32")
     by = recipe.normalise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace._layout import FLIPPED, RECORD
+from millrace._layout import FLIPPED, RECORD, ZEROED
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
 from millrace.device_tensor import DeviceTensor
@@ -237,13 +237,14 @@ class Batch:
     def filled(self) -> NDArray[np.int64]:
         """int64 [N, 4]: left, top, width, height of what is the image itself in the tensor, pixels; the rest is padded (``Recipe.pad``).
 
-        As it lies there, flipped or not; steps of augmentation, which may move it, are left out of account.
+        As it lies there, flipped or not; steps of augmentation, which may move it, are left out of account. Nothing of a zeroed image.
         """
         sides, resized = self.sizes, self._columns("resized_width", "resized_height", np.int64)
         begins = self._columns("window_left", "window_top", np.int64)
-        known = (resized > 0).all(axis=-1, keepdims=True)
-        first = np.where(known, np.clip(-begins, 0, sides), 0)
-        last = np.where(known, np.clip(resized - begins, first, sides), sides)
+        resized = np.where(resized > 0, resized, sides)  # which daemons that do not pad leave out
+        first = np.clip(-begins, 0, sides)
+        last = np.clip(resized - begins, first, sides)
+        last[(self._column("flags") & ZEROED) != 0] = 0
         size = last - first
         first[:, 0] = np.where(self.flips, sides[:, 0] - last[:, 0], first[:, 0])
         return np.concatenate([first, size], axis=-1)
