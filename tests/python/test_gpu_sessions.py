@@ -47,6 +47,22 @@ for recipe in recipes:
 """)
 
 
+def test_views_are_in_the_gpus_memory_too(in_client: Run) -> None:
+    in_client("""
+recipe = millrace.Recipe.of_views(millrace.Recipe.train(24), [millrace.Recipe.train(15)] * 2).normalised("bfloat16")
+with session(recipe, 16, 3) as gpu, session(recipe, 16, 3, "host") as host:
+    epochs = [opened.dataset(FOLDER).epoch(seed=3, shuffle=True) for opened in (gpu, host)]
+    for there, here in zip(*epochs, strict=True):
+        assert len(there.views) == 3
+        for number, (one, other) in enumerate(zip(there.views, here.views, strict=True)):
+            assert isinstance(one, millrace.DeviceTensor) and type(other) is millrace.Tensor
+            np.testing.assert_array_equal(one.bits(), other.bits())
+            np.testing.assert_array_equal(there.image(-1, number).bits(), here.image(-1, number).bits())
+        there.release()
+        here.release()
+""")
+
+
 def test_numpy_and_bad_images_are_as_ever(in_client: Run) -> None:
     in_client("""
 with session(slots=2) as opened:

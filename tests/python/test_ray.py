@@ -59,6 +59,17 @@ def check(rows: list[dict[str, Any]]) -> None:
 # ------------------------------------------------------------------------------------------------------------ read_images
 
 
+def test_each_view_has_a_column(cluster: Nodes, folder: Path) -> None:
+    recipe = millrace.Recipe.of_views(OWN_SIZE, [millrace.Recipe(centre_crop=millrace.Size(16, 8), layout="NHWC")] * 2)
+    rows = millrace.ray.read_images(folder, recipe, batch_size=16, include_ids=True).take_all()
+
+    check([{**row, "image": row["image_0"]} for row in rows])
+    for row in rows:
+        assert list(row) == ["image_0", "image_1", "image_2", "id"]
+        for name in ("image_1", "image_2"):
+            np.testing.assert_array_equal(row[name], pixels_of(row["id"])[12:20, 16:32])
+
+
 def test_every_node_has_a_daemon_of_its_own_and_all_pictures_come_once(cluster: Nodes, folder: Path) -> None:
     columns: dict[str, Any] = {"include_labels": True, "include_ids": True, "include_paths": True}
     dataset = millrace.ray.read_images(folder, OWN_SIZE, batch_size=4, override_num_blocks=15, **columns)

@@ -35,7 +35,7 @@ from millrace.batch import Batch
 from millrace.client import Client, connect
 from millrace.epoch import Epoch
 from millrace.errors import DaemonUnavailable, FailedPrecondition, InvalidRequest, NotFound, ResourceExhausted, Unsupported
-from millrace.recipe import Layout
+from millrace.recipe import Layout, described
 from millrace.session import HOST, Session
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class BaseLoader(Generic[Item]):
         self.recipe = dataclasses.replace(recipe, dtype=dtype, layout=self._layout or recipe.layout)
         """What is made of each image."""
         packed = self.recipe.packing == "packed" and self.recipe.patches is None
-        if self.recipe.fixed_size is None or packed:
+        if any(view.fixed_size is None for view in self.recipe.views or (self.recipe,)) or packed:
             raise InvalidRequest(
                 "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
             )
@@ -438,8 +438,8 @@ class BaseLoader(Generic[Item]):
 
     def __repr__(self) -> str:
         size, recipe = self.recipe.fixed_size, self.recipe
-        assert size is not None
-        images = f"{self.batch_size} images {size.width} x {size.height} {recipe.dtype}"
+        what = f" {size.width} x {size.height} {recipe.dtype}" if size is not None and not recipe.views else described(recipe)
+        images = f"{self.batch_size} images{what}"
         sampler = self._options.batch_sampler if self._options.sampler is None else self._options.sampler
         order = f"shuffled by seed {self._options.seed}" if self._options.shuffle else "in order"
         order = order if sampler is None else f"by {type(sampler).__name__}"

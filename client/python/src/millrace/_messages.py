@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import re
 from collections.abc import Iterable
@@ -112,8 +113,26 @@ def _fill_resize(out: Any, resize: recipe.Resize) -> None:
         out.tile_grid.min_tiles, out.tile_grid.max_tiles = resize.min_tiles, resize.max_tiles
     elif isinstance(resize, recipe.BoundedSides):
         out.bounded.shortest, out.bounded.longest = resize.shortest, resize.longest
+    elif isinstance(resize, recipe.ScaleJitter):
+        _fill_size(out.scale_jitter.target, resize.target)
+        out.scale_jitter.scale.low, out.scale_jitter.scale.high = resize.scale
+    elif isinstance(resize, recipe.RandomShorterSide):
+        out.random_shorter_side.SetInParent()
+        out.random_shorter_side.sides.extend(resize.sides)
+        if resize.longest is not None:
+            out.random_shorter_side.longest = resize.longest
     else:
         _fill_size(out.exact, resize.size)
+
+
+def _fill_pad(out: Any, pad: recipe.Pad) -> None:
+    out.SetInParent()
+    out.left, out.top, out.right, out.bottom = pad.left, pad.top, pad.right, pad.bottom
+    if pad.to is not None:
+        _fill_size(out.to, pad.to)
+    out.place = _number("Pad.place", pad.place, recipe.CropPlace)
+    out.mode = _number("Pad.mode", pad.mode, recipe.PadMode)
+    out.fill = bytes(pad.fill)
 
 
 def _fill_patches(out: Any, patches: recipe.Patches) -> None:
@@ -141,27 +160,42 @@ def recipe_message(of: Recipe) -> Any:
     return made
 
 
+def _fill_making(out: Any, of: Recipe) -> None:
+    """What a ``millrace.v1.Recipe`` and a ``View`` have alike, under the same names. Raises as ``_made_of_recipe`` and what it catches."""
+    if of.crop is not None:
+        _fill_crop(out.crop, of.crop)
+    if of.resize is not None:
+        _fill_resize(out.resize, of.resize)
+    if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
+        out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
+    if of.random_filters:
+        out.resize.random_filters.extend(_number("Recipe.random_filters", each, recipe.Filter) for each in of.random_filters)
+    if of.pad is not None:
+        _fill_pad(out.pad, of.pad)
+    if of.centre_crop is not None:
+        _fill_size(out.centre_crop, of.centre_crop)
+    if of.crop_place != "centre":  # an older daemon knows no other
+        out.crop_place = _number("Recipe.crop_place", of.crop_place, recipe.CropPlace)
+    out.flip_probability = of.flip_probability
+    fill_steps(out.steps, of.steps)
+    if of.erasing is not None:
+        fill_erasing(out.erasing, of.erasing)
+
+
 def _made_of_recipe(of: Recipe) -> Any:
     out = _schema.Recipe()
     try:
         out.ignore_orientation = of.ignore_orientation
-        if of.crop is not None:
-            _fill_crop(out.crop, of.crop)
-        if of.resize is not None:
-            _fill_resize(out.resize, of.resize)
-        if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
-            out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
-        if of.centre_crop is not None:
-            _fill_size(out.centre_crop, of.centre_crop)
-        out.flip_probability = of.flip_probability
         if of.normalise is not None:
             out.normalise.mean.extend(of.normalise.mean)
             out.normalise.std.extend(of.normalise.std)
         if of.patches is not None:
             _fill_patches(out.patches, of.patches)
-        fill_steps(out.steps, of.steps)
-        if of.erasing is not None:
-            fill_erasing(out.erasing, of.erasing)
+        _fill_making(out, of)
+        for view, same in itertools.groupby(of.views):
+            message = out.views.add()
+            message.count = len(list(same))
+            _fill_making(message, view)
     except InvalidRequest:
         raise
     except (TypeError, ValueError) as why:

@@ -72,13 +72,15 @@ class Mixed:
         """Of a loader whose labels are class numbers, below ``classes``.
 
         Raises:
-            InvalidRequest: there is no way, or no class.
+            InvalidRequest: there is no way, or no class; or the loader makes views.
         """
         chosen: tuple[Any, ...] = tuple(ways) if isinstance(ways, (list, tuple)) else (ways,)
         if not chosen or not all(isinstance(way, (MixUp, CutMix)) for way in chosen):
             raise InvalidRequest(f"Mixed: ways must be some of MixUp and CutMix, are {ways!r}")
         if classes < 1:
             raise InvalidRequest(f"Mixed: classes must be at least 1, is {classes}")
+        if loader.recipe.views:
+            raise InvalidRequest("Mixed: the loader makes several views of each image, and mixes nothing of them: mix in the loop")
         if loader.recipe.layout == "NHWC":
             raise InvalidRequest("Mixed: the loader's layout must be NCHW, as torchvision's")
         self._loader, self._classes, self._seed = loader, classes, seed

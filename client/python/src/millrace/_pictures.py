@@ -16,16 +16,27 @@ if TYPE_CHECKING:
 _MOST = 24  # pictures of a sheet
 _SIDE = 128  # pixels, at most, of a picture's longer side
 _COLUMNS = 6
+_WIDEST = 12  # columns, of views
+_NOTHING = np.empty((0, 0, 3), np.uint8)
 
 
 def sheet_of(batch: Batch) -> bytes | None:
-    """A PNG file of the batch's first images; None where there is nothing to see: no image, or patches."""
+    """A PNG file of the batch's first images; None where there is nothing to see: no image, or patches.
+
+    The views of a sample are side by side in a row of their own; of more than ``_WIDEST`` in several.
+    """
     if batch.released or len(batch) == 0 or batch.recipe.patches is not None:
         return None
-    pictures = [_smaller(picture_of(batch.image(index), batch.recipe)) for index in range(min(len(batch), _MOST))]
+    views = len(batch.recipe.views) or 1
+    samples = range(min(len(batch), max(1, _MOST // views)))
+    pictures = [_smaller(picture_of(batch.image(index, view), batch.recipe)) for index in samples for view in range(views)]
     side = max(1, *(max(picture.shape[:2]) for picture in pictures))
     shown: list[_sheet.Picture | None] = [picture if picture.size else None for picture in pictures]  # a zeroed one may have no size
-    return _sheet.png(_sheet.compose(shown, side, min(_COLUMNS, len(shown))))
+    if views == 1:
+        return _sheet.png(_sheet.compose(shown, side, min(_COLUMNS, len(shown))))
+    columns = min(views, _WIDEST)
+    rows = [shown[first : first + views] + [_NOTHING] * (-views % columns) for first in range(0, len(shown), views)]
+    return _sheet.png(_sheet.compose([picture for row in rows for picture in row], side, columns))
 
 
 def picture_of(tensor: Any, recipe: Recipe) -> _sheet.Picture:

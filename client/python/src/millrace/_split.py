@@ -44,9 +44,12 @@ def split(transform: Any) -> tuple[Recipe, list[Any]]:
         except (Unsupported, InvalidRequest):
             break
         try:
-            recipe, done, is_tensor = translation.finished(), number + 1, translation.is_tensor
+            made = translation.finished()
         except Unsupported:  # unless what follows makes sense of it
             continue
+        if made.views and number + 1 < len(transforms):  # what is left over would be given each image, not all of a sample's
+            continue
+        recipe, done, is_tensor = made, number + 1, translation.is_tensor
     rest = transforms[done:]
     if rest and not is_tensor:
         from torchvision.transforms import ToPILImage

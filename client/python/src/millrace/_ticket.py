@@ -40,7 +40,7 @@ class Ticket:
         return f"<millrace ticket of sample {self.sample}, {path_text(self.path)}; save(FILE), then: millrace replay FILE -o IMAGE.png>"
 
 
-def ticket_of(batch: Batch, index: int) -> Ticket:
+def ticket_of(batch: Batch, index: int, view: int) -> Ticket:
     """See ``Batch.ticket``."""
     start: Any = batch._start
     if start is None or start.given:
@@ -48,7 +48,7 @@ def ticket_of(batch: Batch, index: int) -> Ticket:
         raise Unsupported(f"batch.ticket: this is {kind}; tickets are of epochs in the daemon's order")
     if start.fidelity == fidelity_number("fast"):
         raise Unsupported("batch.ticket: pixels of fidelity fast depend on the processor and on what is kept; tickets are of exact ones")
-    image = batch.image(index)
+    image = batch.image(index, view)
     if not isinstance(image, Tensor):
         raise Unsupported("batch.ticket: the tensor is in a GPU's memory; make the session with memory='host' to have tickets of it")
     index %= len(batch)
@@ -59,6 +59,7 @@ def ticket_of(batch: Batch, index: int) -> Ticket:
         version=_VERSION, path=os.fsencode(path), recipe=recipe_message(batch.recipe), fidelity=start.fidelity, sample=sample
     )
     message.seed, message.epoch = start.seed, start.epoch
+    message.view = view % (len(batch.recipe.views) or 1)
     message.shape.extend(image.shape)
     message.crc32 = zlib.crc32(image.bits().tobytes())
     return Ticket(text_format.MessageToString(message), os.fsdecode(path), sample)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace._layout import FLIPPED, RECORD
+from millrace._layout import FLIPPED, RECORD, ZEROED
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
 from millrace.device_tensor import DeviceTensor
-from millrace.errors import FailedPrecondition, InternalError, SampleError, SampleFailed
+from millrace.errors import FailedPrecondition, InternalError, InvalidRequest, SampleError, SampleFailed
 from millrace.recipe import DTYPE_BYTES, DType, Recipe, described
 from millrace.tensor import Tensor
 
@@ -39,6 +39,7 @@ class Batch:
         "_images",
         "_records",
         "_start",
+        "_views",
         "bad",
         "id",
         "position",
@@ -55,6 +56,7 @@ class Batch:
         """A loader's: what its loop gets of the batch."""
         self._held = held
         self._images: Tensor | None = None
+        self._views: list[Tensor] | None = None
         self._records: NDArray[Any] | None = None
         self._errors: tuple[SampleError, ...] | None = None
         self._dataset: Dataset | None = None  # of an epoch, which says so
@@ -74,20 +76,53 @@ class Batch:
         Patches, packed or not, are one array of all images' patches: patches x 3 x temporal x height x width.
 
         Raises:
+            InvalidRequest: the recipe makes several views of each sample: ``views`` has a tensor for each.
             Released: the batch was released.
             SampleFailed: no image of the batch is left.
         """
         held = self._require()
         if self._images is None:
+            if self.recipe.views:
+                raise InvalidRequest(
+                    f"batch.images: the recipe makes {len(self.recipe.views)} views of each sample, which are tensors of their own: "
+                    "batch.views has them, batch.image(index, view) one image"
+                )
             handle = self._completed.handle
             tensor = _tensor(held, handle.offset, tuple(handle.shape), tuple(handle.strides), dtype_name(handle.dtype))
             self._images = tensor
         return self._images
 
-    def image(self, index: int) -> Tensor:
+    @property
+    def views(self) -> list[Tensor]:
+        """A tensor N x 3 x H x W, or as the recipe says, for each of ``Recipe.views``, in their order; of a recipe without: ``[images]``.
+
+        A list of the caller's own. All lie in the batch's slot, and each is contiguous.
+
+        Raises:
+            Released: the batch was released.
+            SampleFailed: no image of the batch is left.
+        """
+        if not self.recipe.views:
+            return [self.images]
+        held = self._require()
+        if self._views is None:
+            handle, dtype = self._completed.handle, dtype_name(self._completed.handle.dtype)
+            if len(handle.views) != len(self.recipe.views):
+                raise InternalError(
+                    f"the batch has {len(handle.views)} views, and the recipe {len(self.recipe.views)}; please report it with the "
+                    "daemon's version"
+                )
+            self._views = [_tensor(held, view.offset, tuple(view.shape), tuple(view.strides), dtype) for view in handle.views]
+        return list(self._views)
+
+    def image(self, index: int, view: int = 0) -> Tensor:
         """The pixels of one image: H x W x C or C x H x W; of packed batches too. Of patches: patches x C x temporal x height x width.
 
         An image of a packed batch that was zeroed before its size was known is 0 x 0.
+
+        Args:
+            index: which sample of the batch.
+            view: which of ``Recipe.views``.
 
         Raises:
             IndexError: there are not so many.
@@ -96,6 +131,12 @@ class Batch:
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"image {index} of a batch of {count}")
+        views = len(self.recipe.views) or 1
+        if not -views <= view < views:
+            raise IndexError(f"view {view} of a recipe that makes {views}")
+        if self.recipe.views:
+            images, offset = self.views[view], self._completed.handle.views[view].offset + index % count * self.views[view].strides[0]
+            return _tensor(self._require(), offset, images.shape[1:], images.strides[1:], images.dtype_name)
         images = self.images
         if self.recipe.patches is not None:
             record = self.records[index]
@@ -116,10 +157,14 @@ class Batch:
         strides = (shape[1] * shape[2] * size, shape[2] * size, size)
         return _tensor(self._require(), int(record["pixels_offset"]), shape, strides, dtype)
 
-    def ticket(self, index: int) -> Ticket:
+    def ticket(self, index: int, view: int = 0) -> Ticket:
         """What made one image: saved as a file, it lets ``millrace replay`` make the very same tensor again, anywhere.
 
         Ask before the batch is written to in place: the ticket has a checksum of the pixels as they are.
+
+        Args:
+            index: which sample of the batch.
+            view: which of ``Recipe.views``.
 
         Raises:
             IndexError: there are not so many.
@@ -129,14 +174,16 @@ class Batch:
         """
         from millrace._ticket import ticket_of
 
-        return ticket_of(self, index)
+        return ticket_of(self, index, view)
 
     @property
     def records(self) -> NDArray[Any]:
         """One ``SampleRecord`` (proto/shm/segment_layout.h) an image: a read-only structured array.
 
         Fields: id, label, width, height, source_width, source_height, crop_left, crop_top, crop_width, crop_height, fetch_us,
-        queue_us, decode_us, transform_us, status, flags, orientation, backend, index. It keeps the slot, as any view.
+        queue_us, decode_us, transform_us, status, flags, orientation, backend, index, resized_width, resized_height, window_left,
+        window_top. It keeps the slot, as any view. Of a recipe with views, size, crop and flip are the first view's; so they are in
+        ``sizes``, ``boxes``, ``filled`` and ``flips``.
         """
         if len(self) == 0:
             return np.empty(0, RECORD)
@@ -187,6 +234,22 @@ class Batch:
         return self._columns("width", "height", np.int64)
 
     @property
+    def filled(self) -> NDArray[np.int64]:
+        """int64 [N, 4]: left, top, width, height of what is the image itself in the tensor, pixels; the rest is padded (``Recipe.pad``).
+
+        As it lies there, flipped or not; steps of augmentation, which may move it, are left out of account. Nothing of a zeroed image.
+        """
+        sides, resized = self.sizes, self._columns("resized_width", "resized_height", np.int64)
+        begins = self._columns("window_left", "window_top", np.int64)
+        resized = np.where(resized > 0, resized, sides)  # which daemons that do not pad leave out
+        first = np.clip(-begins, 0, sides)
+        last = np.clip(resized - begins, first, sides)
+        last[(self._column("flags") & ZEROED) != 0] = 0
+        size = last - first
+        first[:, 0] = np.where(self.flips, sides[:, 0] - last[:, 0], first[:, 0])
+        return np.concatenate([first, size], axis=-1)
+
+    @property
     def source_sizes(self) -> NDArray[np.int64]:
         """int64 [N, 2]: width and height as stored in the file, before orientation; 0 where they are not known."""
         return self._columns("source_width", "source_height", np.int64)
@@ -223,7 +286,7 @@ class Batch:
         Returns:
             True if it went back at once; False if views of its memory are alive: they stay valid, and it goes back with the last.
         """
-        self._images = self.prepared = None
+        self._images = self._views = self.prepared = None
         return self._held.release() if self._held is not None else True
 
     @property

@@ -172,7 +172,7 @@ class Client:
         if not isinstance(memory, str):
             raise InvalidRequest(f"session: memory is a name, not {memory!r}")
         asked = messages.cache_fields(cache, cache_at_once)
-        if recipe.steps or recipe.erasing:
+        if recipe.steps or recipe.erasing or recipe.views:
             asked["recipe"] = messages.recipe_message(recipe)
         if memory not in ("", HOST):
             asked |= {"memory": memory, "samples": min(batch, 0xFFFFFFFF)}

@@ -42,7 +42,8 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
     """Yields ``(images, labels)``: ``jax.Array`` N x C x H x W (or as the recipe says), and int32 [N].
 
     Labels that are other numbers or arrays are arrays [N, ...] of the type that JAX has for theirs, texts and other values lists; with
-    several columns they are a dictionary of these (``millrace.Samples``).
+    several columns they are a dictionary of these (``millrace.Samples``). Of a recipe with views (``Recipe.of_views``), in the place of the
+    images a list of arrays.
 
     **On the CPU** the images alias the slot's memory, which JAX does not write to; donating them to a jitted function is not allowed.
 
@@ -97,7 +98,7 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
         spans = isinstance(device, jax.sharding.Sharding) and not device.is_fully_addressable
         self._global = GlobalArrays(device, self._options) if spans else None
         self._labels_device = labels_sharding(device)
-        self._copies: deque[tuple[jax.Array, jax.Array]] = deque()  # (ready with it, images in the slot) of copies that may be under way
+        self._copies: deque[tuple[Any, Any]] = deque()  # (arrays ready with them, images in the slot) of copies that may be under way
 
     def _memory(self, client: Client) -> str:
         gpu = _cuda_device(self._device)
@@ -114,20 +115,24 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
         found = each_column(batch.labels if labels is None else labels, _narrow)
-        images = batch.images
-        if isinstance(images, DeviceTensor):  # of the GPU's memory, where NumPy's would be a copy
-            return images, found
-        return images.numpy(), found
+        if self.recipe.views:
+            return [_converted(view) for view in batch.views], found
+        return _converted(batch.images), found
 
-    def _moved(self, item: tuple[Any, Any]) -> tuple[jax.Array, Any]:
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         images, labels = item
+        there = each_column(labels, self._put if self._global is None else self._global.labels)
+        if not isinstance(images, list):
+            return self._there([images])[0], there
+        return self._there(images), there
+
+    def _there(self, views: list[Any]) -> list[jax.Array]:
         if self._global is not None:
-            there = each_column(labels, self._global.labels)
-            return self._global.images(images.numpy() if isinstance(images, DeviceTensor) else images), there
-        there = each_column(labels, self._put)
-        if isinstance(images, DeviceTensor):
-            return jax.device_put(self._copied(images) if self._has(images) else images.numpy(), self._device), there
-        return jax.device_put(images, self._device, may_alias=True), there
+            return [self._global.images(view.numpy() if isinstance(view, DeviceTensor) else view) for view in views]
+        if not isinstance(views[0], DeviceTensor):
+            return [jax.device_put(view, self._device, may_alias=True) for view in views]
+        on_device = self._copied(views) if self._has(views[0]) else [view.numpy() for view in views]
+        return [jax.device_put(view, self._device) for view in on_device]
 
     def _put(self, column: Any) -> Any:
         return jax.device_put(column, self._labels_device) if isinstance(column, np.ndarray) else column
@@ -137,27 +142,31 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
         gpu = _cuda_device(self._device)
         return gpu is not None and images.__dlpack_device__()[1] == gpu.local_hardware_id
 
-    def _copied(self, images: Tensor) -> jax.Array:
-        """The images in JAX's memory, on their device; until the copy has ended they keep their slot."""
-        there = jax.dlpack.from_dlpack(images)
-        copy, ready = _copy(there)
+    def _copied(self, views: list[Tensor]) -> list[jax.Array]:
+        """The images in JAX's memory, on their device; until the copies have ended they keep their slot."""
+        there = [jax.dlpack.from_dlpack(view) for view in views]
+        copies, ready = zip(*map(_copy, there), strict=True)
         self._copies.append((ready, there))
-        return copy
+        return list(copies)
 
     def _reclaim(self) -> None:
-        while self._copies and (len(self._copies) > self._options.slots - 2 or self._copies[0][0].is_ready()):
-            self._copies.popleft()[0].block_until_ready()
+        while self._copies and (len(self._copies) > self._options.slots - 2 or all(copy.is_ready() for copy in self._copies[0][0])):
+            jax.block_until_ready(self._copies.popleft()[0])
         # JAX lets go of host memory when it is called next, or from the hook that it puts into the garbage collector.
         gc.collect(0)
 
     def close(self) -> None:
         """Ends the session with the daemon, after copies that are under way; the next use connects again. Idempotent."""
         while self._copies:
-            self._copies.popleft()[0].block_until_ready()
+            jax.block_until_ready(self._copies.popleft()[0])
         super().close()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_copies": deque()}
+
+
+def _converted(images: Tensor) -> Any:
+    return images if isinstance(images, DeviceTensor) else images.numpy()  # of a GPU's memory NumPy's would be a copy
 
 
 def _narrow(column: Any) -> Any:

@@ -27,7 +27,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
     """Yields ``(images, labels)``: images N x C x H x W (or as the recipe says), in shared memory; labels int64 [N].
 
     Labels that are other numbers or arrays are arrays [N, ...] of their type, texts and other values lists; with several columns they are a
-    dictionary of these (``millrace.Samples``).
+    dictionary of these (``millrace.Samples``). Of a recipe with views (``Recipe.of_views``), in the place of the images a list of arrays.
 
     bfloat16 needs the package ``ml_dtypes``.
 
@@ -60,4 +60,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
         super().__init__(dataset, transform, **options)
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[NDArray[Any], Any]:
-        return batch.images.numpy(), batch.labels if labels is None else labels
+        found = batch.labels if labels is None else labels
+        if self.recipe.views:
+            return [view.numpy() for view in batch.views], found  # type: ignore[return-value]
+        return batch.images.numpy(), found

@@ -4,18 +4,43 @@
     >>> Recipe.evaluate(256, 224)               # shorter side 256, centre crop 224
     >>> Recipe.train(224).normalised("float16") # the same, with ImageNet's mean and deviation taken out
 
-In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
+    >>> Recipe.of_views(large, large, *[small] * 6)  # eight images of one decode, each as its own recipe says
+
+In this order: decode, orient, crop, resize, pad, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
-from millrace._layout import slot_bytes_of_images
+from millrace._geometry import BoundedSides as BoundedSides
+from millrace._geometry import Box as Box
+from millrace._geometry import BoxCrop as BoxCrop
+from millrace._geometry import CentreCrop as CentreCrop
+from millrace._geometry import Crop as Crop
+from millrace._geometry import CropPlace as CropPlace
+from millrace._geometry import ExactSize as ExactSize
+from millrace._geometry import GridCell as GridCell
+from millrace._geometry import LongerSide as LongerSide
+from millrace._geometry import Pad as Pad
+from millrace._geometry import PadMode as PadMode
+from millrace._geometry import RandomResizedCrop as RandomResizedCrop
+from millrace._geometry import RandomShorterSide as RandomShorterSide
+from millrace._geometry import Resize as Resize
+from millrace._geometry import ScaleJitter as ScaleJitter
+from millrace._geometry import ShorterSide as ShorterSide
+from millrace._geometry import Size as Size
+from millrace._geometry import SmartResize as SmartResize
+from millrace._geometry import TileGrid as TileGrid
+from millrace._geometry import check_choice as check_choice
+from millrace._geometry import fixed_size_of
+from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
 from millrace.errors import InvalidRequest
 from millrace.steps import Erasing, Step, steps_of
 
@@ -32,122 +57,6 @@ CacheUse = Literal["off", "index", "packed", "tensors"]
 ShardTail = Literal["pad", "drop", "uneven"]
 
 DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
-
-
-class Size(NamedTuple):
-    """Pixels; both sides at least 1."""
-
-    width: int
-    height: int
-
-
-class Box(NamedTuple):
-    """A rectangle in pixels of the oriented image, origin at the top left; width and height at least 1."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-
-
-@dataclass(frozen=True)
-class CentreCrop:
-    """The middle of the image; an error for an image that is smaller."""
-
-    size: Size
-
-
-@dataclass(frozen=True)
-class RandomResizedCrop:
-    """A random part of the image, drawn as torchvision's: ten attempts, then the central fallback.
-
-    Attributes:
-        scale: bounds of the part's share of the area, in (0, 1].
-        ratio: bounds of width / height.
-    """
-
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-
-
-@dataclass(frozen=True)
-class BoxCrop:
-    """The same box of every image; a sample's own ``box`` overrides it."""
-
-    box: Box
-
-
-@dataclass(frozen=True)
-class GridCell:
-    """One of ``columns`` x ``rows`` parts of the image, numbered from 0: from ``width * column // columns`` on, the rows alike."""
-
-    columns: int
-    rows: int
-    column: int
-    row: int
-
-
-Crop = CentreCrop | RandomResizedCrop | BoxCrop | GridCell
-
-
-@dataclass(frozen=True)
-class ShorterSide:
-    """The shorter side gets so many pixels, the other keeps the ratio, truncated as torchvision does.
-
-    Attributes:
-        pixels: of the shorter side.
-        longest: what the longer side gets at most, more than ``pixels``; the shorter one then shrinks with it: torchvision's
-            ``max_size``. None: no bound.
-    """
-
-    pixels: int
-    longest: int | None = None
-
-
-@dataclass(frozen=True)
-class LongerSide:
-    """The longer side gets so many pixels, the other keeps the ratio, truncated, at least 1."""
-
-    pixels: int
-
-
-@dataclass(frozen=True)
-class ExactSize:
-    """Both sides, whatever the ratio."""
-
-    size: Size
-
-
-@dataclass(frozen=True)
-class SmartResize:
-    """Sides that are multiples of ``factor``, ``min_pixels`` to ``max_pixels`` in all: Qwen2-VL's ``smart_resize``.
-
-    An image with one side over 200 times the other is an error.
-    """
-
-    factor: int
-    min_pixels: int
-    max_pixels: int
-
-
-@dataclass(frozen=True)
-class TileGrid:
-    """``min_tiles`` to ``max_tiles`` (at most 256) tiles, in the grid whose ratio is nearest to the image's: InternVL's tiling."""
-
-    tile: Size
-    min_tiles: int
-    max_tiles: int
-
-
-@dataclass(frozen=True)
-class BoundedSides:
-    """The longer side at most ``longest``, the ratio kept; then each side at least ``shortest``: Idefics2's resize."""
-
-    shortest: int
-    longest: int
-
-
-Resize = ShorterSide | LongerSide | ExactSize | SmartResize | TileGrid | BoundedSides
 
 
 @dataclass(frozen=True)
@@ -185,7 +94,7 @@ class Recipe:
         crop: what to cut out before resizing; None: the whole image.
         resize: what size to make of it; None: its own.
         filter: Pillow's resampling filter of that name; all but ``nearest`` antialias.
-        centre_crop: cut from the middle after the resize; None: nothing is cut.
+        centre_crop: cut after resize and pad, from the middle unless ``crop_place`` says otherwise; None: nothing is cut.
         flip_probability: of a horizontal flip, in [0, 1].
         normalise: None: none. Not with uint8.
         range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
@@ -198,9 +107,14 @@ class Recipe:
         centre_rounding: of the middle's offset: ``half_to_even`` as torchvision's CenterCrop, ``down`` as transformers.
         steps: of augmentation, in their order; any iterable, kept as a tuple. At most 64 in all, groups and what is in them included.
         erasing: of a rectangle of the finished tensor; None: none. Not with patches.
+        crop_place: where ``centre_crop`` is cut: ``centre``, a corner, or ``random``: anywhere, drawn for each sample.
+        views: see ``of_views``; empty: one image. What concerns all views (normalise, range, dtype, layout, channels, ignore_orientation,
+            centre_rounding) is this recipe's, and is put into them; everything else is theirs, and unset here.
+        pad: what is added around what the resize has made; None: nothing.
+        random_filters: one of these, drawn for each sample, in the place of ``filter``; at most 8, any iterable, kept as a tuple.
 
     Raises:
-        InvalidRequest: a name that does not exist; the message lists those that do.
+        InvalidRequest: a name that does not exist; the message lists those that do. Or views that cannot be; says why.
     """
 
     crop: Crop | None = None
@@ -219,15 +133,34 @@ class Recipe:
     centre_rounding: CentreRounding = "half_to_even"
     steps: tuple[Step, ...] = ()
     erasing: Erasing | None = None
+    crop_place: CropPlace = "centre"
+    views: tuple[Recipe, ...] = ()
+    pad: Pad | None = None
+    random_filters: tuple[Filter, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
         object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
+        object.__setattr__(self, "random_filters", tuple(self.random_filters))
+        for each in self.random_filters:
+            check_choice("Recipe.random_filters", each, _CHOICES["filter"])
+        if self.views != ():
+            self._take_views(_recipes_of([self.views], "Recipe.views"))
+
+    def _take_views(self, views: tuple[Recipe, ...]) -> None:
+        for field in dataclasses.fields(self):
+            if field.name not in (*_SHARED, "views") and getattr(self, field.name) != field.default:
+                raise InvalidRequest(f"Recipe.{field.name}: with views it is each view's own, and unset in the recipe that has them")
+        shared = {name: getattr(self, name) for name in _SHARED}
+        object.__setattr__(self, "views", tuple(_with(view, shared) for view in views))
 
     def __repr__(self) -> str:
         """What is not the default."""
+        if self.views:
+            runs = [(view, len(list(same))) for view, same in itertools.groupby(self.views)]
+            return f"Recipe.of_views({', '.join(repr(view) if count == 1 else f'*[{view!r}] * {count}' for view, count in runs)})"
         said = [
             f"{field.name}={getattr(self, field.name)!r}"
             for field in dataclasses.fields(self)
@@ -250,6 +183,33 @@ class Recipe:
         """Each whole image with its longer side made so many pixels; packed, NHWC."""
         return Recipe(resize=LongerSide(longer_side), layout="NHWC", packing="packed")
 
+    @staticmethod
+    def of_views(*recipes: Recipe | Iterable[Recipe]) -> Recipe:
+        """Several images of each sample, of one fetch and one decode: as many as recipes, each drawn for itself; at most 64.
+
+            >>> Recipe.of_views(*[Recipe.train(224)] * 2)              # two views, as SimCLR's
+            >>> Recipe.of_views(large, large_blurred, [small] * 8)     # ten crops of two sizes, as DINO's
+
+        A batch then has a tensor for each (``Batch.views``), and loaders yield the list of them in the place of one. What the first view
+        draws, its recipe alone would draw.
+
+        Args:
+            recipes: what to make, each of a fixed size, not packed, without patches and views of its own; an iterable counts as what is in
+                it. They agree in normalise, range, dtype, layout, channels, ignore_orientation and centre_rounding.
+
+        Raises:
+            InvalidRequest: they are none, or do not agree; says in what.
+        """
+        views = _recipes_of(recipes, "Recipe.of_views")
+        for number, view in enumerate(views):
+            for name in _SHARED:
+                first, other = getattr(views[0], name), getattr(view, name)
+                if first != other:
+                    raise InvalidRequest(
+                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in views[0] and {other!r} in views[{number}]"
+                    )
+        return Recipe(**{name: getattr(views[0], name) for name in _SHARED}, views=views)
+
     def normalised(self, dtype: AnyDType, by: Normalise | None = None) -> Recipe:
         """This recipe with the output in ``dtype``; floats are normalised (``by``, else ImageNet's values), uint8 is not."""
         name = dtype_name(dtype)
@@ -258,56 +218,73 @@ class Recipe:
 
     @property
     def fixed_size(self) -> Size | None:
-        """The one size of every image that the recipe makes; None where it depends on the image.
+        """The one size of every image that the recipe makes; None where it depends on the image, or views differ in it.
 
         Crops of fixed size before a SmartResize, TileGrid or BoundedSides give one size, too, but only the daemon computes it: None.
+        What is resized to a bounded size and padded to at least that has one size.
         """
+        if self.views:
+            sizes = {view.fixed_size for view in self.views}
+            return sizes.pop() if len(sizes) == 1 else None
         if self.centre_crop is not None:
             return self.centre_crop
-        if isinstance(self.resize, ExactSize):
-            return self.resize.size
-        crop = _size_of_crop(self.crop)
-        if crop is None or self.resize is None:
-            return crop
-        return _resized_side(self.resize, crop) if isinstance(self.resize, ShorterSide | LongerSide) else None
+        return fixed_size_of(self.crop, self.resize, self.pad)
 
     def slot_bytes(self, samples: int) -> int | None:
         """Bytes of a slot that holds ``samples`` images and their records; None where it depends on the images."""
+        images = [view._image_bytes() for view in self.views or (self,)]
+        known = [image for image in images if image is not None]
+        if len(known) < len(images):
+            return None
+        if self.views:
+            return slot_bytes(sum(align_up(samples * image, IMAGE_ALIGNMENT) for image in known), samples)
+        return slot_bytes_of_images(known[0], samples)
+
+    def _image_bytes(self) -> int | None:
         size = self.fixed_size
         if size is None:
             return None
         elements = size.width * size.height * (1 if self.channels == "grey" else 3)
-        pixels = elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
-        return slot_bytes_of_images(pixels, samples)
+        return elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
 
 
 def described(recipe: Recipe) -> str:
-    """Size and type of its images, to follow a noun: " 224 x 224 float32"."""
+    """Size and type of its images, to follow a noun: " 224 x 224 float32", " in 2 views 224 x 224 and 6 views 96 x 96 float32"."""
     size = recipe.fixed_size
+    if recipe.views:
+        runs = [(view, len(list(same))) for view, same in itertools.groupby(view.fixed_size for view in recipe.views)]
+        told = [
+            f"{count} view{'s' if count > 1 else ''}" + (f" {view.width} x {view.height}" if view is not None else "")
+            for view, count in runs
+        ]
+        return f" in {' and '.join(told)} {recipe.dtype}"
     return f" {size.width} x {size.height} {recipe.dtype}" if size is not None and recipe.patches is None else f" {recipe.dtype}"
 
 
-def _size_of_crop(crop: Crop | None) -> Size | None:
-    """Where every image's is the same and has pixels."""
-    if isinstance(crop, CentreCrop):
-        size = crop.size
-    elif isinstance(crop, BoxCrop):
-        size = Size(crop.box.width, crop.box.height)
-    else:
-        return None
-    return size if min(size) >= 1 else None
+_SHARED = ("normalise", "range", "dtype", "layout", "channels", "ignore_orientation", "centre_rounding")
+"""What all views of a recipe have in common."""
 
 
-def _resized_side(resize: ShorterSide | LongerSide, crop: Size) -> Size:
-    """As the daemon: what is not asked for is truncated, at least 1."""
-    short, long = min(crop), max(crop)
-    if isinstance(resize, LongerSide):
-        sides = max(1, resize.pixels * short // long), resize.pixels
-    else:
-        sides = resize.pixels, max(1, resize.pixels * long // short)
-        if resize.longest is not None and sides[1] > resize.longest:
-            sides = max(1, resize.longest * sides[0] // sides[1]), resize.longest
-    return Size(*sides) if crop.width <= crop.height else Size(*reversed(sides))
+def _recipes_of(given: Iterable[object], name: str) -> tuple[Recipe, ...]:
+    """The recipes in it, one after the other, as views of one."""
+    found: list[Recipe] = []
+    for each in given:
+        several = [each] if isinstance(each, Recipe) or not isinstance(each, Iterable) else each
+        for view in several:
+            if not isinstance(view, Recipe):
+                raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {view!r}")
+            if view.views or view.patches or view.packing == "packed":
+                what = "has views itself" if view.views else "has patches" if view.patches else "is packed"
+                raise InvalidRequest(f"{name}: views[{len(found)}] {what}, which no view does or is")
+            found.append(view)
+    if not found:
+        raise InvalidRequest(f"{name}: there is no recipe")
+    return tuple(found)
+
+
+def _with(view: Recipe, shared: dict[str, Any]) -> Recipe:
+    same = all(getattr(view, name) == value for name, value in shared.items())
+    return view if same else dataclasses.replace(view, **shared)
 
 
 _CHOICES = {
@@ -317,16 +294,5 @@ _CHOICES = {
     "channels": get_args(Channels),
     "packing": get_args(Packing),
     "centre_rounding": get_args(CentreRounding),
+    "crop_place": get_args(CropPlace),
 }
-
-
-def check_choice(name: str, value: object, names: tuple[str, ...]) -> int:
-    """The position of ``value`` among ``names``.
-
-    Raises:
-        InvalidRequest: it is not among them.
-    """
-    for position, known in enumerate(names):
-        if value == known:
-            return position
-    raise InvalidRequest(f"{name}: must be one of {', '.join(names)}; is {value!r}")

@@ -56,6 +56,9 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     Labels that are other numbers or arrays are tensors [N, ...] of their type, texts and other values lists; with several columns they are
     a dictionary of these (``millrace.Samples``).
 
+    Of a recipe with views (``Recipe.of_views``), in the place of the images a list of tensors, one for each view, as DataLoader gives it of
+    a transform that makes a list of crops; all that is said of the images holds for each.
+
     Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. The
     current batch's ids, boxes, errors, ... are in ``loader.batch``.
 
@@ -119,7 +122,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
         self._moves = self._shares = self._device.type != "cpu" or bool(pin_memory)
         self._registered: dict[int, bool] = {}  # by a slot's address: whether it could be page-locked
         self._given: list[weakref.ref[Lease]] = []  # of batches in the GPU's memory that the loop has got
-        self._copies: deque[tuple[Any, Any]] = deque()  # (event, images in the slot) of copies that may be under way
+        self._copies: deque[tuple[Any, Any]] = deque()  # (event, tensors in the slot) of copies that may be under way
 
     @property
     def sampler(self) -> Any:
@@ -161,44 +164,52 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
         return super()._start(progress)
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[Any, Any]:
-        images = batch.images
         found = each_column(batch.labels if labels is None else labels, _tensor)
+        if self.recipe.views:
+            return [self._converted(view) for view in batch.views], found
+        return self._converted(batch.images), found
+
+    def _converted(self, images: Any) -> Any:
         if not isinstance(images, DeviceTensor):
-            return self._shaped(torch.from_dlpack(images)), found
+            return self._shaped(torch.from_dlpack(images))
         if self._device.type != "cuda":
-            return self._shaped(_on_host(images)), found
-        return images, found  # it names the stream on which it is used, which the loop's thread knows
+            return self._shaped(_on_host(images))
+        return images  # it names the stream on which it is used, which the loop's thread knows
 
     def _shaped(self, images: torch.Tensor) -> torch.Tensor:
         return images.permute(0, 3, 1, 2) if self._layout == "NHWC" else images
 
-    def _moved(self, item: tuple[Any, Any]) -> tuple[torch.Tensor, Any]:
+    def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         images, labels = item
+        views = images if isinstance(images, list) else [images]
         if self._device.type == "cpu":
-            return images.pin_memory(), _each_tensor(labels, torch.Tensor.pin_memory)
-        if isinstance(images, DeviceTensor):
-            there = self._shaped(self._in_place(images).to(self._device, non_blocking=True))  # copied if it is another GPU's
+            there = [view.pin_memory() for view in views]
+            labels = _each_tensor(labels, torch.Tensor.pin_memory)
         else:
-            there = self._to_device(images)
-        waits_not = self._device.type == "cuda"  # labels are not page-locked: CUDA has taken them when this returns
-        return there, _each_tensor(labels, lambda column: column.to(there.device, non_blocking=waits_not))
+            if isinstance(views[0], DeviceTensor):  # copied if it is another GPU's
+                there = [self._shaped(view.to(self._device, non_blocking=True)) for view in self._in_place(views)]
+            else:
+                there = self._to_device(views)
+            waits_not = self._device.type == "cuda"  # labels are not page-locked: CUDA has taken them when this returns
+            labels = _each_tensor(labels, lambda column: column.to(there[0].device, non_blocking=waits_not))
+        return (there if isinstance(images, list) else there[0]), labels
 
-    def _in_place(self, images: DeviceTensor) -> torch.Tensor:
+    def _in_place(self, views: list[DeviceTensor]) -> list[torch.Tensor]:
         """The slot's own memory, or a copy where the loop keeps so much that no slot would be left for the next batch."""
-        there: torch.Tensor = torch.from_dlpack(images)
+        there = [torch.from_dlpack(view) for view in views]
         self._given = [given for given in self._given if given() is not None]
         if len(self._given) >= self._options.slots - 1:
-            return there.clone()
-        self._given.append(weakref.ref(images._held.check()))
+            return [view.clone() for view in there]
+        self._given.append(weakref.ref(views[0]._held.check()))
         return there
 
-    def _to_device(self, images: torch.Tensor) -> torch.Tensor:
-        if self._device.type != "cuda" or self._pin is False or not self._page_locked(images):
-            return images.to(self._device)
-        moved = images.to(self._device, non_blocking=True)
+    def _to_device(self, views: list[torch.Tensor]) -> list[torch.Tensor]:
+        if self._device.type != "cuda" or self._pin is False or not self._page_locked(views[0]):
+            return [view.to(self._device) for view in views]
+        moved = [view.to(self._device, non_blocking=True) for view in views]
         copied = torch.cuda.Event()
         copied.record(torch.cuda.current_stream(self._device))
-        self._copies.append((copied, images))
+        self._copies.append((copied, views))
         return moved
 
     def _reclaim(self) -> None:
@@ -206,7 +217,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
             self._copies.popleft()[0].synchronize()
 
     def _page_locked(self, images: torch.Tensor) -> bool:
-        """Page-locks the slot in which they are the first time."""
+        """Page-locks the slot in which they are the first time, whole."""
         assert self._session is not None
         address, size = self._session.slot_of(images.data_ptr())
         if address not in self._registered:

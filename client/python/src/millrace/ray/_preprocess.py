@@ -17,7 +17,7 @@ from millrace._messages import path_text
 from millrace.errors import InvalidRequest, ResourceExhausted
 from millrace.ray._node import Daemon, DaemonLost
 from millrace.ray._work import SESSIONS, BadImages, OnBad, Opened, Work, batch_of, column_of, full, pixels, places, reasons, slots_for
-from millrace.recipe import CacheUse, Fidelity, RandomResizedCrop, Recipe
+from millrace.recipe import CacheUse, Fidelity, RandomResizedCrop, RandomShorterSide, Recipe, ScaleJitter
 from millrace.ring import Ring
 
 _AGAIN_MOST = 3  # times that a batch is made anew because the daemon was lost
@@ -62,7 +62,7 @@ class Preprocess:
         Args:
             recipe: of one size.
             column: where the paths or the bytes are.
-            output: the tensors' column.
+            output: the tensors' column; of a recipe with views ``output_0``, ``output_1``, ..., one for each.
             keep_column: ``column`` passes through, too; None: paths do, bytes do not.
             include_errors: a column ``error``, as of ``read_images``.
             on_error: as of ``read_images``. A null is a bad image.
@@ -89,7 +89,7 @@ class Preprocess:
         self._keep = keep_column
         self._id_column = id_column
         self._ring_bytes = ring_bytes
-        self._random = isinstance(recipe.crop, RandomResizedCrop) or recipe.flip_probability > 0
+        self._random = any(map(_is_random, recipe.views or (recipe,)))
 
     def __call__(self, batch: Rows) -> Iterator[Rows]:
         """The batch in parts, each with its tensors in one slot.
@@ -159,11 +159,11 @@ class Preprocess:
         kept, images = places(made), pixels(made, copied=copied)
         columns = {name: _taken(batch[name], start, end, kept) for name in names}
         if isinstance(batch, pa.Table):
-            columns[self._work.column] = column_of(images)
+            columns |= {name: column_of(view) for name, view in zip(self._work.columns, images, strict=True)}
             if self._work.error_column:
                 columns[self._work.error_column] = pa.array(reasons(made), pa.string())
             return pa.table(columns)
-        columns[self._work.column] = images
+        columns |= dict(zip(self._work.columns, images, strict=True))
         if self._work.error_column:
             columns[self._work.error_column] = np.array(reasons(made), object)
         return columns
@@ -172,7 +172,7 @@ class Preprocess:
         """The columns that pass through."""
         keep = self._keep if self._keep is not None else not bytes_there
         names = [name for name in _names(batch) if keep or name != self._column]
-        for made in filter(None, (self._work.column, self._work.error_column)):
+        for made in filter(None, (*self._work.columns, self._work.error_column)):
             if made in names:
                 raise InvalidRequest(f"Preprocess: the batch has a column {made!r} already: give another output=, or drop_columns before")
         return names
@@ -181,6 +181,14 @@ class Preprocess:
         if self._id_column is not None:
             return [int(value.as_py() if isinstance(value, pa.Scalar) else value) for value in _column(batch, self._id_column)]
         return [_key(source) for source in sources] if self._random else [None] * len(sources)
+
+
+def _is_random(recipe: Recipe) -> bool:
+    """Whether it may draw something."""
+    sized = isinstance(recipe.crop, RandomResizedCrop) or isinstance(recipe.resize, ScaleJitter | RandomShorterSide)
+    placed = recipe.crop_place == "random" or (recipe.pad is not None and recipe.pad.place == "random")
+    made = recipe.flip_probability > 0 or bool(recipe.steps) or recipe.erasing is not None
+    return sized or placed or made or bool(recipe.random_filters)
 
 
 def _names(batch: Rows) -> list[str]:

@@ -96,7 +96,7 @@ def _read(work: Work, columns: tuple[str, ...], paths: list[str], ids: Any, labe
 
 
 def _table(work: Work, columns: tuple[str, ...], paths: list[str], batch: millrace.Batch, images: Any) -> pa.Table:
-    made: dict[str, Any] = {work.column: column_of(images)}
+    made: dict[str, Any] = {name: column_of(view) for name, view in zip(work.columns, images, strict=True)}
     for name in columns:
         if name == "path":
             made[name] = pa.array([paths[place] for place in places(batch)], pa.string())
@@ -131,8 +131,9 @@ def read_images(
 ) -> ray.data.Dataset:
     """A dataset of images that the daemons of the nodes have read, decoded and made as ``recipe`` says.
 
-    Columns: ``image``, tensors C x H x W (or as the recipe says) of its type; then what ``include_*`` ask for. Folders are listed now, on
-    this machine; everything else happens when the dataset is consumed, on the nodes, which have the files at the same paths.
+    Columns: ``image``, tensors C x H x W (or as the recipe says) of its type, of a recipe with views ``image_0``, ``image_1``, ..., one for
+    each; then what ``include_*`` ask for. Folders are listed now, on this machine; everything else happens when the dataset is consumed, on
+    the nodes, which have the files at the same paths.
 
     Args:
         paths: a folder, a file, or several; every node has them. Of folders all pictures beneath, in ``ImageFolder``'s order.

@@ -46,7 +46,7 @@ class Work:
         recipe: of one size.
         batch: images that the daemon makes at a time: one slot.
         on_error: see ``OnBad``.
-        column: of the tensors.
+        column: of the tensors; of a recipe with views see ``columns``.
         error_column: of the reasons; empty: none.
         seed: of random crops, flips and augmentations.
         epoch: likewise.
@@ -64,6 +64,11 @@ class Work:
     daemon: Daemon
     fidelity: Fidelity
     cache: CacheUse
+
+    @property
+    def columns(self) -> list[str]:
+        """Of the tensors: ``column``, or with views ``column_0``, ``column_1``, ..., one for each."""
+        return [f"{self.column}_{number}" for number in range(len(self.recipe.views))] or [self.column]
 
     def check(self, what: str) -> None:
         """Refuses what cannot be honoured, before Ray starts anything.
@@ -91,22 +96,23 @@ class Work:
 
 
 def image_bytes(recipe: Recipe, what: str) -> int:
-    """Of one image's tensor.
+    """Of one image's tensor, or of all its views'.
 
     Raises:
         InvalidRequest: the tensors are not of one shape, or not of a type that Arrow has.
     """
     if not isinstance(recipe, Recipe):
         raise InvalidRequest(f"{what}: recipe is a millrace.Recipe (millrace.torch.from_torchvision makes one), not {recipe!r}")
-    size = recipe.fixed_size
-    if size is None or recipe.packing != "one_size" or recipe.patches is not None:
+    sizes = [view.fixed_size for view in recipe.views or (recipe,)]
+    if None in sizes or recipe.packing != "one_size" or recipe.patches is not None:
         raise InvalidRequest(
             f"{what}: a column has tensors of one shape: give a recipe that makes images of one size (centre_crop=, or resize=ExactSize), "
             'with packing="one_size" and without patches'
         )
     if recipe.dtype == "bfloat16":
         raise InvalidRequest(f"{what}: Arrow has no bfloat16: make float16 or float32, or uint8 and convert on the device")
-    return size.width * size.height * (1 if recipe.channels == "grey" else 3) * DTYPE_BYTES[recipe.dtype]
+    pixels = sum(size.width * size.height for size in sizes if size is not None)
+    return pixels * (1 if recipe.channels == "grey" else 3) * DTYPE_BYTES[recipe.dtype]
 
 
 def batch_of(recipe: Recipe, what: str, most: int = _BATCH_MOST) -> int:
@@ -264,10 +270,10 @@ def _raise_if_not_the_image(error: SampleError, *, all_missing: bool) -> None:
         raise NotFound(f"{error}; every node has to have the files at the same paths", sample_errors=[error])
 
 
-def pixels(batch: millrace.Batch, *, copied: bool) -> NDArray[Any]:
-    """The batch's tensors, in the slot's own memory unless ``copied``."""
-    images = batch.images.numpy()
-    return images.copy() if copied else images
+def pixels(batch: millrace.Batch, *, copied: bool) -> list[NDArray[Any]]:
+    """The batch's tensors, one array for each of ``Work.columns``, in the slot's own memory unless ``copied``."""
+    views = [view.numpy() for view in batch.views]
+    return [view.copy() for view in views] if copied else views
 
 
 def column_of(images: NDArray[Any]) -> Any:
