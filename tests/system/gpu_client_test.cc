@@ -162,7 +162,6 @@ TEST_CASE("the views of a sample are in a GPU's memory what they are on the host
   const Words bytes = need(there.tensor.copy());
   REQUIRE(found.size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
-    INFO("view " << i);
     REQUIRE(found[i].shape == expected[i].shape);
     REQUIRE(found[i].data.empty());
     REQUIRE(found[i].device_data.size.count == expected[i].data.size());
