@@ -317,7 +317,8 @@ void add_preview(CLI::App& app, Chosen& chosen) {
     if (options->recipe.preset == "none")
       throw CLI::ValidationError("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
     if (options->each_step && !options->recipe.views.empty())
-      throw CLI::ValidationError("--each-step", "shows the steps of one recipe; give a view's as --step instead");
+      throw CLI::ValidationError("--each-step",
+                                 "shows the steps of one recipe: without --view, give a view's steps as --step");
     if (options->each_step && options->recipe.steps.empty() && !options->recipe.erase)
       throw CLI::ValidationError("--each-step", "there is no step: name some with --step, or --erase");
     chosen = [options] { return preview(*options); };

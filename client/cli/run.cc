@@ -301,7 +301,11 @@ void require_whole(const CLI::App& command, const Options& options) {
   require_agree(options.extensions);
   if (!slot_bytes_of(options, recipe_of(options.recipe)))
     throw CLI::ValidationError(
-        "--slot-bytes", "--recipe " + options.recipe.preset + " leaves the size open: say how large a batch may be");
+        options.recipe.views.empty() ? "--slot-bytes" : "--view",
+        options.recipe.views.empty()
+            ? "--recipe " + options.recipe.preset + " leaves the size open: say how large a batch may be"
+            : "one of them leaves the size open, and each view has one: give it resize { exact }, centre_crop or pad { "
+              "to }");
   if (options.order.rank >= options.order.world_size)
     throw CLI::ValidationError("--rank", "must be below --world-size, which is " +
                                              std::to_string(options.order.world_size) + ", is " +

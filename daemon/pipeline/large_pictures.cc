@@ -1,6 +1,7 @@
 #include "daemon/pipeline/large_pictures.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "daemon/formats/decoding_memory.h"
@@ -19,15 +20,28 @@ DecodingMemory memory_of(const SampleTask& task) {
   return decoding_memory(packed, task.geometry);
 }
 
+// What needs less, where that is the recipe's doing or the file's.
+std::string advice_for(const SampleTask& task) {
+  SampleGeometry plain = task.geometry;
+  plain.canvas.reset();
+  plain.draws.reset();
+  plain.views.clear();
+  const bool by_recipe = decoding_memory(task.image.info, plain).needed * 2 < memory_of(task).needed;
+  if (by_recipe)
+    return "or have the recipe make less of it: padding and steps work on a picture as large as what comes out";
+  if (!task.geometry.views.empty())
+    return "or ask for its views in recipes of their own: of several, all between them is decoded";
+  return "or save the image smaller, or, if it is a JPEG of several scans, in one";
+}
+
 }  // namespace
 
 Result<void> LargePictures::check(const SampleTask& task) const {
   const Bytes needed = memory_of(task).needed;
   if (needed <= std::max(budget(), kLaneKeeps)) return {};
-  return Error{Code::kExhausted,
-               "decoding it takes " + to_text(needed) + ", and all lanes together may take " + to_text(budget()) +
-                   " (memory.decoding in the daemon's settings): raise it, or save the image smaller, "
-                   "or, if it is a JPEG of several scans, in one"};
+  return Error{Code::kExhausted, "making it takes " + to_text(needed) + ", and all lanes together may take " +
+                                     to_text(budget()) + " (memory.decoding in the daemon's settings): raise it, " +
+                                     advice_for(task)};
 }
 
 // What may be more than the budget, but need not, is decoded alone.

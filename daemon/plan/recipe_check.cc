@@ -255,6 +255,17 @@ Error of_view(std::size_t number, Error error) {
   return {error.code, "recipe.views[" + std::to_string(number) + "]." + std::string(rest)};
 }
 
+Result<void> check_view(Recipe view, std::uint32_t max_side) {
+  if (!view.views.empty()) return wrong("views", "a view has none of its own");
+  if (view.packing != Packing::kOneSize) return wrong("packing", "views are of one size each: leave packed output out");
+  view.packing = Packing::kPacked;  // what is said of an open size below a view could not follow
+  MILLRACE_TRY_VOID(check_recipe(view, max_side));
+  if (fixed_size(view)) return {};
+  return wrong("resize",
+               "leaves the size open, and each view has one: set resize.exact, centre_crop, pad.to or a crop of "
+               "fixed size");
+}
+
 Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
   MILLRACE_TRY_VOID(check_beside_views(recipe));
   if (recipe.views.size() > Recipe::kMostViews)
@@ -265,8 +276,7 @@ Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
     const Recipe& view = recipe.views[i];
     steps += count_steps(view.steps);
     if (i > 0 && view == recipe.views[i - 1]) continue;
-    if (!view.views.empty()) return of_view(i, wrong("views", "a view has none of its own"));
-    if (Result<void> sound = check_recipe(view, max_side); !sound) return of_view(i, std::move(sound).error());
+    if (Result<void> sound = check_view(view, max_side); !sound) return of_view(i, std::move(sound).error());
   }
   if (steps <= Recipe::kMostStepsOfViews) return {};
   return wrong("views", "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all, have " +

@@ -151,6 +151,10 @@ Result<BatchRequest> parse_submit(v1::Submit& request, const Limits& limits, con
   for (int i = 0; i < request.samples_size(); ++i) {
     Result<SampleRequest> sample = parse_sample(*request.mutable_samples(i), i, limits, datasets);
     if (!sample) return inside("samples", i, std::move(sample).error());
+    if (!batch.recipe->views.empty() && (sample->overrides.box || sample->overrides.size))
+      return inside("samples", i,
+                    field_error(sample->overrides.box ? "box" : "size",
+                                "is not for a recipe with views: which of them is it for?"));
     batch.samples.push_back(*std::move(sample));
   }
   return batch;

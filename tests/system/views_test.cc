@@ -29,7 +29,7 @@ struct Mill {
       : paths(write_image_folder(folder / "pictures", {.images = kImages, .classes = 2})),
         daemon({.roots = {folder.path()}}),
         session(
-            need(daemon.connect().open_session({.name = "views", .slots = 3, .batch = kImages, .recipe = recipe}))) {}
+            need(daemon.connect().open_session({.name = "views", .slots = 6, .batch = kImages, .recipe = recipe}))) {}
 
   BatchRequest request(const Recipe& recipe, OnError on_error = OnError::kFail) const {
     BatchRequest wanted{.recipe = recipe, .seed = 11, .epoch = 2, .on_error = on_error};

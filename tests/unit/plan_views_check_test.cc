@@ -77,7 +77,7 @@ TEST_CASE("views are judged one by one, and what is theirs is not the recipe's",
   CHECK(refused([](Recipe& recipe) { recipe.packing = Packing::kPacked; }) == "recipe.packing");
   CHECK(refused([](Recipe& recipe) { recipe.patches = Patches{{4, 4}}; }) == "recipe.patches");
   CHECK(refused([](Recipe& recipe) { recipe.normalise = Normalise{}; }) == "recipe.normalise");
-  CHECK(refused([](Recipe& recipe) { recipe.views[1].resize = KeepSize{}; }) == "recipe.views[1].packing");
+  CHECK(refused([](Recipe& recipe) { recipe.views[1].resize = KeepSize{}; }) == "recipe.views[1].resize");
   CHECK(refused([](Recipe& recipe) {
           recipe.views[1].resize = ExactSize{{0, 4}};
         }) == "recipe.views[1].resize.exact.width");

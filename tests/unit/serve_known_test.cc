@@ -120,7 +120,11 @@ TEST_CASE("a value that this daemon does not know is refused of every enum that 
       for (const int value : {77, -1}) {
         v1::ClientMessage message = good(*way.front());
         Message& spoilt = reach(message, way);
-        spoilt.GetReflection()->SetEnumValue(&spoilt, type.field(i), value);
+        if (type.field(i)->is_repeated()) {
+          spoilt.GetReflection()->AddEnumValue(&spoilt, type.field(i), value);
+        } else {
+          spoilt.GetReflection()->SetEnumValue(&spoilt, type.field(i), value);
+        }
         ++fields;
 
         const std::optional<Error> refused = refusal_in(tables.parse(message));

@@ -380,8 +380,11 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   } else {
     MILLRACE_TRY_VOID(make_with_steps(task, output, begun, deadline, workspace, fidelity, outcome));
   }
-  if (recipe.erasing) return erase(recipe, task.geometry, workspace.arithmetic().limit(), output.tensor);
-  return {};
+  if (!recipe.erasing) return {};
+  const Clock::time_point made = Clock::now();
+  const Result<void> erased = erase(recipe, task.geometry, workspace.arithmetic().limit(), output.tensor);
+  outcome.transform += since(made);
+  return erased;
 }
 
 }  // namespace
