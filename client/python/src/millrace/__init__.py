@@ -43,6 +43,7 @@ from millrace.errors import (
     Unsupported,
 )
 from millrace.manifest import read_manifest
+from millrace.pairs import Pairs, mask_recipe
 from millrace.recipe import (
     BoundedSides,
     Box,
@@ -135,6 +136,7 @@ __all__ = [
     "Normalise",
     "NotFound",
     "OrderedBatch",
+    "Pairs",
     "Patches",
     "Path",
     "PermissionDenied",
@@ -166,6 +168,7 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "mask_recipe",
     "preview",
     "read_manifest",
     "recipes",

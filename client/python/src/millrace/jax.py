@@ -170,6 +170,8 @@ def _converted(images: Tensor) -> Any:
 
 
 def _narrow(column: Any) -> Any:
+    if isinstance(column, Tensor):  # masks; copied, because JAX takes arrays for ones that never change
+        return column.numpy().copy()
     return column.astype(np.int32) if isinstance(column, np.ndarray) and column.dtype == np.int64 else column
 
 

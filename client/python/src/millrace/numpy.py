@@ -16,6 +16,7 @@ from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
+from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -60,7 +61,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
         super().__init__(dataset, transform, **options)
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[NDArray[Any], Any]:
-        found = batch.labels if labels is None else labels
+        found = batch.labels if labels is None else labels.numpy() if isinstance(labels, Tensor) else labels
         if self.recipe.views:
             return [view.numpy() for view in batch.views], found  # type: ignore[return-value]
         return batch.images.numpy(), found

@@ -41,6 +41,7 @@ from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.session import HOST
+from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -219,6 +220,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     def _page_locked(self, images: torch.Tensor) -> bool:
         """Page-locks the slot in which they are the first time, whole."""
         assert self._session is not None
+        if self.batch is not None and self.batch._require()._lease is None:
+            return False  # a copy, as of a batch with bad pairs
         address, size = self._session.slot_of(images.data_ptr())
         if address not in self._registered:
             done = int(torch.cuda.cudart().cudaHostRegister(address, size, _REGISTER_READ_ONLY)) == 0
@@ -243,6 +246,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
 
 
 def _tensor(column: Any) -> Any:
+    if isinstance(column, Tensor):  # masks
+        return torch.from_dlpack(column)
     return torch.from_numpy(np.ascontiguousarray(column)) if isinstance(column, np.ndarray) else column
 
 
