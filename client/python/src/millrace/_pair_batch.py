@@ -175,12 +175,14 @@ def _rows(batch: Batch) -> NDArray[np.uint8]:
     bits = batch.images.bits()
     size = bits.nbytes // len(bits)
     start = batch._completed.handle.offset - batch._require().start
-    return np.ndarray((len(bits), size), np.uint8, batch._require().bytes(), start)
+    rows: NDArray[np.uint8] = np.ndarray((len(bits), size), np.uint8, batch._require().bytes(), start)
+    return rows
 
 
 def _records(batch: Batch) -> NDArray[Any]:
     handle, held = batch._completed.handle, batch._require()
-    return np.ndarray((handle.samples,), RECORD, held.bytes(), handle.records_offset - held.start)
+    records: NDArray[Any] = np.ndarray((handle.samples,), RECORD, held.bytes(), handle.records_offset - held.start)
+    return records
 
 
 def _oriented(records: NDArray[Any], orientation: NDArray[Any]) -> NDArray[np.int64]:

@@ -121,7 +121,7 @@ class PairDataset(Dataset):
             if number:
                 given["fidelity"] = "exact"
             begun.append(dataset.epoch(on_error="zero", **given))
-        how = on_error or ("substitute" if options.get("shuffle") else "skip")
+        how: OnError = on_error or ("substitute" if options.get("shuffle") else "skip")
         return PairEpoch(self, begun[0], begun[1], how, prepare, tolerant=on_error is None, shared=shared)
 
 

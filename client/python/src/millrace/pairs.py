@@ -196,7 +196,7 @@ def _of_mask(step: Step, fill: int) -> Step:
     if isinstance(step, _GROUPS):
         return dataclasses.replace(step, steps=tuple(_of_mask(inner, fill) for inner in step.steps))
     raise Unsupported(
-        f"mask_recipe: {kind.__name__} draws steps that move pixels and steps that change colours, and a mask cannot have the former alone: "
+        f"mask_recipe: {kind.__name__} draws steps that move pixels and steps that change colours, and a mask has the former alone: "
         "take steps that do one of them (Rotation, Affine, Perspective, Shift; ColorJitter, Sharpness, ...)"
     )
 
