@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "client/cli/connection.h"
 #include "client/cli/contact_sheet.h"
@@ -14,7 +15,6 @@
 #include "client/cli/recipe_options.h"
 #include "client/cli/to_pixels.h"
 #include "proto/base/printable.h"
-#include "proto/base/resized_size.h"
 
 namespace millrace::cli {
 namespace {
@@ -97,18 +97,20 @@ std::string caption_of(const SampleInfo& sample) {
   return text;
 }
 
-// The part of the source that ends up in the output: the crop box, or what a centre crop after the resize leaves of it.
-Box kept_box(const Recipe& recipe, const SampleInfo& sample) {
-  const Box box = sample.crop;
-  if (!recipe.centre_crop || box.width < 1 || box.height < 1) return box;
-  const Size resized =
-      resized_size(recipe.resize, {static_cast<std::uint32_t>(box.width), static_cast<std::uint32_t>(box.height)});
-  const auto kept = [](std::uint32_t crop, int from, std::uint32_t to) {
-    return std::min(from, static_cast<int>(static_cast<double>(crop) * from / to));
+// The part of the source that ends up in the output.
+Box kept_box(const SampleInfo& sample) {
+  const Box& crop = sample.crop;
+  if (sample.resized.width == 0 || sample.resized.height == 0) return crop;
+  // Of a side: what the window shows of the resized pixels, in those of the crop.
+  const auto kept = [](std::int32_t window, std::uint32_t shown, std::uint32_t resized, std::int32_t of) {
+    const double begin = std::max<double>(window, 0),
+                 end = std::min<double>(resized, static_cast<double>(window) + shown);
+    const double scale = static_cast<double>(of) / resized;
+    return std::pair(static_cast<int>(begin * scale), static_cast<int>(std::max(0.0, end - begin) * scale));
   };
-  const int width = kept(recipe.centre_crop->width, box.width, resized.width);
-  const int height = kept(recipe.centre_crop->height, box.height, resized.height);
-  return {box.left + (box.width - width) / 2, box.top + (box.height - height) / 2, width, height};
+  const auto [left, width] = kept(sample.window_left, sample.size.width, sample.resized.width, crop.width);
+  const auto [top, height] = kept(sample.window_top, sample.size.height, sample.resized.height, crop.height);
+  return {crop.left + left, crop.top + top, width, height};
 }
 
 Rectangle scaled(const Box& box, Size source, const Picture& shown) {
@@ -136,11 +138,12 @@ std::vector<SheetEntry> entries_of(const std::vector<PickedFile>& samples, const
           to_picture(thumbnail, originals.tensor.sample(at->second).size, originals.tensor.pixels(at->second));
     if (const auto at = result_at.find(i); at != result_at.end()) {
       const SampleInfo sample = results.tensor.sample(at->second);
-      entry.result = to_picture(recipe, sample.size, results.tensor.pixels(at->second));
+      const Recipe& first = views_of(recipe).front();
+      entry.result = to_picture(first, sample.size, results.tensor.pixels(at->second));
       entry.caption = caption_of(sample);
       entry.flipped = sample.flipped;
       if (entry.original && sample.source.width != 0)
-        entry.crop = scaled(kept_box(recipe, sample), sample.oriented(), *entry.original);
+        entry.crop = scaled(kept_box(sample), sample.oriented(), *entry.original);
     }
     entries.push_back(std::move(entry));
   }
@@ -160,6 +163,7 @@ Bytes room_for(const Options& options, const Recipe& recipe, std::uint32_t sampl
       Recipe{.resize = ExactSize{{static_cast<std::uint32_t>(options.tile), static_cast<std::uint32_t>(options.tile)}}},
       samples);
   Recipe bound = recipe;
+  if (!recipe.views.empty() && !slot_bytes_for(recipe, samples)) return thumbnails;  // the daemon says what is wrong
   if (const auto* longer = std::get_if<LongerSide>(&recipe.resize))
     bound.resize = ExactSize{{longer->pixels, longer->pixels}};
   return std::max(thumbnails, *slot_bytes_for(bound, samples));  // the recipes that leave sizes open are refused
@@ -173,6 +177,28 @@ Result<Batch> make(Session& session, const Options& options, const std::vector<P
   return batch;
 }
 
+// Each view of each sample beside the original. Which part a view shows the daemon says of the first one.
+std::vector<SheetEntry> with_views(const std::vector<SheetEntry>& firsts, const Recipe& recipe, const Batch& results) {
+  const auto result_at = by_index(results.tensor);
+  const std::span<const ViewTensor> views = results.tensor.views();
+  std::vector<SheetEntry> entries;
+  for (std::uint32_t i = 0; i < firsts.size(); ++i) {
+    entries.push_back(firsts[i]);
+    const auto at = result_at.find(i);
+    if (at == result_at.end()) continue;
+    entries.back().caption = "view 0: " + entries.back().caption;
+    for (std::size_t view = 1; view < views.size(); ++view) {
+      const Size size = *fixed_size(recipe.views[view]);
+      SheetEntry entry{.name = firsts[i].name, .original = firsts[i].original};
+      entry.result = to_picture(recipe.views[view], size,
+                                views[view].data.subspan(at->second * views[view].strides[0], views[view].strides[0]));
+      entry.caption = "view " + std::to_string(view);
+      entries.push_back(std::move(entry));
+    }
+  }
+  return entries;
+}
+
 Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& options,
                                              const std::vector<PickedFile>& samples) {
   const Recipe recipe = recipe_of(options.recipe);
@@ -183,7 +209,8 @@ Result<std::vector<SheetEntry>> make_entries(Client& client, const Options& opti
                client.open_session({.name = "millrace preview", .slots = 2, .batch = count, .slot_bytes = room}));
   MILLRACE_TRY(const Batch originals, make(session, options, samples, thumbnail));
   MILLRACE_TRY(const Batch results, make(session, options, samples, recipe));
-  return entries_of(samples, thumbnail, originals, recipe, results);
+  const std::vector<SheetEntry> entries = entries_of(samples, thumbnail, originals, recipe, results);
+  return recipe.views.empty() ? entries : with_views(entries, recipe, results);
 }
 
 // Each step alone, left before it and right after it. The steps before a step draw what they draw without it, so the
@@ -282,11 +309,15 @@ void add_preview(CLI::App& app, Chosen& chosen) {
       "  millrace preview /data/train/cat/1.jpg -o cat.png\n"
       "  millrace preview /data/val --recipe evaluate --size 288 -n 6\n"
       "  millrace preview --private ~/pictures --filter lanczos --epoch 1\n"
-      "  millrace preview /data/train -n 4 --step rand_augment --step 'grayscale' --erase 0.5 --each-step");
+      "  millrace preview /data/train -n 4 --step rand_augment --step 'grayscale' --erase 0.5 --each-step\n"
+      "  millrace preview /data/train -n 4 --view 'count: 2 crop { random_resized { min_scale: 0.4 } } resize { exact "
+      "{ width: 224 height: 224 } }'");
   command->callback([options, command, &chosen] {
     require_fits(*command, options->recipe);
     if (options->recipe.preset == "none")
       throw CLI::ValidationError("--recipe", "none has nothing to look at; choose train, evaluate or thumbnail");
+    if (options->each_step && !options->recipe.views.empty())
+      throw CLI::ValidationError("--each-step", "shows the steps of one recipe; give a view's as --step instead");
     if (options->each_step && options->recipe.steps.empty() && !options->recipe.erase)
       throw CLI::ValidationError("--each-step", "there is no step: name some with --step, or --erase");
     chosen = [options] { return preview(*options); };

@@ -1,8 +1,10 @@
 #include "client/cli/recipe_options.h"
 
+#include <iterator>
 #include <map>
 
 #include "client/cli/numbers.h"
+#include "proto/rpc/recipe_message.h"
 #include "proto/rpc/step_message.h"
 
 namespace millrace::cli {
@@ -40,6 +42,15 @@ void add_choice(CLI::App& command, const char* flag, std::optional<Value>& to,
 
 std::uint32_t shorter_side_of(const RecipeOptions& options) {
   return options.shorter_side.value_or(options.size * 256 / 224);
+}
+
+std::vector<Recipe> views_of_all(const RecipeOptions& options) {
+  std::vector<Recipe> all;
+  for (const std::string& view : options.views) {
+    std::vector<Recipe> some = *views_from_text(view);
+    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+  }
+  return all;
 }
 
 Recipe preset_of(const RecipeOptions& options) {
@@ -103,6 +114,15 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
   command.add_option("--erase", options.erase, "probability that a random rectangle is erased (default: 0)")
       ->check(real_number(0.0, 1.0))
       ->group("Transform");
+  command
+      .add_option(
+          "--view", options.views,
+          "one of several images of each sample, instead of --recipe, once for each: 'count: 2 crop { random_resized "
+          "{ min_scale: 0.4 } } resize { exact { width: 224 height: 224 } } flip_probability: 0.5 steps { "
+          "color_jitter { brightness { low: 0.6 high: 1.4 } } }'")
+      ->allow_extra_args(false)
+      ->type_name("VIEW")
+      ->group("Transform");
   command.add_flag("--ignore-orientation", options.ignore_orientation, "the stored pixels, whatever EXIF says")
       ->group("Transform");
 }
@@ -111,6 +131,14 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
   const auto refuse = [&](const char* option, const std::string& why) {
     if (command.count(option) > 0) throw CLI::ValidationError(option, why);
   };
+  for (const std::string& view : options.views) {
+    if (const auto parsed = views_from_text(view); !parsed)
+      throw CLI::ValidationError("--view", "'" + view + "': " + parsed.error().message);
+  }
+  for (const char* option :
+       {"--recipe", "--size", "--resize", "--longest", "--filter", "--flip", "--step", "--erase"}) {
+    if (!options.views.empty()) refuse(option, "each --view says it for itself");
+  }
   for (const char* option : {"--resize", "--longest"}) {
     if (options.preset != "evaluate") refuse(option, "only --recipe evaluate has it, this is " + options.preset);
   }
@@ -131,7 +159,7 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
 }
 
 Recipe recipe_of(const RecipeOptions& options) {
-  Recipe recipe = preset_of(options);
+  Recipe recipe = options.views.empty() ? preset_of(options) : Recipe::of_views(views_of_all(options));
   if (options.dtype) recipe = recipe.normalised(*options.dtype);
   if (options.filter) recipe.filter = *options.filter;
   if (options.layout) recipe.layout = *options.layout;
@@ -152,6 +180,9 @@ Recipe recipe_until(const RecipeOptions& options, std::size_t steps) {
 
 std::string recipe_text(const RecipeOptions& options) {
   const Recipe recipe = recipe_of(options);
+  const std::string stored = name_of(kDTypes, recipe.dtype) + " " + name_of(kLayouts, recipe.layout) + " " +
+                             name_of(kChannels, recipe.channels);
+  if (!recipe.views.empty()) return std::to_string(recipe.views.size()) + " views of each sample, " + stored;
   std::string text = options.preset;
   if (options.preset != "none") text += " " + std::to_string(options.size);
   text += ": ";
@@ -170,8 +201,7 @@ std::string recipe_text(const RecipeOptions& options) {
   }
   for (const std::string& step : options.steps) text += step + ", ";
   if (recipe.erasing) text += "erase, ";
-  return text + name_of(kDTypes, recipe.dtype) + " " + name_of(kLayouts, recipe.layout) + " " +
-         name_of(kChannels, recipe.channels);
+  return text + stored;
 }
 
 }  // namespace millrace::cli

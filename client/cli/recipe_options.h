@@ -24,6 +24,8 @@ struct RecipeOptions {
   bool ignore_orientation = false;
   std::vector<std::string> steps;  // as step_from_text() takes them
   std::optional<float> erase;      // probability
+  std::vector<std::string>
+      views;  // as views_from_text() takes them; then the preset and what deviates from it are none
 };
 
 void add_recipe_options(CLI::App& command, RecipeOptions& options);

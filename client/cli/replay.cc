@@ -66,7 +66,7 @@ std::string shape_text(const TensorTicket& ticket, Size size) {
   std::string text = std::to_string(size.width) + "x" + std::to_string(size.height) + " pixels, " +
                      std::string(dtype_name(ticket.recipe.dtype));
   return text + ", seed " + std::to_string(ticket.seed) + ", epoch " + std::to_string(ticket.epoch) + ", sample " +
-         std::to_string(ticket.sample);
+         std::to_string(ticket.sample) + (ticket.recipe.views.empty() ? "" : ", view " + std::to_string(ticket.view));
 }
 
 Result<void> write_raw(const std::string& path, std::span<const std::byte> bytes) {
@@ -82,17 +82,19 @@ std::uint32_t crc_of(std::span<const std::byte> bytes) {
 }
 
 int replayed(const Options& options, const TensorTicket& ticket, const TensorView& tensor) {
-  const std::span<const std::byte> bytes = tensor.pixels(0);
-  const SampleInfo sample = tensor.sample(0);
+  const bool has_views = ticket.view < tensor.views().size();
+  const Recipe& recipe = views_of(ticket.recipe)[ticket.view];
+  const std::span<const std::byte> bytes = has_views ? tensor.views()[ticket.view].data : tensor.pixels(0);
+  const Size size = has_views ? *fixed_size(recipe) : tensor.sample(0).size;
   if (!options.raw.empty()) {
     if (const auto written = write_raw(options.raw, bytes); !written) return report(written.error());
   }
   if (!options.picture.empty()) {
-    const auto written = write_png(options.picture, to_picture(ticket.recipe, sample.size, bytes));
+    const auto written = write_png(options.picture, to_picture(recipe, size, bytes));
     if (!written) return report(written.error());
   }
   const std::uint32_t crc = crc_of(bytes);
-  const std::string what = printable(options.file) + ": " + shape_text(ticket, sample.size);
+  const std::string what = printable(options.file) + ": " + shape_text(ticket, size);
   if (crc == ticket.crc32) {
     std::printf("%s: the same tensor, crc32 %08x\n", what.c_str(), crc);
     return kFine;

@@ -81,7 +81,8 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   request.set_slot_bytes(slot_bytes.count);
   if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
   if (options.cache_at_once) request.set_cache_at_once(true);
-  if (is_augmented(options.recipe)) *request.mutable_recipe() = to_message(options.recipe);
+  if (is_augmented(options.recipe) || !options.recipe.views.empty() || options.recipe.crop_place != CropPlace::kCentre)
+    *request.mutable_recipe() = to_message(options.recipe);
   const bool is_on_gpu = !options.memory.empty() && options.memory != kHostMemory;
   if (is_on_gpu) {
     request.set_memory(options.memory);

@@ -24,6 +24,7 @@ struct TensorView::State {
   std::span<const std::byte> records;  // samples x SampleRecord
   std::vector<std::uint64_t> shape;
   std::vector<std::uint64_t> strides;
+  std::vector<ViewTensor> views;
   DType dtype = DType::kUint8;
   std::chrono::steady_clock::time_point sealed_at;
 

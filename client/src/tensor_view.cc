@@ -31,10 +31,32 @@ bool fits(std::span<const std::uint64_t> shape, std::span<const std::uint64_t> s
   return dtype_bytes(dtype).count <= bytes - last;
 }
 
+// Where `offset` is in `bytes` from `from` on; nullopt: not there.
+std::optional<std::uint64_t> within(std::uint64_t offset, std::uint64_t from, std::uint64_t bytes) {
+  if (offset < from || offset - from > bytes) return std::nullopt;
+  return offset - from;
+}
+
 // Those bytes of it; none if they do not lie in it.
 DeviceBytes device_range(const DeviceMemory& device, std::uint64_t offset, std::uint64_t bytes) {
   if (offset > device.size().count || bytes > device.size().count - offset) return {};
   return {device.address() + offset, Bytes{bytes}};
+}
+
+// The views' tensors; false: one of them does not lie in the handle's.
+bool read_views(const v1::TensorHandle& handle, TensorView::State& state) {
+  for (const v1::ViewTensor& view : handle.views()) {
+    ViewTensor read;
+    read.shape.assign(view.shape().begin(), view.shape().end());
+    read.strides.assign(view.strides().begin(), view.strides().end());
+    const std::optional<std::uint64_t> at = within(view.offset(), handle.offset(), handle.bytes());
+    if (!at || !fits(read.shape, read.strides, state.dtype, handle.bytes() - *at)) return false;
+    const std::uint64_t bytes = std::min(read.shape[0] * read.strides[0], handle.bytes() - *at);
+    if (!state.tensor.empty()) read.data = state.tensor.subspan(*at, bytes);
+    if (state.on_device.size.count > 0) read.device_data = {state.on_device.address + *at, Bytes{bytes}};
+    state.views.push_back(std::move(read));
+  }
+  return true;
 }
 
 }  // namespace
@@ -83,7 +105,7 @@ Result<TensorView> view_of(const v1::TensorHandle& handle, const std::shared_ptr
   const std::uint32_t memory = device == nullptr ? 0 : 1;
   if (handle.segment() != memory || state->tensor.size() + state->on_device.size.count != handle.bytes() ||
       state->records.size() != handle.samples() * sizeof(shm::SampleRecord) ||
-      !fits(state->shape, state->strides, state->dtype, handle.bytes()))
+      !fits(state->shape, state->strides, state->dtype, handle.bytes()) || !read_views(handle, *state))
     return Error{
         Code::kInternal,
         "the daemon's handle does not lie in the session's memory; please report it with the daemon's version"};
@@ -111,6 +133,9 @@ std::span<const std::uint64_t> TensorView::strides() const noexcept {
 DType TensorView::dtype() const noexcept {
   return state_ ? state_->dtype : DType::kUint8;
 }
+std::span<const ViewTensor> TensorView::views() const noexcept {
+  return state_ ? std::span<const ViewTensor>(state_->views) : std::span<const ViewTensor>();
+}
 std::size_t TensorView::samples() const noexcept {
   return state_ ? state_->records.size() / sizeof(shm::SampleRecord) : 0;
 }
@@ -128,6 +153,9 @@ SampleInfo TensorView::sample(std::size_t index) const {
           .size = {record.width, record.height},
           .source = {record.source_width, record.source_height},
           .crop = {record.crop_left, record.crop_top, record.crop_width, record.crop_height},
+          .resized = {record.resized_width, record.resized_height},
+          .window_left = record.window_left,
+          .window_top = record.window_top,
           .backend = std::string(record.backend, ::strnlen(record.backend, sizeof record.backend)),
           .fetch = std::chrono::microseconds(record.fetch_us),
           .queue = std::chrono::microseconds(record.queue_us),

@@ -39,7 +39,10 @@ struct SampleTask {
   std::uint32_t index = 0;  // comes back in SampleOutcome
   EncodedImage image;
   SampleGeometry geometry;
-  Destination out;
+  Destination out;                          // of views, the first one
+  std::vector<Destination> further_outs{};  // of the views after it
+
+  const Destination& out_of_view(std::size_t view) const { return view == 0 ? out : further_outs[view - 1]; }
 };
 
 struct SampleOutcome {

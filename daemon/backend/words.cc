@@ -28,6 +28,29 @@ bool lies_inside(const Box& box, Size size) {
          std::int64_t{box.top} + box.height <= std::int64_t{size.height};
 }
 
+// Of one view, or of a sample that has but one.
+Result<void> check_view(const SourceInfo& source, const SampleGeometry& geometry, const Recipe& recipe,
+                        const Destination& out) {
+  if (!lies_inside(geometry.crop, oriented_size(source)))
+    return Error{Code::kInternal, "the crop lies outside the image"};
+  constexpr std::uint32_t kMost = kernels::kMaxSide;
+  if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
+      !lies_inside(geometry.window, geometry.resized))
+    return Error{Code::kInternal, "the window lies outside the resized image"};
+  if (geometry.canvas && (!recipe.pad || geometry.canvas->width < 1 || geometry.canvas->height < 1 ||
+                          geometry.canvas->width > static_cast<std::int32_t>(kMost) ||
+                          geometry.canvas->height > static_cast<std::int32_t>(kMost)))
+    return Error{Code::kInternal, "the image is shown beyond its sides, and the recipe does not say what is there"};
+  if (is_augmented(recipe) != geometry.draws.has_value())
+    return Error{Code::kInternal, "the steps have nothing to draw from"};
+  if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
+                         geometry.output().height % recipe.patches->group().height != 0))
+    return Error{Code::kInternal, "the image does not divide into the recipe's patches"};
+  if (out.bytes != image_bytes(recipe, geometry.output()))
+    return Error{Code::kInternal, "the place for the image has another size than the image"};
+  return {};
+}
+
 }  // namespace
 
 kernels::Size in_kernels(Size size) {
@@ -59,7 +82,7 @@ kernels::ResampleSpec resample_spec(const SampleGeometry& geometry, const Recipe
           .source = {geometry.crop.width, geometry.crop.height},
           .target = in_kernels(geometry.resized),
           .window = in_kernels(geometry.window),
-          .filter = static_cast<kernels::Filter>(recipe.filter)};
+          .filter = static_cast<kernels::Filter>(geometry.filter.value_or(recipe.filter))};
 }
 
 kernels::Flip flip_of(const SampleGeometry& geometry) {
@@ -68,28 +91,24 @@ kernels::Flip flip_of(const SampleGeometry& geometry) {
 
 Result<void> check_task(const SampleTask& task, const Recipe& recipe, const SampleLimits& limits) {
   MILLRACE_TRY_VOID(check_limits(task.image.info.stored, limits));
-  const SampleGeometry& geometry = task.geometry;
-  if (!lies_inside(geometry.crop, oriented_size(task.image.info)))
-    return Error{Code::kInternal, "the crop lies outside the image"};
-  constexpr std::uint32_t kMost = kernels::kMaxSide;
-  if (geometry.resized.width > kMost || geometry.resized.height > kMost ||
-      !lies_inside(geometry.window, geometry.resized))
-    return Error{Code::kInternal, "the window lies outside the resized image"};
-  if (is_augmented(recipe) != geometry.draws.has_value())
-    return Error{Code::kInternal, "the steps have nothing to draw from"};
-  if (recipe.patches && (geometry.output().width % recipe.patches->group().width != 0 ||
-                         geometry.output().height % recipe.patches->group().height != 0))
-    return Error{Code::kInternal, "the image does not divide into the recipe's patches"};
-  if (task.out.bytes != image_bytes(recipe, geometry.output()))
-    return Error{Code::kInternal, "the place for the image has another size than the image"};
+  const std::size_t views = views_of(recipe).size();
+  if (views_of(task.geometry).size() != views || task.further_outs.size() + 1 != views)
+    return Error{Code::kInternal, "the sample has not as many views as the recipe"};
+  for (std::size_t i = 0; i < views; ++i) {
+    MILLRACE_TRY_VOID(
+        check_view(task.image.info, views_of(task.geometry)[i], views_of(recipe)[i], task.out_of_view(i)));
+  }
   return {};
 }
 
 Result<void> check_on_host(const SampleTask& task, const Recipe& recipe) {
-  if (task.out.host == nullptr)
-    return Error{Code::kUnsupported, "the place for the image is in memory that a processor cannot write"};
-  if (reinterpret_cast<std::uintptr_t>(task.out.host) % dtype_bytes(recipe.dtype).count != 0)
-    return Error{Code::kInternal, "the place for the image is not aligned to its elements"};
+  for (std::size_t i = 0; i < views_of(recipe).size(); ++i) {
+    const Destination& out = task.out_of_view(i);
+    if (out.host == nullptr)
+      return Error{Code::kUnsupported, "the place for the image is in memory that a processor cannot write"};
+    if (reinterpret_cast<std::uintptr_t>(out.host) % dtype_bytes(recipe.dtype).count != 0)
+      return Error{Code::kInternal, "the place for the image is not aligned to its elements"};
+  }
   return {};
 }
 

@@ -1,16 +1,17 @@
 #include "daemon/draw/draw_erasing.h"
 
 #include <cmath>
+#include <optional>
 
 #include "daemon/draw/random.h"
 
 namespace millrace {
 
-std::optional<Box> draw_erased(const Erasing& erasing, Size size, RandomKey key) {
+namespace {
+
+// One rectangle of a share of `area`, pixels.
+std::optional<Box> draw_rectangle(const Erasing& erasing, Size size, double area, RandomStream& random) {
   constexpr int kAttempts = 10;
-  RandomStream random(key, RandomStream::Use::kErase);
-  if (random.uniform() >= erasing.probability) return std::nullopt;
-  const double area = static_cast<double>(size.width) * size.height;
   const double low = std::log(static_cast<double>(erasing.ratio.low)),
                high = std::log(static_cast<double>(erasing.ratio.high));
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -26,6 +27,20 @@ std::optional<Box> draw_erased(const Erasing& erasing, Size size, RandomKey key)
                static_cast<std::int32_t>(h)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Box> draw_erased(const Erasing& erasing, Size size, RandomKey key) {
+  RandomStream random(key, RandomStream::Use::kErase);
+  std::vector<Box> erased;
+  if (random.uniform() >= erasing.probability) return erased;
+  const std::uint64_t count = erasing.most > 1 ? 1 + random.below(erasing.most) : 1;
+  const double area = static_cast<double>(size.width) * size.height / static_cast<double>(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (const std::optional<Box> box = draw_rectangle(erasing, size, area, random)) erased.push_back(*box);
+  }
+  return erased;
 }
 
 }  // namespace millrace

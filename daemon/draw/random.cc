@@ -39,7 +39,7 @@ RandomStream::RandomStream(RandomKey key, Use use)
     : hidden_(
           philox4x32({low_half(key.epoch), high_half(key.epoch), low_half(raw(key.sample)), high_half(raw(key.sample))},
                      {low_half(key.seed), high_half(key.seed)})),
-      use_(static_cast<std::uint32_t>(use)) {}
+      use_(static_cast<std::uint32_t>(use) | std::uint32_t{key.view} << 16U) {}
 
 std::uint32_t RandomStream::next() {
   if (used_ == numbers_.size()) {

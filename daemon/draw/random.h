@@ -3,10 +3,10 @@
 // are part of the product's contract: a change breaks everybody's resumption. Immutable.
 //
 //   hidden           = philox(counter = epoch, sample; key = seed)                      128 bits
-//   block b of a use = philox(counter = hidden[2], hidden[3], use, b; key = hidden[0], hidden[1])
+//   block b of a use = philox(counter = hidden[2], hidden[3], use + 2^16 x view, b; key = hidden[0], hidden[1])
 //
 // Philox permutes its counters under every key, so for one seed each (epoch, sample) has its own `hidden`, and each
-// (epoch, sample, use, b) its own pair of key and counter: no two draws of a seed ever share a block. Words are little
+// (epoch, sample, view, use, b) its own pair of key and counter: no two draws of a seed ever share a block. Words are little
 // end first: epoch's lower half, then its upper.
 #pragma once
 
@@ -20,12 +20,23 @@ namespace millrace {
 // The block at `counter` under `key`, checked against the authors' known answers.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-// The numbers of one key, in order. `use` keeps what is drawn for one sample apart: boxes, flips, shuffles (whose key has
-// sample 0), erased rectangles, their noise, and each step of augmentation. 2^34 numbers a stream. Thread-bound(its
+// The numbers of one key, in order. `use` keeps what is drawn for one view of a sample apart: boxes, flips, shuffles
+// (whose key has sample 0), erased rectangles, their noise, random sizes and filters, places of crops and of padding, and each step of augmentation. 2^34 numbers a stream. Thread-bound(its
 // owner).
 class RandomStream {
  public:
-  enum class Use : std::uint32_t { kCrop = 1, kFlip = 2, kShuffle = 3, kErase = 4, kNoise = 5, kFirstStep = 256 };
+  enum class Use : std::uint32_t {
+    kCrop = 1,
+    kFlip = 2,
+    kShuffle = 3,
+    kErase = 4,
+    kNoise = 5,
+    kCropPlace = 6,
+    kPadPlace = 7,
+    kResize = 8,
+    kFilter = 9,
+    kFirstStep = 256
+  };
 
   // Of the recipe's step `number`, counted as recipe.proto says.
   static constexpr Use use_of_step(std::uint32_t number) {

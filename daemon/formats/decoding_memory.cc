@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kMargin =
     16;  // rows beside a crop that decoders fill: one for others, what upsampling looks at
-constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3, kAugmentedBytes = 9;  // a pixel
+constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3, kAugmentedBytes = 9, kPaddedBytes = 3;  // a pixel
 
 // A pixel as the decoders hold it.
 std::uint64_t pixel_bytes(ImageFormat format) {
@@ -36,10 +36,16 @@ DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geo
       std::min<std::uint64_t>((on_its_side ? wide : high) + kMargin, info.stored.height + kMargin);
   const Bytes decoded{info.stored.width * rows * pixel_bytes(info.format)};
   const Bytes turned{info.orientation == 1 ? 0 : wide * high * kTurnedBytes};
-  const Bytes ring{rows_resampled_at_once(geometry) * std::max(wide, side(geometry.window.width)) * kRingBytes};
-  // The picture that steps work on, and two times its planes; a recipe that only erases takes none of it.
-  const std::uint64_t out = side(geometry.window.width) * side(geometry.window.height);
-  const Bytes augmented{geometry.draws ? out * kAugmentedBytes : 0};
+  Bytes ring, augmented;  // of the view that takes most: they are made one after the other
+  for (const SampleGeometry& view : views_of(geometry)) {
+    const std::uint64_t row = std::max(side(view.crop.width), side(view.window.width));
+    ring = std::max(ring, Bytes{rows_resampled_at_once(view) * row * kRingBytes});
+    // The picture that steps work on, and two times its planes; a recipe that only erases takes none of it.
+    const std::uint64_t out = std::uint64_t{view.output().width} * view.output().height;
+    std::uint64_t beside = view.draws ? out * kAugmentedBytes : 0;
+    if (view.canvas) beside += (out + side(view.window.width) * side(view.window.height)) * kPaddedBytes;
+    augmented = std::max(augmented, Bytes{beside});
+  }
   const Bytes pixels = decoded + turned + augmented;
   return {info.codec.needed + pixels, std::max(info.codec.needed, info.codec.at_most) + pixels + ring};
 }

@@ -23,7 +23,14 @@ struct SampleFailure {
   Error error;
 };
 
-// Where the tensor lies; shape in elements, strides in bytes.
+// One view's tensor.
+struct SealedView {
+  std::uint64_t offset = 0;  // from that memory's start
+  std::vector<std::uint64_t> shape;
+  std::vector<std::uint64_t> strides;
+};
+
+// Where the tensor lies; shape in elements, strides in bytes. Of a recipe with views: what all of them take.
 struct SealedTensor {
   std::uint32_t memory = 0;  // of the session's: 0 is its segment
   SlotIndex slot{};
@@ -36,6 +43,7 @@ struct SealedTensor {
   std::uint64_t records_offset = 0;  // from the segment's start
   std::uint32_t samples = 0;
   std::uint64_t sealed_at_ns = 0;
+  std::vector<SealedView> views{};  // of a recipe with views: each one's
 };
 
 // Where an epoch stands after a batch.

@@ -11,6 +11,7 @@ struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   SampleId sample{};
+  std::uint16_t view = 0;  // of the sample's, counted from 0
   friend bool operator==(const RandomKey&, const RandomKey&) = default;
 };
 

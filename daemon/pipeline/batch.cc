@@ -196,10 +196,9 @@ Result<void> Batch::lay_out(std::uint32_t index, const SourceInfo& source) {
   sample.source = source;
   const RandomKey key{request_.seed, request_.epoch, wanted.draw ? SampleId{*wanted.draw} : wanted.id};
   MILLRACE_TRY(sample.geometry, draw_geometry(*request_.recipe, wanted.overrides, source, key, around_.max_side));
-  const Size output = sample.geometry.output();
-  sample.bytes = image_bytes(*request_.recipe, output);
+  sample.bytes = image_bytes(*request_.recipe, sample.geometry.output());
   if (layout_->places_each_alone()) {
-    MILLRACE_TRY(sample.place, layout_->place(index, output));
+    MILLRACE_TRY(sample.place, layout_->place(index, sample.geometry));
   }
   return {};
 }
@@ -245,7 +244,7 @@ std::vector<SampleTask> Batch::place_parked() {
       continue;
     }
     enter(i, SampleState::kWaiting);
-    tasks.push_back(SampleTask{i, *std::exchange(parked_[i], std::nullopt), sample.geometry, {}});
+    tasks.push_back(SampleTask{i, *std::exchange(parked_[i], std::nullopt), sample.geometry, {}, {}});
   }
   slot_.tensor = end;
   placed_ = true;
@@ -255,7 +254,7 @@ std::vector<SampleTask> Batch::place_parked() {
 SampleTask Batch::wait(std::uint32_t index, EncodedImage image) {
   enter(index, SampleState::kWaiting);
   hold(index, image);
-  return SampleTask{index, std::move(image), samples_[index].geometry, {}};
+  return SampleTask{index, std::move(image), samples_[index].geometry, {}, {}};
 }
 
 void Batch::choose(std::uint32_t index, std::size_t backend) {
@@ -273,11 +272,16 @@ void Batch::make(std::span<const SampleTask> tasks) {
   for (const SampleTask& task : tasks) enter(task.index, SampleState::kMaking);
 }
 
-Destination Batch::destination(std::uint32_t index, std::span<const MemoryId> memories) const {
-  const SlotRange& range = *samples_[index].place;
+void Batch::direct(SampleTask& task, std::span<const MemoryId> memories) const {
   const bool directly = arena_->memory() == kHostMemory ||
                         std::find(memories.begin(), memories.end(), arena_->memory()) != memories.end();
-  return directly ? arena_->destination(lease_->slot, range) : arena_->stage(lease_->slot, range);
+  const auto to = [&](const SlotRange& range) {
+    return directly ? arena_->destination(lease_->slot, range) : arena_->stage(lease_->slot, range);
+  };
+  task.out = to(*samples_[task.index].place);
+  task.further_outs.clear();
+  for (std::size_t view = 1; view < request_.recipe->views.size(); ++view)
+    task.further_outs.push_back(to(layout_->place_of_view(view, task.index, count())));
 }
 
 void Batch::not_taken(std::span<const SampleTask> tasks) {

@@ -59,8 +59,8 @@ struct SampleRun {
   std::uint8_t flags = 0;          // shm::SampleFlags
   std::uint32_t tried = 0;         // backends that gave it back: bit i
   std::uint32_t backend = 0;       // that makes it, or made it
-  std::optional<SlotRange> place;  // nullopt: not laid out yet
-  Bytes bytes;                     // of its pixels, once its size is known
+  std::optional<SlotRange> place;  // of its first view; nullopt: not laid out yet
+  Bytes bytes;                     // of the pixels there, once its size is known
   std::optional<SourceInfo> source;
   SampleGeometry geometry;
   std::chrono::microseconds fetch{0}, queued{0}, decode{0}, transform{0};
@@ -159,9 +159,9 @@ class Batch {
   void choose(std::uint32_t index, std::size_t backend);  // for one that waits
   void set_aside(std::uint32_t index);                    // waiting -> parked: no memory to decode it in
   void make(std::span<const SampleTask> tasks);           // waiting, parked -> making
-  // Where a backend writes a sample that writes `memories` beside the host's: in the slot if it can, else on the host,
-  // to be brought there before the seal. REQUIRES: laid out.
-  Destination destination(std::uint32_t index, std::span<const MemoryId> memories) const;
+  // Says in the task where a backend writes a sample that writes `memories` beside the host's: in the slot if it can,
+  // else on the host, to be brought there before the seal. REQUIRES: laid out.
+  void direct(SampleTask& task, std::span<const MemoryId> memories) const;
   void not_taken(std::span<const SampleTask> tasks);  // making -> waiting: the backend was full
   void note_making(std::uint32_t index, const SampleOutcome& outcome);
   void try_elsewhere(std::uint32_t index, Error why);  // making -> waiting: its backend gave it back

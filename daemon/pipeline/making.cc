@@ -178,7 +178,7 @@ bool Making::submit(std::size_t index, JobOut& out, std::vector<SampleTask>& tas
   BackendRun& run = backends_[index];
   const BatchPtr batch = out.batch.batch();
   batch->make(tasks);
-  for (SampleTask& task : tasks) task.out = batch->destination(task.index, run.memories);
+  for (SampleTask& task : tasks) batch->direct(task, run.memories);
   out.expected = expected_cost(tasks);
   const std::uint64_t charged = ratio_of(run, batch->owner().user).scaled(out.expected);
   out.is_long = charged > kLong;

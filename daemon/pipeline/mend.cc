@@ -74,11 +74,23 @@ MendedSlot substitute_bad(const TensorLayout& layout, Samples samples, Bytes ten
   return slot;
 }
 
-}  // namespace
+// The samples' first views are mended; the same is done to the others, each of which stays where it begins.
+MendedSlot with_all_views(MendedSlot slot, const TensorLayout& layout, std::uint32_t samples, Bytes tensor) {
+  if (layout.recipe().views.empty()) return slot;
+  for (std::size_t view = 1; view < layout.recipe().views.size(); ++view) {
+    const auto place = [&](std::uint32_t index) { return layout.place_of_view(view, index, samples); };
+    for (std::uint32_t i = 0; i < slot.order.size(); ++i) {
+      if (slot.order[i] != i) slot.repairs.push_back(Repair{place(i), place(slot.order[i]).offset});
+    }
+    for (const std::uint32_t i : slot.zeroed) slot.repairs.push_back(Repair{place(i), std::nullopt});
+  }
+  slot.tensor = tensor;
+  return slot;
+}
 
-std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, Samples samples, Bytes tensor) {
+std::optional<MendedSlot> mend_first_views(const TensorLayout& layout, OnError on_error, Samples samples,
+                                           Bytes tensor) {
   const auto good = [](const FinishedSample& sample) { return sample.good; };
-  if (std::all_of(samples.begin(), samples.end(), good)) return as_it_is(samples, tensor);
   switch (on_error) {
     case OnError::kFail:
       return std::nullopt;
@@ -91,6 +103,16 @@ std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, Sam
       return substitute_bad(layout, samples, tensor);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<MendedSlot> mend(const TensorLayout& layout, OnError on_error, Samples samples, Bytes tensor) {
+  const auto good = [](const FinishedSample& sample) { return sample.good; };
+  if (std::all_of(samples.begin(), samples.end(), good)) return as_it_is(samples, tensor);
+  std::optional<MendedSlot> slot = mend_first_views(layout, on_error, samples, tensor);
+  if (!slot) return std::nullopt;
+  return with_all_views(*std::move(slot), layout, count_of(samples), tensor);
 }
 
 }  // namespace millrace

@@ -1,6 +1,7 @@
 #include "daemon/pipeline/sealing.h"
 
 #include <cstring>
+#include <utility>
 
 #include "proto/shm/segment_layout.h"
 
@@ -13,7 +14,7 @@ void write_record(const Batch& batch, std::uint32_t position, std::span<const st
   const std::uint32_t from = order[position];
   const SampleRun& sample = batch.sample(from);
   const SampleRequest& request = batch.request().samples[from];
-  const SampleGeometry& geometry = sample.geometry;
+  const SampleGeometry& geometry = views_of(sample.geometry).front();
   const bool substituted = order.size() == batch.count() && from != position;
   const SampleRun& asked = substituted ? batch.sample(position) : sample;
   const SlotRange place = substituted && batch.layout().copies_stand_ins() ? *asked.place : *sample.place;
@@ -31,6 +32,10 @@ void write_record(const Batch& batch, std::uint32_t position, std::span<const st
   record.crop_top = geometry.crop.top;
   record.crop_width = geometry.crop.width;
   record.crop_height = geometry.crop.height;
+  record.resized_width = geometry.resized.width;
+  record.resized_height = geometry.resized.height;
+  record.window_left = geometry.shown().left;
+  record.window_top = geometry.shown().top;
   record.fetch_us = static_cast<std::uint32_t>(sample.fetch.count());
   record.queue_us = static_cast<std::uint32_t>(sample.queued.count());
   record.decode_us = static_cast<std::uint32_t>(sample.decode.count());
@@ -63,6 +68,13 @@ SealedTensor describe_tensor(const Batch& batch) {
                       .records_offset = batch.lease().offset + batch.arena().records_offset(batch.tensor()),
                       .samples = samples};
   tensor.strides = dense_strides(tensor.shape, dtype_bytes(recipe.dtype));
+  for (std::size_t view = 0; view < recipe.views.size(); ++view) {
+    SealedView sealed{.offset = tensor.offset + batch.layout().place_of_view(view, 0, batch.count()).offset,
+                      .shape = batch.layout().shape_of_view(view, samples),
+                      .strides = {}};
+    sealed.strides = dense_strides(sealed.shape, dtype_bytes(recipe.dtype));
+    tensor.views.push_back(std::move(sealed));
+  }
   return tensor;
 }
 

@@ -14,36 +14,59 @@ static_assert(kPackedAlignment == shm::kImageAlignment);
 
 using Axes = std::vector<std::uint64_t>;
 
+Axes image_axes(const Recipe& recipe, std::uint32_t samples, Size size) {
+  const std::uint64_t channels = channel_count(recipe.channels);
+  if (recipe.layout == Layout::kNhwc) return {samples, size.height, size.width, channels};
+  return {samples, channels, size.height, size.width};
+}
+
 class OneSize final : public TensorLayout {
  public:
-  OneSize(std::shared_ptr<const Recipe> recipe, Size size)
-      : TensorLayout(std::move(recipe)), size_(size), image_(image_bytes(this->recipe(), size)) {}
+  // REQUIRES: each of its views has a fixed size.
+  explicit OneSize(std::shared_ptr<const Recipe> recipe) : TensorLayout(std::move(recipe)) {
+    for (const Recipe& view : views_of(this->recipe())) {
+      const Size size = *fixed_size(view);
+      images_.push_back({size, image_bytes(view, size)});
+    }
+  }
 
   Bytes least_bytes(std::uint32_t samples) const override { return one_size_tensor_bytes(recipe(), samples); }
   bool places_each_alone() const override { return true; }
 
-  Result<SlotRange> place(std::uint32_t index, Size output) const override {
-    if (output == size_) return at(index);
-    return Error{Code::kInvalid, "comes out as " + std::to_string(output.width) + "x" + std::to_string(output.height) +
-                                     " in a tensor of " + std::to_string(size_.width) + "x" +
-                                     std::to_string(size_.height) + "; resize it, or ask for packed output"};
+  Result<SlotRange> place(std::uint32_t index, const SampleGeometry& geometry) const override {
+    for (std::size_t i = 0; i < images_.size(); ++i) {
+      const Size output = views_of(geometry)[i].output(), size = images_[i].size;
+      if (output == size) continue;
+      return Error{Code::kInvalid, "comes out as " + std::to_string(output.width) + "x" +
+                                       std::to_string(output.height) + " in a tensor of " + std::to_string(size.width) +
+                                       "x" + std::to_string(size.height) + "; resize it, or ask for packed output"};
+    }
+    return at(index);
+  }
+
+  SlotRange place_of_view(std::size_t view, std::uint32_t index, std::uint32_t samples) const override {
+    Bytes begin{0};
+    for (std::size_t i = 0; i < view; ++i) begin += align_up(images_[i].bytes * samples, kPackedAlignment);
+    return {(begin + images_[view].bytes * index).count, images_[view].bytes};
   }
 
   Bytes after(Bytes end) const override { return end; }
-  Blank blank(std::uint32_t index) const override { return {size_, at(index)}; }
+  Blank blank(std::uint32_t index) const override { return {images_.front().size, at(index)}; }
   bool copies_stand_ins() const override { return true; }
 
  private:
-  SlotRange at(std::uint32_t index) const { return {(image_ * index).count, image_}; }
+  struct Image {
+    Size size;
+    Bytes bytes;
+  };
+
+  SlotRange at(std::uint32_t index) const { return {(images_.front().bytes * index).count, images_.front().bytes}; }
 
   Axes image_shape(std::uint32_t samples, Bytes) const override {
-    const std::uint64_t channels = channel_count(recipe().channels);
-    if (recipe().layout == Layout::kNhwc) return {samples, size_.height, size_.width, channels};
-    return {samples, channels, size_.height, size_.width};
+    return image_axes(recipe(), samples, images_.front().size);
   }
 
-  const Size size_;
-  const Bytes image_;
+  std::vector<Image> images_;  // of each view
 };
 
 class Packed final : public TensorLayout {
@@ -52,9 +75,10 @@ class Packed final : public TensorLayout {
 
   Bytes least_bytes(std::uint32_t) const override { return {}; }
   bool places_each_alone() const override { return false; }
-  Result<SlotRange> place(std::uint32_t, Size) const override {
+  Result<SlotRange> place(std::uint32_t, const SampleGeometry&) const override {
     return Error{Code::kInternal, "a packed sample has no place of its own"};
   }
+  SlotRange place_of_view(std::size_t, std::uint32_t, std::uint32_t) const override { return {}; }
   Bytes after(Bytes end) const override { return align_up(end, packed_alignment(recipe())); }
   Blank blank(std::uint32_t) const override { return {}; }
   bool copies_stand_ins() const override { return false; }  // their sizes differ
@@ -77,18 +101,22 @@ Result<std::unique_ptr<const TensorLayout>> TensorLayout::create(std::shared_ptr
   if (recipe->packing == Packing::kPacked) {
     layout = std::make_unique<Packed>(std::move(recipe));
   } else {
-    const Size size = *fixed_size(*recipe);  // or check_recipe() had said so
-    layout = std::make_unique<OneSize>(std::move(recipe), size);
+    layout = std::make_unique<OneSize>(std::move(recipe));  // whose sizes check_recipe() has looked for
   }
   return layout;
 }
 
 std::vector<std::uint64_t> TensorLayout::shape(std::uint32_t samples, Bytes tensor) const {
+  if (!recipe_->views.empty()) return {tensor.count / dtype_bytes(recipe_->dtype).count};
   if (!recipe_->patches) return image_shape(samples, tensor);
   const Patches& patches = *recipe_->patches;
   const std::uint64_t patch = image_bytes(*recipe_, patches.size).count;
   return {tensor.count / patch, channel_count(recipe_->channels), patches.temporal, patches.size.height,
           patches.size.width};
+}
+
+std::vector<std::uint64_t> TensorLayout::shape_of_view(std::size_t view, std::uint32_t samples) const {
+  return image_axes(*recipe_, samples, *fixed_size(views_of(*recipe_)[view]));
 }
 
 std::vector<std::uint64_t> dense_strides(std::span<const std::uint64_t> shape, Bytes element) {

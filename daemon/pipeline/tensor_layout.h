@@ -1,5 +1,9 @@
 // How a batch's samples lie in its slot, of which there are two kinds: all of one size, each at the place of its number;
-// or packed, each of its own size, one after the other. Immutable.
+// or packed, each of its own size, one after the other. Of a recipe with views the first kind comes once for each view:
+//
+//   view 0: sample 0, 1, ... | to a multiple of 64 bytes | view 1: sample 0, 1, ... | ...
+//
+// What is said of a sample's place is then said of its first view. Immutable.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +13,7 @@
 #include <vector>
 
 #include "daemon/memory/arena.h"
+#include "daemon/model/geometry.h"
 #include "proto/base/bytes.h"
 #include "proto/base/recipe.h"
 #include "proto/base/result.h"
@@ -30,7 +35,9 @@ class TensorLayout {
   // Whether a sample has its place as soon as its own size is known; otherwise when that of all is.
   virtual bool places_each_alone() const = 0;
   // The place of sample `index`. kInvalid: not the size that all have. REQUIRES: places_each_alone().
-  virtual Result<SlotRange> place(std::uint32_t index, Size output) const = 0;
+  virtual Result<SlotRange> place(std::uint32_t index, const SampleGeometry& geometry) const = 0;
+  // That of any of its views, in a batch of `samples`. REQUIRES: as place(), which had no objection.
+  virtual SlotRange place_of_view(std::size_t view, std::uint32_t index, std::uint32_t samples) const = 0;
 
   // Where a sample begins before which the tensor has `end` bytes.
   virtual Bytes after(Bytes end) const = 0;
@@ -46,8 +53,10 @@ class TensorLayout {
   // points at them.
   virtual bool copies_stand_ins() const = 0;
 
-  // Of a tensor of `samples` and so many bytes.
+  // Of a tensor of `samples` and so many bytes. Of several views: one axis.
   std::vector<std::uint64_t> shape(std::uint32_t samples, Bytes tensor) const;
+  // Of one view of them.
+  std::vector<std::uint64_t> shape_of_view(std::size_t view, std::uint32_t samples) const;
 
  protected:
   explicit TensorLayout(std::shared_ptr<const Recipe> recipe) : recipe_(std::move(recipe)) {}

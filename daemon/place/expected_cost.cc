@@ -28,8 +28,11 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   const std::uint64_t pixels = std::uint64_t{size.width} * size.height;
   const auto crop =
       static_cast<std::uint64_t>(std::max<std::int64_t>(std::int64_t{geometry.crop.width} * geometry.crop.height, 0));
-  const auto output = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(std::int64_t{geometry.window.width} * geometry.window.height, 0));
+  std::uint64_t output_ps = 0;
+  for (const SampleGeometry& view : views_of(geometry)) {
+    const Size output = view.output();
+    output_ps += std::uint64_t{output.width} * output.height * (kOutputPixelPs + view.step_pixel_ps);
+  }
   const bool is_copied = image.kept && image.kept->kind == KeptKind::kTensor;
   if (is_copied) return kCopy.picture_ns + image.kept->bytes->size() * kCopy.byte_ps / 1000;
   const bool is_packed = image.kept && image.kept->kind == KeptKind::kPacked;
@@ -39,9 +42,7 @@ std::uint64_t expected_cost(const EncodedImage& image, const SampleGeometry& geo
   const std::uint64_t bytes =
       to_crop_end ? image.bytes.size() * part_above_end(geometry.crop, size) / 1024 : image.bytes.size();
   return cost.picture_ns + bytes * cost.byte_ns +
-         (pixels * (cost.pixel_ps + passes * cost.pass_pixel_ps) + crop * cost.crop_pixel_ps +
-          output * (kOutputPixelPs + geometry.step_pixel_ps)) /
-             1000;
+         (pixels * (cost.pixel_ps + passes * cost.pass_pixel_ps) + crop * cost.crop_pixel_ps + output_ps) / 1000;
 }
 
 }  // namespace millrace

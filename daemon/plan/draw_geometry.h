@@ -13,7 +13,7 @@ namespace millrace {
 // Steps and rounding as torchvision's (get_params of RandomResizedCrop, CenterCrop, Resize) and transformers' (see
 // resized_size.h). Errors (kInvalid): a box outside the image, a centre crop larger than the image, more grid cells
 // than pixels, a crop too long for a smart resize, an output over the limits of `max_side` or not a whole number of
-// patches.
+// patches; a box or a size of the sample's own where the recipe has views.
 Result<SampleGeometry> draw_geometry(const Recipe& recipe, const SampleOverrides& overrides, const SourceInfo& source,
                                      RandomKey key, std::uint32_t max_side);
 

@@ -117,6 +117,24 @@ struct CheckResize {
     MILLRACE_TRY_VOID(check_side("resize.bounded.shortest", sides.shortest, max_side));
     return check_count("resize.bounded.longest", sides.longest, sides.shortest, max_side);
   }
+  Result<void> operator()(const ScaleJitter& jitter) const {
+    constexpr float kMostScale = 100;
+    MILLRACE_TRY_VOID(check_size("resize.scale_jitter.target", jitter.target, max_side));
+    MILLRACE_TRY_VOID(check_positive("resize.scale_jitter.scale.low", jitter.scale.low, kMostScale));
+    MILLRACE_TRY_VOID(check_positive("resize.scale_jitter.scale.high", jitter.scale.high, kMostScale));
+    if (jitter.scale.low <= jitter.scale.high) return {};
+    return wrong("resize.scale_jitter.scale.low",
+                 to_text(jitter.scale.low) + " is over high, " + to_text(jitter.scale.high));
+  }
+  Result<void> operator()(const RandomShorterSide& sides) const {
+    MILLRACE_TRY_VOID(check_count("resize.random_shorter_side.sides", sides.sides.size(), 1, RandomShorterSide::kMost));
+    for (const std::uint32_t side : sides.sides) {
+      MILLRACE_TRY_VOID(check_side("resize.random_shorter_side.sides", side, max_side));
+      if (sides.longest)
+        MILLRACE_TRY_VOID(check_count("resize.random_shorter_side.longest", *sides.longest, side, max_side));
+    }
+    return {};
+  }
 };
 
 // What the sides of every output are known to be multiples of.
@@ -142,23 +160,54 @@ Result<void> check_patches(const Recipe& recipe, const Patches& patches, std::ui
   return {};
 }
 
+Result<void> check_pad(const Recipe& recipe, std::uint32_t max_side) {
+  if (recipe.random_filters.size() > Recipe::kMostFilters)
+    return wrong("resize.random_filters", "must be at most " + std::to_string(Recipe::kMostFilters));
+  for (const Filter filter : recipe.random_filters)
+    if (filter > Filter::kLanczos) return wrong("resize.random_filters", "one of them is none");
+  if (!recipe.pad) return {};
+  const Pad& pad = *recipe.pad;
+  MILLRACE_TRY_VOID(check_count("pad.left", pad.left, 0, max_side));
+  MILLRACE_TRY_VOID(check_count("pad.top", pad.top, 0, max_side));
+  MILLRACE_TRY_VOID(check_count("pad.right", pad.right, 0, max_side));
+  MILLRACE_TRY_VOID(check_count("pad.bottom", pad.bottom, 0, max_side));
+  if (pad.to) MILLRACE_TRY_VOID(check_size("pad.to", *pad.to, max_side));
+  if (pad.place > CropPlace::kRandom) return wrong("pad.place", "is none");
+  if (pad.place != CropPlace::kCentre && !pad.to)
+    return wrong("pad.place", "says where the image lies in what pad.to adds: set that, or leave the place out");
+  if (pad.mode > Pad::Mode::kSymmetric) return wrong("pad.mode", "is none");
+  return {};
+}
+
+Result<void> check_indices(const Recipe& recipe) {
+  if (!recipe.indices) return {};
+  if (recipe.channels != Channels::kGrey) return wrong("indices", "are one channel: ask for channels grey");
+  if (recipe.filter != Filter::kNearest || !recipe.random_filters.empty())
+    return wrong("indices", "have nothing in between: ask for resize.filter nearest");
+  return {};
+}
+
 Result<void> check_sizes(const Recipe& recipe, std::uint32_t max_side) {
-  const std::optional<Size> resized = fixed_resized_size(recipe);
+  const std::optional<Size> resized = fixed_padded_size(recipe);
   if (resized && (resized->width > max_side || resized->height > max_side))
-    return wrong("resize", "makes " + to_text(*resized) + " pixels of the crop, over the limit of " +
-                               std::to_string(max_side) + " a side (limits.side)");
+    return wrong(recipe.pad ? "pad" : "resize", "makes " + to_text(*resized) +
+                                                    " pixels of the crop, over the limit of " +
+                                                    std::to_string(max_side) + " a side (limits.side)");
   if (recipe.centre_crop) {
     MILLRACE_TRY_VOID(check_size("centre_crop", *recipe.centre_crop, max_side));
     if (resized && (resized->width < recipe.centre_crop->width || resized->height < recipe.centre_crop->height)) {
       return wrong("centre_crop", "is larger than the " + std::to_string(resized->width) + "x" +
-                                      std::to_string(resized->height) + " pixels that crop and resize leave");
+                                      std::to_string(resized->height) + " pixels that crop, resize and pad leave");
     }
   }
+  if (recipe.crop_place > CropPlace::kRandom) return wrong("crop_place", "is none");
+  if (recipe.crop_place != CropPlace::kCentre && !recipe.centre_crop)
+    return wrong("crop_place", "says where centre_crop is cut: give that its size, or leave the place out");
   if (recipe.packing == Packing::kOneSize && !fixed_size(recipe)) {
-    return wrong(
-        "packing",
-        "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop or a crop of fixed size, "
-        "or ask for packed output");
+    return wrong("packing",
+                 "one tensor for all needs a recipe that fixes the size: set resize.exact, centre_crop, pad.to or a "
+                 "crop of fixed size, "
+                 "or ask for packed output");
   }
   return {};
 }
@@ -178,12 +227,61 @@ Result<void> check_values(const Recipe& recipe) {
   return {};
 }
 
+// What is each view's own, or not for views at all.
+Result<void> check_beside_views(const Recipe& recipe) {
+  const Recipe unset;
+  const auto own = [](std::string_view field) {
+    return wrong(field, "is each view's own: say it in recipe.views, or leave the views out");
+  };
+  if (recipe.crop != unset.crop) return own("crop");
+  if (recipe.resize != unset.resize || recipe.filter != unset.filter) return own("resize");
+  if (!recipe.random_filters.empty()) return own("resize");
+  if (recipe.pad) return own("pad");
+  if (recipe.centre_crop) return own("centre_crop");
+  if (recipe.crop_place != unset.crop_place) return own("crop_place");
+  if (recipe.flip_probability != unset.flip_probability) return own("flip_probability");
+  if (!recipe.steps.empty()) return own("steps");
+  if (recipe.erasing) return own("erasing");
+  if (recipe.packing != unset.packing) return wrong("packing", "views are of one size each: leave packed output out");
+  if (recipe.patches) return wrong("patches", "are not made of views: leave one of them out");
+  return {};
+}
+
+// recipe.views[3].crop for recipe.crop.
+Error of_view(std::size_t number, Error error) {
+  constexpr std::string_view kPrefix = "recipe.";
+  const std::string_view rest =
+      std::string_view(error.message).substr(error.message.starts_with(kPrefix) ? kPrefix.size() : 0);
+  return {error.code, "recipe.views[" + std::to_string(number) + "]." + std::string(rest)};
+}
+
+Result<void> check_views(const Recipe& recipe, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_beside_views(recipe));
+  if (recipe.views.size() > Recipe::kMostViews)
+    return wrong("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all, are " +
+                              std::to_string(recipe.views.size()));
+  std::size_t steps = 0;
+  for (std::size_t i = 0; i < recipe.views.size(); ++i) {
+    const Recipe& view = recipe.views[i];
+    steps += count_steps(view.steps);
+    if (i > 0 && view == recipe.views[i - 1]) continue;
+    if (!view.views.empty()) return of_view(i, wrong("views", "a view has none of its own"));
+    if (Result<void> sound = check_recipe(view, max_side); !sound) return of_view(i, std::move(sound).error());
+  }
+  if (steps <= Recipe::kMostStepsOfViews) return {};
+  return wrong("views", "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all, have " +
+                            std::to_string(steps));
+}
+
 }  // namespace
 
 Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
+  MILLRACE_TRY_VOID(check_values(recipe));
+  if (!recipe.views.empty()) return check_views(recipe, max_side);
   MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
-  MILLRACE_TRY_VOID(check_values(recipe));
+  MILLRACE_TRY_VOID(check_pad(recipe, max_side));
+  MILLRACE_TRY_VOID(check_indices(recipe));
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));
   MILLRACE_TRY_VOID(check_steps(recipe));
   MILLRACE_TRY_VOID(check_erasing(recipe));
@@ -191,7 +289,7 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
 }
 
 Bytes one_size_tensor_bytes(const Recipe& recipe, std::uint32_t samples) {
-  return image_bytes(recipe, *fixed_size(recipe)) * samples;
+  return *fixed_tensor_bytes(recipe, samples);
 }
 
 }  // namespace millrace

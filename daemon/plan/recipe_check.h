@@ -15,7 +15,7 @@ namespace millrace {
 // whose size the recipe does not fix, or patches that do not divide the sizes that the recipe makes.
 Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side);
 
-// The tensor's bytes for `samples` images. REQUIRES: fixed_size(recipe).
+// What a slot has of `samples` images before their records. REQUIRES: fixed_tensor_bytes(recipe, samples).
 Bytes one_size_tensor_bytes(const Recipe& recipe, std::uint32_t samples);
 
 }  // namespace millrace

@@ -188,31 +188,27 @@ class CheckStep {
   std::uint32_t operations_ = 0;
 };
 
-struct Counted {
-  std::uint32_t steps = 0, depth = 0;
-};
-
-Counted counted(const std::vector<Step>& steps) {
-  Counted all;
+// Of groups in each other, the steps themselves counted.
+std::uint32_t depth_of(const std::vector<Step>& steps) {
+  std::uint32_t most = 0;
   for (const Step& step : steps) {
-    Counted inner;
-    if (const auto* const group = std::get_if<steps::Sequence>(&step.kind)) inner = counted(group->steps);
-    if (const auto* const group = std::get_if<steps::AnyOrder>(&step.kind)) inner = counted(group->steps);
-    if (const auto* const group = std::get_if<steps::OneOf>(&step.kind)) inner = counted(group->steps);
-    all.steps += 1 + inner.steps;
-    all.depth = std::max(all.depth, 1 + inner.depth);
+    std::uint32_t within = 0;
+    if (const auto* const group = std::get_if<steps::Sequence>(&step.kind)) within = depth_of(group->steps);
+    if (const auto* const group = std::get_if<steps::AnyOrder>(&step.kind)) within = depth_of(group->steps);
+    if (const auto* const group = std::get_if<steps::OneOf>(&step.kind)) within = depth_of(group->steps);
+    most = std::max(most, 1 + within);
   }
-  return all;
+  return most;
 }
 
 }  // namespace
 
 Result<void> check_steps(const Recipe& recipe) {
   if (recipe.steps.empty()) return {};
-  const auto [steps, depth] = counted(recipe.steps);
+  const std::size_t steps = count_steps(recipe.steps);
   if (steps > Step::kMost)
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMost) + " in all, are " + std::to_string(steps));
-  if (depth > Step::kMostNested)
+  if (depth_of(recipe.steps) > Step::kMostNested)
     return wrong("recipe.steps", "at most " + std::to_string(Step::kMostNested) + " in each other");
   const std::optional<Size> size = fixed_size(recipe);
   CheckStep check("recipe", size ? std::optional(std::min(size->width, size->height)) : std::nullopt);
@@ -236,6 +232,10 @@ Result<void> check_erasing(const Recipe& recipe) {
     if (recipe.dtype == DType::kUint8) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], 0, 255));
     if (recipe.dtype == DType::kFloat16) MILLRACE_TRY_VOID(check_value(value, erasing.value[i], -65'504, 65'504));
   }
+  constexpr std::uint32_t kMostErased = 16;
+  if (erasing.most < 1 || erasing.most > kMostErased)
+    return wrong(at + ".most",
+                 "must be between 1 and " + std::to_string(kMostErased) + ", is " + std::to_string(erasing.most));
   if (erasing.noise > Erasing::Noise::kPixel) return wrong(at + ".noise", "is none");
   if (erasing.noise != Erasing::Noise::kNone && recipe.dtype == DType::kUint8)
     return wrong(at + ".noise", "makes no sense of uint8 output: ask for floats, or give a value");

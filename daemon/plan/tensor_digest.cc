@@ -52,6 +52,15 @@ class Text {
     for (const float value : by.mean) add(value);
     for (const float value : by.std) add(value);
   }
+  void add(const ScaleJitter& jitter) { add_all(jitter.target, jitter.scale.low, jitter.scale.high); }
+  void add(const RandomShorterSide& sides) {
+    for (const std::uint32_t side : sides.sides) add(side);
+    add(sides.longest);
+  }
+  void add(const Pad& pad) {
+    add_all(pad.left, pad.top, pad.right, pad.bottom, pad.to, pad.place, pad.mode);
+    for (const std::uint8_t value : pad.fill) add(value);
+  }
   void add(const Patches& patches) { add_all(patches.size, patches.merge, patches.temporal); }
   template <class... T>
   void add_all(const T&... values) {
@@ -70,13 +79,19 @@ std::uint64_t tensor_digest(const Recipe& recipe, const SampleOverrides& overrid
                             std::uint32_t max_side, std::uint64_t seed) {
   // Every member: one that is added to Recipe has to be looked at here, or this does not compile.
   const auto& [ignore_orientation, crop, resize, filter, centre_crop, flip_probability, normalise, range, dtype, layout,
-               channels, packing, patches, centre_rounding, steps, erasing] = recipe;
+               channels, packing, patches, centre_rounding, steps, erasing, crop_place, pad, random_filters, indices,
+               views] = recipe;
   const auto& [box, size] = overrides;
   const bool random_crop = std::holds_alternative<RandomResizedCrop>(crop) && !box;
-  if (random_crop || flip_probability > 0 || !steps.empty() || erasing || dtype != DType::kUint8) return 0;
+  const bool random_size =
+      !size && (std::holds_alternative<ScaleJitter>(resize) || std::holds_alternative<RandomShorterSide>(resize));
+  const bool random_place = crop_place == CropPlace::kRandom || (pad && pad->place == CropPlace::kRandom);
+  const bool is_drawn = random_crop || random_size || random_place || !random_filters.empty() || flip_probability > 0 ||
+                        !steps.empty() || erasing;
+  if (is_drawn || !views.empty() || dtype != DType::kUint8) return 0;
   Text text;
   text.add_all(kVersion, ignore_orientation, crop, resize, filter, centre_crop, normalise, range, layout, channels,
-               patches, centre_rounding, box, size, fidelity, max_side);
+               patches, centre_rounding, box, size, fidelity, max_side, crop_place, pad, indices);
   static_cast<void>(packing);  // says where tensors lie
   const std::uint64_t digest = XXH3_64bits_withSeed(text.text().data(), text.text().size(), seed);
   return digest == 0 ? 1 : digest;

@@ -20,6 +20,12 @@ void write_handle(const SealedTensor& tensor, v1::TensorHandle& handle) {
   handle.set_records_offset(tensor.records_offset);
   handle.set_samples(tensor.samples);
   handle.set_sealed_at_ns(tensor.sealed_at_ns);
+  for (const SealedView& view : tensor.views) {
+    v1::ViewTensor& out = *handle.add_views();
+    out.set_offset(view.offset);
+    out.mutable_shape()->Add(view.shape.begin(), view.shape.end());
+    out.mutable_strides()->Add(view.strides.begin(), view.strides.end());
+  }
 }
 
 void write_error(const SampleFailure& failure, v1::SampleError& error) {

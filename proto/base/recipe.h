@@ -6,7 +6,7 @@
 //   Recipe::train(224).normalised(DType::kFloat16)  the same, with ImageNet's mean and deviation taken out
 //   Recipe{.resize = ExactSize{{.width = 640, .height = 480}}, .filter = Filter::kBicubic, .layout = Layout::kNhwc}
 //
-// In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (steps.h), normalise, convert,
+// In this order: decode, orient, crop, resize, pad, centre crop, flip, steps of augmentation (steps.h), normalise, convert,
 // erase. proto/rpc's recipe.proto says the rounding of each. Immutable values. Any bits may stand in them: whether they make sense the daemon says
 // (daemon/plan/recipe_check.h), and nobody else.
 #pragma once
@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -30,6 +31,7 @@ enum class Filter : std::uint8_t { kNearest, kBox, kBilinear, kHamming, kBicubic
 enum class ValueRange : std::uint8_t { kUnit, kRaw };     // of floats that are not normalised: [0, 1] or [0, 255]
 enum class Packing : std::uint8_t { kOneSize, kPacked };  // one tensor N x ..., or each image in its own size
 enum class CentreRounding : std::uint8_t { kHalfToEven, kDown };  // as torchvision, or as transformers
+enum class CropPlace : std::uint8_t { kCentre, kTopLeft, kTopRight, kBottomLeft, kBottomRight, kRandom };
 
 // Pixels; both sides at least 1.
 struct Size {
@@ -110,7 +112,30 @@ struct BoundedSides {  // longer side at most, then each side at least: Idefics2
   std::uint32_t longest = 980;
   friend bool operator==(const BoundedSides&, const BoundedSides&) = default;
 };
-using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides>;
+struct ScaleJitter {  // `target`, as far as the ratio allows, times a factor that is drawn: torchvision's
+  Size target{};
+  Interval scale{0.1F, 2};
+  friend bool operator==(const ScaleJitter&, const ScaleJitter&) = default;
+};
+struct RandomShorterSide {  // one of these as ShorterSide, drawn: torchvision's RandomShortestSize
+  static constexpr std::size_t kMost = 64;
+  std::vector<std::uint32_t> sides{};
+  std::optional<std::uint32_t> longest{};
+  friend bool operator==(const RandomShorterSide&, const RandomShorterSide&) = default;
+};
+using Resize = std::variant<KeepSize, ShorterSide, LongerSide, ExactSize, SmartResize, TileGrid, BoundedSides,
+                            ScaleJitter, RandomShorterSide>;
+
+// Pixels added around what the resize has made.
+struct Pad {
+  enum class Mode : std::uint8_t { kConstant, kEdge, kReflect, kSymmetric };
+  std::uint32_t left = 0, top = 0, right = 0, bottom = 0;
+  std::optional<Size> to{};              // then so many more that the image is at least so large
+  CropPlace place = CropPlace::kCentre;  // where the image lies in these
+  Mode mode = Mode::kConstant;
+  Fill fill{};
+  friend bool operator==(const Pad&, const Pad&) = default;
+};
 
 // out = (in - mean) / std, in the unit range, by channel in the order R, G, B. The defaults are ImageNet's.
 struct Normalise {
@@ -139,7 +164,7 @@ struct Recipe {
   Crop crop = WholeImage{};
   Resize resize = KeepSize{};
   Filter filter = Filter::kBilinear;
-  std::optional<Size> centre_crop{};  // from the middle, after the resize
+  std::optional<Size> centre_crop{};  // after the resize, where crop_place says
   float flip_probability = 0;
   std::optional<Normalise> normalise{};  // not with kUint8
   ValueRange range = ValueRange::kUnit;
@@ -151,6 +176,17 @@ struct Recipe {
   CentreRounding centre_rounding = CentreRounding::kHalfToEven;
   std::vector<Step> steps{};         // of augmentation, in their order
   std::optional<Erasing> erasing{};  // not with patches
+  CropPlace crop_place = CropPlace::kCentre;
+  std::optional<Pad> pad{};              // after the resize, before centre_crop
+  std::vector<Filter> random_filters{};  // one of these, drawn, instead of `filter`
+  static constexpr std::size_t kMostFilters = 8;
+  bool indices = false;  // of a palette, not their colours (PNG): masks. Needs kGrey and kNearest
+  // Several images of one fetch and one decode: a recipe each, of which crop, resize, filters, pad, centre_crop,
+  // crop_place, flip_probability, steps and erasing count, and which this one must leave as they are. All else is this one's, and
+  // the same in each (of_views()). Every one fixes its size; none is packed, has patches or views.
+  std::vector<Recipe> views{};
+  static constexpr std::uint32_t kMostViews = 64;
+  static constexpr std::uint32_t kMostStepsOfViews = 256;
   friend bool operator==(const Recipe&, const Recipe&) = default;
 
   static Recipe train(std::uint32_t side) {
@@ -163,11 +199,14 @@ struct Recipe {
   static Recipe thumbnail(std::uint32_t longer_side) {
     return {.resize = LongerSide{longer_side}, .layout = Layout::kNhwc, .packing = Packing::kPacked};
   }
+  // The images that these make of one sample: two views of SimCLR, multi-crop. What concerns all is the first one's.
+  static Recipe of_views(std::vector<Recipe> views);
   // This recipe with the output in `type`; floats are normalised, uint8 is not.
   Recipe normalised(DType type, const Normalise& by = {}) const {
     Recipe recipe = *this;
     recipe.dtype = type;
     recipe.normalise = type == DType::kUint8 ? std::nullopt : std::optional(by);
+    for (Recipe& view : recipe.views) view = view.normalised(type, by);
     return recipe;
   }
 };
@@ -191,7 +230,12 @@ constexpr std::uint32_t channel_count(Channels channels) {
   return channels == Channels::kGrey ? 1 : 3;
 }
 
-// Whether anything is drawn for a sample beside its crop and flip.
+// What it makes of a sample, one after the other: its views, or itself.
+inline std::span<const Recipe> views_of(const Recipe& recipe) {
+  return recipe.views.empty() ? std::span(&recipe, 1) : std::span(recipe.views);
+}
+
+// Whether anything is drawn for a sample beside its crop and flip. Of views it is each one's own matter.
 inline bool is_augmented(const Recipe& recipe) {
   return !recipe.steps.empty() || recipe.erasing.has_value();
 }
@@ -203,7 +247,8 @@ constexpr Bytes image_bytes(const Recipe& recipe, Size size) {
          (std::uint64_t{size.width} * size.height * channel_count(recipe.channels) * frames);
 }
 
-// In a packed tensor every image starts at a multiple of this; patches follow each other without gaps.
+// In a packed tensor every image starts at a multiple of this, and so does each view's tensor; patches follow each other
+// without gaps.
 inline constexpr std::uint64_t kPackedAlignment = 64;
 constexpr std::uint64_t packed_alignment(const Recipe& recipe) {
   return recipe.patches ? 1 : kPackedAlignment;
@@ -214,7 +259,12 @@ constexpr std::uint64_t packed_alignment(const Recipe& recipe) {
 // box or size may come out otherwise; that is then the sample's error.
 std::optional<Size> fixed_size(const Recipe& recipe);
 
-// The same before the centre crop.
+// The same before the centre crop, with and without what is padded.
+std::optional<Size> fixed_padded_size(const Recipe& recipe);
 std::optional<Size> fixed_resized_size(const Recipe& recipe);
+
+// What a slot has of `samples` images before their records: one tensor, or each view's, each filled up to a multiple of 64
+// bytes. nullopt: it depends on the images.
+std::optional<Bytes> fixed_tensor_bytes(const Recipe& recipe, std::uint32_t samples);
 
 }  // namespace millrace

@@ -111,6 +111,8 @@ struct ResizedSize {
   Size operator()(const SmartResize& smart) const { return smart_size(smart, size); }
   Size operator()(const TileGrid& grid) const { return tiled_size(grid, size); }
   Size operator()(const BoundedSides& sides) const { return bounded_size(sides, size); }
+  Size operator()(const ScaleJitter&) const { return size; }  // is drawn first: see resized_size()
+  Size operator()(const RandomShorterSide&) const { return size; }
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ Result<void> check_resizable(const Resize& resize, Size size);
 
 // The size after `resize` of an image of `size`, each side at least 1. A side that does not fit into 32 bits comes out
 // as the largest number, which is over every limit. Of a resize that daemon/plan/recipe_check refuses it is any size.
-// REQUIRES: both sides of `size` at least 1; check_resizable().
+// REQUIRES: both sides of `size` at least 1; check_resizable(); it is not drawn for each sample (ScaleJitter, RandomShorterSide).
 Size resized_size(const Resize& resize, Size size);
 
 }  // namespace millrace

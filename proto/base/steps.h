@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -149,6 +150,9 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// Of these and of those within them.
+std::size_t count_steps(const std::vector<Step>& steps);
+
 namespace steps {
 inline bool operator==(const Sequence& a, const Sequence& b) {
   return a.steps == b.steps;
@@ -169,6 +173,7 @@ struct Erasing {
   Interval ratio{0.3F, 3.3F};    // height / width
   std::array<float, 3> value{};  // in the tensor's units, by channel in the order R, G, B
   Noise noise = Noise::kNone;    // standard normal, instead of `value`
+  std::uint32_t most = 1;        // rectangles: 1 to so many, each of a share of the area / how many
   friend bool operator==(const Erasing&, const Erasing&) = default;
 };
 

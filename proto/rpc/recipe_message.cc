@@ -6,6 +6,8 @@
 
 #include "proto/rpc/enum_meaning.h"
 #include "proto/rpc/field.h"
+#include "proto/rpc/framing_message.h"
+#include "proto/rpc/parse_text.h"
 #include "proto/rpc/step_message.h"
 
 namespace millrace {
@@ -42,159 +44,6 @@ constexpr Meaning<v1::CentreRounding, CentreRounding> kRoundings[] = {
     {v1::CENTRE_ROUNDING_UNSPECIFIED, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_HALF_TO_EVEN, CentreRounding::kHalfToEven},
     {v1::CENTRE_ROUNDING_DOWN, CentreRounding::kDown}};
-
-v1::RandomResizedCrop to_message(const RandomResizedCrop& crop) {
-  v1::RandomResizedCrop out;
-  out.set_min_scale(crop.min_scale);
-  out.set_max_scale(crop.max_scale);
-  out.set_min_ratio(crop.min_ratio);
-  out.set_max_ratio(crop.max_ratio);
-  return out;
-}
-
-// 0 means torchvision's default.
-Result<RandomResizedCrop> from_message(const v1::RandomResizedCrop& crop) {
-  if (has_unknown_fields(crop)) return unknown_field(crop);
-  const auto value_or = [](float value, float otherwise) { return value == 0 ? otherwise : value; };
-  const RandomResizedCrop defaults;
-  return RandomResizedCrop{.min_scale = value_or(crop.min_scale(), defaults.min_scale),
-                           .max_scale = value_or(crop.max_scale(), defaults.max_scale),
-                           .min_ratio = value_or(crop.min_ratio(), defaults.min_ratio),
-                           .max_ratio = value_or(crop.max_ratio(), defaults.max_ratio)};
-}
-
-v1::GridCell to_message(const GridCell& cell) {
-  v1::GridCell out;
-  out.set_columns(cell.columns);
-  out.set_rows(cell.rows);
-  out.set_column(cell.column);
-  out.set_row(cell.row);
-  return out;
-}
-
-Result<GridCell> from_message(const v1::GridCell& cell) {
-  if (has_unknown_fields(cell)) return unknown_field(cell);
-  return GridCell{.columns = cell.columns(), .rows = cell.rows(), .column = cell.column(), .row = cell.row()};
-}
-
-struct FillCrop {
-  v1::Crop& out;
-  void operator()(WholeImage) const {}
-  void operator()(const CentreCrop& crop) const { *out.mutable_centre() = to_message(crop.size); }
-  void operator()(const RandomResizedCrop& crop) const { *out.mutable_random_resized() = to_message(crop); }
-  void operator()(const BoxCrop& crop) const { *out.mutable_box() = to_message(crop.box); }
-  void operator()(const GridCell& cell) const { *out.mutable_cell() = to_message(cell); }
-};
-
-Result<Crop> from_message(const v1::Crop& crop) {
-  if (has_unknown_fields(crop)) return unknown_field(crop);
-  switch (crop.kind_case()) {
-    case v1::Crop::kCentre: {
-      MILLRACE_TRY_IN("centre", const Size size, from_message(crop.centre()));
-      return Crop{CentreCrop{size}};
-    }
-    case v1::Crop::kRandomResized: {
-      MILLRACE_TRY_IN("random_resized", const RandomResizedCrop random, from_message(crop.random_resized()));
-      return Crop{random};
-    }
-    case v1::Crop::kBox: {
-      MILLRACE_TRY_IN("box", const Box box, from_message(crop.box()));
-      return Crop{BoxCrop{box}};
-    }
-    case v1::Crop::kCell: {
-      MILLRACE_TRY_IN("cell", const GridCell cell, from_message(crop.cell()));
-      return Crop{cell};
-    }
-    case v1::Crop::KIND_NOT_SET:
-      break;
-  }
-  return Crop{WholeImage{}};
-}
-
-v1::SmartResize to_message(const SmartResize& smart) {
-  v1::SmartResize out;
-  out.set_factor(smart.factor);
-  out.set_min_pixels(smart.min_pixels);
-  out.set_max_pixels(smart.max_pixels);
-  return out;
-}
-
-Result<SmartResize> from_message(const v1::SmartResize& smart) {
-  if (has_unknown_fields(smart)) return unknown_field(smart);
-  return SmartResize{.factor = smart.factor(), .min_pixels = smart.min_pixels(), .max_pixels = smart.max_pixels()};
-}
-
-v1::TileGrid to_message(const TileGrid& grid) {
-  v1::TileGrid out;
-  *out.mutable_tile() = to_message(grid.tile);
-  out.set_min_tiles(grid.min_tiles);
-  out.set_max_tiles(grid.max_tiles);
-  return out;
-}
-
-Result<TileGrid> from_message(const v1::TileGrid& grid) {
-  if (has_unknown_fields(grid)) return unknown_field(grid);
-  MILLRACE_TRY_IN("tile", const Size tile, from_message(grid.tile()));
-  return TileGrid{.tile = tile, .min_tiles = grid.min_tiles(), .max_tiles = grid.max_tiles()};
-}
-
-v1::BoundedSides to_message(const BoundedSides& sides) {
-  v1::BoundedSides out;
-  out.set_shortest(sides.shortest);
-  out.set_longest(sides.longest);
-  return out;
-}
-
-Result<BoundedSides> from_message(const v1::BoundedSides& sides) {
-  if (has_unknown_fields(sides)) return unknown_field(sides);
-  return BoundedSides{.shortest = sides.shortest(), .longest = sides.longest()};
-}
-
-struct FillResize {
-  v1::Resize& out;
-  void operator()(KeepSize) const {}
-  void operator()(const ShorterSide& side) const {
-    out.set_shorter_side(side.pixels);
-    if (side.longest) out.set_longest(*side.longest);
-  }
-  void operator()(const LongerSide& side) const { out.set_longer_side(side.pixels); }
-  void operator()(const ExactSize& exact) const { *out.mutable_exact() = to_message(exact.size); }
-  void operator()(const SmartResize& smart) const { *out.mutable_smart() = to_message(smart); }
-  void operator()(const TileGrid& grid) const { *out.mutable_tile_grid() = to_message(grid); }
-  void operator()(const BoundedSides& sides) const { *out.mutable_bounded() = to_message(sides); }
-};
-
-Result<Resize> from_message(const v1::Resize& resize) {
-  if (has_unknown_fields(resize)) return unknown_field(resize);
-  if (resize.has_longest() && !resize.has_shorter_side())
-    return field_error("longest", "is a bound of shorter_side alone: set that, or leave longest out");
-  switch (resize.kind_case()) {
-    case v1::Resize::kShorterSide:
-      return Resize{ShorterSide{.pixels = resize.shorter_side(),
-                                .longest = resize.has_longest() ? std::optional(resize.longest()) : std::nullopt}};
-    case v1::Resize::kLongerSide:
-      return Resize{LongerSide{resize.longer_side()}};
-    case v1::Resize::kExact: {
-      MILLRACE_TRY_IN("exact", const Size size, from_message(resize.exact()));
-      return Resize{ExactSize{size}};
-    }
-    case v1::Resize::kSmart: {
-      MILLRACE_TRY_IN("smart", const SmartResize smart, from_message(resize.smart()));
-      return Resize{smart};
-    }
-    case v1::Resize::kTileGrid: {
-      MILLRACE_TRY_IN("tile_grid", const TileGrid grid, from_message(resize.tile_grid()));
-      return Resize{grid};
-    }
-    case v1::Resize::kBounded: {
-      MILLRACE_TRY_IN("bounded", const BoundedSides sides, from_message(resize.bounded()));
-      return Resize{sides};
-    }
-    case v1::Resize::KIND_NOT_SET:
-      break;
-  }
-  return Resize{KeepSize{}};
-}
 
 v1::Normalise to_message(const Normalise& normalise) {
   v1::Normalise out;
@@ -237,6 +86,101 @@ Result<Patches> from_message(const v1::Patches& patches) {
                  .temporal = std::max(1U, patches.temporal())};
 }
 
+Result<std::vector<Filter>> read_filters(const v1::Resize& resize) {
+  if (resize.random_filters_size() > static_cast<int>(Recipe::kMostFilters))
+    return field_error("random_filters", "must be at most " + std::to_string(Recipe::kMostFilters) + ", are " +
+                                             std::to_string(resize.random_filters_size()));
+  std::vector<Filter> filters;
+  for (int i = 0; i < resize.random_filters_size(); ++i) {
+    MILLRACE_TRY(filters.emplace_back(), meaning_of("random_filters", kFilters, resize.random_filters(i)));
+  }
+  return filters;
+}
+
+// The fields that a Recipe and a View both have.
+template <class Message>
+void fill_view(const Recipe& recipe, Message& out) {
+  if (!std::holds_alternative<WholeImage>(recipe.crop)) *out.mutable_crop() = to_message(recipe.crop);
+  // A sample that brings its own size is made with the filter, too.
+  if (!std::holds_alternative<KeepSize>(recipe.resize) || recipe.filter != Filter::kBilinear) {
+    *out.mutable_resize() = to_message(recipe.resize);
+    out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
+  }
+  for (const Filter filter : recipe.random_filters)
+    out.mutable_resize()->add_random_filters(message_of(kFilters, filter));
+  if (recipe.pad) *out.mutable_pad() = to_message(*recipe.pad);
+  if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
+  if (recipe.crop_place != CropPlace::kCentre) out.set_crop_place(to_message(recipe.crop_place));
+  out.set_flip_probability(recipe.flip_probability);
+  to_messages(recipe.steps, *out.mutable_steps());
+  if (recipe.erasing) *out.mutable_erasing() = to_message(*recipe.erasing);
+}
+
+template <class Message>
+Result<void> read_view(const Message& message, Recipe& parsed) {
+  parsed.flip_probability = message.flip_probability();
+  MILLRACE_TRY_IN("crop", parsed.crop, from_message(message.crop()));
+  MILLRACE_TRY_IN("resize", parsed.resize, from_message(message.resize()));
+  MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, message.resize().filter()));
+  MILLRACE_TRY_IN("resize", parsed.random_filters, read_filters(message.resize()));
+  if (message.has_pad()) {
+    MILLRACE_TRY_IN("pad", parsed.pad, from_message(message.pad()));
+  }
+  if (message.has_centre_crop()) {
+    MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(message.centre_crop()));
+  }
+  MILLRACE_TRY(parsed.crop_place, from_message("crop_place", message.crop_place()));
+  MILLRACE_TRY(parsed.steps, from_messages(message.steps()));
+  if (message.has_erasing()) {
+    MILLRACE_TRY_IN("erasing", parsed.erasing, from_message(message.erasing()));
+  }
+  return {};
+}
+
+void fill_views(const Recipe& recipe, v1::Recipe& out) {
+  const Recipe* last = nullptr;
+  for (const Recipe& view : recipe.views) {
+    if (last == nullptr || view != *last) out.add_views();
+    v1::View& message = *out.mutable_views(out.views_size() - 1);
+    message.set_count(message.count() + 1);
+    if (message.count() == 1) fill_view(view, message);
+    last = &view;
+  }
+}
+
+// What a view is beside what it says itself.
+Recipe shared_by_views(const Recipe& recipe) {
+  return {.ignore_orientation = recipe.ignore_orientation,
+          .normalise = recipe.normalise,
+          .range = recipe.range,
+          .dtype = recipe.dtype,
+          .layout = recipe.layout,
+          .channels = recipe.channels,
+          .centre_rounding = recipe.centre_rounding,
+          .indices = recipe.indices};
+}
+
+// A message of a few bytes may stand for many views: what they all take is bounded before any is copied.
+Result<void> read_views(const v1::Recipe& recipe, Recipe& parsed) {
+  std::uint64_t views = 0, steps = 0;
+  for (int i = 0; i < recipe.views_size(); ++i) {
+    const v1::View& message = recipe.views(i);
+    if (has_unknown_fields(message)) return inside("views", i, unknown_field(message));
+    const std::uint32_t count = std::max(1U, message.count());
+    views += count;
+    if (views > Recipe::kMostViews)
+      return field_error("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all");
+    Recipe view = shared_by_views(parsed);
+    if (Result<void> read = read_view(message, view); !read) return inside("views", i, std::move(read).error());
+    steps += std::uint64_t{count} * count_steps(view.steps);
+    if (steps > Recipe::kMostStepsOfViews)
+      return field_error("views",
+                         "must have at most " + std::to_string(Recipe::kMostStepsOfViews) + " steps in all views");
+    parsed.views.insert(parsed.views.end(), count, view);
+  }
+  return {};
+}
+
 // Of from_message(): the fields that each stand for themselves.
 Result<void> read_choices(const v1::Recipe& recipe, Recipe& parsed) {
   MILLRACE_TRY(parsed.range, meaning_of("range", kRanges, recipe.range()));
@@ -253,14 +197,7 @@ Result<void> read_choices(const v1::Recipe& recipe, Recipe& parsed) {
 v1::Recipe to_message(const Recipe& recipe) {
   v1::Recipe out;
   out.set_ignore_orientation(recipe.ignore_orientation);
-  if (!std::holds_alternative<WholeImage>(recipe.crop)) std::visit(FillCrop{*out.mutable_crop()}, recipe.crop);
-  // A sample that brings its own size is made with the filter, too.
-  if (!std::holds_alternative<KeepSize>(recipe.resize) || recipe.filter != Filter::kBilinear) {
-    std::visit(FillResize{*out.mutable_resize()}, recipe.resize);
-    out.mutable_resize()->set_filter(message_of(kFilters, recipe.filter));
-  }
-  if (recipe.centre_crop) *out.mutable_centre_crop() = to_message(*recipe.centre_crop);
-  out.set_flip_probability(recipe.flip_probability);
+  fill_view(recipe, out);
   if (recipe.normalise) *out.mutable_normalise() = to_message(*recipe.normalise);
   out.set_range(message_of(kRanges, recipe.range));
   out.set_dtype(to_message(recipe.dtype));
@@ -269,20 +206,15 @@ v1::Recipe to_message(const Recipe& recipe) {
   out.set_packing(message_of(kPackings, recipe.packing));
   if (recipe.patches) *out.mutable_patches() = to_message(*recipe.patches);
   out.set_centre_rounding(message_of(kRoundings, recipe.centre_rounding));
-  to_messages(recipe.steps, *out.mutable_steps());
-  if (recipe.erasing) *out.mutable_erasing() = to_message(*recipe.erasing);
+  if (recipe.indices) out.set_indices(true);
+  fill_views(recipe, out);
   return out;
 }
 
 Result<Recipe> from_message(const v1::Recipe& recipe) {
   if (has_unknown_fields(recipe)) return unknown_field(recipe);
-  Recipe parsed{.ignore_orientation = recipe.ignore_orientation(), .flip_probability = recipe.flip_probability()};
-  MILLRACE_TRY_IN("crop", parsed.crop, from_message(recipe.crop()));
-  MILLRACE_TRY_IN("resize", parsed.resize, from_message(recipe.resize()));
-  MILLRACE_TRY_IN("resize", parsed.filter, meaning_of("filter", kFilters, recipe.resize().filter()));
-  if (recipe.has_centre_crop()) {
-    MILLRACE_TRY_IN("centre_crop", parsed.centre_crop, from_message(recipe.centre_crop()));
-  }
+  Recipe parsed{.ignore_orientation = recipe.ignore_orientation(), .indices = recipe.indices()};
+  MILLRACE_TRY_VOID(read_view(recipe, parsed));
   if (recipe.has_normalise()) {
     MILLRACE_TRY_IN("normalise", parsed.normalise, from_message(recipe.normalise()));
   }
@@ -290,11 +222,16 @@ Result<Recipe> from_message(const v1::Recipe& recipe) {
   if (recipe.has_patches()) {
     MILLRACE_TRY_IN("patches", parsed.patches, from_message(recipe.patches()));
   }
-  MILLRACE_TRY(parsed.steps, from_messages(recipe.steps()));
-  if (recipe.has_erasing()) {
-    MILLRACE_TRY_IN("erasing", parsed.erasing, from_message(recipe.erasing()));
-  }
+  MILLRACE_TRY_VOID(read_views(recipe, parsed));
   return parsed;
+}
+
+Result<std::vector<Recipe>> views_from_text(const std::string& text) {
+  v1::Recipe recipe;
+  MILLRACE_TRY_VOID(parse_text(text, *recipe.add_views()));
+  Recipe parsed;
+  MILLRACE_TRY_VOID(read_views(recipe, parsed));
+  return std::move(parsed.views);
 }
 
 v1::Size to_message(Size size) {

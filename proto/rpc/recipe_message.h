@@ -3,7 +3,9 @@
 // daemon/plan/recipe_check's to say. Pure functions, thread-safe.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "millrace/v1/recipe.pb.h"
 #include "proto/base/recipe.h"
@@ -14,6 +16,10 @@ namespace millrace {
 // from_message(): kInvalid, naming the field from the message on: "crop.centre.9: a field of Size that ...".
 v1::Recipe to_message(const Recipe& recipe);
 Result<Recipe> from_message(const v1::Recipe& recipe_untrusted);
+
+// Of protobuf's text format of a millrace.v1.View: so many views as its count says, without what is shared by all of a
+// recipe's. kInvalid: what is wrong, and where.
+Result<std::vector<Recipe>> views_from_text(const std::string& text_untrusted);
 
 v1::Size to_message(Size size);
 Result<Size> from_message(const v1::Size& size_untrusted);

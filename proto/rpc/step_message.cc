@@ -401,6 +401,7 @@ v1::Erasing to_message(const Erasing& erasing) {
   fill(erasing.ratio, *out.mutable_ratio());
   out.mutable_value()->Add(erasing.value.begin(), erasing.value.end());
   out.set_noise(message_of(kNoises, erasing.noise));
+  if (erasing.most != 1) out.set_most(erasing.most);
   return out;
 }
 
@@ -434,7 +435,7 @@ Result<Step> step_from_text(const std::string& text) {
 // One value stands for every channel; none is 0.
 Result<Erasing> from_message(const v1::Erasing& erasing) {
   if (has_unknown_fields(erasing)) return unknown_field(erasing);
-  Erasing parsed{.probability = erasing.probability()};
+  Erasing parsed{.probability = erasing.probability(), .most = std::max(1U, erasing.most())};
   MILLRACE_TRY_IN("scale", parsed.scale, from_message(erasing.scale(), erasing.has_scale(), parsed.scale));
   MILLRACE_TRY_IN("ratio", parsed.ratio, from_message(erasing.ratio(), erasing.has_ratio(), parsed.ratio));
   MILLRACE_TRY(parsed.noise, meaning_of("noise", kNoises, erasing.noise()));

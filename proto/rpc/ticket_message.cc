@@ -20,9 +20,14 @@ Result<TensorTicket> ticket_from_text(const std::string& text_untrusted) {
                       .seed = ticket.seed(),
                       .epoch = ticket.epoch(),
                       .sample = ticket.sample(),
+                      .view = ticket.view(),
                       .shape = {ticket.shape().begin(), ticket.shape().end()},
                       .crc32 = ticket.crc32()};
   MILLRACE_TRY_IN("recipe", parsed.recipe, from_message(ticket.recipe()));
+  if (parsed.view >= views_of(parsed.recipe).size())
+    return field_error("view", "must be less than the recipe's views (" +
+                                   std::to_string(views_of(parsed.recipe).size()) + "), is " +
+                                   std::to_string(parsed.view));
   MILLRACE_TRY(parsed.fidelity, from_message("fidelity", ticket.fidelity()));
   return parsed;
 }

@@ -18,6 +18,7 @@ struct TensorTicket {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
   std::uint64_t sample = 0;
+  std::uint32_t view = 0;            // of a recipe with views
   std::vector<std::uint64_t> shape;  // of the tensor
   std::uint32_t crc32 = 0;           // of the tensor's bytes
 };

@@ -86,19 +86,25 @@ struct SampleRecord {
   std::uint32_t fetch_us;  // reading the encoded bytes
   std::uint32_t queue_us;  // from the bytes being there to a lane beginning
   std::uint32_t decode_us;
-  std::uint32_t transform_us;  // resample, flip, normalise, store
-  std::uint16_t status;        // millrace::Code of what went wrong, 0: nothing
-  std::uint8_t flags;          // SampleFlags
-  std::uint8_t orientation;    // EXIF, 1 ... 8; 0 when not known
-  char backend[12];            // "cpu", zero-terminated
-  std::uint32_t index;         // position in the submitted batch
-  std::uint32_t reserved[7];   // 0
+  std::uint32_t transform_us;   // resample, flip, normalise, store
+  std::uint16_t status;         // millrace::Code of what went wrong, 0: nothing
+  std::uint8_t flags;           // SampleFlags
+  std::uint8_t orientation;     // EXIF, 1 ... 8; 0 when not known
+  char backend[12];             // "cpu", zero-terminated
+  std::uint32_t index;          // position in the submitted batch
+  std::uint32_t resized_width;  // of the whole crop, as the resize made it; 0: not known
+  std::uint32_t resized_height;
+  std::int32_t
+      window_left;          // where the image in the tensor begins in that, before it was flipped; less than 0 where it
+  std::int32_t window_top;  // is padded
+  std::uint32_t reserved[3];  // 0
 };
 static_assert(sizeof(SampleRecord) == 128 && std::is_trivial_v<SampleRecord> &&
               std::is_standard_layout_v<SampleRecord>);
 static_assert(offsetof(SampleRecord, width) == 32 && offsetof(SampleRecord, crop_left) == 48 &&
               offsetof(SampleRecord, fetch_us) == 64 && offsetof(SampleRecord, status) == 80 &&
-              offsetof(SampleRecord, backend) == 84 && offsetof(SampleRecord, index) == 96);
+              offsetof(SampleRecord, backend) == 84 && offsetof(SampleRecord, index) == 96 &&
+              offsetof(SampleRecord, resized_width) == 100);
 
 static_assert(sizeof(SampleRecord::backend) == kBackendNameMost + 1);
 

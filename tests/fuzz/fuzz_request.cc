@@ -44,15 +44,21 @@ void check_steps_of(const Recipe& recipe) {
     MILLRACE_CHECK(augmenter.apply(picture, operations, limit, picture));
   }
   if (!recipe.erasing) return;
-  const std::optional<Box> box = draw_erased(*recipe.erasing, {kSize.width, kSize.height}, kKey);
-  MILLRACE_CHECK(!box || (box->left >= 0 && box->top >= 0 && box->width > 0 && box->height > 0 &&
-                          box->left + box->width <= kSize.width && box->top + box->height <= kSize.height));
+  for (const Box& box : draw_erased(*recipe.erasing, {kSize.width, kSize.height}, kKey))
+    MILLRACE_CHECK(box.left >= 0 && box.top >= 0 && box.width > 0 && box.height > 0 &&
+                   box.left + box.width <= kSize.width && box.top + box.height <= kSize.height);
 }
 
 // Any recipe that a message can hold may be asked for its size, and judged; one that passes has a size or is packed.
 void check(const Recipe& recipe, const Limits& limits) {
   const std::optional<Size> size = fixed_size(recipe);
   if (!check_recipe(recipe, limits.sample.side)) return;
+  MILLRACE_CHECK(recipe.views.size() <= Recipe::kMostViews);
+  if (!recipe.views.empty()) {
+    MILLRACE_CHECK(fixed_tensor_bytes(recipe, 1).has_value());
+    for (const Recipe& view : recipe.views) check(view, limits);
+    return;
+  }
   MILLRACE_CHECK(size || recipe.packing == Packing::kPacked);
   MILLRACE_CHECK(!size || (size->width > 0 && size->height > 0));
   check_steps_of(recipe);

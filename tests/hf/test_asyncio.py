@@ -63,14 +63,14 @@ def test_cancelled_calls_leave_no_slot_taken(made: list[Path]) -> None:
         try:
             began = time.monotonic()
             asyncio.run(cancelled(processor, 8))
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 60
         finally:
             os.kill(daemon.pid, signal.SIGCONT)
 
-        again = processor(made[:1], timeout=30).pixel_values
+        again = processor(made[:1], timeout=60).pixel_values
         assert again.shape == (1, 3, 224, 224)
         del again
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not all(session.slots_free == session.slots for session in client.statistics().sessions):
             gc.collect()
             assert time.monotonic() < deadline, client.statistics().sessions

@@ -249,9 +249,10 @@ def queued(turns: Turns) -> Iterator[Callable[[Callable[[], None]], threading.Th
     threads = []
 
     def start(target: Callable[[], None]) -> threading.Thread:
-        before = len(turns._waiting)
+        before, deadline = len(turns._waiting), soon()
         threads.append(started(target))
         while len(turns._waiting) == before:
+            assert time.monotonic() < deadline, "it does not wait for its turn"
             time.sleep(0.001)
         return threads[-1]
 
@@ -276,7 +277,9 @@ def test_places_are_given_in_the_order_of_asking(turns: Turns, queued: Callable[
             queued(take(number))
         assert order == []
 
+    deadline = soon()
     while len(order) < 5:
+        assert time.monotonic() < deadline, order
         time.sleep(0.001)
     assert order[:2] == [0, 1]
     assert sorted(order) == [0, 1, 2, 3, 4]

@@ -133,7 +133,7 @@ def test_tensors_of_pytorch_show_shared_memory(client: millrace.Client, made: li
         assert session.slots_free == 2
         del kept
         gc.collect()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while [session.slots_free for session in client.statistics().sessions if session.name == "shown"] != [3]:
             assert time.monotonic() < deadline
 

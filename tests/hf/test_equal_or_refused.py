@@ -6,7 +6,6 @@ import copy
 import io
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -356,11 +355,11 @@ def test_another_threads_edit_during_a_call_is_not_remembered(client: millrace.C
     scale = {"rescale_factor": 1 / 256}
     wanted = theirs("CLIP")(picture(), return_tensors="np", **scale)
     settings = drop_in.Remembering._settings
-    asked = threading.Event()
+    asked, edited = threading.Event(), threading.Event()
 
     def slow(self: Any, options: dict[str, Any]) -> dict[str, Any]:
         asked.set()
-        time.sleep(0.3)  # in which the other thread edits
+        assert edited.wait(60)
         return settings(self, options)
 
     with from_pretrained(config("CLIP"), client=client) as ours:
@@ -368,8 +367,9 @@ def test_another_threads_edit_during_a_call_is_not_remembered(client: millrace.C
         monkeypatch.setattr(drop_in.Remembering, "_settings", slow)
         thread = threading.Thread(target=lambda: ours(picture(), return_tensors="np", **scale))
         thread.start()
-        assert asked.wait(20)
+        assert asked.wait(60)
         ours.do_normalize = False
+        edited.set()
         thread.join()
         ours.do_normalize = True
         monkeypatch.setattr(drop_in.Remembering, "_settings", settings)

@@ -84,7 +84,7 @@ def test_a_daemon_that_ends_and_comes_back_is_used_again(made: list[Path], tmp_p
     wanted = processor(image, return_tensors="np")
     with millrace.serve(tmp_path, lanes=1) as daemon:
         link(socket, daemon.address)
-        served = taken_over(processor, Settings("fallback", str(socket)), LOG)
+        served = taken_over(processor, Settings("fallback", str(socket), timeout=60), LOG)
         assert_same(served(image, return_tensors="np"), wanted)
         assert not served._beside.not_before
     assert_same(served(image, return_tensors="np"), wanted)

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import millrace
+import millrace.aio
 import pytest
+from millrace import _full_slots
 from skips import pytest_collectreport, pytest_runtest_logreport  # noqa: F401, hooks
 
 from gpu_clients import Run, run
@@ -63,6 +65,13 @@ def client(daemon: millrace.PrivateDaemon) -> Iterator[millrace.Client]:
 def own_size() -> millrace.Recipe:
     """The pictures as they are: their pixels are known exactly."""
     return millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
+
+
+@pytest.fixture
+def slots_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits while all slots are held goes on waiting: on a busy machine what gives one back may take more than 2 s."""
+    for module in (_full_slots, millrace.aio):
+        monkeypatch.setattr(module, "SHARED", 600.0)
 
 
 @pytest.fixture

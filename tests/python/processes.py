@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 TESTS = Path(__file__).parent
 PATIENCE = 60.0
-"""Seconds that a process has for its end."""
+"""Seconds that a process has for its end, and whatever else is waited for to come about."""
 
 
 class Script(subprocess.Popen[str]):
@@ -67,7 +68,7 @@ class Script(subprocess.Popen[str]):
     def _abort(self, pid: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGABRT)
-        until = time.monotonic() + 2
+        until = time.monotonic() + 20
         while pid in self._group() and time.monotonic() < until:
             time.sleep(0.01)
 
@@ -79,6 +80,14 @@ class Script(subprocess.Popen[str]):
     def _end_group(self) -> None:
         while self._group():
             self._send_group(signal.SIGKILL)
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    """Waits until it is true, and looks as often as is good for whoever works on it beside this process."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"within {PATIENCE} s it never came true that {what}"
+        time.sleep(0.01)
 
 
 def state_of(pid: int) -> str:

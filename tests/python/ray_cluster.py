@@ -32,7 +32,7 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def until(what: Any, seconds: float = 20.0) -> bool:
+def until(what: Any, seconds: float = 60.0) -> bool:
     """Whether ``what()`` is true before that."""
     end = time.monotonic() + seconds
     while not what():

@@ -31,6 +31,7 @@ def test_batches_are_awaited(daemon: millrace.PrivateDaemon, own_size: millrace.
     asyncio.run(run())
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_the_loop_goes_on_while_a_batch_is_awaited(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe) -> None:
     async def run() -> int:
         async with await millrace.aio.connect(daemon.address) as client, await client.session(own_size, slots=1) as session:

@@ -21,6 +21,7 @@ import pytest
 from millrace import _messages, _schema
 
 from pictures import SIZE, png
+from processes import eventually
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
@@ -198,11 +199,15 @@ def test_a_root_that_goes_away_is_no_bad_image(tmp_path: Path) -> None:
         next(loop)
         root.rename(tmp_path / "away")
         with millrace.connect(daemon.address) as client, client.session(OWN_SIZE, batch=1, slots=1) as session:
-            while True:  # until the daemon has looked
+
+            def missed() -> bool:
                 try:
                     session.dataset(root).close()
                 except millrace.NotFound:
-                    break
+                    return True
+                return False
+
+            eventually(missed, "the daemon has looked")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(millrace.DaemonUnavailable, match=r"the root .*root is not there"):

@@ -270,6 +270,7 @@ def test_holding_every_slot_is_explained(session: millrace.Session) -> None:
     assert len(session.get(number)) == 1
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_cancelled_batch(session: millrace.Session) -> None:
     held = [session.get(session.submit([png(n)])) for n in range(session.slots)]
     number = session.submit([png(9)])  # cannot begin: no slot is free
@@ -279,6 +280,7 @@ def test_cancelled_batch(session: millrace.Session) -> None:
     assert len(held) == 3
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_a_deadline_passes_in_the_daemon(session: millrace.Session) -> None:
     held = [session.get(session.submit([png(n)])) for n in range(session.slots)]
     number = session.submit([png(9)], deadline=0.05)

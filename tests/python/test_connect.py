@@ -16,6 +16,7 @@ import pytest
 from millrace import _address, _handoff
 
 from pictures import png
+from processes import eventually
 
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +105,7 @@ def test_something_else_listens(tmp_path: Path) -> None:
 
 
 def test_client_asks_the_daemon(client: millrace.Client, session: millrace.Session) -> None:
-    assert 0 < client.ping() < 5
+    assert 0 < client.ping() < 60
     (cpu,) = client.devices()
     assert (cpu.backend, cpu.ready, cpu.lanes) == ("cpu", True, 2)
     session.get(session.submit([png(0)]))
@@ -151,7 +152,6 @@ def test_closing_is_idempotent_and_final(client: millrace.Client, own_size: mill
 
 def test_sessions_leave_no_descriptor_or_thread(client: millrace.Client, own_size: millrace.Recipe) -> None:
     import threading
-    import time
 
     def open_and_close() -> None:
         with client.session(own_size, batch=1) as session:
@@ -164,8 +164,5 @@ def test_sessions_leave_no_descriptor_or_thread(client: millrace.Client, own_siz
     for _ in range(sessions):
         open_and_close()
     # gRPC's threads come with descriptors of their own, and go in their own time; what a session leaves would be there once for each.
-    deadline = time.monotonic() + 20
-    while len(os.listdir("/proc/self/fd")) >= descriptors + sessions // 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(os.listdir("/proc/self/fd")) < descriptors + sessions // 2
-    assert threading.active_count() <= threads + 1
+    eventually(lambda: len(os.listdir("/proc/self/fd")) < descriptors + sessions // 2, "the sessions' descriptors are gone")
+    eventually(lambda: threading.active_count() <= threads + 1, "the sessions' threads are gone")

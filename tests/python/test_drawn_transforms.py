@@ -37,6 +37,9 @@ DRAWN: dict[str, list[Any]] = {
     "RandomPerspective": [v2.RandomPerspective(0.6, p=0.7, fill=7)],
     "RandomRotation": [v2.RandomRotation((-10, 90))],
     "RandomCrop": [v2.RandomCrop((SIZE.height, SIZE.width), padding=6, fill=(255, 0, 0))],
+    "RandomCrop mirrored": [v2.RandomCrop((20, 60), padding=(6, 3, 14, 0), padding_mode="reflect"), v2.RandomHorizontalFlip()],
+    "RandomCrop of what is too small": [v2.RandomCrop((50, 40), pad_if_needed=True, fill=(255, 0, 0))],
+    "RandomCrop moved": [v2.RandomHorizontalFlip(), v2.RandomCrop((SIZE.height, SIZE.width), padding=6, fill=(255, 0, 0))],
     "RandomChoice": [v2.RandomChoice([v2.RandomInvert(1.0), v2.RandomSolarize(50, 1.0), v2.Identity()], p=[0.2, 0.5, 0.3])],
     "RandomOrder": [v2.RandomOrder([INVERT, SOLARIZE, v2.RandomPosterize(1, 0.5)])],
     "RandomApply": [v2.RandomApply([v2.RandomPosterize(1, 1.0), v2.RandomInvert(1.0)], p=0.3)],
@@ -90,18 +93,33 @@ def test_torchvisions(client: millrace.Client, picture: Path, name: str) -> None
     compare(client, millrace.torch.from_torchvision(transforms), v2.Compose(transforms), picture)
 
 
+SIZED: dict[str, Any] = {
+    "ScaleJitter": v2.ScaleJitter((40, 40), (0.3, 1.8)),
+    "RandomShortestSize": v2.RandomShortestSize([20, 30, 60], 70),
+    "RandomResize": v2.RandomResize(20, 50),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_random_sizes(client: millrace.Client, picture: Path, name: str) -> None:
+    transforms = [SIZED[name], v2.RandomCrop((40, 44), pad_if_needed=True, fill=200)]
+
+    compare(client, millrace.torch.from_torchvision(transforms), v2.Compose(transforms), picture)
+
+
 @pytest.mark.parametrize(
     "options",
     [
         {"auto_augment": "rand-m7-mstd0.5-inc1", "re_prob": 0.6, "re_mode": "pixel", "vflip": 0.3},
         {"auto_augment": "rand-m7-n3-mstd1-p0.8-inc1", "hflip": 0},
         {"auto_augment": "3a", "color_jitter": 0.3, "re_prob": 0.6, "re_mode": "rand"},
+        {"interpolation": "random", "re_prob": 0.8, "re_mode": "rand", "re_count": 3},
         {"color_jitter": 0.4, "color_jitter_prob": 0.8, "grayscale_prob": 0.2, "re_prob": 0.6},
     ],
     ids=str,
 )
 def test_timms(client: millrace.Client, picture: Path, options: dict[str, Any]) -> None:
     timm = pytest.importorskip("timm.data", reason="timm is not installed: its random transforms are not compared")
-    transform = timm.create_transform((3, SIZE.height, SIZE.width), is_training=True, interpolation="bicubic", **options)
+    transform = timm.create_transform((3, SIZE.height, SIZE.width), is_training=True, **{"interpolation": "bicubic", **options})
 
     compare(client, millrace.torch.from_timm(transform), transform, picture)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -64,26 +63,30 @@ def test_a_daemon_that_went_away_between_two_loops_is_waited_for(folder: Path, t
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
-        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
 
     start()
-    while not (tmp_path / "s").exists():
-        time.sleep(0.02)
+    starting = threading.Timer(1, start)
     try:
-        loader = millrace.numpy.Loader(folder, RECIPE, batch_size=20, address=tmp_path / "s", resume=True, resume_within=30)
+        assert running[0].stdout is not None
+        assert b"listening on" in running[0].stdout.readline()
+        loader = millrace.numpy.Loader(folder, RECIPE, batch_size=20, address=tmp_path / "s", resume=True, resume_within=60)
         assert ids(loader) == list(range(COUNT))
         running[0].kill()
         running[0].wait()
-        threading.Timer(1, start).start()
+        starting.start()
         assert ids(loader) == list(range(COUNT))
         loader.close()
         never = millrace.numpy.Loader(folder, RECIPE, address=tmp_path / "nobody", resume=True)
         with pytest.raises(millrace.DaemonUnavailable):  # at once: none was ever there
             next(iter(never))
     finally:
+        starting.cancel()
+        if starting.ident:
+            starting.join()
         for process in running:
-            process.kill()
-            process.wait()
+            with process:
+                process.kill()
 
 
 def test_batches_are_left_out_of_the_order_that_a_state_has(daemon: millrace.PrivateDaemon, folder: Path) -> None:

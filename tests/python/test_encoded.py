@@ -15,6 +15,7 @@ import millrace
 import millrace.numpy
 import numpy as np
 import pytest
+from millrace import _feed
 
 from pictures import COUNT, EACH, path_of, pixels_of, png
 from sources import OWN_SIZE, Rows, hugging_face, make_loader, pictures_table, seen_of  # noqa: F401, fixtures
@@ -208,15 +209,20 @@ def test_the_daemon_that_ends_ends_the_loop(folder: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "millrace-feed"]
 
 
-def test_a_source_that_gives_nothing_is_waited_for_only_so_long(make: Any) -> None:
-    release = threading.Event()
+def test_a_source_that_gives_nothing_is_waited_for_only_so_long(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    release, stop = threading.Event(), _feed.Feed.stop
 
     def slow(n: int) -> Any:
-        release.wait(20)
+        release.wait(60)
         return png(n), n
 
+    def stopping(self: _feed.Feed) -> None:
+        release.set()  # the loop has given up; it waits for its thread now
+        stop(self)
+
+    monkeypatch.setattr(_feed.Feed, "stop", stopping)
+
     loader = make(millrace.Encoded(Rows(make=slow)), timeout=0.2)
-    threading.Timer(0.6, release.set).start()
     with pytest.raises(millrace.DeadlineExceeded, match=r"the source gave nothing within 0\.2 s"):
         next(iter(loader))
 
@@ -236,11 +242,19 @@ from pictures import SIZE, png
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+interrupted = threading.Event()
+
 class Slow:
     def __iter__(self):
         for n in range(1000):
-            time.sleep(0.2 if n > 20 else 0)
+            if n > 20:  # so that there is no third batch before
+                interrupted.wait(60)
+                time.sleep(0.2)
             yield png(n % 5), n
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    interrupted.set()
 
 with millrace.numpy.Loader(
     millrace.Encoded(Slow()), millrace.Recipe(resize=millrace.ExactSize(SIZE)), batch_size=8, address=sys.argv[1]
@@ -248,7 +262,7 @@ with millrace.numpy.Loader(
     try:
         for number, _ in enumerate(loader):
             if number == 1:
-                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+                threading.Timer(0.3, interrupt).start()
     except KeyboardInterrupt:
         print(number, [thread.name for thread in threading.enumerate() if thread.name == "millrace-feed"])
 """

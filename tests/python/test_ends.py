@@ -13,8 +13,8 @@ import millrace
 import pytest
 
 from pictures import png
-from processes import python
-from test_faults import CONSUMER, EXITS, eventually
+from processes import PATIENCE, eventually, python
+from test_faults import CONSUMER, EXITS
 
 DIED = "millrace_sessions_reclaimed_total"
 
@@ -133,11 +133,12 @@ def test_closing_is_bounded_while_the_daemon_hangs(mine: millrace.PrivateDaemon,
     os.kill(mine.pid, signal.SIGSTOP)
     closing = threading.Thread(target=session.close)
     closing.start()
-    closing.join(20)  # without a bound: for ever
+    closing.join(PATIENCE)  # without a bound: for ever
     os.kill(mine.pid, signal.SIGCONT)
     assert not closing.is_alive()
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_a_daemon_that_stops_says_so_and_one_that_is_killed_does_not(folder: Path, own_size: millrace.Recipe) -> None:
     for by, said, unsaid in (signal.SIGTERM, "millraced is stopping", "gone away"), (signal.SIGKILL, "gone away", "stopping"):
         with millrace.serve(folder.parent, lanes=1) as daemon, millrace.connect(daemon.address) as client:
@@ -152,7 +153,7 @@ def test_a_daemon_that_stops_says_so_and_one_that_is_killed_does_not(folder: Pat
 
 
 def test_a_daemon_that_drains_says_so_to_whoever_comes(folder: Path, own_size: millrace.Recipe) -> None:
-    with millrace.serve(folder.parent, lanes=1, arguments=["--fake", "delay_us=1500000"]) as daemon:
+    with millrace.serve(folder.parent, lanes=1, arguments=["--fake", "delay_us=60000000"]) as daemon:
         client = millrace.connect(daemon.address)
         session = client.session(own_size, batch=1)
         session.submit([png(0)], backend="fake")
@@ -163,6 +164,7 @@ def test_a_daemon_that_drains_says_so_to_whoever_comes(folder: Path, own_size: m
             with pytest.raises(millrace.DaemonUnavailable, match="millraced is stopping") as raised:
                 call()
             assert "systemctl" not in str(raised.value)
+        os.kill(daemon.pid, signal.SIGKILL)  # the image would take a minute, so that it drains until here
 
 
 def pings(client: millrace.Client) -> bool:

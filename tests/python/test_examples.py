@@ -19,6 +19,7 @@ import millrace
 import pytest
 
 from gpus import simulated
+from held_training import held_at
 from pictures import COUNT, png
 
 pytest.importorskip("torchvision", reason="PyTorch and torchvision are not installed: the examples are not run")
@@ -27,14 +28,14 @@ CORES = len(os.sched_getaffinity(0))
 EXAMPLES = Path(__file__).parents[2] / "client" / "python" / "examples"
 
 
-def train(folder: Path, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+def train(folder: Path, *arguments: object, variables: dict[str, str] | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, str(EXAMPLES / "train.py"), str(folder), "--size", "32", "--batch", "4", "--epochs", "2", "--device", "cpu"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen([*command, *map(str, arguments)], env=environment, stderr=subprocess.PIPE, text=True, **options)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
+    return subprocess.Popen([*command, *map(str, arguments)], env=environment, stderr=subprocess.PIPE, text=True)
 
 
 def finish(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=90)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors
 
 
@@ -53,7 +54,7 @@ def test_training_that_is_killed_resumes_with_the_same_samples(
     again = ["--checkpoint", tmp_path / "run.pt", "--save-every", 3, "--ids", parts, "--resume", *augment]
     kills = 0
     for kill_at in (dice.randrange(2, 12), dice.randrange(16, 28)):
-        process = train(folder, *again)
+        process = train(folder, *again, variables=held_at(tmp_path, parts, kill_at + 2))
         while process.poll() is None and (not parts.exists() or len(parts.read_text().splitlines()) < kill_at):
             time.sleep(0.005)
         process.kill()
@@ -80,7 +81,7 @@ def test_training_with_torchvisions_own_loader(folder: Path) -> None:
 
 def ask(url: str, body: bytes) -> tuple[int, Any]:
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=60) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=120) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as why:
         with why:
@@ -101,7 +102,7 @@ def test_serving_divides_the_cores(monkeypatch: pytest.MonkeyPatch, arguments: l
         assert server.stdout is not None
         line = server.stdout.readline()
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
 
     assert line.startswith(f"{CORES} cores: {lanes} lanes, {threads} threads of PyTorch; listening on http://")
 
@@ -116,7 +117,7 @@ def test_serving(daemon: millrace.PrivateDaemon, monkeypatch: pytest.MonkeyPatch
         with ThreadPoolExecutor(len(bodies)) as pool:
             answers = list(pool.map(lambda body: ask(url, body), bodies))
         server.send_signal(signal.SIGINT)
-        assert server.wait(20) == 0
+        assert server.wait(60) == 0
 
     assert [status for status, _ in answers] == [200] * 12 + [400]
     assert "not an image" in answers[-1][1]["error"]
@@ -131,21 +132,26 @@ def test_serving_goes_on_when_the_daemon_was_killed(folder: Path, tmp_path: Path
     monkeypatch.setenv("MILLRACE_SOCKET", address)
     command = [sys.executable, str(EXAMPLES / "serve.py"), "--port", "0", "--device", "cpu"]
     daemon = [os.environ["MILLRACE_DAEMON"], "--socket", address, "--root", str(folder)]
+    private, may_start = tmp_path / "millraced", tmp_path / "may start"  # until it has been seen that the daemon has gone
+    private.write_text(f'#!/bin/sh\nuntil [ -e "{may_start}" ]; do sleep 0.1; done\nexec "{daemon[0]}" "$@"\n')
+    private.chmod(0o755)
     with subprocess.Popen(daemon, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None
         assert "listening on" in first.stdout.readline()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        environment = {**os.environ, "MILLRACE_DAEMON": str(private)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as server:
             assert server.stdout is not None
             url = server.stdout.readline().split()[-1]
             assert ask(url, png(0))[0] == 200
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
             began = time.monotonic()
-            while (status := ask(url, png(0))[0]) == 200 and time.monotonic() < began + 20:
+            while (status := ask(url, png(0))[0]) == 200 and time.monotonic() < began + 60:
                 pass
             assert status == 503
-            while (status := ask(url, png(0))[0]) == 503 and time.monotonic() < began + 60:
+            may_start.touch()
+            while (status := ask(url, png(0))[0]) == 503 and time.monotonic() < began + 120:
                 time.sleep(0.1)
             assert status == 200
             server.send_signal(signal.SIGINT)
-            assert server.wait(20) == 0
+            assert server.wait(60) == 0

@@ -9,22 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import millrace
 import numpy as np
 import pytest
 
 from pictures import COUNT, check_pixels, pixels_of, png
-from processes import python
-
-
-def eventually(condition: Callable[[], bool], what: str, within: float = 10) -> None:
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, f"within {within} s it never came true that {what}"
-        time.sleep(0.01)
+from processes import PATIENCE, eventually, python
 
 
 def test_kill_of_the_daemon_at_random_points(folder: Path, own_size: millrace.Recipe) -> None:
@@ -53,6 +46,7 @@ def read_for_ever(session: millrace.Session, folder: Path, kept: list[millrace.B
             kept[:] = [batch]
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_every_waiting_thread_learns_that_the_daemon_is_gone(own_size: millrace.Recipe) -> None:
     with millrace.serve(lanes=1) as daemon, millrace.connect() as client, client.session(own_size, batch=1, slots=1) as session:
         held = session.get(session.submit([png(0)]))
@@ -71,7 +65,7 @@ def test_every_waiting_thread_learns_that_the_daemon_is_gone(own_size: millrace.
         time.sleep(0.1)
         os.kill(daemon.pid, signal.SIGKILL)
         for thread in threads:
-            thread.join(10)
+            thread.join(PATIENCE)
         assert outcomes == [millrace.DaemonUnavailable] * 4
         np.testing.assert_array_equal(held.images.numpy()[0], pixels_of(0))
 
@@ -103,13 +97,21 @@ def test_kill_of_the_client_at_random_points(client: millrace.Client, folder: Pa
     eventually(lambda: {s.id for s in client.statistics().sessions} <= before, "the daemon has dropped the killed sessions")
 
 
-def test_interrupt_while_waiting(client: millrace.Client, own_size: millrace.Recipe) -> None:
+@pytest.mark.usefixtures("slots_are_waited_for")
+def test_interrupt_while_waiting(client: millrace.Client, own_size: millrace.Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.session(own_size, batch=1, slots=1) as session:
         held = session.get(session.submit([png(0)]))
         number = session.submit([png(1)])
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        look = session._inbox._look_until
+
+        def looking(*arguments: Any) -> Any:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return look(*arguments)
+
+        monkeypatch.setattr(session._inbox, "_look_until", looking)  # nobody is interrupted before he waits
         with pytest.raises(KeyboardInterrupt):
             session.get(number)  # without it: as long as the only slot is held
+        monkeypatch.undo()
         held.release()
         assert len(session.get(number)) == 1  # nothing is broken
 
@@ -131,7 +133,7 @@ def test_interrupt_at_any_call(client: millrace.Client, folder: Path) -> None:
     seed = os.environ.get("MILLRACE_TEST_SEED", "5")
     program = [sys.executable, str(Path(__file__).with_name("interrupted.py")), client.path, str(folder)]
     for at in random.Random(seed).sample(range(1, 1200), 20):
-        ended = subprocess.run([*program, str(at)], capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run([*program, str(at)], capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
         where = f"call {at}, seed {seed}: {ended.stderr}"
         assert ended.stdout == "interrupted\n", where
         assert ended.returncode == -signal.SIGINT, where
@@ -181,7 +183,7 @@ ring = session.ring(4096)
 child = os.fork()
 if child == 0:
     faulthandler.register(signal.SIGALRM, chain=True)  # says where it hangs, and ends it
-    signal.alarm(20)
+    signal.alarm(50)
     uses = [
         lambda: session.submit([png(0)]), session.get, lambda: next(epoch), lambda: batch.images, lambda: batch.labels, images.numpy,
         lambda: session.dataset(sys.argv[2]), client.ping, client.session, client.statistics, lambda: millrace.connect(sys.argv[1]),
@@ -226,7 +228,7 @@ for _ in range(3):
     child = os.fork()
     if child == 0:
         faulthandler.register(signal.SIGALRM, chain=True)
-        signal.alarm(20)
+        signal.alarm(50)
         sys.exit(0 if count() == COUNT else 9)
     children.append(child)
 assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
@@ -296,6 +298,7 @@ def test_a_child_does_not_keep_its_dead_parents_session(client: millrace.Client)
         parent.stdin.close()  # ends the child
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_threads_share_a_session(session: millrace.Session, folder: Path) -> None:
     dataset = session.dataset(folder)
     seen: list[int] = []

@@ -16,10 +16,11 @@ import millrace.aio
 import millrace.numpy
 import numpy as np
 import pytest
-from millrace import _copy_on_write
+from millrace import _copy_on_write, _full_slots
 from millrace._inbox import PENDING
 
 from pictures import COUNT, SIZE, check_pixels, pixels_of, png
+from processes import eventually
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 
@@ -50,14 +51,6 @@ def marked(number: int, images: Any) -> Any:
 
 def free_slots(client: millrace.Client, session: millrace.Session) -> int:
     return next(s.slots_free for s in client.statistics().sessions if s.id == session.id)
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("it never came true within 5 s")
 
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 4, 14])
@@ -114,13 +107,13 @@ def test_later_epochs_after_one_that_was_kept(make: Any, client: millrace.Client
     assert in_order(kept[1])
     del kept
     gc.collect()
-    eventually(lambda: free_slots(client, loader._session) == 3)  # and nothing went back twice
+    eventually(lambda: free_slots(client, loader._session) == 3, "three slots are free")  # and nothing went back twice
     for _ in range(3):
         for images, _ in loader:
             check_pixels(loader.batch)
             images[:] = 1
     del images
-    eventually(lambda: loader._session.leased == 0 and free_slots(client, loader._session) == 3)
+    eventually(lambda: loader._session.leased == 0 and free_slots(client, loader._session) == 3, "all slots are free")
 
 
 def test_what_was_written_stays_written_in_kept_batches(make: Any) -> None:
@@ -180,7 +173,7 @@ def test_get_with_every_slot_held(client: millrace.Client, session: millrace.Ses
         np.testing.assert_array_equal(view[0], pixels_of(number))
     np.testing.assert_array_equal(last.images.numpy()[0], pixels_of(9))
     del held, views, batch, view, last
-    eventually(lambda: free_slots(client, session) == session.slots)
+    eventually(lambda: free_slots(client, session) == session.slots, "all slots are free")
 
 
 def test_what_needs_no_slot_waits_in_peace(session: millrace.Session) -> None:
@@ -190,6 +183,7 @@ def test_what_needs_no_slot_waits_in_peace(session: millrace.Session) -> None:
     assert session.leased == len(held)  # none was copied
 
 
+@pytest.mark.usefixtures("slots_are_waited_for")
 def test_another_thread_lets_go_meanwhile(session: millrace.Session) -> None:
     held = [session.get(session.submit([png(n)])) for n in range(session.slots)]
     letting_go = threading.Timer(0.3, held.clear)
@@ -198,7 +192,8 @@ def test_another_thread_lets_go_meanwhile(session: millrace.Session) -> None:
     letting_go.join()
 
 
-def test_read_only_batches_are_not_copied(client: millrace.Client, own_size: millrace.Recipe) -> None:
+def test_read_only_batches_are_not_copied(client: millrace.Client, own_size: millrace.Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_full_slots, "SHARED", 0.1)  # long before its time is over
     with client.session(own_size, batch=1, slots=2, writable=False) as session:
         held = [session.get(session.submit([png(n)])) for n in range(2)]
         number = session.submit([png(9)])
@@ -234,13 +229,25 @@ def test_batches_in_cycles_of_garbage_are_collected_instead(make: Any) -> None:
 def test_batches_that_wait_to_be_taken_are_not_copied(session: millrace.Session, dataset: millrace.Dataset) -> None:
     """One thread and two epochs: what the daemon reads ahead of the other is its own to take, however much it is."""
     other = dataset.epoch(batch=4)
-    eventually(lambda: session.leased == session.slots)
+    eventually(lambda: session.leased == session.slots, "all slots are full")
     first = dataset.epoch(batch=4)
     with pytest.raises(millrace.DeadlineExceeded, match="holds all 3 slots"):
         first.next(timeout=2.5)
     assert session.leased == session.slots
     first.stop()
     assert sum(len(batch) for batch in other) == COUNT
+
+
+def test_batches_that_wait_to_be_taken_are_not_taken(session: millrace.Session) -> None:
+    numbers = [session.submit([png(n)]) for n in range(session.slots)]
+    eventually(lambda: session.leased == session.slots, "all slots are full")
+    held = deque[millrace.Batch]()
+    for number in numbers:
+        assert not session._inbox.all_taken()
+        held.append(session.get(number))
+    assert session._inbox.all_taken()
+    held.popleft()
+    assert not session._inbox.all_taken()
 
 
 @pytest.mark.parametrize("madvise", ["as it is", "before Linux 5.14"])
@@ -268,7 +275,7 @@ def test_mappings_go_with_the_batches(make: Any) -> None:
     assert mappings() > before
     del kept
     gc.collect()
-    eventually(lambda: mappings() <= before)
+    eventually(lambda: mappings() <= before, "the mappings are gone")
 
 
 def test_a_warning_that_is_an_error_breaks_nothing(make: Any) -> None:

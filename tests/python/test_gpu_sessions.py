@@ -47,6 +47,22 @@ for recipe in recipes:
 """)
 
 
+def test_views_are_in_the_gpus_memory_too(in_client: Run) -> None:
+    in_client("""
+recipe = millrace.Recipe.of_views(millrace.Recipe.train(24), [millrace.Recipe.train(15)] * 2).normalised("bfloat16")
+with session(recipe, 16, 3) as gpu, session(recipe, 16, 3, "host") as host:
+    epochs = [opened.dataset(FOLDER).epoch(seed=3, shuffle=True) for opened in (gpu, host)]
+    for there, here in zip(*epochs, strict=True):
+        assert len(there.views) == 3
+        for number, (one, other) in enumerate(zip(there.views, here.views, strict=True)):
+            assert isinstance(one, millrace.DeviceTensor) and type(other) is millrace.Tensor
+            np.testing.assert_array_equal(one.bits(), other.bits())
+            np.testing.assert_array_equal(there.image(-1, number).bits(), here.image(-1, number).bits())
+        there.release()
+        here.release()
+""")
+
+
 def test_numpy_and_bad_images_are_as_ever(in_client: Run) -> None:
     in_client("""
 with session(slots=2) as opened:
@@ -182,6 +198,7 @@ with one_batch() as (opened, batch):
     address, size = consumed.managed.tensor.data, 32 * 48 * 3
     del batch, images
     number = ask(opened, 2)
+    millrace._full_slots.SHARED = 0.1  # it is warned of long before the time is over
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
@@ -281,7 +298,7 @@ del queued
 began = time.monotonic()
 del batch
 gc.collect()
-assert time.monotonic() - began < 5, "it waited for the stream"
+assert time.monotonic() - began < 30, "it waited for the stream"
 time.sleep(0.2)
 assert cuda.is_mapped(address), "it was unmapped under the stream"
 gate.open()
@@ -301,9 +318,11 @@ with one_batch() as (opened, batch):
     batch.images.used_by(stream)
     gate.hold(stream)
     del batch
+    began = time.monotonic()
     soon(lambda: len(looks) > 10, "nobody looks")
     time.sleep(2)
-    assert len(looks) < 1000, len(looks)  # of 4000 that half a millisecond has
+    count, seconds = len(looks), time.monotonic() - began
+    assert count < 500 * seconds, (count, seconds)  # of 2000 a second that half a millisecond has
     gate.open()
     check_pixels(opened.get(ask(opened, 1)))
 """)
@@ -321,7 +340,7 @@ with one_batch() as (opened, batch):
     soon(lambda: opened.leased == 0, "nobody refers to it")
     time.sleep(0.1)  # its event is waited for
     began = time.monotonic()
-assert time.monotonic() - began < 5, "close() waited for the stream"
+assert time.monotonic() - began < 30, "close() waited for the stream"
 del opened
 gc.collect()
 assert cuda.is_mapped(address)  # and the process ends
@@ -337,7 +356,7 @@ with one_batch() as (opened, batch):
     cuda.call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
     del batch
     try:
-        opened.get(ask(opened, 2), timeout=20)
+        opened.get(ask(opened, 2), timeout=50)
     except millrace.FailedPrecondition as why:
         assert "CUDA: cuEventRecord: CUDA_ERROR_INVALID_HANDLE" in str(why), why
     else:

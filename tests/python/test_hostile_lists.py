@@ -12,6 +12,7 @@ import pytest
 from millrace import _schema
 
 from pictures import COUNT, path_of
+from processes import PATIENCE
 
 DOT = millrace.Recipe(resize=millrace.ExactSize(millrace.Size(1, 1)))
 
@@ -37,8 +38,8 @@ def charged(client: millrace.Client) -> float:
 
 
 def settles(client: millrace.Client, most: float) -> bool:
-    """Whether what requests are charged with comes down to that within some seconds."""
-    until = time.monotonic() + 10
+    """Whether what requests are charged with comes down to that in time."""
+    until = time.monotonic() + PATIENCE
     while charged(client) > most:
         if time.monotonic() > until:
             return False

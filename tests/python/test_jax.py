@@ -83,24 +83,26 @@ class Copying(millrace.jax.Loader):
     """Copies batches out of their slots, as the loader does in a GPU's memory, which this JAX need not have."""
 
     def _convert(self, batch: millrace.Batch, labels: Any) -> tuple[Any, Any]:
-        return batch.images, batch.labels
+        return batch.views, batch.labels
 
     def _moved(self, item: tuple[Any, Any]) -> tuple[Any, Any]:
         return self._copied(item[0]), item[1]
 
 
+@pytest.mark.parametrize("views", [0, 3])
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_copies_on_the_device_may_be_kept_and_donated_and_give_their_slots_back(
-    daemon: millrace.PrivateDaemon, folder: Path, slots: int
+    daemon: millrace.PrivateDaemon, folder: Path, slots: int, views: int
 ) -> None:
+    recipe = millrace.Recipe.of_views([NHWC] * views) if views else NHWC
     change = jax.jit(lambda images: images + 1, donate_argnums=0)
     with (
-        Copying(folder, NHWC, batch_size=7, slots=slots, address=daemon.address) as loader,
+        Copying(folder, recipe, batch_size=7, slots=slots, address=daemon.address) as loader,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("error", millrace.SlotsHeld)
-        kept = [images for images, _ in loader]
-        changed = [change(images) for images, _ in loader]
+        kept = [images[-1] for images, _ in loader]
+        changed = [change(images[-1]) for images, _ in loader]
         np.testing.assert_array_equal(np.concatenate(kept), np.stack([pixels_of(number) for number in range(COUNT)]))
         np.testing.assert_array_equal(np.concatenate(changed), np.stack([pixels_of(number) + np.uint8(1) for number in range(COUNT)]))
         assert len(loader._copies) < max(2, slots)

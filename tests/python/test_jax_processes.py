@@ -31,7 +31,7 @@ def together(daemon: millrace.PrivateDaemon, processes: int, *command: object, d
         subprocess.Popen([sys.executable, *each], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for each in commands
     ]
-    outputs = [process.communicate(timeout=95) for process in running]
+    outputs = [process.communicate(timeout=240) for process in running]
     assert [process.returncode for process in running] == [0] * processes, outputs
     return [output for output, _ in outputs]
 
@@ -79,8 +79,8 @@ jax.distributed.initialize(coordinator, int(processes), int(process))
 own_size = millrace.Recipe(resize=millrace.ExactSize(SIZE), layout="NHWC")
 devices = np.array(jax.devices()).reshape(2, 2)  # a row for each process
 
-def loader(sharding, **options):
-    return millrace.jax.Loader(folder, own_size, device=sharding, **{"batch_size": 4, "shuffle": True, **options})
+def loader(sharding, recipe=own_size, **options):
+    return millrace.jax.Loader(folder, recipe, device=sharding, **{"batch_size": 4, "shuffle": True, **options})
 
 def refused(words, sharding, **options):
     try:
@@ -107,6 +107,15 @@ with loader(flat) as made:
             np.testing.assert_array_equal(image, pixels_of(number))
         part = sorted(labels.addressable_shards, key=lambda shard: shard.index[0].start)
         assert np.concatenate([np.asarray(one.data) for one in part]).tolist() == [number // 20 for number in ids]
+
+views = millrace.Recipe.of_views(own_size, millrace.Recipe(centre_crop=millrace.Size(8, 6), layout="NHWC"))
+with loader(flat, views) as made:
+    (whole, middle), labels = next(iter(made))
+    assert whole.shape[0] == labels.shape[0] == 8 and middle.shape == (8, 6, 8, 3)
+    assert whole.sharding.is_equivalent_to(flat, 4) and middle.sharding.is_equivalent_to(flat, 4)
+    for part in middle.addressable_shards:
+        number = made.batch.ids.tolist()[part.index[0].start - 4 * int(process)]
+        np.testing.assert_array_equal(part.data[0], pixels_of(number)[13:19, 20:28])
 
 rows = NamedSharding(Mesh(devices, ("data", "model")), P("data", None, None, None))  # labels have one axis
 with loader(rows) as made:

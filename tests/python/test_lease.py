@@ -14,18 +14,11 @@ from millrace import _schema
 from millrace.tensor import VERSIONED
 
 from pictures import pixels_of, png
+from processes import eventually
 
 
 def free_slots(client: millrace.Client, session: millrace.Session) -> int:
     return next(s.slots_free for s in client.statistics().sessions if s.id == session.id)
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError(f"within 5 s it never came true that {what}")
 
 
 def one(session: millrace.Session, number: int) -> millrace.Batch:

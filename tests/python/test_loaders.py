@@ -324,7 +324,7 @@ class Restartable:
         self._running.set()
 
     def kill(self) -> None:
-        assert self._running.wait(20)
+        assert self._running.wait(60)
         self._running.clear()
         self._process.kill()
         self._process.wait()

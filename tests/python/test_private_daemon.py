@@ -20,7 +20,7 @@ from processes import python
 
 
 def gone(pid: int) -> bool:
-    for _ in range(500):
+    for _ in range(3000):  # a minute
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):

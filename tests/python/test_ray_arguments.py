@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,14 +73,32 @@ def test_a_batch_that_does_not_fit_the_ring_says_what_to_do(found: None) -> None
         Called(OWN_SIZE, "bytes", ring_bytes=1 << 20).rows({"bytes": [large]})
 
 
-def test_random_choices_belong_to_the_image_and_not_to_its_place(found: None) -> None:
-    recipe = millrace.Recipe.train(16)
+RANDOM: dict[str, dict[str, Any]] = {
+    "crop": {"crop": millrace.RandomResizedCrop()},
+    "flip": {"flip_probability": 0.5},
+    "place": {"resize": None, "centre_crop": millrace.Size(16, 16), "crop_place": "random"},
+    "padding": {"pad": millrace.Pad(to=millrace.Size(80, 80), place="random")},
+    "scale": {"resize": millrace.ScaleJitter(SIZE), "pad": millrace.Pad(to=SIZE), "centre_crop": SIZE},
+    "side": {"resize": millrace.RandomShorterSide(tuple(range(4, 32)), 48), "pad": millrace.Pad(to=millrace.Size(48, 48))},
+    "filter": {"resize": millrace.ExactSize(millrace.Size(9, 9)), "random_filters": ("nearest", "box", "bilinear", "hamming", "lanczos")},
+    "steps": {"steps": [millrace.steps.ColorJitter(0.9, 0.9, 0.9)]},
+    "erasing": {"erasing": millrace.Erasing(1.0)},
+}
+
+
+@pytest.mark.parametrize("drawn", RANDOM)
+@pytest.mark.parametrize("views", [0, 2])
+def test_random_choices_belong_to_the_image_and_not_to_its_place(found: None, drawn: str, views: int) -> None:
+    recipe = dataclasses.replace(OWN_SIZE, **RANDOM[drawn])
+    column = "image_1" if views else "image"
+    if views:
+        recipe = millrace.Recipe.of_views(OWN_SIZE, recipe)
     (one,) = Called(recipe, "bytes").rows({"bytes": [png(0), png(1)]})
     (other,) = Called(recipe, "bytes").rows({"bytes": [png(1), png(0)]})
     (later,) = Called(recipe, "bytes", epoch=1).rows({"bytes": [png(0), png(1)]})
 
-    np.testing.assert_array_equal(one["image"], other["image"][::-1])
-    assert (one["image"] != later["image"]).any()
+    np.testing.assert_array_equal(one[column], other[column][::-1])
+    assert drawn == "flip" or (one[column] != later[column]).any()
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,30 @@ def test_samplers(names: dict[str, Any], folder: Path) -> None:
         assert sum(len(labels) for _, labels in loader) == COUNT
 
 
+def test_several_views(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    names: dict[str, Any] = {}
+
+    exec(example_with("recipes.dino()").replace("/data/train", str(folder)).replace("batch_size=64", "batch_size=20"), names)
+
+    assert [tuple(image.shape) for image in names["student"]] == [(20, 3, 224, 224)] * 2 + [(20, 3, 96, 96)] * 8
+    assert len(names["teacher"]) == 2
+    assert len(names["pair"].views) == 2
+
+
+def test_padding(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    names: dict[str, Any] = {}
+
+    exec(example_with("recipes.detr()").replace("/data/train", str(folder)).replace("batch_size=8", "batch_size=4"), names)
+
+    with names["batches"]:
+        assert names["images"].shape == (4, 3, 1333, 1333)
+        assert all(480 <= height <= 800 and abs(width - 1.5 * height) < 2 for _, _, width, height in names["filled"])
+    for name in ("letterbox", "cifar", "jitter"):
+        assert names[name].fixed_size is not None
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves its files to the garbage collector
 def test_sources(names: dict[str, Any], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed: its example is not executed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -25,10 +26,11 @@ def test_each_says_its_source_and_is_done(client: millrace.Client, name: str) ->
         with client.session(recipe, batch=8, slots=1) as session:
             batch = session.get(session.submit([png(number) for number in range(8)]))
             assert batch.bad == 0
-            images = batch.images.numpy()
-            assert images.dtype == np.float32
-            assert np.isfinite(images).all()
-            assert images.std() > 0.05
+            for view in batch.views:
+                images = view.numpy()
+                assert images.dtype == np.float32
+                assert np.isfinite(images).all()
+                assert images.std() > 0.05
 
 
 def test_the_list_is_what_is_there() -> None:
@@ -37,9 +39,18 @@ def test_the_list_is_what_is_there() -> None:
     assert millrace.recipes is recipes
 
 
-def test_wrong_view() -> None:
-    with pytest.raises(millrace.InvalidRequest, match="1 or 2, is 3"):
-        recipes.dinov2(3)  # type: ignore[arg-type]
+def test_sizes_and_numbers_of_views() -> None:
+    def sides(recipe: millrace.Recipe) -> list[int]:
+        return [view.fixed_size.width for view in recipe.views if view.fixed_size is not None]
+
+    assert sides(recipes.simclr()) == sides(recipes.byol()) == sides(recipes.moco_v3()) == [224] * 2
+    assert sides(recipes.swav()) == [224] * 2 + [96] * 6
+    assert sides(recipes.dino()) == [224] * 2 + [96] * 8
+    assert sides(recipes.dinov2()) == [224] * 2 + [98] * 8
+    assert sides(recipes.dinov2(112, 42, 0)) == [112] * 2
+    assert recipes.simclr(views=1) == recipes.simclr(views=5).views[4]
+    with pytest.raises(millrace.InvalidRequest, match="at least 1, is 0"):
+        recipes.simclr(views=0)
 
 
 @pytest.fixture(scope="module")
@@ -106,27 +117,10 @@ def test_timms(from_timm: Any) -> None:
 
 
 @pytorch
-def test_self_supervised(of: Any, from_torchvision: Any) -> None:
-    bicubic = of.InterpolationMode.BICUBIC
+def test_mae(of: Any, from_torchvision: Any) -> None:
+    cropped = of.RandomResizedCrop(224, scale=(0.2, 1.0), interpolation=of.InterpolationMode.BICUBIC)
 
-    def cropped(least: float) -> list[Any]:
-        return [of.RandomResizedCrop(224, scale=(least, 1.0), interpolation=bicubic), of.RandomHorizontalFlip()]
-
-    def blurred(p: float) -> Any:  # as dinov2's GaussianBlur(p)
-        return of.RandomApply([of.GaussianBlur(9, (0.1, 2.0))], p=1 - p)
-
-    assert from_torchvision(_normalised(of, *cropped(0.2))) == recipes.mae()
-
-    jitter = [of.RandomApply([of.ColorJitter(0.4, 0.4, 0.2, 0.1)], p=0.8), of.RandomGrayscale(0.2)]
-    first = from_torchvision(_normalised(of, *cropped(0.32), *jitter, blurred(1.0)))
-    assert first.steps[-1].probability == 0.0  # a blur that is never done
-    assert (first.crop, first.steps[:-1]) == (recipes.dinov2(1).crop, recipes.dinov2(1).steps)
-    second = _normalised(of, *cropped(0.32), *jitter, blurred(0.1), of.RandomSolarize(128, 0.2))
-    assert from_torchvision(second) == recipes.dinov2(2)
-
-    jitter = [of.RandomApply([of.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8), of.RandomGrayscale(0.2)]
-    blur = of.RandomApply([of.GaussianBlur(23, (0.1, 2.0))], p=0.5)
-    assert from_torchvision([*cropped(0.08), *jitter, blur, of.ToTensor()]) == recipes.simclr()
+    assert from_torchvision(_normalised(of, cropped, of.RandomHorizontalFlip())) == recipes.mae()
 
 
 @pytorch
@@ -144,3 +138,37 @@ def test_cifar(of: Any, from_torchvision: Any) -> None:
 
     assert from_torchvision(_normalised(of, resized, of.RandomCrop(32, padding=4), of.RandomHorizontalFlip(), **values)) == recipes.cifar()
     assert from_torchvision(_normalised(of, resized, **values)) == recipes.cifar(training=False)
+
+
+@pytorch
+def test_detection(from_torchvision: Any) -> None:
+    import torch
+    from torchvision.transforms import v2
+
+    floats = v2.ToDtype(torch.float32, scale=True)
+    normalised = [floats, v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]
+    shortest = from_torchvision([v2.RandomShortestSize(list(range(480, 801, 32)), 1333), *normalised])
+    assert dataclasses.replace(recipes.detr(), pad=None) == shortest
+    resized = from_torchvision([v2.Resize(800, max_size=1333), *normalised])
+    assert dataclasses.replace(recipes.detr(training=False), pad=None) == resized
+
+    jittered = from_torchvision([v2.ScaleJitter((1024, 1024)), v2.RandomCrop(1024, pad_if_needed=True), v2.RandomHorizontalFlip(), floats])
+    lsj = recipes.large_scale_jitter()
+    assert lsj.pad is not None
+    assert lsj == dataclasses.replace(jittered, pad=dataclasses.replace(lsj.pad, place="top_left"))
+
+
+def test_sizes_of_detection() -> None:
+    for recipe, side in ((recipes.detr(), 1333), (recipes.detr(training=False), 1333), (recipes.letterbox(320), 320)):
+        assert recipe.fixed_size == millrace.Size(side, side)
+    assert recipes.large_scale_jitter(512).fixed_size == millrace.Size(512, 512)
+
+
+def test_boxes_come_back_from_a_letterbox(client: millrace.Client) -> None:
+    """What the documentation says of sizes beside a batch."""
+    with client.session(recipes.letterbox(100), batch=1, slots=1) as session:
+        batch = session.get(session.submit([png(1)]))
+        assert batch.filled.tolist() == [[0, 17, 100, 66]]  # of 48 x 32 pixels
+        assert batch.source_sizes.tolist() == [[48, 32]]
+        grey = batch.images.numpy()[0, :, [0, 16, 83, 99]]
+        np.testing.assert_array_equal(grey, np.float32(114 / 255))

@@ -26,6 +26,14 @@ RECIPES = {
     "float32": dataclasses.replace(AUGMENTED.normalised("float32"), erasing=millrace.Erasing(0.5, value="pixel")),
     "bfloat16 NHWC": dataclasses.replace(AUGMENTED.normalised("bfloat16"), layout="NHWC"),
     "packed": dataclasses.replace(millrace.Recipe.thumbnail(20), steps=[steps.TrivialAugmentWide()]),
+    "padded": millrace.Recipe(
+        resize=millrace.ScaleJitter(millrace.Size(24, 24)),
+        pad=millrace.Pad(2, 1, to=millrace.Size(30, 30), place="random", mode="reflect"),
+        centre_crop=millrace.Size(24, 24),
+        crop_place="random",
+        random_filters=("bilinear", "lanczos"),
+        erasing=millrace.Erasing(0.5, value=3.0, most=3),
+    ),
     "patches": dataclasses.replace(
         AUGMENTED, resize=millrace.ExactSize(millrace.Size(28, 14)), patches=millrace.Patches(millrace.Size(14, 14)), erasing=None
     ),

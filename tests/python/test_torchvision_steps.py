@@ -140,10 +140,11 @@ def test_erasing(of: Any) -> None:
 
 @pytest.mark.parametrize("of", [v1, v2], ids=["v1", "v2"])
 @pytest.mark.parametrize("padding", [(0, 4), [0, 4, 0, 4]])
-def test_a_crop_with_padding_of_images_of_its_size_is_a_move(of: Any, padding: Any) -> None:
-    moved = translate([RESIZE, of.RandomCrop((32, 48), padding=padding, fill=9), v2.RandomHorizontalFlip(0.25)])
+def test_behind_a_flip_a_crop_with_padding_of_images_of_its_size_is_a_move(of: Any, padding: Any) -> None:
+    moved = translate([RESIZE, v2.RandomHorizontalFlip(0.25), of.RandomCrop((32, 48), padding=padding, fill=9)])
 
-    assert moved.steps == (steps.Shift(0, 4, 9), steps.HorizontalFlip(probability=0.25))
+    assert moved == millrace.Recipe(resize=EXACT, flip_probability=0.25, steps=(steps.Shift(0, 4, 9),))
+    assert translate([RESIZE, v2.RandomInvert(), of.RandomCrop((32, 48), pad_if_needed=True)]).steps == (steps.Invert(probability=0.5),)
 
 
 class Preset:
@@ -192,6 +193,9 @@ def test_presets_of_training_scripts() -> None:
     assert translate(scripted) == millrace.Recipe.evaluate(8, 8)
 
 
+CROPPED = millrace.Size(8, 8)
+
+
 def test_conversions_stand_where_scripts_have_them() -> None:
     floats: dict[str, Any] = {"dtype": "float32", "resize": EXACT}
     with warnings.catch_warnings():
@@ -202,7 +206,7 @@ def test_conversions_stand_where_scripts_have_them() -> None:
     documented = [v2.ToImage(), v2.ToDtype(torch.uint8, scale=True), RESIZE, v2.ToDtype(torch.float32, scale=True), v2.ToPureTensor()]
     assert translate(documented) == millrace.Recipe(**floats)
     assert translate([v1.ToTensor(), v1.ConvertImageDtype(torch.float32), v1.CenterCrop(8), v1.Normalize([0.5], [0.5])]) == millrace.Recipe(
-        crop=millrace.CentreCrop(millrace.Size(8, 8)), dtype="float32", normalise=millrace.Normalise((0.5,), (0.5,))
+        pad=millrace.Pad(to=CROPPED), centre_crop=CROPPED, dtype="float32", normalise=millrace.Normalise((0.5,), (0.5,))
     )
     assert translate([RESIZE, FLOATS, NORMALISE, v2.ToDtype(torch.bfloat16)]).dtype == "bfloat16"
     from torchvision.tv_tensors import Image as TensorImage
@@ -238,10 +242,11 @@ REFUSED: list[tuple[list[Any], str]] = [
     ([v2.Grayscale(1), v2.Resize(8)], "before the resize"),
     ([RESIZE, v2.Grayscale(1), v2.RGB()], r"say Grayscale\(3\)"),
     ([RESIZE, v2.Grayscale(1), v2.ColorJitter(0.1)], "three channels"),
-    ([v2.RandomCrop(8, padding=4)], r"put Resize\(\(height, width\)\) before"),
-    ([RESIZE, v2.RandomCrop((32, 48), padding=4, padding_mode="reflect")], "with a colour"),
+    ([v2.RandomHorizontalFlip(), v2.RandomCrop(8, padding=4)], "put RandomCrop right behind the Resize"),
+    ([RESIZE, v2.RandomInvert(), v2.RandomCrop((32, 48), padding=4, padding_mode="reflect")], "with a colour"),
     ([FLOATS, NORMALISE, NORMALISE], "make them one"),
-    ([v2.RandomResize(8, 16)], "use RandomResizedCrop"),
+    ([v2.RandomResize(8, 80)], "RandomResize that draws from 72 sizes: the daemon draws from 64"),
+    ([v2.RandomZoomOut()], "RandomZoomOut is not something.*use ScaleJitter"),
     ([v2.AugMix()], "AugMix is not something.*use RandAugment"),
     ([v2.RandomChoice([v2.AugMix()])], "AugMix is not something"),
 ]
@@ -304,9 +309,9 @@ def test_floats_that_torchvision_resizes_are_within_a_level(client: millrace.Cli
             assert np.abs(image - expected).max() <= 1 / 255 + 1e-6
 
 
-def test_a_crop_with_padding_moves_by_each_shift_alike(client: millrace.Client) -> None:
+def test_a_crop_with_padding_behind_a_flip_moves_by_each_shift_alike(client: millrace.Client) -> None:
     picture = np.full((32, 48, 3), 255, np.uint8)
-    recipe = dataclasses.replace(translate([RESIZE, v2.RandomCrop((32, 48), padding=2)]), layout="NHWC")
+    recipe = dataclasses.replace(translate([RESIZE, v2.RandomVerticalFlip(0), v2.RandomCrop((32, 48), padding=2)]), layout="NHWC")
     cases = {
         np.asarray(v2.functional.crop(v2.Pad(2)(Image.fromarray(picture)), i, j, 32, 48)).tobytes() for i in range(5) for j in range(5)
     }

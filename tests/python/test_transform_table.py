@@ -84,7 +84,7 @@ def test_torchvisions_classes_are_all_there_once() -> None:
 def test_torchvisions_verdicts_are_what_the_translation_does(name: str) -> None:
     verdict = rows("torchvision")[name]
     transform = MADE.get(name, getattr(v2, name))()
-    before = [] if "Resize" in name or name == "CenterCrop" else [RESIZE]
+    before = [] if "Resize" in name or name in ("CenterCrop", "RandomShortestSize", "ScaleJitter") else [RESIZE]
 
     if verdict in DONE:
         recipe = millrace.torch.from_torchvision([*before, transform])
@@ -111,6 +111,8 @@ OPTIONS: dict[str, Any] = {
     "use_prefetcher": True,
     "normalize": False,
     "separate": True,
+    "interpolation": "random",
+    "re_count": 3,
     "naflex": True,
     "patchify": True,
 }
@@ -122,7 +124,7 @@ def test_timms_arguments() -> None:
 
     assert list(verdicts) == list(inspect.signature(timm.create_transform).parameters)
     for name, value in OPTIONS.items():
-        transform = timm.create_transform(24, is_training=True, interpolation="bilinear", **{name: value})
+        transform = timm.create_transform(24, is_training=True, **{"interpolation": "bilinear", "re_prob": 0.1, name: value})
         if verdicts[name] in DONE:
             assert millrace.torch.from_timm(transform).fixed_size == millrace.Size(24, 24)
         else:
@@ -135,7 +137,10 @@ def test_timms_arguments() -> None:
 ALBUMENTATIONS: dict[str, Any] = {
     "CenterCrop": {"height": 8, "width": 8},
     "Crop": {"x_max": 8, "y_max": 8},
+    "CropAndPad": {"px": 4, "keep_size": False},
     "LongestMaxSize": {"max_size": 8},
+    "Pad": {"padding": 4},
+    "PadIfNeeded": {"min_height": 80, "min_width": 80},
     "RandomCrop": {"height": 8, "width": 8},
     "RandomResizedCrop": {"size": (8, 8)},
     "Resize": {"height": 8, "width": 8},
@@ -148,12 +153,12 @@ def test_albumentations() -> None:
     library = pytest.importorskip("albumentations", reason="Albumentations is not installed: its table is not compared")
     verdicts = rows("Albumentations")
 
-    assert len(verdicts) == 50
+    assert len(verdicts) == 52
     for name, verdict in verdicts.items():
         groups = {"Compose", "OneOf", "Sequential"}
         transform = getattr(library, name)(*([[library.InvertImg()]] if name in groups else []), **ALBUMENTATIONS.get(name, {}))
-        first = [] if "Resize" in name or name == "CenterCrop" else [library.Resize(8, 8)]
-        if verdict in DONE or name in ("Resize", "RandomResizedCrop"):
+        first = [] if "Resize" in name or "MaxSize" in name or name == "CenterCrop" else [library.Resize(8, 8)]
+        if verdict in DONE or name in ("Resize", "RandomResizedCrop", "LongestMaxSize", "SmallestMaxSize"):
             millrace.torch.from_albumentations([*first, transform])
         else:
             with pytest.raises(millrace.Unsupported, match=f"{name} is not something that the daemon does"):

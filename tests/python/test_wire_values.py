@@ -45,8 +45,8 @@ def members(header: Path, name: str) -> list[tuple[str, str, int]]:
     found = re.search(rf"struct {name} {{([^}}]*)}};", code_of(header))
     assert found, f"{header.name} has no {name}"
     parsed = []
-    for line in filter(None, map(str.strip, found[1].split("\n"))):
-        member = re.fullmatch(r"(\S+) (\w+)(?:\[(\w+)\])?;", line)
+    for line in filter(None, map(str.strip, found[1].split(";"))):
+        member = re.fullmatch(r"(\S+)\s+(\w+)(?:\[(\w+)\])?", line)
         assert member, f"{header.name}: {line}"
         count = 0 if member[3] is None else int(member[3]) if member[3].isdigit() else constant(header, member[3])
         letter = "s" if member[1] == "char" else FORMATS[member[1]]

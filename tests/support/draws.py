@@ -3,8 +3,9 @@
     calls = drawn(recipe.steps, (224, 224), Key(seed, epoch, sample))
 
 A call is a function's name and its arguments; drawn_calls.py carries them out with torchvision and Pillow. ``erased()`` and ``noise()`` are
-the same for ``Recipe.erasing``, ``cropped()``, ``placed()`` and ``flipped()`` for crops and flips. Parameters of recipes travel in single precision; everything is computed in double precision, and factors,
-radii and deviations are rounded to single precision last.
+the same for ``Recipe.erasing``, ``cropped()``, ``placed()`` and ``flipped()`` for crops and flips, ``resized()``, ``filtered()`` and
+``padded()`` for random sizes, filters and places in what is padded. Parameters of recipes travel in single precision; all is computed in
+double precision, and factors, radii and deviations are rounded to single precision last.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import millrace
 import numpy as np
 from millrace import steps
 
 Pair = tuple[int, int]
 """Width, height; or x, y. Pixels."""
 
-CROP, FLIP, ERASE, NOISE, PLACE, FIRST_STEP = 1, 2, 4, 5, 6, 256  # streams
+CROP, FLIP, ERASE, NOISE, PLACE, PAD, RESIZE, FILTER, FIRST_STEP = 1, 2, 4, 5, 6, 7, 8, 9, 256  # streams
 OF_A_VIEW = 65536  # so far apart are those of a sample's views
 
 SHEARS, SHIFTS = ("ShearX", "ShearY"), ("TranslateX", "TranslateY")
@@ -333,13 +335,55 @@ def cropped(crop: Any, size: Pair, key: Key) -> tuple[int, int, int, int]:
     return (width - w) // 2, (height - h) // 2, w, h
 
 
-def placed(size: Pair, room: Pair, key: Key) -> Pair:
-    """Left and top of a crop of that size in an image of ``room``, where its place is random."""
+def placed(size: Pair, room: Pair, key: Key, use: int = PLACE) -> Pair:
+    """Left and top of a crop of that size in an image of ``room``, where its place is random; or, for PAD, of an image in a larger one."""
     if size == room:
         return 0, 0
-    stream = Stream(key, PLACE)
+    stream = Stream(key, use)
     top, left = stream.below(room[1] - size[1] + 1), stream.below(room[0] - size[0] + 1)
     return left, top
+
+
+def resized(resize: Any, size: Pair, key: Key) -> Pair:
+    """Of a crop of that size, by any resize that the recipe alone or a draw decides."""
+    stream = Stream(key, RESIZE)
+    width, height = size
+    if isinstance(resize, millrace.ScaleJitter):
+        scale = stream.of(resize.scale)
+        by = min(resize.target[1] / height, resize.target[0] / width) * scale
+        return max(1, int(width * by)), max(1, int(height * by))
+    if isinstance(resize, millrace.ExactSize):
+        return resize.size
+    if resize is None:
+        return size
+    short, long = min(size), max(size)
+    if isinstance(resize, millrace.LongerSide):
+        sides = max(1, resize.pixels * short // long), resize.pixels
+    else:
+        of = resize.sides[stream.below(len(resize.sides))] if isinstance(resize, millrace.RandomShorterSide) else resize.pixels
+        sides = of, max(1, of * long // short)
+        if resize.longest is not None and sides[1] > resize.longest:
+            sides = max(1, resize.longest * sides[0] // sides[1]), resize.longest
+    return sides if width <= height else (sides[1], sides[0])
+
+
+def filtered(recipe: millrace.Recipe, key: Key) -> str:
+    """The name of the resampling filter."""
+    several = recipe.random_filters
+    return several[Stream(key, FILTER).below(len(several))] if several else recipe.filter
+
+
+def padded(pad: millrace.Pad, size: Pair, key: Key) -> tuple[int, int, int, int]:
+    """Pixels that an image of that size gets left, above, right and below."""
+    sides = size[0] + pad.left + pad.right, size[1] + pad.top + pad.bottom
+    missing = [max(0, want - have) for want, have in zip(pad.to or (1, 1), sides, strict=True)]
+    if pad.place == "random":
+        left, top = placed(sides, (sides[0] + missing[0], sides[1] + missing[1]), key, PAD)
+    elif pad.place == "centre":
+        left, top = missing[0] // 2, missing[1] // 2
+    else:
+        left, top = missing[0] if "right" in pad.place else 0, missing[1] if "bottom" in pad.place else 0
+    return pad.left + left, pad.top + top, pad.right + missing[0] - left, pad.bottom + missing[1] - top
 
 
 def flipped(probability: float, key: Key) -> bool:
@@ -347,15 +391,30 @@ def flipped(probability: float, key: Key) -> bool:
     return probability > 0 and Stream(key, FLIP).uniform() < single(probability)
 
 
-def erased(erasing: steps.Erasing, size: Pair, key: Key) -> tuple[int, int, int, int] | None:
-    """Left, top, width, height; None: nothing."""
+Box = tuple[int, int, int, int]
+"""Left, top, width, height."""
+
+
+def erased(erasing: steps.Erasing, size: Pair, key: Key) -> Box | None:
+    """Of at most one rectangle; None: nothing."""
+    found = all_erased(erasing, size, key)
+    return found[0] if found else None
+
+
+def all_erased(erasing: steps.Erasing, size: Pair, key: Key) -> list[Box]:
+    """One after the other."""
     stream = Stream(key, ERASE)
     if not stream.uniform() < single(erasing.probability):
-        return None
+        return []
+    count = 1 + stream.below(erasing.most) if erasing.most > 1 else 1
+    return [box for box in (_erased(erasing, size, count, stream) for _ in range(count)) if box is not None]
+
+
+def _erased(erasing: steps.Erasing, size: Pair, count: int, stream: Stream) -> Box | None:
     width, height = size
     low, high = (math.log(single(ratio)) for ratio in erasing.ratio)
     for _ in range(10):
-        area = width * height * stream.of(erasing.scale)
+        area = width * height * stream.of(erasing.scale) / count
         ratio = math.exp(stream.uniform(low, high))
         h, w = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 1 <= h < height and 1 <= w < width:

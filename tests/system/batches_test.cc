@@ -302,7 +302,7 @@ TEST_CASE("a batch fails when its deadline passes while it is made", "[system]")
 }
 
 TEST_CASE("a cancelled batch ends as cancelled, waiting or under way, and its slot is free again", "[system]") {
-  Mill mill(Recipe::train(48), 1, "delay_us=300000");
+  Mill mill(Recipe::train(48), 1, "delay_us=3000000");
   BatchRequest slow = mill.of_paths();
   slow.backend = "fake";
   const Ticket running = need(mill.session.submit(std::move(slow)));

@@ -147,6 +147,31 @@ TEST_CASE("libmillrace reads on a GPU what it reads on the host", "[system][cuda
   }
 }
 
+TEST_CASE("the views of a sample are in a GPU's memory what they are on the host", "[system][cuda][gpu]") {
+  const Mill mill;
+  const Recipe small{.resize = ExactSize{{7, 5}}, .flip_probability = 0.5F};
+  const Recipe recipe = Recipe::of_views({Recipe::train(24), Recipe::train(24), small});
+  const auto open = [&](const std::string& memory) {
+    return need(mill.daemon.connect().open_session({.slots = 2, .batch = 8, .recipe = recipe, .memory = memory}));
+  };
+  Session host = open("host"), gpu = open("cuda:0");
+
+  const Batch here = need(host.wait(mill.ask(host, 0, 4))), there = need(gpu.wait(mill.ask(gpu, 0, 4)));
+
+  const std::span<const ViewTensor> expected = here.tensor.views(), found = there.tensor.views();
+  const Words bytes = need(there.tensor.copy());
+  REQUIRE(found.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    REQUIRE(found[i].shape == expected[i].shape);
+    REQUIRE(found[i].data.empty());
+    REQUIRE(found[i].device_data.size.count == expected[i].data.size());
+    const std::uint64_t at = found[i].device_data.address - there.tensor.device_data().address;
+    REQUIRE(at % kPackedAlignment == 0);
+    REQUIRE(
+        std::equal(expected[i].data.begin(), expected[i].data.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at)));
+  }
+}
+
 TEST_CASE("a batch of small images has room for its records on a GPU, too", "[system][cuda][gpu]") {
   const Mill mill;
   const auto open = [&](const std::string& memory) {

@@ -139,7 +139,9 @@ TEST_CASE("an erased rectangle is overwritten in the finished tensor, and nothin
   const Recipe plain{.dtype = dtype, .layout = layout, .channels = channels};
   Recipe recipe = plain;
   recipe.erasing = Erasing{.probability = 1, .scale = {0.2F, 0.4F}, .value = {3, 5, 7}, .noise = noise};
-  const std::optional<Box> box = draw_erased(*recipe.erasing, kSize, kKey);
+  const std::vector<Box> boxes = draw_erased(*recipe.erasing, kSize, kKey);
+  REQUIRE(boxes.size() == 1);
+  const Box* const box = boxes.data();
   REQUIRE(box);
 
   const Made before = make(plain), after = make(recipe);

@@ -118,6 +118,43 @@ TEST_CASE("PNG files of every kind are ours, with libspng's pixels in every box"
   }
 }
 
+TEST_CASE("indices of a palette are its samples, and grey stays grey", "[backend]") {
+  std::mt19937 random(3);
+  std::string palette;  // whose red is the index
+  for (int i = 0; i < 256; ++i) palette += {static_cast<char>(i), static_cast<char>(random()), '\x07'};
+  for (const unsigned depth : {1U, 2U, 4U, 8U}) {
+    const Kind kind{3, depth, 1};
+    const kernels::Size size{131, 37};
+    const std::string rows = deflated(random_rows(kind, size, random));
+    const std::string header = png_header(131, 37, depth, 3);
+    const std::string own = palette.substr(0, std::size_t{3} << depth);
+    const File file = make_png_of({{"IHDR", header}, {"PLTE", own}, {"IDAT", rows}, {"IEND", ""}});
+    PixelBuffer colour_buffer, index_buffer, other_buffer;
+    const DecodeRequest request = request_for(file, size, {3, 5, 100, 30});
+    DecodeRequest as_indices = request;
+    as_indices.indices = true;
+
+    const auto colours = decode_png(request, colour_buffer), indices = decode_png(as_indices, index_buffer);
+    const auto others = decode_png_by_libspng(as_indices, other_buffer);
+
+    CAPTURE(depth);
+    REQUIRE(indices);
+    REQUIRE(indices->channels == 1);
+    for (int y = 0; y < 30; ++y) {
+      for (int x = 0; x < 100; ++x) REQUIRE(indices->row(y)[x] == colours->row(y)[3 * x]);
+    }
+    REQUIRE(others.has_value() == (depth == 8));
+    if (others) REQUIRE(same_pixels(*indices, *others));
+  }
+  const kernels::Size size{31, 17};
+  const File grey = png_of({0, 8, 1}, size, deflated(random_rows({0, 8, 1}, size, random)), random);
+  PixelBuffer buffer, same_buffer;
+  DecodeRequest as_indices = request_for(grey, size, {0, 0, 31, 17});
+  as_indices.indices = true;
+  REQUIRE(
+      same_pixels(*decode_png(as_indices, buffer), *decode_png(request_for(grey, size, {0, 0, 31, 17}), same_buffer)));
+}
+
 TEST_CASE("every target makes the same pixels of a PNG", "[backend]") {
   std::mt19937 random(2);
   for (const Kind& kind : kKinds) {

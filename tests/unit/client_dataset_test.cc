@@ -27,13 +27,13 @@ struct Fixture {
   Session open() const {
     auto client = Client::connect(daemon.socket());
     REQUIRE(client);
-    auto made = client->open_session({.slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 5s});
+    auto made = client->open_session({.slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
     REQUIRE(made);
     return *std::move(made);
   }
   // What the daemon is asked for; `answer` is what it says.
   v1::OpenDataset asked(DatasetOptions options, v1::ServerMessage answer = {}) {
-    options.timeout = 5s;
+    options.timeout = 30s;
     auto opening = std::async(std::launch::async, [&] { return session.open_dataset("/data", options); });
     v1::OpenDataset asked = daemon.next_message().open_dataset();
     answer.mutable_dataset_opened()->set_dataset_id(asked.dataset_id());

@@ -23,7 +23,7 @@ struct Fixture {
     auto client = Client::connect(daemon.socket());
     REQUIRE(client);
     auto session =
-        client->open_session({.slots = slots, .batch = 16, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 5s});
+        client->open_session({.slots = slots, .batch = 16, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
     REQUIRE(session);
     return *std::move(session);
   }
@@ -35,14 +35,14 @@ struct Fixture {
     answer.mutable_dataset_opened()->add_classes("cat");
     answer.mutable_dataset_opened()->add_classes("dog");
     daemon.send(answer);
-    auto opened = session.open_dataset("/data", {.extensions = {"jpg"}, .timeout = 5s});
+    auto opened = session.open_dataset("/data", {.extensions = {"jpg"}, .timeout = 30s});
     REQUIRE(opened);
     REQUIRE(daemon.next_message().open_dataset().extensions(0) == "jpg");
     return *std::move(opened);
   }
 
   // Begins an epoch; the daemon has its message. Returns its stream.
-  Epoch begin(const millrace::EpochOptions& options = {.timeout = 5s}) {
+  Epoch begin(const millrace::EpochOptions& options = {.timeout = 30s}) {
     Epoch epoch = session.epoch(dataset, options);
     start = daemon.next_message().start_epoch();
     return epoch;
@@ -92,7 +92,7 @@ TEST_CASE("a dataset that the daemon refuses is its error, after its progress", 
                                                                       seen.push_back(files);
                                                                       fixture.daemon.send(refused);
                                                                     },
-                                                                .timeout = 5s});
+                                                                .timeout = 30s});
 
   REQUIRE(dataset.error().code == Code::kDenied);
   REQUIRE(seen == std::vector<std::uint64_t>{123});
@@ -184,7 +184,7 @@ TEST_CASE("a loop ends at a failed batch with its reason, and next() goes on aft
 
   int batches = 0;
   for ([[maybe_unused]] Batch& batch : epoch) ++batches;
-  const auto after = epoch.next(5s);
+  const auto after = epoch.next(30s);
 
   REQUIRE(batches == 0);
   REQUIRE(epoch.result().error().message == "/data/x.jpg: truncated");
@@ -201,8 +201,8 @@ TEST_CASE("an epoch that cannot start says why", "[client]") {
   failed.mutable_failed()->set_message("position: of another seed");
   fixture.daemon.send(failed);
 
-  REQUIRE(epoch.shape(5s).error().code == Code::kPrecondition);
-  REQUIRE(epoch.next(5s).error().message == "position: of another seed");
+  REQUIRE(epoch.shape(30s).error().code == Code::kPrecondition);
+  REQUIRE(epoch.next(30s).error().message == "position: of another seed");
 }
 
 TEST_CASE("an epoch that is dropped is stopped, and its late batches release their slots", "[client]") {
@@ -241,7 +241,7 @@ TEST_CASE("an epoch counts the bad images of the batches that came, listed or no
   for (const v1::ServerMessage& message : {listed, many, failed}) fixture.daemon.send(message);
 
   std::vector<std::uint64_t> bad;
-  for (int i = 0; i < 3; ++i) bad.push_back((*epoch.next(5s))->bad);
+  for (int i = 0; i < 3; ++i) bad.push_back((*epoch.next(30s))->bad);
   const Epoch moved = std::move(epoch);
 
   REQUIRE(bad == std::vector<std::uint64_t>{1, 3'000, 16});

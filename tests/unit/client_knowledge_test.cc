@@ -39,7 +39,7 @@ v1::Vocabulary without_value(const std::string& enumeration, std::int32_t number
 Result<Session> open(const ScriptedDaemon& daemon) {
   auto client = Client::connect(daemon.socket());
   REQUIRE(client);
-  return client->open_session({.slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 5s});
+  return client->open_session({.slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
 }
 
 millrace::BatchRequest one(Recipe recipe) {
@@ -101,7 +101,7 @@ TEST_CASE("an epoch and a dataset name what the daemon lacks", "[client]") {
   ScriptedDaemon no_dataset({.vocabulary = without_field("ClientMessage", 5)});
   Session session = *open(no_epoch);
   Session blind = *open(no_dataset);
-  auto opening = std::async(std::launch::async, [&] { return session.open_dataset("/data", {.timeout = 5s}); });
+  auto opening = std::async(std::launch::async, [&] { return session.open_dataset("/data", {.timeout = 30s}); });
   v1::ServerMessage opened;
   opened.mutable_dataset_opened()->set_dataset_id(no_epoch.next_message().open_dataset().dataset_id());
   no_epoch.send(opened);

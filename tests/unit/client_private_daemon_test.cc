@@ -84,7 +84,7 @@ TEST_CASE("stopping a private daemon drains it and gives its exit status", "[cli
   auto daemon = PrivateDaemon::start({.program = script.path});
   REQUIRE(daemon);
 
-  const auto status = daemon->stop(5s);
+  const auto status = daemon->stop(30s);
 
   REQUIRE(status);
   REQUIRE(*status == 5);

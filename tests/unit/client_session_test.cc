@@ -23,7 +23,7 @@ namespace v1 = millrace::v1;
 namespace {
 
 SessionOptions small(std::uint32_t slots = 4) {
-  return {.slots = slots, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 5s};
+  return {.slots = slots, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s};
 }
 
 Session open(ScriptedDaemon& daemon, std::uint32_t slots = 4) {
@@ -73,7 +73,7 @@ TEST_CASE("a completed batch is a view of the slot and its records", "[client]")
   const auto ticket = submit_one(session, daemon);
 
   daemon.send(daemon.seal(ticket.batch, 2, 5, 3, 1000));
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->id == ticket.batch);
@@ -99,7 +99,7 @@ TEST_CASE("the end of a view releases its slot, once", "[client]") {
   Session session = open(daemon);
   const auto ticket = submit_one(session, daemon);
   daemon.send(daemon.seal(ticket.batch, 1, 9, 1, 10));
-  auto batch = session.next(5s);
+  auto batch = session.next(30s);
   REQUIRE(batch);
 
   millrace::TensorView moved = std::move(batch->tensor);
@@ -121,7 +121,7 @@ TEST_CASE("many releases leave although nobody waits on the session", "[client]"
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     const auto ticket = submit_one(session, daemon);
     daemon.send(daemon.seal(ticket.batch, slot, 1, 1, 10));
-    auto batch = session.next(5s);
+    auto batch = session.next(30s);
     REQUIRE(batch);
     batches.push_back(*std::move(batch));
   }
@@ -141,7 +141,7 @@ TEST_CASE("a stale handle is an error and nobody's pixels", "[client]") {
   message.mutable_completed()->mutable_handle()->set_generation(4);
 
   daemon.send(message);
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->failure->code == Code::kPrecondition);
@@ -175,7 +175,7 @@ TEST_CASE("a handle that does not lie in the segment is an error", "[client]") {
   }
 
   daemon.send(message);
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->failure->code == Code::kInternal);
@@ -190,7 +190,7 @@ TEST_CASE("elements of a type that the library does not know are an error", "[cl
   message.mutable_completed()->mutable_handle()->set_dtype(static_cast<v1::DType>(77));
 
   daemon.send(message);
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->failure->code == Code::kUnsupported);
@@ -208,7 +208,7 @@ TEST_CASE("a failed batch carries its reason and its bad samples", "[client]") {
   bad.set_code("NOT_FOUND");
 
   daemon.send(answer);
-  const auto batch = session.wait(ticket, 5s);
+  const auto batch = session.wait(ticket, 30s);
 
   REQUIRE(batch);
   REQUIRE(batch->failure->code == Code::kNotFound);
@@ -280,8 +280,8 @@ TEST_CASE("what the daemon sent before it ended the session is not lost, whateve
   session.cancel(ticket);
   session.cancel(ticket);  // it has nowhere to go, and so hears why the stream has ended
 
-  const auto batch = session.wait(ticket, 5s);
-  const auto nothing = session.open_dataset("/data", {.timeout = 5s});
+  const auto batch = session.wait(ticket, 30s);
+  const auto nothing = session.open_dataset("/data", {.timeout = 30s});
 
   REQUIRE(batch);
   REQUIRE(batch->tensor.valid());
@@ -310,7 +310,7 @@ TEST_CASE("a view stays readable after its session, and holds the hand-off conne
   std::optional<Session> session = open(daemon);
   const auto ticket = submit_one(*session, daemon);
   daemon.send(daemon.seal(ticket.batch, 0, 1, 2, 1000));
-  auto batch = session->next(5s);
+  auto batch = session->next(30s);
   REQUIRE(batch);
 
   session.reset();
@@ -326,7 +326,7 @@ TEST_CASE("a forked child is told to connect itself", "[client]") {
   Session session = open(daemon);
   const auto ticket = submit_one(session, daemon);
   daemon.send(daemon.seal(ticket.batch, 0, 1, 1, 10));
-  auto batch = session.next(5s);
+  auto batch = session.next(30s);
   REQUIRE(batch);
 
   const pid_t child = ::fork();
@@ -413,7 +413,7 @@ TEST_CASE("a ring is asked of the daemon in whole pages, and its rooms come back
           "[client]") {
   ScriptedDaemon daemon;
   Session session = open(daemon);
-  auto ring = session.open_ring(millrace::Bytes{5000}, 5s);
+  auto ring = session.open_ring(millrace::Bytes{5000}, 30s);
   REQUIRE(ring);
   REQUIRE(ring->size().count == 8192);
   const millrace::UniqueFd memfd = daemon.ring();
@@ -431,6 +431,6 @@ TEST_CASE("a ring is asked of the daemon in whole pages, and its rooms come back
   REQUIRE(first == std::byte{77});
   REQUIRE(ring->allocate(1).error().code == Code::kExhausted);
   daemon.send(failed_batch(ticket->batch, "CANCELLED", "cancelled"));
-  REQUIRE(session.wait(*ticket, 5s)->failure->code == Code::kCancelled);
+  REQUIRE(session.wait(*ticket, 30s)->failure->code == Code::kCancelled);
   REQUIRE(ring->allocate(8192));
 }

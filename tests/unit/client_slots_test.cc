@@ -18,7 +18,7 @@ namespace {
 Session open(ScriptedDaemon& daemon, std::uint32_t slots) {
   auto client = Client::connect(daemon.socket());
   REQUIRE(client);
-  auto session = client->open_session({.slots = slots, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 5s});
+  auto session = client->open_session({.slots = slots, .slot_bytes = millrace::Bytes{64 * 1024}, .timeout = 30s});
   if (!session) FAIL(session.error().message);
   return *std::move(session);
 }
@@ -54,13 +54,13 @@ TEST_CASE("a batch is read in a slot that was filled after the session had been 
   REQUIRE(daemon.may_fill_later());
   const auto first = submit_one(session, daemon);
   daemon.send(daemon.seal(first.batch, 0, 1, 2, 1000));
-  const auto held = session.next(5s);
+  const auto held = session.next(30s);
   REQUIRE(held->tensor.data()[1000] == std::byte{1});
   const auto second = submit_one(session, daemon);
 
   daemon.fill(3);
   daemon.send(daemon.seal(second.batch, 2, 1, 3, 1000));
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->tensor.valid());
@@ -75,7 +75,7 @@ TEST_CASE("a slot's pages are mapped when its first batch comes, all at once, an
   const auto ticket = submit_one(session, daemon);
 
   daemon.send(daemon.seal(ticket.batch, 3, 1, 1, 100));
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(pages_open - pages_before == 4096);                     // the headers
@@ -93,7 +93,7 @@ TEST_CASE("a session has fewer slots once the daemon has withdrawn some, and goe
 
   daemon.send(withdrawn);
   daemon.send(daemon.seal(ticket.batch, 1, 1, 1, 1000));
-  const auto batch = session.next(5s);
+  const auto batch = session.next(30s);
 
   REQUIRE(batch);
   REQUIRE(batch->tensor.valid());

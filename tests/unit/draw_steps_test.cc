@@ -301,12 +301,26 @@ TEST_CASE("an erased rectangle stays what it was", "[draw]") {
   };
   for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
-    REQUIRE(draw_erased(often, {97, 64}, {42, 7, SampleId{i}}) == expected[i]);
+    REQUIRE(draw_erased(often, {97, 64}, {42, 7, SampleId{i}}) ==
+            std::vector<Box>(expected[i].has_value() ? 1 : 0, expected[i].value_or(Box{})));
   }
   const Erasing hardly{.probability = 1, .scale = {0.8F, 1}};
-  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{2}}) == Box{3, 0, 29, 29});
-  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{5}}) == Box{1, 0, 32, 28});
-  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{0}}) == std::nullopt);
+  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{2}}) == std::vector{Box{3, 0, 29, 29}});
+  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{5}}) == std::vector{Box{1, 0, 32, 28}});
+  REQUIRE(draw_erased(hardly, {33, 31}, {42, 7, SampleId{0}}).empty());
+}
+
+TEST_CASE("several rectangles are up to as many as the recipe says, each of its part of the share", "[draw]") {
+  const Erasing erasing{.probability = 1, .scale = {0.3F, 0.3F}, .ratio = {1, 1}, .most = 3};
+  std::array<int, 4> counts{};
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const std::vector<Box> boxes = draw_erased(erasing, {100, 100}, {42, 7, SampleId{i}});
+    REQUIRE((!boxes.empty() && boxes.size() <= 3));
+    ++counts[boxes.size()];
+    const double side = std::sqrt(100.0 * 100 * 0.3 / static_cast<double>(boxes.size()));
+    for (const Box& box : boxes) CHECK((std::abs(box.width - side) <= 0.51 && std::abs(box.height - side) <= 0.51));
+  }
+  CHECK((counts[1] > 60 && counts[2] > 60 && counts[3] > 60));
 }
 
 TEST_CASE("the noise of a rectangle stays what it was", "[draw]") {

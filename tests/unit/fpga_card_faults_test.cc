@@ -29,12 +29,12 @@ TEST_CASE("faults that cannot be read end the process", "[fpga][card]") {
 
 TEST_CASE("a slow card is late", "[fpga][card]") {
   CHECK(play({"slow"}).output == "state 4, at once\n");
-  CHECK(play({"slow"}, {{"MILLRACE_CARD_FAULTS", "0:slow=80ms"}}).output == "state 4, late\n");
+  CHECK(play({"slow"}, {{"MILLRACE_CARD_FAULTS", "0:slow=2000ms"}}).output == "state 4, late\n");
 }
 
 TEST_CASE("programming takes time, may be refused, and is not done twice", "[fpga][card]") {
   const Played played =
-      play({"program"}, {{"MILLRACE_CARD_FAULTS", "0:refuse=2"}, {"MILLRACE_CARD_PROGRAM_MS", "300"}});
+      play({"program"}, {{"MILLRACE_CARD_FAULTS", "0:refuse=2"}, {"MILLRACE_CARD_PROGRAM_MS", "1000"}});
 
   INFO(played);
   CHECK(played.output ==
@@ -42,7 +42,7 @@ TEST_CASE("programming takes time, may be refused, and is not done twice", "[fpg
 }
 
 TEST_CASE("a card that died may stay away for a while", "[fpga][card]") {
-  CHECK(play({"away"}, {{"MILLRACE_CARD_FAULTS", "0:away=500ms"}}).output ==
+  CHECK(play({"away"}, {{"MILLRACE_CARD_FAULTS", "0:away=3000ms"}}).output ==
         "state 9\nat once: away\nafter its time: state 4, right\n");
 }
 

@@ -136,6 +136,27 @@ TEST_CASE("a stand-in in a packed tensor is pointed at and not copied", "[pipeli
   REQUIRE(slot->repairs.empty());
 }
 
+// Four samples in two views, of 8 and of 2 bytes: 0 to 32, and 64 to 72.
+TEST_CASE("what is done to bad samples is done to each of their views", "[pipeline]") {
+  const Recipe large{.resize = ExactSize{{4, 2}}, .channels = Channels::kGrey};
+  const Recipe small{.resize = ExactSize{{2, 1}}, .channels = Channels::kGrey};
+  const auto recipe = std::make_shared<const Recipe>(Recipe::of_views({large, small}));
+  const auto layout = *TensorLayout::create(recipe, 1000);
+  constexpr Bytes kSmall{2}, kAll{128};
+
+  const auto skipped = mend(*layout, OnError::kSkip, samples({1}), kAll);
+  const auto zeroes = mend(*layout, OnError::kZero, samples({1}), kAll);
+  const auto others = mend(*layout, OnError::kSubstitute, samples({1}), kAll);
+  const auto none = mend(*layout, OnError::kSkip, samples({}), kAll);
+
+  REQUIRE(skipped->order == Order{0, 2, 3});
+  REQUIRE(skipped->repairs == Repairs{moved(8, 16), moved(16, 24), moved(66, 68, kSmall), moved(68, 70, kSmall)});
+  REQUIRE(skipped->tensor == kAll);
+  REQUIRE(zeroes->repairs == Repairs{zeroed(8), Repair{.to = {66, kSmall}, .from = std::nullopt}});
+  REQUIRE(others->repairs == Repairs{moved(8, 0), moved(66, 64, kSmall)});
+  REQUIRE(none->repairs.empty());
+}
+
 TEST_CASE("on_error substitute allows for no batch without a good sample", "[pipeline]") {
   REQUIRE_FALSE(mend(*layout_of(Packing::kOneSize), OnError::kSubstitute, samples({0, 1, 2, 3}), Bytes{32}));
 }

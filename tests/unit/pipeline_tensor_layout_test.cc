@@ -39,12 +39,34 @@ TEST_CASE("a tensor whose channels come last says so in its shape", "[pipeline]"
 TEST_CASE("an image of one size has the place of its number, and any other is refused", "[pipeline]") {
   const auto layout = layout_of(grey());
 
-  const Result<SlotRange> fits = layout->place(3, Size{4, 2});
-  const Result<SlotRange> turned = layout->place(3, Size{2, 4});
+  const Result<SlotRange> fits = layout->place(3, {.window = {0, 0, 4, 2}});
+  const Result<SlotRange> turned = layout->place(3, {.window = {0, 0, 2, 4}});
 
   REQUIRE(*fits == SlotRange{24, Bytes{8}});
   REQUIRE(turned.error().code == Code::kInvalid);
   REQUIRE_THAT(turned.error().message, Catch::Contains("comes out as 2x4 in a tensor of 4x2"));
+}
+
+TEST_CASE("views lie one after the other, each at a multiple of 64 bytes, and are one axis together", "[pipeline]") {
+  Recipe small = grey();
+  small.resize = ExactSize{{3, 1}};
+  const auto layout = layout_of(Recipe::of_views({grey(), small, grey()}));
+
+  REQUIRE(layout->least_bytes(9) == Bytes{128 + 64 + 128});
+  REQUIRE(layout->place_of_view(0, 8, 9) == SlotRange{64, Bytes{8}});
+  REQUIRE(layout->place_of_view(1, 0, 9) == SlotRange{128, Bytes{3}});
+  REQUIRE(layout->place_of_view(1, 2, 9) == SlotRange{134, Bytes{3}});
+  REQUIRE(layout->place_of_view(2, 1, 9) == SlotRange{200, Bytes{8}});
+  REQUIRE(layout->shape(9, Bytes{320}) == Axes{320});
+  REQUIRE(layout->shape_of_view(1, 7) == Axes{7, 1, 1, 3});
+}
+
+TEST_CASE("a sample of which one view comes out in another size is refused", "[pipeline]") {
+  const auto layout = layout_of(Recipe::of_views({grey(), grey()}));
+  const SampleGeometry fits{.window = {0, 0, 4, 2}}, turned{.window = {0, 0, 2, 4}};
+
+  REQUIRE(*layout->place(3, {.views = {fits, fits}}) == SlotRange{24, Bytes{8}});
+  REQUIRE_FALSE(layout->place(3, {.views = {fits, turned}}));
 }
 
 TEST_CASE("a packed tensor is one axis of elements, whatever their type", "[pipeline]") {

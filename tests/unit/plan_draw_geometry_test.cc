@@ -258,6 +258,36 @@ TEST_CASE("every image of a recipe that fixes the size comes out in that size", 
   }
 }
 
+TEST_CASE("a crop after the resize is cut where the recipe says", "[plan]") {
+  const auto window = [](CropPlace place, RandomKey key = {}) {
+    return drawn({.resize = ExactSize{{50, 40}}, .centre_crop = Size{20, 10}, .crop_place = place}, source_of(99, 98),
+                 key)
+        .window;
+  };
+
+  CHECK(window(CropPlace::kCentre) == Box{15, 15, 20, 10});
+  CHECK(window(CropPlace::kTopLeft) == Box{0, 0, 20, 10});
+  CHECK(window(CropPlace::kTopRight) == Box{30, 0, 20, 10});
+  CHECK(window(CropPlace::kBottomLeft) == Box{0, 30, 20, 10});
+  CHECK(window(CropPlace::kBottomRight) == Box{30, 30, 20, 10});
+  int leftmost = 0, topmost = 0;
+  for (std::uint64_t i = 0; i < 2'000; ++i) {
+    const Box box = window(CropPlace::kRandom, {.sample = SampleId{i}});
+    REQUIRE((box.left >= 0 && box.left <= 30 && box.top >= 0 && box.top <= 30 && box.width == 20 && box.height == 10));
+    leftmost += box.left == 0 ? 1 : 0;
+    topmost += box.top == 30 ? 1 : 0;
+  }
+  CHECK((leftmost > 20 && leftmost < 120));  // of 2,000, each of 31 places alike: 65
+  CHECK((topmost > 20 && topmost < 120));
+}
+
+TEST_CASE("a sample with a box or size of its own is not made in views", "[plan]") {
+  const Recipe recipe = Recipe::of_views({{.resize = ExactSize{{8, 8}}}, {.resize = ExactSize{{4, 4}}}});
+
+  CHECK_THAT(refused(recipe, source_of(99, 98), Box{0, 0, 9, 9}), Catch::Contains("several views"));
+  CHECK(drawn(recipe, source_of(99, 98)).views.size() == 2);
+}
+
 TEST_CASE("a centre crop is cut from what the bound of the longer side leaves, or refuses it", "[plan]") {
   const Recipe recipe{.resize = ShorterSide{256, 300}, .centre_crop = Size{224, 200}};
 

@@ -30,12 +30,16 @@ struct SampleInfo {
   std::uint32_t index = 0;  // position in the batch as it was asked for
   Code status{};            // what went wrong; Code{} (0): nothing
   bool flipped = false;
-  bool zeroed = false;                // OnError::kZero: the pixels are zero bytes
-  bool substituted = false;           // OnError::kSubstitute: another sample's pixels, id and label
-  std::uint8_t orientation = 0;       // EXIF, 1 ... 8; 0 when not known
-  Size size{};                        // in the tensor
-  Size source{};                      // stored in the file, before orientation; 0 when not known
-  Box crop{};                         // in the oriented source
+  bool zeroed = false;           // OnError::kZero: the pixels are zero bytes
+  bool substituted = false;      // OnError::kSubstitute: another sample's pixels, id and label
+  std::uint8_t orientation = 0;  // EXIF, 1 ... 8; 0 when not known
+  Size size{};                   // in the tensor
+  Size source{};                 // stored in the file, before orientation; 0 when not known
+  Box crop{};                    // in the oriented source
+  Size resized{};                // of the whole crop, after the resize; 0 when not known
+  std::int32_t window_left =
+      0;  // where the image begins in that, before it was flipped; less than 0 where it is padded
+  std::int32_t window_top = 0;
   std::string backend{};              // "cpu"
   std::chrono::microseconds fetch{};  // reading the encoded bytes
   std::chrono::microseconds queue{};  // waiting for a lane
@@ -51,6 +55,14 @@ struct SampleInfo {
 struct DeviceBytes {
   std::uint64_t address = 0;  // a CUdeviceptr, in the device's primary context, which is the CUDA run time's
   Bytes size{};
+};
+
+// The tensor of one view of a recipe that has some (Recipe::views): N images of it, dense, at a multiple of 64 bytes.
+struct ViewTensor {
+  std::span<const std::byte> data{};  // valid as TensorView::data()
+  DeviceBytes device_data{};          // instead, in a GPU's memory
+  std::vector<std::uint64_t> shape{};
+  std::vector<std::uint64_t> strides{};  // bytes
 };
 
 // Thread-safe for reading; moving, used_by(), release() and destruction are its owner's. After fork() only the parent may use it.
@@ -90,6 +102,10 @@ class MILLRACE_API TensorView {
   std::span<const std::uint64_t> shape() const noexcept;
   std::span<const std::uint64_t> strides() const noexcept;  // bytes from one element to the next along each axis
   DType dtype() const noexcept;
+
+  // Of a recipe with views: each one's tensor, in order, all within data() or device_data(), which has one axis. Else
+  // none. Of a sample, sample() and pixels() tell of its first view.
+  std::span<const ViewTensor> views() const noexcept;
 
   std::size_t samples() const noexcept;
   SampleInfo sample(std::size_t index) const;  // REQUIRES: index < samples()

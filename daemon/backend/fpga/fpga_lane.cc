@@ -108,6 +108,9 @@ Result<FpgaImage> fpga_can_make(const SampleFacts& facts, const Recipe& recipe, 
   if (source.has.cmyk) return unsupported("the card decodes no CMYK");
   if (source.orientation != 1) return unsupported("the card turns no pictures");
   if (recipe.patches) return unsupported("the card makes no patches");
+  if (!recipe.views.empty()) return unsupported("the card makes one view of a sample");
+  if (facts.geometry.canvas) return unsupported("the card does not pad");
+  if (facts.geometry.filter) return unsupported("the card draws no filters");
   if (is_augmented(recipe)) return unsupported("the card does no steps of augmentation, nor erasing");
   const Size resized = facts.geometry.resized;
   if (std::max({resized.width, resized.height, source.stored.width, source.stored.height}) > hls::kMostSide)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -12,10 +13,13 @@ from typing import Any
 import millrace
 import torch
 import torchvision
+from millrace import Recipe, recipes
+from millrace.torch import from_torchvision
+from PIL import Image, ImageFilter, ImageOps
 from torchvision import transforms
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-BILINEAR = transforms.InterpolationMode.BILINEAR
+BILINEAR, BICUBIC = transforms.InterpolationMode.BILINEAR, transforms.InterpolationMode.BICUBIC
 
 
 def _classification(size: int, policy: Any, erase: float) -> transforms.Compose:
@@ -56,24 +60,75 @@ def a1() -> Any:
     return create_transform(224, is_training=True, auto_augment="rand-m7-mstd0.5-inc1", interpolation="bicubic")
 
 
-PUBLISHED: dict[str, Callable[[], Any]] = {"imagenet_v2": imagenet_v2, "rand_augment": rand_augment, "simclr": simclr, "a1": a1}
+class Views:
+    """Several transforms of one decoded image: a list of images, which DataLoader collates to a list of tensors."""
+
+    def __init__(self, recipe: Recipe, *transforms: Callable[[Any], Any]) -> None:
+        self.recipe = recipe
+        """The same for the daemon, which does not know this class."""
+        self._transforms = transforms
+
+    def __call__(self, image: Any) -> list[Any]:
+        return [transform(image) for transform in self._transforms]
+
+
+class PillowsBlur:
+    """With that probability, of a radius of 0.1 to 2 pixels."""
+
+    def __init__(self, probability: float) -> None:
+        self._probability = probability
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        if random.random() > self._probability:
+            return image
+        return image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0)))
+
+
+def simclr_two_views() -> Any:
+    """Both alike."""
+    return Views(Recipe.of_views([from_torchvision(simclr())] * 2), *[simclr()] * 2)
+
+
+def dino() -> Any:
+    """Two crops of 224 and eight of 96 (arXiv:2104.14294), of torchvision's transforms and Pillow's blur."""
+    jitter = [transforms.RandomApply([transforms.ColorJitter(0.4, 0.4, 0.2, 0.1)], 0.8), transforms.RandomGrayscale(0.2)]
+    end = [transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
+
+    def crop(side: int, scale: tuple[float, float], *more: Any) -> Any:
+        cropped = [transforms.RandomResizedCrop(side, scale, interpolation=BICUBIC), transforms.RandomHorizontalFlip()]
+        return transforms.Compose([*cropped, *jitter, *more, *end])
+
+    solarised = transforms.RandomApply([ImageOps.solarize], 0.2)
+    large = crop(224, (0.4, 1.0), PillowsBlur(1.0)), crop(224, (0.4, 1.0), PillowsBlur(0.1), solarised)
+    return Views(recipes.dino(), *large, *[crop(96, (0.05, 0.4), PillowsBlur(0.5))] * 8)
+
+
+PUBLISHED: dict[str, Callable[[], Any]] = {
+    "imagenet_v2": imagenet_v2,
+    "rand_augment": rand_augment,
+    "simclr": simclr,
+    "simclr_two_views": simclr_two_views,
+    "dino": dino,
+    "a1": a1,
+}
 
 
 def augmented(given: argparse.Namespace, data: Path, rate: Callable[..., float]) -> dict[str, Any]:
-    """For each: medians of images/s, ours and theirs, and of their ratios in interleaved pairs; DataLoader has a worker a core."""
+    """For each: medians of samples/s, ours and theirs, and of their ratios in interleaved pairs; DataLoader has two workers."""
     found: dict[str, Any] = {}
     for name, published in PUBLISHED.items():
         try:
-            dataset = torchvision.datasets.ImageFolder(str(data), published())
+            transform = published()
         except ImportError as why:
             found[name] = {"not_measured": str(why)}
             continue
-        pairs = []
+        dataset, pairs = torchvision.datasets.ImageFolder(str(data), transform), []
+        ours_of, recipe = (data, transform.recipe) if isinstance(transform, Views) else (dataset, None)
         with millrace.serve(data, lanes=given.lanes) as daemon:
             for number in range(given.rounds):  # who is first alternates
                 rates = {}
                 for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
-                    rates[who] = _theirs(dataset) if who == "peer" else rate(dataset, daemon.address, 2, transform=None, shuffle=True)
+                    rates[who] = _theirs(dataset) if who == "peer" else rate(ours_of, daemon.address, 2, transform=recipe, shuffle=True)
                 pairs.append((rates["millrace"], rates["peer"]))
         ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
         ratio = statistics.median(one / other for one, other in pairs)
@@ -83,6 +138,6 @@ def augmented(given: argparse.Namespace, data: Path, rate: Callable[..., float])
 
 def _theirs(dataset: Any) -> float:
     began, images = time.monotonic(), 0
-    for batch, _ in torch.utils.data.DataLoader(dataset, 64, shuffle=True, num_workers=2):
-        images += len(batch)
+    for _, labels in torch.utils.data.DataLoader(dataset, 64, shuffle=True, num_workers=2):
+        images += len(labels)
     return images / (time.monotonic() - began)

@@ -9,8 +9,8 @@ throughput  images/s of the PyTorch loader's epochs against `millrace run`, from
             folder, of a list of its files, and of the folder in a RandomSampler's order
 dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader with two workers on the same cores: ImageFolder, PIL,
             RandomResizedCrop 224, flip, ToTensor, Normalize, float32
-augmented   the same with published augmentations: torchvision's new recipe, RandAugment, SimCLR's view, and timm's A1 where timm is there;
-            only when it is asked for
+augmented   the same with published augmentations: torchvision's new recipe, RandAugment, SimCLR's view and its two views, DINO's ten crops,
+            and timm's A1 where timm is there; samples/s, however many views one has; only when it is asked for
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
@@ -143,8 +143,8 @@ def epochs_rate(dataset: Any, address: str, epochs: int, **options: Any) -> floa
     options.setdefault("transform", millrace.Recipe.train(224))
     with millrace.torch.Loader(dataset, **options) as loader:
         for _ in range(epochs):
-            for batch, _ in loader:
-                images += len(batch)
+            for _, labels in loader:
+                images += len(labels)  # of several views one is counted
         return images / (time.monotonic() - began)
 
 

@@ -48,6 +48,9 @@ BackendInfo EchoBackend::info() const {
 
 Result<void> EchoBackend::can_make(const SampleFacts& facts, const Recipe& recipe) const {
   if (recipe.patches) return Error{Code::kUnsupported, "it stores no patches"};
+  if (!recipe.views.empty()) return Error{Code::kUnsupported, "it makes one view of a sample"};
+  if (facts.geometry.canvas) return Error{Code::kUnsupported, "it does not pad"};
+  if (facts.geometry.filter) return Error{Code::kUnsupported, "it draws no filters"};
   if (is_augmented(recipe)) return Error{Code::kUnsupported, "it does no steps of augmentation, nor erasing"};
   if (facts.source.has.passes) return Error{Code::kUnsupported, "it takes no progressive or interlaced files"};
   return {};

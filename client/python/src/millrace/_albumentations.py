@@ -6,12 +6,25 @@ import dataclasses
 from typing import Any
 
 from millrace import steps
-from millrace._torchvision_steps import SAME, Steps, one_step, pair
+from millrace._torchvision_steps import SAME, Steps, fill_of, one_step, pair
 from millrace._translation import Inner, Language, Translation, Words, name_of, nothing, number
 from millrace.errors import Unsupported
-from millrace.recipe import ExactSize, Filter, RandomResizedCrop, Recipe, Size
+from millrace.recipe import (
+    CropPlace,
+    ExactSize,
+    Filter,
+    LongerSide,
+    Pad,
+    PadMode,
+    RandomResizedCrop,
+    RandomShorterSide,
+    Recipe,
+    ShorterSide,
+    Size,
+)
 
 _FILTERS: dict[int, Filter] = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "box", 4: "lanczos"}  # of OpenCV's numbers
+_MODES: dict[int, PadMode] = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}
 _OTHER = "its arithmetic is OpenCV's; use torchvision's"
 
 
@@ -19,13 +32,15 @@ def from_albumentations(transform: Any) -> Recipe:
     """The recipe that does what ``transform`` does, but for the resampling: sizes, crops and flips are the same, and it resizes as Pillow.
 
     OpenCV, with which Albumentations resizes, does not antialias, so pixels of a resized image differ visibly. Flips, inversion,
-    posterisation, solarisation, crops and normalisation are the same. Parameters are drawn by the daemon from the same distributions.
+    posterisation, solarisation, crops, padding and normalisation are the same. LongestMaxSize and SmallestMaxSize round the other side,
+    which the daemon truncates: it may be a pixel shorter. Parameters are drawn by the daemon from the same distributions.
     Tensors are N x 3 x H x W, as with ToTensorV2; ``dataclasses.replace(recipe, layout="NHWC")`` where that is left out.
 
     Args:
         transform: a ``Compose``, a list, or one of Albumentations' transforms. Known are HorizontalFlip, VerticalFlip, InvertImg, Posterize
-            and Solarize with one strength, RandomResizedCrop, Resize, CenterCrop, RandomCrop, Normalize, ToFloat, ToTensorV2, ToRGB, NoOp,
-            OneOf and Sequential. The others compute as OpenCV does, and are refused.
+            and Solarize with one strength, RandomResizedCrop, Resize, LongestMaxSize, SmallestMaxSize, Pad, PadIfNeeded, CropAndPad of
+            as many pixels on all sides, CenterCrop, RandomCrop, Normalize, ToFloat, ToTensorV2, ToRGB, NoOp, OneOf and Sequential. The
+            others compute as OpenCV does, and are refused.
 
     Raises:
         Unsupported: names the transform or argument that the daemon does not do, and what to do instead.
@@ -60,17 +75,83 @@ def _resize(translation: Translation, transform: Any) -> None:
     translation.resize(_always(transform), ExactSize(Size(int(transform.width), int(transform.height))), _filter(transform))
 
 
-def _centre_crop(translation: Translation, transform: Any) -> None:
+def _max_size(transform: Any) -> Any:
+    name = _always(transform)
+    if transform.max_size is None or transform.area_for_downscale is not None:
+        raise Unsupported(f"{name} with max_size_hw or area_for_downscale: the daemon knows max_size alone, and one filter; say these")
+    return transform.max_size
+
+
+def _longest_max_size(translation: Translation, transform: Any) -> None:
+    longest = _max_size(transform)
+    if not isinstance(longest, int):
+        raise Unsupported(
+            f"LongestMaxSize that draws from {list(longest)}: the daemon draws shorter sides; say one, or use SmallestMaxSize"
+        )
+    translation.resize("LongestMaxSize", LongerSide(longest), _filter(transform))
+
+
+def _smallest_max_size(translation: Translation, transform: Any) -> None:
+    shortest = _max_size(transform)
+    resize = ShorterSide(shortest) if isinstance(shortest, int) else RandomShorterSide(tuple(shortest))
+    translation.resize("SmallestMaxSize", resize, _filter(transform))
+
+
+def _around(name: str, transform: Any) -> dict[str, Any]:
+    """What stands in what is padded."""
+    if transform.border_mode not in _MODES:
+        raise Unsupported(f"{name} with border_mode={transform.border_mode}: the daemon knows OpenCV's {sorted(_MODES)}, and no wrapping")
+    mode = _MODES[transform.border_mode]
+    return {"mode": mode, "fill": fill_of(name, transform.fill)} if mode == "constant" else {"mode": mode}
+
+
+def _place(position: Any) -> CropPlace:
+    wanted: CropPlace = "centre" if (name := getattr(position, "value", position)) == "center" else name
+    return wanted
+
+
+def _pad(translation: Translation, transform: Any) -> None:
+    name, padding = _always(transform), transform.padding
+    sides = [padding] if isinstance(padding, int) else list(padding)
+    left, top, right, bottom = sides * (4 // len(sides))
+    translation.pad(name, Pad(left, top, right, bottom, **_around(name, transform)))
+
+
+def _pad_if_needed(translation: Translation, transform: Any) -> None:
+    name = _always(transform)
+    if transform.min_height is None or transform.min_width is None:
+        raise Unsupported(f"{name} to multiples of a number: the daemon pads to a size; say min_height and min_width")
+    size = Size(int(transform.min_width), int(transform.min_height))
+    translation.pad(name, Pad(to=size, place=_place(transform.position), **_around(name, transform)))
+
+
+def _crop_and_pad(translation: Translation, transform: Any) -> None:
+    name, pixels = _always(transform), transform.px
+    if not isinstance(pixels, int) or pixels < 0 or transform.keep_size:
+        raise Unsupported(
+            f"{name} of another kind than px=4, keep_size=False: the daemon adds as many pixels to all images; use RandomCrop"
+        )
+    translation.pad(name, Pad(pixels, pixels, pixels, pixels, **_around(name, transform)))
+
+
+def _cut(translation: Translation, transform: Any, place: CropPlace) -> None:
+    name, size = _always(transform), Size(int(transform.width), int(transform.height))
     if transform.pad_if_needed:
-        raise Unsupported("CenterCrop with pad_if_needed=True: the daemon adds no borders; a smaller image is a bad sample")
-    translation.centre_crop(_always(transform), Size(int(transform.width), int(transform.height)))
+        translation.pad(name, Pad(to=size, place=_place(transform.pad_position), **_around(name, transform)))
+        translation.cut(name, size, place)
+    elif place == "centre":
+        translation.centre_crop(name, size)
+    else:
+        translation.cut(name, size, place)
+
+
+def _centre_crop(translation: Translation, transform: Any) -> None:
+    _cut(translation, transform, "centre")
     translation.recipe = dataclasses.replace(translation.recipe, centre_rounding="down")
 
 
 def _random_crop(translation: Translation, transform: Any) -> None:
-    if transform.pad_if_needed:
-        raise Unsupported("RandomCrop with pad_if_needed=True: the daemon adds no borders; a smaller image is a bad sample")
-    translation.cut(_always(transform), Size(int(transform.width), int(transform.height)), "random")
+    _cut(translation, transform, "random")
 
 
 def _flip(translation: Translation, transform: Any) -> None:
@@ -139,12 +220,17 @@ WORDS = Words(
     whole={
         "CenterCrop": _centre_crop,
         "Compose": _compose,
+        "CropAndPad": _crop_and_pad,
         "HorizontalFlip": _flip,
+        "LongestMaxSize": _longest_max_size,
         "NoOp": nothing,
         "Normalize": _normalise,
+        "Pad": _pad,
+        "PadIfNeeded": _pad_if_needed,
         "RandomCrop": _random_crop,
         "RandomResizedCrop": _random_resized_crop,
         "Resize": _resize,
+        "SmallestMaxSize": _smallest_max_size,
         "ToFloat": _to_float,
         "ToRGB": nothing,
         "ToTensorV2": nothing,
@@ -164,10 +250,8 @@ WORDS = Words(
         "ColorJitter": f"{_OTHER} ColorJitter",
         "Equalize": f"{_OTHER} RandomEqualize",
         "GaussianBlur": f"{_OTHER} GaussianBlur",
-        "LongestMaxSize": "it rounds the other side, which the daemon truncates; use Resize, or Recipe(resize=LongerSide(...))",
         "Perspective": f"{_OTHER} RandomPerspective",
         "Rotate": f"{_OTHER} RandomRotation",
-        "SmallestMaxSize": "it rounds the other side, which the daemon truncates; use Resize, or Recipe(resize=ShorterSide(...))",
         "ToGray": f"{_OTHER} RandomGrayscale",
     },
 )

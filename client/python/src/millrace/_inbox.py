@@ -275,6 +275,11 @@ class Inbox:
             self._full.relieve(segment, held)
         return held
 
+    def all_taken(self) -> bool:
+        """Whether batches that were taken, and arrays, hold every slot, so that nothing comes before one is let go of."""
+        segment = self._segment
+        return segment is not None and len(self._taken_of_full()) >= segment.slots
+
     def _taken_of_full(self) -> list[LeaseEnd]:
         """If the leases of this process hold every slot: those whose batch was taken, the oldest first; else none."""
         with self._lock:

@@ -38,10 +38,16 @@ RECORD = np.dtype(
         ("orientation", "u1"),
         ("backend", "S12"),
         ("index", "<u4"),
-        ("reserved", "<u4", (7,)),
+        ("resized_width", "<u4"),
+        ("resized_height", "<u4"),
+        ("window_left", "<i4"),
+        ("window_top", "<i4"),
+        ("reserved", "<u4", (3,)),
     ]
 )
-"""``SampleRecord``: what happened to one image. Offsets count from the segment's start; times are microseconds."""
+"""``SampleRecord``: what happened to one image. Offsets count from the segment's start; times are microseconds.
+
+``window_left`` and ``window_top`` say where the image in the tensor begins in the resized one; less than 0 where it is padded."""
 
 FLIPPED, ZEROED, SUBSTITUTED = 1, 2, 4
 """Bits of a record's ``flags``."""

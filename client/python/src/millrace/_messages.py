@@ -113,8 +113,26 @@ def _fill_resize(out: Any, resize: recipe.Resize) -> None:
         out.tile_grid.min_tiles, out.tile_grid.max_tiles = resize.min_tiles, resize.max_tiles
     elif isinstance(resize, recipe.BoundedSides):
         out.bounded.shortest, out.bounded.longest = resize.shortest, resize.longest
+    elif isinstance(resize, recipe.ScaleJitter):
+        _fill_size(out.scale_jitter.target, resize.target)
+        out.scale_jitter.scale.low, out.scale_jitter.scale.high = resize.scale
+    elif isinstance(resize, recipe.RandomShorterSide):
+        out.random_shorter_side.SetInParent()
+        out.random_shorter_side.sides.extend(resize.sides)
+        if resize.longest is not None:
+            out.random_shorter_side.longest = resize.longest
     else:
         _fill_size(out.exact, resize.size)
+
+
+def _fill_pad(out: Any, pad: recipe.Pad) -> None:
+    out.SetInParent()
+    out.left, out.top, out.right, out.bottom = pad.left, pad.top, pad.right, pad.bottom
+    if pad.to is not None:
+        _fill_size(out.to, pad.to)
+    out.place = _number("Pad.place", pad.place, recipe.CropPlace)
+    out.mode = _number("Pad.mode", pad.mode, recipe.PadMode)
+    out.fill = bytes(pad.fill)
 
 
 def _fill_patches(out: Any, patches: recipe.Patches) -> None:
@@ -150,6 +168,10 @@ def _fill_making(out: Any, of: Recipe) -> None:
         _fill_resize(out.resize, of.resize)
     if of.resize is not None or of.filter != "bilinear":  # a sample that brings its own size is made with the filter, too
         out.resize.filter = _number("Recipe.filter", of.filter, recipe.Filter)
+    if of.random_filters:
+        out.resize.random_filters.extend(_number("Recipe.random_filters", each, recipe.Filter) for each in of.random_filters)
+    if of.pad is not None:
+        _fill_pad(out.pad, of.pad)
     if of.centre_crop is not None:
         _fill_size(out.centre_crop, of.centre_crop)
     if of.crop_place != "centre":  # an older daemon knows no other

@@ -62,6 +62,8 @@ def fill_erasing(out: Any, of: steps.Erasing) -> None:
     out.probability = of.probability
     _interval(out.scale, of.scale)
     _interval(out.ratio, of.ratio)
+    if of.most != 1:  # an older daemon knows no other
+        out.most = _not_0("Erasing.most", of.most, 1)
     if isinstance(of.value, str):
         out.noise = 2 + get_args(steps.Noise).index(of.value)
     else:

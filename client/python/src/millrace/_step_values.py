@@ -9,6 +9,7 @@ from millrace.errors import InvalidRequest
 Interval = tuple[float, float]
 Fill = tuple[int, int, int]
 """Red, green, blue, 0 to 255 each: what stands where a transform finds no pixel of the image."""
+BLACK: Fill = (0, 0, 0)
 
 
 def interval_of(name: str, value: Any) -> Interval:

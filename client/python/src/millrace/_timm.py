@@ -14,14 +14,13 @@ from millrace.errors import Unsupported
 from millrace.recipe import ExactSize, RandomResizedCrop, Recipe
 
 _LARGEST = 10  # of magnitudes
+_MOST_RECTANGLES = 16
 _SHIFT = 0.45  # of a side, at the largest magnitude
 _INCREASING = {"Posterize", "Solarize", "Color", "Contrast", "Brightness", "Sharpness"}
 _OPERATIONS = ["AutoContrast", "Equalize", "Invert", "Rotate", "Posterize", "Solarize", "SolarizeAdd", "Color", "Contrast", "Brightness"]
 _OPERATIONS += ["Sharpness", "ShearX", "ShearY", "TranslateXRel", "TranslateYRel"]
 _THREE = [[("Solarize", 1.0, 5)], [("Desaturate", 1.0, 10)], [("GaussianBlurRand", 1.0, 10)]]
-_KEEPS_RATIO = (
-    "it keeps the ratio and pads or rounds as no recipe does; use train_crop_mode='rrc', and a square size or crop_mode='squash' to test"
-)
+_KEEPS_RATIO = "it keeps the ratio and rounds as no recipe does; use train_crop_mode='rrc', and a square size or crop_mode='squash' to test"
 _NAFLEX = "it makes sequences of patches; give naflex and patchify up, or keep timm's loader"
 
 
@@ -30,10 +29,9 @@ def from_timm(transform: Any) -> Recipe:
 
     Args:
         transform: of ``timm.data.create_transform``, for training or evaluation; the three that ``separate=True`` gives; a list. Known are
-            RandomResizedCropAndInterpolation (with one interpolation: "random" draws one for each image, which no recipe does),
-            ``auto_augment`` of the kind ``rand-m9-mstd0.5-inc1`` and ``3a``, RandomErasing with one rectangle, ToTensor, MaybeToTensor,
-            MaybePILToTensor, ToNumpy, and torchvision's. With ``use_prefetcher=True`` timm normalises and erases on the device, and so
-            must who asked for it.
+            RandomResizedCropAndInterpolation, ``auto_augment`` of the kind ``rand-m9-mstd0.5-inc1`` and ``3a``, RandomErasing of one
+            rectangle or of 1 to so many, ToTensor, MaybeToTensor, MaybePILToTensor, ToNumpy, and torchvision's. With
+            ``use_prefetcher=True`` timm normalises and erases on the device, and so must who asked for it.
 
     Raises:
         Unsupported: names the transform or argument that the daemon does not do, and what to do instead.
@@ -43,12 +41,11 @@ def from_timm(transform: Any) -> Recipe:
 
 def _crop(translation: Translation, transform: Any) -> None:
     name = name_of(transform)
-    if isinstance(transform.interpolation, (tuple, list)):
-        raise Unsupported(f"{name} with interpolation='random': the daemon resizes all images alike; name one: interpolation='bicubic'")
-    mode = mode_of(transform)
+    given = transform.interpolation
+    modes = [getattr(mode, "value", mode) for mode in given] if isinstance(given, (tuple, list)) else [mode_of(transform)]
     translation.crop(name, RandomResizedCrop(pair(transform.scale), pair(transform.ratio)))
-    sampled = filter_of(name, "nearest-exact" if mode == "nearest" else mode, transform)  # of PIL images they are the same
-    translation.resize(name, ExactSize(size_of(transform.size)), sampled)
+    sampled = [filter_of(name, "nearest-exact" if mode == "nearest" else mode, transform) for mode in modes]  # of PIL images the same
+    translation.resize(name, ExactSize(size_of(transform.size)), *sampled)
 
 
 def _floats(translation: Translation, transform: Any) -> None:
@@ -57,12 +54,15 @@ def _floats(translation: Translation, transform: Any) -> None:
 
 
 def _erasing(translation: Translation, transform: Any) -> None:
-    if (transform.min_count, transform.max_count) != (1, 1):
-        raise Unsupported(f"RandomErasing of up to {transform.max_count} rectangles: the daemon erases one; say re_count=1")
+    if transform.min_count != 1 or transform.max_count > _MOST_RECTANGLES:
+        raise Unsupported(
+            f"RandomErasing of {transform.min_count} to {transform.max_count} rectangles: the daemon erases 1 to as many as "
+            f"{_MOST_RECTANGLES}; say min_count=1, re_count=3"
+        )
     value: float | steps.Noise = "pixel" if transform.per_pixel else "channel" if transform.rand_color else 0.0
     low, high = (float(f"{math.exp(bound):.12g}") for bound in transform.log_aspect_ratio)
     area = float(transform.min_area), float(transform.max_area)
-    translation.erase("RandomErasing", steps.Erasing(float(transform.probability), area, (low, high), value))
+    translation.erase("RandomErasing", steps.Erasing(float(transform.probability), area, (low, high), value, int(transform.max_count)))
 
 
 def _one(name: str, values: list[Any]) -> Any:

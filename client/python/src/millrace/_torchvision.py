@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from millrace import steps
@@ -9,7 +11,20 @@ from millrace._torchvision_refused import REFUSED
 from millrace._torchvision_steps import MOVES, STEPS, erasing, fill_of, mode_of, pair
 from millrace._translation import Language, Translation, Words, name_of, nothing
 from millrace.errors import Unsupported
-from millrace.recipe import CropPlace, ExactSize, Filter, LongerSide, RandomResizedCrop, Recipe, Resize, ShorterSide, Size
+from millrace.recipe import (
+    CropPlace,
+    ExactSize,
+    Filter,
+    LongerSide,
+    Pad,
+    RandomResizedCrop,
+    RandomShorterSide,
+    Recipe,
+    Resize,
+    ScaleJitter,
+    ShorterSide,
+    Size,
+)
 
 _FILTERS: dict[str, Filter] = {
     "nearest-exact": "nearest",
@@ -19,6 +34,7 @@ _FILTERS: dict[str, Filter] = {
     "bicubic": "bicubic",
     "lanczos": "lanczos",
 }
+_MOST_SIDES = 64  # from which the daemon draws
 _FIVE: tuple[CropPlace, ...] = ("top_left", "top_right", "bottom_left", "bottom_right", "centre")
 _FIVE_MIRRORED: tuple[CropPlace, ...] = ("top_right", "top_left", "bottom_right", "bottom_left", "centre")
 _FIVE_UPSIDE_DOWN: tuple[CropPlace, ...] = ("bottom_left", "bottom_right", "top_left", "top_right", "centre")
@@ -30,10 +46,12 @@ def from_torchvision(transform: Any) -> Recipe:
     Parameters are drawn by the daemon from (seed, epoch, sample id), not by PyTorch's generator, from the same distributions. Given the
     same boxes and flips the pixels are within 1/255 of torchvision's with ``antialias=True``; given the same parameters, steps of
     augmentation (``millrace.steps``) make of these what torchvision makes of a PIL image: on tensors some of its own differ in the last
-    bit. An image that is smaller than a CenterCrop, which torchvision pads, is a bad sample; ``Resize(size, max_size)`` makes long images
-    smaller than ``size``. FiveCrop and TenCrop, behind which images are only converted and normalised, make a recipe with views. A class
-    that makes several images by several transforms is ``Recipe.of_views(from_torchvision(first), from_torchvision(second), ...)``. Every
-    transform of torchvision's, and whether it is known, is in client/python/doc/transforms.md.
+    bit. An image that is smaller than a CenterCrop is padded, as by torchvision, unless a Resize, Pad or another crop follows: then
+    it is a bad sample, as is one that is smaller than another crop. RandomCrop with padding is ``Recipe.pad`` and a crop at a random place;
+    behind a flip or an augmentation it is ``steps.Shift``, of images of its own size. FiveCrop and TenCrop, behind which images are
+    only converted and normalised, make a recipe with views. A class that makes several images by several transforms is
+    ``Recipe.of_views(from_torchvision(first), from_torchvision(second), ...)``. Every transform of torchvision's, and whether it is
+    known, is in client/python/doc/transforms.md.
 
     Args:
         transform: a ``Compose`` (v2 or v1), a list, one transform, a weights' ``transforms()`` for classification, or an object whose
@@ -56,32 +74,60 @@ def _resize(translation: Translation, transform: Any) -> None:
 
 
 def _centre_crop(translation: Translation, transform: Any) -> None:
-    translation.centre_crop("CenterCrop", size_of(transform.size))
+    translation.centre_crop("CenterCrop", size_of(transform.size), pads=True)
+
+
+def _pad(translation: Translation, transform: Any) -> None:
+    translation.pad("Pad", pad_of("Pad", transform.padding, transform))
 
 
 def _random_crop(translation: Translation, transform: Any) -> None:
-    """A window at a random place; with padding, of an image of just that size: a move by whole pixels, each as likely as the others."""
-    size, known, room = size_of(transform.size), translation.recipe.fixed_size, translation.room
-    if not transform.padding:
-        bounded = isinstance(resize := translation.recipe.resize, ShorterSide) and resize.longest is not None
-        if transform.pad_if_needed and (bounded or room is None or room.width < size.width or room.height < size.height):
-            raise Unsupported("RandomCrop with pad_if_needed=True: the daemon pads no image; put a Resize to at least that size before it")
+    """A window at a random place in what is padded; after what padding comes before, of an image of just that size, a move."""
+    size, padding = size_of(transform.size), list(_sides("RandomCrop", transform.padding))
+    if type(transform).__module__.startswith("torchvision.transforms.v2."):  # which keeps them in another order
+        padding[1:3] = padding[2:0:-1]
+    pad = pad_of("RandomCrop", padding, transform)
+    if translation.may_pad:
+        if transform.pad_if_needed and not translation.has_room(size, pad):
+            pad = dataclasses.replace(pad, to=size, place="random", mode=transform.padding_mode, fill=_fill("RandomCrop", transform))
+        translation.pad("RandomCrop", pad)
         translation.cut("RandomCrop", size, "random")
         return
-    if known != size:
+    known = translation.recipe.fixed_size
+    if not any(padding):
+        if known != size:
+            translation.cut("RandomCrop", size, "random")  # which says why not
+    elif known != size or (pad.left, pad.top, pad.mode) != (pad.right, pad.bottom, "constant"):
         raise Unsupported(
-            "RandomCrop with padding is something that the daemon does to images of its own size alone: put Resize((height, width)) before "
-            "RandomCrop((height, width), padding=...) if all images are so large, or leave padding out"
+            f"RandomCrop with padding={transform.padding}, {transform.padding_mode} after a flip or an augmentation: there the daemon only "
+            "moves images, with a colour, alike to both sides, and of its own size alone; put RandomCrop right behind the Resize"
         )
-    padding = [transform.padding] if isinstance(transform.padding, int) else list(transform.padding)
-    left, top, right, bottom = padding * (4 // len(padding))
-    if type(transform).__module__.startswith("torchvision.transforms.v2."):  # which keeps them in another order
-        left, right, top, bottom = left, top, right, bottom
-    if (left, top) != (right, bottom) or transform.padding_mode != "constant":
-        raise Unsupported(
-            f"RandomCrop with padding={transform.padding}, {transform.padding_mode}: the daemon pads both sides alike, with a colour"
-        )
-    translation.step("RandomCrop", (steps.Shift(left, top, fill_of("RandomCrop", transform.fill)),))
+    else:
+        translation.step("RandomCrop", (steps.Shift(pad.left, pad.top, pad.fill),))
+
+
+def _scale_jitter(translation: Translation, transform: Any) -> None:
+    """Its target is width and height: it divides the second by the image's height."""
+    width, height = transform.target_size
+    resize = ScaleJitter(Size(int(width), int(height)), pair(transform.scale_range))
+    translation.resize("ScaleJitter", resize, _filter(transform))
+
+
+def _random_shortest_size(translation: Translation, transform: Any) -> None:
+    longest = None if transform.max_size is None else int(transform.max_size)
+    sides = [int(side) if longest is None else min(int(side), longest) for side in transform.min_size]
+    translation.resize("RandomShortestSize", _one_of("RandomShortestSize", sides, longest), _filter(transform))
+
+
+def _random_resize(translation: Translation, transform: Any) -> None:
+    sides = range(int(transform.min_size), int(transform.max_size))
+    translation.resize("RandomResize", _one_of("RandomResize", sides, None), _filter(transform))
+
+
+def _one_of(name: str, sides: Sequence[int], longest: int | None) -> RandomShorterSide:
+    if not 1 <= len(sides) <= _MOST_SIDES:
+        raise Unsupported(f"{name} that draws from {len(sides)} sizes: the daemon draws from {_MOST_SIDES} at most; take every second one")
+    return RandomShorterSide(tuple(sides), longest)
 
 
 def _five_crop(translation: Translation, transform: Any) -> None:
@@ -148,7 +194,7 @@ def _classification(translation: Translation, transform: Any) -> None:
     resize = transform.resize_size if len(transform.resize_size) > 1 else transform.resize_size[0]
     resized = ShorterSide(resize) if isinstance(resize, int) else ExactSize(size_of(resize))
     translation.resize(name, resized, _filter(transform))
-    translation.centre_crop(name, size_of(transform.crop_size))
+    translation.centre_crop(name, size_of(transform.crop_size), pads=True)
     translation.is_tensor = True
     translation.convert(name, "float32", scaled=True)
     translation.normalise(name, transform.mean, transform.std)
@@ -164,12 +210,16 @@ WORDS = Words(
         "ImageClassification": _classification,
         "Normalize": normalise,
         "PILToTensor": to_bytes,
+        "Pad": _pad,
         "RGB": _three_channels,
         "RandomCrop": _random_crop,
         "RandomErasing": _random_erasing,
         "RandomHorizontalFlip": _flip,
+        "RandomResize": _random_resize,
         "RandomResizedCrop": _random_resized_crop,
+        "RandomShortestSize": _random_shortest_size,
         "Resize": _resize,
+        "ScaleJitter": _scale_jitter,
         "TenCrop": _ten_crop,
         "ToDtype": _to_dtype,
         "ToImage": to_bytes,
@@ -204,6 +254,25 @@ def size_of(size: Any) -> Size:
     sides = [size, size] if isinstance(size, int) else list(size)
     height, width = (sides * 2)[:2] if len(sides) == 1 else sides
     return Size(int(width), int(height))
+
+
+def pad_of(name: str, padding: Any, transform: Any) -> Pad:
+    """Of Pad and RandomCrop; what lies around an image that is not padded is not said."""
+    sides = _sides(name, padding)
+    return Pad(*sides, mode=transform.padding_mode, fill=_fill(name, transform)) if any(sides) else Pad()
+
+
+def _fill(name: str, transform: Any) -> steps.Fill:
+    return fill_of(name, transform.fill) if transform.padding_mode == "constant" else steps.Rotation().fill
+
+
+def _sides(name: str, padding: Any) -> tuple[int, int, int, int]:
+    """Torchvision's padding: a number, two (left and right, above and below) or four."""
+    sides = [padding or 0] if isinstance(padding, int | None) else list(padding)
+    left, top, right, bottom = (int(side) for side in sides * (4 // len(sides)))
+    if min(left, top, right, bottom) < 0:
+        raise Unsupported(f"{name} with padding={padding}: less than 0 cuts off, and a recipe adds; use CenterCrop")
+    return left, top, right, bottom
 
 
 def _filter(transform: Any) -> Filter:

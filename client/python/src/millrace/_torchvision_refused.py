@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_SIZES = "the images of a batch have one size; use RandomResizedCrop"
 _BATCHES = (
     "it works on a batch and its labels: millrace.torch.Mixed(loader, [MixUp(), CutMix()], classes) does, the same again after a resume"
 )
@@ -24,16 +23,14 @@ REFUSED: dict[str, str] = {
     "Lambda": f"it is a Python function, which the daemon does not run; {_AFTER}",
     "LinearTransformation": f"it multiplies whole images by a matrix; {_AFTER}, as one matrix product of the batch",
     "MixUp": _BATCHES,
-    "Pad": "the daemon adds no borders, except as fill of RandomAffine and RandomCrop(size, padding=...) of images of that size",
     "RandomChannelPermutation": f"it exchanges whole channels; {_AFTER} (images[:, torch.randperm(3)])",
     "RandomIoUCrop": _BOXES,
     "RandomPhotometricDistort": "it permutes channels and fixes the order of what it does; use ColorJitter, which draws the order",
-    "RandomResize": f"it draws a size for each image, and {_SIZES}",
-    "RandomShortestSize": f"it draws a size for each image, and {_SIZES}",
-    "RandomZoomOut": f"it lays an image on a canvas of a random size, and {_SIZES}, or RandomAffine(scale=...)",
+    "RandomZoomOut": (
+        "it lays an image on a canvas of a random size; use ScaleJitter and RandomCrop(size, pad_if_needed=True), or RandomAffine(scale=)"
+    ),
     "SanitizeBoundingBoxes": _BOXES,
     "SanitizeKeyPoints": _BOXES,
-    "ScaleJitter": f"it draws a size for each image, and {_SIZES}",
     "SetClampingMode": _BOXES,
     "ToPILImage": "batches are tensors; leave it out, or apply it to the images that the loader yields",
     "Transform": "it is the base of the others",

@@ -16,13 +16,16 @@ import numpy as np
 from millrace import steps
 from millrace._dtype import DType, dtype_name
 from millrace.errors import InvalidRequest, Unsupported
-from millrace.recipe import CentreCrop, Crop, CropPlace, Filter, Normalise, Recipe, Resize, ShorterSide, Size
+from millrace.recipe import CentreCrop, Crop, CropPlace, Filter, Normalise, Pad, RandomShorterSide, Recipe, Resize, ShorterSide, Size
 
 ORDER = (
-    "the daemon's order is: crop, resize, centre crop, flip, steps of augmentation, conversion of the type, normalisation, random erasing"
+    "the daemon's order is: crop, resize, padding, centre crop, flip, steps of augmentation, conversion of the type, normalisation, random "
+    "erasing"
 )
 _KNOWN_CONTAINERS = {("torchvision", "Compose"), ("torch", "Sequential"), ("torch", "ModuleList"), ("albumentations", "Compose")}
-_START, _CROPPED, _RESIZED, _CENTRED, _FLIPPED, _STEPPED = range(6)
+_START, _CROPPED, _RESIZED, _PADDED, _CENTRED, _FLIPPED, _STEPPED = range(7)
+
+NO_PAD = Pad()
 
 Window = tuple[CropPlace, tuple[steps.Step, ...]]
 """Where an image is cut out, and the steps that move its pixels."""
@@ -160,6 +163,7 @@ class Translation:
         self._converted_by = ""
         self._windows: tuple[Window, ...] = ()
         self._windows_by = ""
+        self._pads_cropped = False
 
     def add(self, transform: Any) -> None:
         """Goes on by one transform.
@@ -188,33 +192,58 @@ class Translation:
         if self._windows:
             made = self.recipe
             return Recipe.of_views(dataclasses.replace(made, crop_place=place, steps=moved) for place, moved in self._windows)
-        if self.recipe.erasing is not None and self.recipe.dtype == "uint8":
-            return dataclasses.replace(self.recipe, erasing=_of_bytes(self.recipe.erasing, scaled=False))
-        return self.recipe
+        made = self.recipe
+        if self._pads_cropped and isinstance(made.crop, CentreCrop) and (made.resize, made.pad, made.centre_crop) == (None, None, None):
+            made = dataclasses.replace(made, crop=None, pad=Pad(to=made.crop.size), centre_crop=made.crop.size)
+        if made.erasing is not None and made.dtype == "uint8":
+            return dataclasses.replace(made, erasing=_of_bytes(made.erasing, scaled=False))
+        return made
 
     def crop(self, name: str, crop: Crop) -> None:
         self._at(name, _CROPPED, crop=crop)
 
-    def resize(self, name: str, resize: Resize, sampled: Filter) -> None:
-        exact = sampled in ("nearest", "bilinear") and self.recipe.dtype in ("uint8", "float32") and self.recipe.normalise is None
+    def resize(self, name: str, resize: Resize, sampled: Filter, *drawn: Filter) -> None:
+        """With that filter; where there are more, with one of all of them, drawn."""
+        exact = {sampled, *drawn} <= {"nearest", "bilinear"} and self.recipe.dtype in ("uint8", "float32") and self.recipe.normalise is None
         if self._converted_by and not exact:
             raise Unsupported(f"{name} after {self._converted_by}: the daemon resizes pixels of 8 bits; put it before {self._converted_by}")
         if self.recipe.channels == "grey":
             raise Unsupported(f"{name} after Grayscale(1): the daemon resizes the colours; put Grayscale behind it")
-        self._at(name, _RESIZED, resize=resize, filter=sampled)
+        filters = {"random_filters": (sampled, *drawn)} if drawn else {"filter": sampled}
+        self._at(name, _RESIZED, resize=resize, **filters)
 
-    def centre_crop(self, name: str, size: Size) -> None:
+    def pad(self, name: str, pad: Pad) -> None:
+        """Around what the resize has made; what adds the same colour to what is padded already is one with it."""
+        if pad == NO_PAD:
+            return
+        is_black = pad.fill == (0, 0, 0) and self.recipe.normalise is None
+        if self._converted_by and pad.mode == "constant" and not is_black:
+            raise Unsupported(f"{name} after {self._last}: the daemon pads pixels of 8 bits; put it before {self._converted_by}")
+        before = self.recipe.pad
+        if before is None or self._done != _PADDED:
+            self._at(name, _PADDED, pad=pad)
+            return
+        self._refuse_after_erasing(name)
+        if (before.mode, before.fill, before.to) != ("constant", pad.fill, None) or pad.mode != "constant":
+            raise Unsupported(f"{name} after {self._last}: the daemon pads once, all with one colour or all alike; make them one")
+        sides = {side: getattr(before, side) + getattr(pad, side) for side in ("left", "top", "right", "bottom")}
+        self.recipe = dataclasses.replace(self.recipe, pad=dataclasses.replace(pad, **sides))
+
+    def centre_crop(self, name: str, size: Size, *, pads: bool = False) -> None:
+        """Before a resize what is cut out of the image, else what is cut of what was made of it; ``pads``: smaller images, with black."""
         if self._done < _RESIZED:
             self.crop(name, CentreCrop(size))
+            self._pads_cropped = pads
             return
+        if pads and not self.has_room(size):
+            self.pad(name, Pad(to=size))
         self.cut(name, size, "centre")
 
     def cut(self, name: str, size: Size, place: CropPlace) -> None:
-        """What is cut of the resized image; without a resize behind it, of the image."""
+        """Of what the resize has made; of the image itself where none came before."""
         room = self.room
         if room is not None and (size.width > room.width or size.height > room.height):
-            does = "pads" if name == "CenterCrop" else "is larger than"
-            raise Unsupported(f"{name} to {size.width} x {size.height} {does} an image of {room.width} x {room.height}")
+            raise Unsupported(f"{name} to {size.width} x {size.height} is larger than an image of {room.width} x {room.height}")
         self._at(name, _CENTRED, centre_crop=size, crop_place=place)
 
     def windows(self, name: str, size: Size, windows: tuple[Window, ...]) -> None:
@@ -224,9 +253,27 @@ class Translation:
 
     @property
     def room(self) -> Size | None:
-        """What every image has, in either direction, or no more in one of them; None: nothing is known."""
-        resize = self.recipe.resize
-        return Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else self.recipe.fixed_size
+        """The size of every image there; of one whose shorter side is known that side, twice; None: nothing is known."""
+        resize, fixed = self.recipe.resize, self.recipe.fixed_size
+        if fixed is not None or self.recipe.pad is not None:
+            return fixed
+        return Size(resize.pixels, resize.pixels) if isinstance(resize, ShorterSide) else None
+
+    def has_room(self, size: Size, more: Pad = NO_PAD) -> bool:
+        """Whether every image, padded so as well, is known to be at least that large."""
+        least, resize = self.recipe.fixed_size, self.recipe.resize
+        if least is None:
+            several = resize.sides if isinstance(resize, RandomShorterSide) else [resize.pixels] if isinstance(resize, ShorterSide) else ()
+            shorter = min(several, default=1) if getattr(resize, "longest", None) is None else 1
+            pad = self.recipe.pad or NO_PAD
+            width, height = pad.to or (1, 1)
+            least = Size(max(shorter + pad.left + pad.right, width), max(shorter + pad.top + pad.bottom, height))
+        return least.width + more.left + more.right >= size.width and least.height + more.top + more.bottom >= size.height
+
+    @property
+    def may_pad(self) -> bool:
+        """Nothing was done yet that comes after padding."""
+        return self._done <= _PADDED
 
     def flip(self, name: str, probability: float) -> None:
         """The recipe's own where it comes first, else a step."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from millrace._layout import FLIPPED, RECORD
+from millrace._layout import FLIPPED, RECORD, ZEROED
 from millrace._lease import Held
 from millrace._messages import dtype_name, sample_errors
 from millrace.device_tensor import DeviceTensor
@@ -181,8 +181,9 @@ class Batch:
         """One ``SampleRecord`` (proto/shm/segment_layout.h) an image: a read-only structured array.
 
         Fields: id, label, width, height, source_width, source_height, crop_left, crop_top, crop_width, crop_height, fetch_us,
-        queue_us, decode_us, transform_us, status, flags, orientation, backend, index. It keeps the slot, as any view. Of a recipe with
-        views, size, crop and flip are the first view's; so they are in ``sizes``, ``boxes`` and ``flips``.
+        queue_us, decode_us, transform_us, status, flags, orientation, backend, index, resized_width, resized_height, window_left,
+        window_top. It keeps the slot, as any view. Of a recipe with views, size, crop and flip are the first view's; so they are in
+        ``sizes``, ``boxes``, ``filled`` and ``flips``.
         """
         if len(self) == 0:
             return np.empty(0, RECORD)
@@ -231,6 +232,22 @@ class Batch:
     def sizes(self) -> NDArray[np.int64]:
         """int64 [N, 2]: width and height of each image as it is in the tensor, pixels."""
         return self._columns("width", "height", np.int64)
+
+    @property
+    def filled(self) -> NDArray[np.int64]:
+        """int64 [N, 4]: left, top, width, height of what is the image itself in the tensor, pixels; the rest is padded (``Recipe.pad``).
+
+        As it lies there, flipped or not; steps of augmentation, which may move it, are left out of account. Nothing of a zeroed image.
+        """
+        sides, resized = self.sizes, self._columns("resized_width", "resized_height", np.int64)
+        begins = self._columns("window_left", "window_top", np.int64)
+        resized = np.where(resized > 0, resized, sides)  # which daemons that do not pad leave out
+        first = np.clip(-begins, 0, sides)
+        last = np.clip(resized - begins, first, sides)
+        last[(self._column("flags") & ZEROED) != 0] = 0
+        size = last - first
+        first[:, 0] = np.where(self.flips, sides[:, 0] - last[:, 0], first[:, 0])
+        return np.concatenate([first, size], axis=-1)
 
     @property
     def source_sizes(self) -> NDArray[np.int64]:

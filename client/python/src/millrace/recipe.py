@@ -6,7 +6,7 @@
 
     >>> Recipe.of_views(large, large, *[small] * 6)  # eight images of one decode, each as its own recipe says
 
-In this order: decode, orient, crop, resize, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
+In this order: decode, orient, crop, resize, pad, centre crop, flip, steps of augmentation (``millrace.steps``), normalise, convert, erase.
 """
 
 from __future__ import annotations
@@ -15,10 +15,31 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
+from millrace._geometry import BoundedSides as BoundedSides
+from millrace._geometry import Box as Box
+from millrace._geometry import BoxCrop as BoxCrop
+from millrace._geometry import CentreCrop as CentreCrop
+from millrace._geometry import Crop as Crop
+from millrace._geometry import CropPlace as CropPlace
+from millrace._geometry import ExactSize as ExactSize
+from millrace._geometry import GridCell as GridCell
+from millrace._geometry import LongerSide as LongerSide
+from millrace._geometry import Pad as Pad
+from millrace._geometry import PadMode as PadMode
+from millrace._geometry import RandomResizedCrop as RandomResizedCrop
+from millrace._geometry import RandomShorterSide as RandomShorterSide
+from millrace._geometry import Resize as Resize
+from millrace._geometry import ScaleJitter as ScaleJitter
+from millrace._geometry import ShorterSide as ShorterSide
+from millrace._geometry import Size as Size
+from millrace._geometry import SmartResize as SmartResize
+from millrace._geometry import TileGrid as TileGrid
+from millrace._geometry import check_choice as check_choice
+from millrace._geometry import fixed_size_of
 from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
 from millrace.errors import InvalidRequest
 from millrace.steps import Erasing, Step, steps_of
@@ -29,7 +50,6 @@ Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 ValueRange = Literal["unit", "raw"]
 Packing = Literal["one_size", "packed"]
 CentreRounding = Literal["half_to_even", "down"]
-CropPlace = Literal["centre", "top_left", "top_right", "bottom_left", "bottom_right", "random"]
 Fidelity = Literal["exact", "fast"]
 OnError = Literal["fail", "skip", "zero", "substitute"]
 Priority = Literal["low", "normal", "high"]
@@ -37,122 +57,6 @@ CacheUse = Literal["off", "index", "packed", "tensors"]
 ShardTail = Literal["pad", "drop", "uneven"]
 
 DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float32": 4}
-
-
-class Size(NamedTuple):
-    """Pixels; both sides at least 1."""
-
-    width: int
-    height: int
-
-
-class Box(NamedTuple):
-    """A rectangle in pixels of the oriented image, origin at the top left; width and height at least 1."""
-
-    left: int
-    top: int
-    width: int
-    height: int
-
-
-@dataclass(frozen=True)
-class CentreCrop:
-    """The middle of the image; an error for an image that is smaller."""
-
-    size: Size
-
-
-@dataclass(frozen=True)
-class RandomResizedCrop:
-    """A random part of the image, drawn as torchvision's: ten attempts, then the central fallback.
-
-    Attributes:
-        scale: bounds of the part's share of the area, in (0, 1].
-        ratio: bounds of width / height.
-    """
-
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-
-
-@dataclass(frozen=True)
-class BoxCrop:
-    """The same box of every image; a sample's own ``box`` overrides it."""
-
-    box: Box
-
-
-@dataclass(frozen=True)
-class GridCell:
-    """One of ``columns`` x ``rows`` parts of the image, numbered from 0: from ``width * column // columns`` on, the rows alike."""
-
-    columns: int
-    rows: int
-    column: int
-    row: int
-
-
-Crop = CentreCrop | RandomResizedCrop | BoxCrop | GridCell
-
-
-@dataclass(frozen=True)
-class ShorterSide:
-    """The shorter side gets so many pixels, the other keeps the ratio, truncated as torchvision does.
-
-    Attributes:
-        pixels: of the shorter side.
-        longest: what the longer side gets at most, more than ``pixels``; the shorter one then shrinks with it: torchvision's
-            ``max_size``. None: no bound.
-    """
-
-    pixels: int
-    longest: int | None = None
-
-
-@dataclass(frozen=True)
-class LongerSide:
-    """The longer side gets so many pixels, the other keeps the ratio, truncated, at least 1."""
-
-    pixels: int
-
-
-@dataclass(frozen=True)
-class ExactSize:
-    """Both sides, whatever the ratio."""
-
-    size: Size
-
-
-@dataclass(frozen=True)
-class SmartResize:
-    """Sides that are multiples of ``factor``, ``min_pixels`` to ``max_pixels`` in all: Qwen2-VL's ``smart_resize``.
-
-    An image with one side over 200 times the other is an error.
-    """
-
-    factor: int
-    min_pixels: int
-    max_pixels: int
-
-
-@dataclass(frozen=True)
-class TileGrid:
-    """``min_tiles`` to ``max_tiles`` (at most 256) tiles, in the grid whose ratio is nearest to the image's: InternVL's tiling."""
-
-    tile: Size
-    min_tiles: int
-    max_tiles: int
-
-
-@dataclass(frozen=True)
-class BoundedSides:
-    """The longer side at most ``longest``, the ratio kept; then each side at least ``shortest``: Idefics2's resize."""
-
-    shortest: int
-    longest: int
-
-
-Resize = ShorterSide | LongerSide | ExactSize | SmartResize | TileGrid | BoundedSides
 
 
 @dataclass(frozen=True)
@@ -190,7 +94,7 @@ class Recipe:
         crop: what to cut out before resizing; None: the whole image.
         resize: what size to make of it; None: its own.
         filter: Pillow's resampling filter of that name; all but ``nearest`` antialias.
-        centre_crop: cut after the resize, from the middle unless ``crop_place`` says otherwise; None: nothing is cut.
+        centre_crop: cut after resize and pad, from the middle unless ``crop_place`` says otherwise; None: nothing is cut.
         flip_probability: of a horizontal flip, in [0, 1].
         normalise: None: none. Not with uint8.
         range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
@@ -206,6 +110,8 @@ class Recipe:
         crop_place: where ``centre_crop`` is cut: ``centre``, a corner, or ``random``: anywhere, drawn for each sample.
         views: see ``of_views``; empty: one image. What concerns all views (normalise, range, dtype, layout, channels, ignore_orientation,
             centre_rounding) is this recipe's, and is put into them; everything else is theirs, and unset here.
+        pad: what is added around what the resize has made; None: nothing.
+        random_filters: one of these, drawn for each sample, in the place of ``filter``; at most 8, any iterable, kept as a tuple.
 
     Raises:
         InvalidRequest: a name that does not exist; the message lists those that do. Or views that cannot be; says why.
@@ -229,14 +135,19 @@ class Recipe:
     erasing: Erasing | None = None
     crop_place: CropPlace = "centre"
     views: tuple[Recipe, ...] = ()
+    pad: Pad | None = None
+    random_filters: tuple[Filter, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
         object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
+        object.__setattr__(self, "random_filters", tuple(self.random_filters))
+        for each in self.random_filters:
+            check_choice("Recipe.random_filters", each, _CHOICES["filter"])
         if self.views != ():
-            self._take_views(_recipes_of((self.views,), "Recipe.views"))
+            self._take_views(_recipes_of([self.views], "Recipe.views"))
 
     def _take_views(self, views: tuple[Recipe, ...]) -> None:
         for field in dataclasses.fields(self):
@@ -295,7 +206,7 @@ class Recipe:
                 first, other = getattr(views[0], name), getattr(view, name)
                 if first != other:
                     raise InvalidRequest(
-                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in the first and {other!r} in number {number}"
+                        f"Recipe.of_views: {name} is the same in all views, and is {first!r} in views[0] and {other!r} in views[{number}]"
                     )
         return Recipe(**{name: getattr(views[0], name) for name in _SHARED}, views=views)
 
@@ -310,18 +221,14 @@ class Recipe:
         """The one size of every image that the recipe makes; None where it depends on the image, or views differ in it.
 
         Crops of fixed size before a SmartResize, TileGrid or BoundedSides give one size, too, but only the daemon computes it: None.
+        What is resized to a bounded size and padded to at least that has one size.
         """
         if self.views:
             sizes = {view.fixed_size for view in self.views}
             return sizes.pop() if len(sizes) == 1 else None
         if self.centre_crop is not None:
             return self.centre_crop
-        if isinstance(self.resize, ExactSize):
-            return self.resize.size
-        crop = _size_of_crop(self.crop)
-        if crop is None or self.resize is None:
-            return crop
-        return _resized_side(self.resize, crop) if isinstance(self.resize, ShorterSide | LongerSide) else None
+        return fixed_size_of(self.crop, self.resize, self.pad)
 
     def slot_bytes(self, samples: int) -> int | None:
         """Bytes of a slot that holds ``samples`` images and their records; None where it depends on the images."""
@@ -354,29 +261,6 @@ def described(recipe: Recipe) -> str:
     return f" {size.width} x {size.height} {recipe.dtype}" if size is not None and recipe.patches is None else f" {recipe.dtype}"
 
 
-def _size_of_crop(crop: Crop | None) -> Size | None:
-    """Where every image's is the same and has pixels."""
-    if isinstance(crop, CentreCrop):
-        size = crop.size
-    elif isinstance(crop, BoxCrop):
-        size = Size(crop.box.width, crop.box.height)
-    else:
-        return None
-    return size if min(size) >= 1 else None
-
-
-def _resized_side(resize: ShorterSide | LongerSide, crop: Size) -> Size:
-    """As the daemon: what is not asked for is truncated, at least 1."""
-    short, long = min(crop), max(crop)
-    if isinstance(resize, LongerSide):
-        sides = max(1, resize.pixels * short // long), resize.pixels
-    else:
-        sides = resize.pixels, max(1, resize.pixels * long // short)
-        if resize.longest is not None and sides[1] > resize.longest:
-            sides = max(1, resize.longest * sides[0] // sides[1]), resize.longest
-    return Size(*sides) if crop.width <= crop.height else Size(*reversed(sides))
-
-
 _SHARED = ("normalise", "range", "dtype", "layout", "channels", "ignore_orientation", "centre_rounding")
 """What all views of a recipe have in common."""
 
@@ -385,16 +269,14 @@ def _recipes_of(given: Iterable[object], name: str) -> tuple[Recipe, ...]:
     """The recipes in it, one after the other, as views of one."""
     found: list[Recipe] = []
     for each in given:
-        if isinstance(each, Recipe):
-            found.append(each)
-        elif isinstance(each, Iterable) and not isinstance(each, (str, bytes)):
-            found += _recipes_of(each, name)
-        else:
-            raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {each!r}")
-    for number, view in enumerate(found):
-        reason = "has views itself" if view.views else "is packed" if view.packing == "packed" else "has patches" if view.patches else ""
-        if reason:
-            raise InvalidRequest(f"{name}: number {number} {reason}, and no view is that")
+        several = [each] if isinstance(each, Recipe) or not isinstance(each, Iterable) else each
+        for view in several:
+            if not isinstance(view, Recipe):
+                raise InvalidRequest(f"{name}: takes recipes and iterables of them, not {view!r}")
+            if view.views or view.patches or view.packing == "packed":
+                what = "has views itself" if view.views else "has patches" if view.patches else "is packed"
+                raise InvalidRequest(f"{name}: views[{len(found)}] {what}, which no view does or is")
+            found.append(view)
     if not found:
         raise InvalidRequest(f"{name}: there is no recipe")
     return tuple(found)
@@ -414,15 +296,3 @@ _CHOICES = {
     "centre_rounding": get_args(CentreRounding),
     "crop_place": get_args(CropPlace),
 }
-
-
-def check_choice(name: str, value: object, names: tuple[str, ...]) -> int:
-    """The position of ``value`` among ``names``.
-
-    Raises:
-        InvalidRequest: it is not among them.
-    """
-    for position, known in enumerate(names):
-        if value == known:
-            return position
-    raise InvalidRequest(f"{name}: must be one of {', '.join(names)}; is {value!r}")

@@ -14,7 +14,19 @@ import dataclasses
 
 from millrace import steps
 from millrace.errors import InvalidRequest
-from millrace.recipe import ExactSize, Filter, Normalise, RandomResizedCrop, Recipe, ShorterSide, Size
+from millrace.recipe import (
+    ExactSize,
+    Filter,
+    LongerSide,
+    Normalise,
+    Pad,
+    RandomResizedCrop,
+    RandomShorterSide,
+    Recipe,
+    ScaleJitter,
+    ShorterSide,
+    Size,
+)
 
 __all__ = [
     "a1",
@@ -23,10 +35,13 @@ __all__ = [
     "clip",
     "deit",
     "deit3",
+    "detr",
     "dino",
     "dinov2",
     "imagenet_v1",
     "imagenet_v2",
+    "large_scale_jitter",
+    "letterbox",
     "mae",
     "moco_v3",
     "simclr",
@@ -36,6 +51,7 @@ __all__ = [
 _CLIP = Normalise((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 _CIFAR = Normalise((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 _SWAV = Normalise((0.485, 0.456, 0.406), (0.228, 0.224, 0.225))
+_DETR_MOST = 1333
 _IMAGENET_LEVELS = (124, 116, 104)  # ImageNet's mean colour
 
 
@@ -252,5 +268,50 @@ def cifar(*, training: bool = True) -> Recipe:
     """
     size = Size(32, 32)
     recipe = Recipe(resize=ExactSize(size)).normalised("float32", by=_CIFAR)
-    moved = (steps.Shift(4), steps.HorizontalFlip(probability=0.5))
-    return dataclasses.replace(recipe, steps=moved) if training else recipe
+    if not training:
+        return recipe
+    return dataclasses.replace(recipe, pad=Pad(4, 4, 4, 4), centre_crop=size, crop_place="random", flip_probability=0.5)
+
+
+def letterbox(side: int = 640, *, fill: int = 114) -> Recipe:
+    """What YOLO's detectors take: the longer side to ``side``, grey on both sides of the shorter one; values in [0, 1].
+
+    Source: github.com/ultralytics/yolov5, utils/augmentations.py, letterbox() with auto=False, with Pillow's resampling in the place of
+    OpenCV's; the shorter side is truncated, there it is rounded. ``Batch.filled`` and ``Batch.source_sizes`` turn boxes back into the
+    file's pixels.
+
+    Args:
+        side: of the images, pixels.
+        fill: the level of the grey.
+    """
+    size = Size(side, side)
+    return Recipe(resize=LongerSide(side), pad=Pad(to=size, fill=fill), dtype="float32")
+
+
+def detr(*, training: bool = True) -> Recipe:
+    """DETR's sizes: the shorter side one of 480 to 800, the longer one at most 1,333; filled up to 1,333 x 1,333, right and below.
+
+    Source: Carion et al., arXiv:2005.12872; github.com/facebookresearch/detr, datasets/coco.py. There it is filled up to the largest image
+    of a batch, with 0 behind the normalisation; here with ImageNet's mean colour before it, which is within 0.01 of it. ``Batch.filled``
+    says what is no padding, for the mask. Left to the loop, because boxes go with them: the flip, and that every other image is cut.
+    To test: the shorter side to 800.
+    """
+    resize = RandomShorterSide(tuple(range(480, 801, 32)), _DETR_MOST) if training else ShorterSide(800, _DETR_MOST)
+    pad = Pad(to=Size(_DETR_MOST, _DETR_MOST), place="top_left", fill=_IMAGENET_LEVELS)
+    return Recipe(resize=resize, pad=pad).normalised("float32")
+
+
+def large_scale_jitter(side: int = 1024, scale: tuple[float, float] = (0.1, 2.0)) -> Recipe:
+    """Large-scale jitter: a tenth to twice the size, then a random window, or filled up right and below; a flip; values in [0, 1].
+
+    Source: Ghiasi et al., arXiv:2012.07177; torchvision, references/detection/presets.py with --data-augmentation lsj, where the window's
+    two offsets are the same share of what is left, and the normalisation is the model's. The flip is of the whole, as there: what is
+    filled up is then at the left; ``Batch.filled`` says where the image is.
+
+    Args:
+        side: of the images, pixels.
+        scale: from what to what.
+    """
+    size = Size(side, side)
+    pad = Pad(to=size, place="top_left", fill=(123, 117, 104))
+    return Recipe(resize=ScaleJitter(size, scale), pad=pad, centre_crop=size, crop_place="random", flip_probability=0.5, dtype="float32")

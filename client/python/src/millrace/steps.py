@@ -18,6 +18,7 @@ import dataclasses
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
+from millrace._step_values import BLACK as _BLACK
 from millrace._step_values import Fill as Fill
 from millrace._step_values import Interval as Interval
 from millrace._step_values import fill_of, interval_of
@@ -27,8 +28,6 @@ Sampling = Literal["nearest", "bilinear", "bicubic"]
 """How a transform that moves pixels reads between them, as Pillow's of that name."""
 Policy = Literal["imagenet", "cifar10", "svhn"]
 Noise = Literal["channel", "pixel"]
-
-_BLACK: Fill = (0, 0, 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -234,7 +233,9 @@ class Affine(Step):
 
 @dataclass(frozen=True, repr=False)
 class Shift(Step):
-    """The image moved by whole pixels: torchvision's ``RandomCrop`` to the image's own size with ``padding=(x, y)``, as for CIFAR.
+    """The image moved by whole pixels: torchvision's ``RandomCrop`` to the image's own size with ``padding=(x, y)``.
+
+    Before the flip, and of images of any size, ``Recipe.pad`` and a ``centre_crop`` at a random place do that.
 
     Attributes:
         x: the most pixels to the left or the right, at most 4096.
@@ -395,20 +396,22 @@ class OneOf(Step):
 
 @dataclass(frozen=True)
 class Erasing:
-    """A rectangle of the finished tensor overwritten: torchvision's RandomErasing, for ``Recipe.erasing``.
+    """Rectangles of the finished tensor overwritten: torchvision's RandomErasing, for ``Recipe.erasing``.
 
     Attributes:
         probability: that it is done to a sample.
-        scale: bounds of the rectangle's share of the area, in (0, 1].
+        scale: bounds of the share of the area, in (0, 1]; of several rectangles together.
         ratio: bounds of height / width.
         value: in the tensor's units, for all channels or for R, G and B; ``channel``, ``pixel``: a number of the standard normal
             distribution for each channel, or each element.
+        most: rectangles, at most 16: 1 to so many, drawn, each of its share divided by how many, as timm's RandomErasing.
     """
 
     probability: float = 0.5
     scale: Any = (0.02, 0.33)
     ratio: Any = (0.3, 3.3)
     value: float | tuple[float, float, float] | Noise = 0.0
+    most: int = 1
 
     def __post_init__(self) -> None:
         for name in ("scale", "ratio"):

@@ -46,6 +46,7 @@ struct DecodeRequest {
   // A JPEG file's packed form, which our decoder takes in the file's place; nullptr: there is none.
   const kernels::packed::PackedImage* packed = nullptr;
   Origin origin{};
+  bool indices = false;                             // of PNG: a palette's indices, one channel, not its colours
   kernels::Target target = kernels::best_target();  // of PNG; of JPEG the lane's decoder has its own
 
   // Whether the picture's verdict is wanted, not a part's: then what follows the image's data counts, too.

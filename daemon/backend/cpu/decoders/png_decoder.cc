@@ -23,7 +23,8 @@ struct RowFormat {
   int channels;  // in the end
 };
 
-RowFormat row_format(const PngHeader& header) {
+RowFormat row_format(const PngHeader& header, bool indices) {
+  if (indices && header.colour == PngColour::kPalette) return {SPNG_FMT_PNG, 1, 1};  // REQUIRES: of 8 bits
   if (header.colour != PngColour::kGrey) return {SPNG_FMT_RGB8, 3, 3};
   if (header.bit_depth == 16) return {SPNG_FMT_PNG, 2, 1};  // in the processor's byte order
   return {SPNG_FMT_G8, 1, 1};
@@ -90,10 +91,14 @@ Result<kernels::U8View> decode_png(const DecodeRequest& request, PixelBuffer& bu
 Result<kernels::U8View> decode_png_by_libspng(const DecodeRequest& request, PixelBuffer& buffer) {
   MILLRACE_TRY(PngChunks chunks, open(request));
   const PngHeader& header = chunks.header();
+  if (request.indices && header.colour == PngColour::kPalette && header.bit_depth < 8)
+    return Error{Code::kInvalid,
+                 "an interlaced or damaged PNG with a palette of less than 8 bits, of which no indices are read: store "
+                 "it without interlacing"};
   MILLRACE_TRY(PngRows raw_rows, PngRows::create(chunks));
   PngStream stream(chunks, raw_rows);
   MILLRACE_TRY(const Png png, open(stream));
-  const RowFormat format = row_format(header);
+  const RowFormat format = row_format(header, request.indices);
   const std::size_t pitch = std::size_t{header.width} * static_cast<std::size_t>(format.bytes);
   const kernels::Box& box = request.box;
   std::uint8_t* const memory = buffer.reserve(pitch * static_cast<std::size_t>(box.height + 1));

@@ -15,19 +15,23 @@ std::uint8_t sample(const std::uint8_t* in, std::size_t x) {
   return static_cast<std::uint8_t>(in[x / kInByte] >> shift & ((1U << kBits) - 1));
 }
 
+bool is_one_channel(PngColour colour, bool indices) {
+  return colour == PngColour::kGrey || (indices && colour == PngColour::kPalette);
+}
+
 }  // namespace
 
-PngPixels::PngPixels(const PngChunks& chunks, kernels::Target target)
+PngPixels::PngPixels(const PngChunks& chunks, kernels::Target target, bool indices)
     : width_(chunks.header().width),
-      channels_(chunks.header().colour == PngColour::kGrey ? 1 : 3),
+      channels_(is_one_channel(chunks.header().colour, indices) ? 1 : 3),
       file_pixel_((bits_per_pixel(chunks.header()) + 7) / 8),
       file_row_(static_cast<std::size_t>((std::uint64_t{width_} * bits_per_pixel(chunks.header()) + 7) / 8)),
       drop_fourth_(kernels::png::drop_fourth(target)),
-      convert_(conversion(chunks.header())) {
+      convert_(conversion(chunks.header(), indices)) {
   if (chunks.header().colour == PngColour::kPalette) take_colours(chunks);
 }
 
-PngPixels::Convert PngPixels::conversion(const PngHeader& header) const {
+PngPixels::Convert PngPixels::conversion(const PngHeader& header, bool indices) const {
   const bool is_deep = header.bit_depth == 16;
   switch (header.colour) {
     case PngColour::kGrey:
@@ -37,6 +41,11 @@ PngPixels::Convert PngPixels::conversion(const PngHeader& header) const {
              : header.bit_depth == 4 ? &PngPixels::widen_grey<4>
                                      : nullptr;
     case PngColour::kPalette:
+      if (indices)
+        return header.bit_depth == 1   ? &PngPixels::unpack<1>
+               : header.bit_depth == 2 ? &PngPixels::unpack<2>
+               : header.bit_depth == 4 ? &PngPixels::unpack<4>
+                                       : nullptr;
       return header.bit_depth == 1   ? &PngPixels::look_up<1>
              : header.bit_depth == 2 ? &PngPixels::look_up<2>
              : header.bit_depth == 4 ? &PngPixels::look_up<4>
@@ -59,6 +68,11 @@ void PngPixels::take_colours(const PngChunks& chunks) {
 template <unsigned kBits>
 void PngPixels::look_up(const std::uint8_t* in, std::uint8_t* out) const {
   for (std::size_t x = 0; x < width_; ++x) std::memcpy(out + 3 * x, colours_[sample<kBits>(in, x)].data(), 4);
+}
+
+template <unsigned kBits>
+void PngPixels::unpack(const std::uint8_t* in, std::uint8_t* out) const {
+  for (std::size_t x = 0; x < width_; ++x) out[x] = sample<kBits>(in, x);
 }
 
 // PNG 13.12: 255 is white.

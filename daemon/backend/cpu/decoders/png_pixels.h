@@ -1,5 +1,5 @@
 // Rows of a PNG file, their filters undone, to pixels: 8 bits a sample, grey for grey files, else RGB, as Pillow's
-// convert("RGB") has them (png_decoder.h says how). Thread-safe: immutable.
+// convert("RGB") has them (png_decoder.h says how); or of a palette the indices alone. Thread-safe: immutable.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace millrace {
 
 class PngPixels {
  public:
-  PngPixels(const PngChunks& chunks, kernels::Target target);
+  PngPixels(const PngChunks& chunks, kernels::Target target, bool indices = false);
 
   int channels() const { return channels_; }
   // Of a pixel in the file, at least 1: what filters go by.
@@ -31,11 +31,13 @@ class PngPixels {
  private:
   using Convert = void (PngPixels::*)(const std::uint8_t* in, std::uint8_t* out) const;
 
-  Convert conversion(const PngHeader& header) const;
+  Convert conversion(const PngHeader& header, bool indices) const;
   void take_colours(const PngChunks& chunks);
 
   template <unsigned kBits>
   void look_up(const std::uint8_t* in, std::uint8_t* out) const;
+  template <unsigned kBits>
+  void unpack(const std::uint8_t* in, std::uint8_t* out) const;
   template <unsigned kBits>
   void widen_grey(const std::uint8_t* in, std::uint8_t* out) const;
   void clip_grey(const std::uint8_t* in, std::uint8_t* out) const;

@@ -87,7 +87,7 @@ std::optional<Result<kernels::U8View>> decode_png_quickly(const DecodeRequest& r
                                                           PixelBuffer& buffer) {
   if (chunks.header().interlaced) return std::nullopt;
   PngChunks behind = chunks;
-  const PngPixels pixels(chunks, request.target);
+  const PngPixels pixels(chunks, request.target, request.indices);
   const auto rows =
       PngQuickRows::create(chunks, {pixels.file_row() + 1, chunks.header().height}, request.target, request.deadline);
   const auto unfilter = Unfilter::create(pixels, request.target);

@@ -54,7 +54,8 @@ DecoderRequest wire_request(DecoderWork work, ImageFormat format, const DecodeRe
           .reduction = request.reduction,
           .work = work,
           .format = static_cast<std::uint8_t>(format),
-          .target = static_cast<std::uint8_t>(request.target)};
+          .target = static_cast<std::uint8_t>(request.target),
+          .indices = static_cast<std::uint8_t>(request.indices ? 1 : 0)};
 }
 
 Error nonsense() {

@@ -42,6 +42,7 @@ DecodeRequest decode_request(const DecoderRequest& request, const std::uint8_t* 
           .deadline = Clock::time_point(std::chrono::nanoseconds(request.deadline_ns)),
           .codec = {request.codec},
           .reduction = request.reduction,
+          .indices = request.indices != 0,
           .target = static_cast<kernels::Target>(request.target)};
 }
 

@@ -24,7 +24,7 @@
 namespace millrace {
 
 inline constexpr int kDecoderChannel = 3, kDecoderMemory = 4, kDecoderProgram = 5;  // its descriptors when it begins
-inline constexpr std::uint32_t kWireVersion = 3;
+inline constexpr std::uint32_t kWireVersion = 4;
 
 enum class DecoderWork : std::uint8_t { kDecode, kPack };
 
@@ -37,8 +37,9 @@ struct DecoderRequest {
   std::int32_t box_left = 0, box_top = 0, box_width = 0, box_height = 0;
   std::int32_t reduction = 1;
   DecoderWork work = DecoderWork::kDecode;
-  std::uint8_t format = 0;  // ImageFormat
-  std::uint8_t target = 0;  // kernels::Target, one that the processor has
+  std::uint8_t format = 0;   // ImageFormat
+  std::uint8_t target = 0;   // kernels::Target, one that the processor has
+  std::uint8_t indices = 0;  // 1: DecodeRequest's
 };
 
 struct DecoderReply {

@@ -92,19 +92,23 @@ class Elements {
 }  // namespace
 
 Recipe before_steps(const Recipe& recipe) {
-  return {.ignore_orientation = recipe.ignore_orientation, .filter = recipe.filter, .layout = Layout::kNhwc};
+  return {.ignore_orientation = recipe.ignore_orientation,
+          .filter = recipe.filter,
+          .layout = Layout::kNhwc,
+          .indices = recipe.indices};
 }
 
-std::optional<kernels::MutableU8View> StepWorkspace::picture(Size size) {
+std::optional<kernels::MutableU8View> StepWorkspace::in(PixelBuffer& buffer, Size size) {
   const auto [width, height] = in_kernels(size);
   const std::ptrdiff_t stride = std::ptrdiff_t{width} * 3;
-  std::uint8_t* const memory = picture_.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height));
+  std::uint8_t* const memory = buffer.reserve(static_cast<std::size_t>(stride) * static_cast<std::size_t>(height));
   if (memory == nullptr) return std::nullopt;
   return kernels::MutableU8View{memory, width, height, 3, stride};
 }
 
 Result<void> StepWorkspace::apply(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
                                   const kernels::MutableU8View& picture) {
+  if (recipe.steps.empty()) return {};
   operations_.clear();
   draw_steps(recipe.steps, picture.size(), *geometry.draws, operations_);
   if (operations_.empty()) return {};
@@ -122,26 +126,28 @@ Result<void> StepWorkspace::apply(const Recipe& recipe, const SampleGeometry& ge
 
 void StepWorkspace::trim() {
   picture_.trim();
+  inner_.trim();
   if (augmenter_ && augmenter_->memory() > PixelBuffer::kKept) augmenter_.reset();
 }
 
 Result<void> erase(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
                    MutableByteView tensor) {
   const Erasing& erasing = *recipe.erasing;
-  const std::optional<Box> box = draw_erased(erasing, geometry.output(), *geometry.draws);
-  if (!box) return {};
+  const std::vector<Box> boxes = draw_erased(erasing, geometry.output(), *geometry.draws);
   RandomStream noise(*geometry.draws, RandomStream::Use::kNoise);
   Elements elements(recipe, geometry.output(), tensor);
-  const auto left = static_cast<std::size_t>(box->left), top = static_cast<std::size_t>(box->top);
-  const auto width = static_cast<std::size_t>(box->width), height = static_cast<std::size_t>(box->height);
-  for (std::size_t channel = 0; channel < elements.channels(); ++channel) {
-    float value = erasing.value[channel];
-    if (erasing.noise == Erasing::Noise::kChannel) value = static_cast<float>(noise.normal());
-    for (std::size_t y = top; y < top + height; ++y) {
-      if (limit.is_over_after(width)) return deadline_error();
-      for (std::size_t x = left; x < left + width; ++x) {
-        if (erasing.noise == Erasing::Noise::kPixel) value = static_cast<float>(noise.normal());
-        elements.write(channel, x, y, value);
+  for (const Box& box : boxes) {
+    const auto left = static_cast<std::size_t>(box.left), top = static_cast<std::size_t>(box.top);
+    const auto width = static_cast<std::size_t>(box.width), height = static_cast<std::size_t>(box.height);
+    for (std::size_t channel = 0; channel < elements.channels(); ++channel) {
+      float value = erasing.value[channel];
+      if (erasing.noise == Erasing::Noise::kChannel) value = static_cast<float>(noise.normal());
+      for (std::size_t y = top; y < top + height; ++y) {
+        if (limit.is_over_after(width)) return deadline_error();
+        for (std::size_t x = left; x < left + width; ++x) {
+          if (erasing.noise == Erasing::Noise::kPixel) value = static_cast<float>(noise.normal());
+          elements.write(channel, x, y, value);
+        }
       }
     }
   }

@@ -24,10 +24,12 @@ class StepWorkspace {
   explicit StepWorkspace(kernels::Target target) : target_(target) {}
 
   // For a picture of that size, with any contents, good until the next call. nullopt: there is no memory.
-  std::optional<kernels::MutableU8View> picture(Size size);
+  std::optional<kernels::MutableU8View> picture(Size size) { return in(picture_, size); }
+  // Likewise for what of it is there before it is padded.
+  std::optional<kernels::MutableU8View> inner(Size size) { return in(inner_, size); }
 
   // The steps, in place. kInvalid: the picture is too small or too large for one of them, or a transform is not computable. kDeadline, kExhausted.
-  // REQUIRES: geometry.draws; the recipe was checked.
+  // REQUIRES: geometry.draws if there are steps; the recipe was checked.
   Result<void> apply(const Recipe& recipe, const SampleGeometry& geometry, kernels::TimeLimit& limit,
                      const kernels::MutableU8View& picture);
 
@@ -35,8 +37,11 @@ class StepWorkspace {
   void trim();
 
  private:
+  static std::optional<kernels::MutableU8View> in(PixelBuffer& buffer, Size size);
+
   const kernels::Target target_;
   PixelBuffer picture_;
+  PixelBuffer inner_;
   std::vector<kernels::Operation> operations_;
   std::optional<kernels::Augmenter> augmenter_;
 };

@@ -7,6 +7,7 @@
 #include "daemon/backend/cpu/decoders/packed_decoder.h"
 #include "daemon/backend/cpu/decoders/pnm_decoder.h"
 #include "daemon/backend/cpu/making/fused_jpeg.h"
+#include "daemon/backend/cpu/making/padding.h"
 #include "daemon/backend/cpu/making/reduced_jpeg.h"
 #include "daemon/backend/words.h"
 #include "daemon/cache/index_use.h"
@@ -80,10 +81,14 @@ std::optional<IndexUse> index_use(const SampleTask& task, ImageWorkspace& worksp
   return std::optional<IndexUse>(std::in_place, *workspace.cache(), task.image, workspace.index_helped());
 }
 
+Error coloured_error() {
+  return {Code::kInvalid, "has no indices (recipe.indices): these are read of PNG files with a palette, or grey ones"};
+}
+
 // The part of the picture at `box` (in oriented coordinates), upright.
 Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Box& box, Clock::time_point deadline,
                                        ImageWorkspace& workspace, JpegTurn turn,
-                                       const kernels::packed::PackedImage* packed) {
+                                       const kernels::packed::PackedImage* packed, bool indices) {
   const SourceInfo& info = task.image.info;
   const kernels::Size stored = in_kernels(info.stored);
   const kernels::Orientation orientation = kernels::orientation_of(info.orientation);
@@ -98,8 +103,10 @@ Result<kernels::U8View> decode_upright(const SampleTask& task, const kernels::Bo
                               1,
                               packed,
                               {task.image.user, workspace.audience()},
+                              indices,
                               workspace.target()};
   MILLRACE_TRY(const kernels::U8View part, decode(info.format, request, workspace, turn));
+  if (indices && part.channels != 1) return coloured_error();
   if (orientation == kernels::Orientation::kUpright) return part;
   const std::ptrdiff_t stride = std::ptrdiff_t{box.width} * part.channels;
   std::uint8_t* const memory =
@@ -122,19 +129,19 @@ bool has_fused_form(const kernels::ResampleSpec& spec) {
 }
 
 // Whether the tensor shows all of the picture, so that its verdict is the picture's.
-bool shows_all(const SampleTask& task) {
+bool shows_all(const SourceInfo& source, const SampleGeometry& geometry) {
   const auto covers = [](const Box& box, kernels::Size size) {
     return box.width == size.width && box.height == size.height;
   };
-  return covers(task.geometry.crop, in_kernels(oriented_size(task.image.info))) &&
-         covers(task.geometry.window, in_kernels(task.geometry.resized));
+  return covers(geometry.crop, in_kernels(oriented_size(source))) &&
+         covers(geometry.window, in_kernels(geometry.resized));
 }
 
 // The part of the oriented picture that the window depends on. All of a picture that is shown whole, where `nearest`
 // may pick out less.
-kernels::Box needed_box(const SampleTask& task, const Recipe& recipe, kernels::Workspace& workspace) {
-  const SampleGeometry& geometry = task.geometry;
-  if (shows_all(task)) return in_kernels(geometry.crop);
+kernels::Box needed_box(const SourceInfo& source, const SampleGeometry& geometry, const Recipe& recipe,
+                        kernels::Workspace& workspace) {
+  if (shows_all(source, geometry)) return in_kernels(geometry.crop);
   const kernels::Box needed = kernels::needed_source(workspace.plan(resample_spec(geometry, recipe, 3)));
   return {geometry.crop.left + needed.left, geometry.crop.top + needed.top, needed.width, needed.height};
 }
@@ -146,16 +153,16 @@ struct Output {
 };
 
 // false: the time limit was over first.
-bool resample_and_store(const SampleTask& task, const Output& output, const kernels::U8View& part,
+bool resample_and_store(const SampleGeometry& geometry, const Output& output, const kernels::U8View& part,
                         const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
   const Recipe& recipe = output.recipe;
-  const SampleGeometry& geometry = task.geometry;
   const kernels::Box in_crop{place.left - geometry.crop.left, place.top - geometry.crop.top, place.width, place.height};
   const kernels::U8View crop = as_whole(part, in_crop, {geometry.crop.width, geometry.crop.height});
   const kernels::ResampleSpec spec = resample_spec(geometry, recipe, part.channels);
   const bool fast = fidelity == Fidelity::kFast && has_fused_form(spec);
   const kernels::Flip flip = flip_of(geometry);  // fast resampling flips by itself
-  kernels::ImageStore store(workspace.store_table(recipe), output.tensor, in_kernels(geometry.output()), part.channels,
+  kernels::ImageStore store(workspace.store_table(recipe), output.tensor,
+                            {geometry.window.width, geometry.window.height}, part.channels,
                             fast ? kernels::Flip::kNone : flip, workspace.arithmetic());
   if (fast) return workspace.planes().run(spec, flip, crop, kernels::row_sink(store));
   return kernels::resample(workspace.arithmetic().plan(spec), crop, workspace.arithmetic(), store);
@@ -234,23 +241,22 @@ Result<void> make_picture(const SampleTask& task, const Output& output, Clock::t
       return fused->made;
     }
   }
-  const kernels::Box needed = needed_box(task, recipe, workspace.arithmetic());
-  const Result<kernels::U8View> part =
-      decode_upright(task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed);
+  const kernels::Box needed = needed_box(task.image.info, task.geometry, recipe, workspace.arithmetic());
+  const Result<kernels::U8View> part = decode_upright(
+      task, needed, deadline, workspace, by_us ? JpegTurn::kLibjpegTurbo : JpegTurn::kAny, packed, recipe.indices);
   const Clock::time_point decoded = Clock::now();
   outcome.decode = since(begun);
   if (!part) return part.error();
   if (decoded > deadline) return deadline_error();
-  const bool complete = resample_and_store(task, output, *part, needed, workspace, fidelity);
+  const bool complete = resample_and_store(task.geometry, output, *part, needed, workspace, fidelity);
   outcome.transform = since(decoded);
   workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   if (!complete) return deadline_error();
   return {};
 }
 
-Result<void> store_all(const kernels::U8View& picture, const SampleTask& task, const Recipe& recipe,
-                       ImageWorkspace& workspace) {
-  kernels::ImageStore store(workspace.store_table(recipe), task.out.view(), picture.size(), picture.channels,
+Result<void> store_all(const kernels::U8View& picture, const Output& output, ImageWorkspace& workspace) {
+  kernels::ImageStore store(workspace.store_table(output.recipe), output.tensor, picture.size(), picture.channels,
                             kernels::Flip::kNone, workspace.arithmetic());
   for (int y = 0; y < picture.height; ++y) {
     if (workspace.arithmetic().limit().is_over_after(static_cast<std::uint64_t>(picture.width)))
@@ -260,20 +266,101 @@ Result<void> store_all(const kernels::U8View& picture, const SampleTask& task, c
   return {};
 }
 
-Result<void> make_with_steps(const SampleTask& task, const Recipe& recipe, Clock::time_point begun,
+MutableByteView bytes_of(const kernels::MutableU8View& picture) {
+  return std::as_writable_bytes(std::span<std::uint8_t>(
+      picture.data, static_cast<std::size_t>(picture.stride) * static_cast<std::size_t>(picture.height)));
+}
+
+// Whether what is resampled is not yet what is stored.
+bool goes_by_picture(const Recipe& recipe, const SampleGeometry& geometry) {
+  return !recipe.steps.empty() || geometry.canvas.has_value();
+}
+
+// By way of a picture: `make_inner(output)` makes what is resampled of it, it is padded, the recipe's steps are done to
+// it, and what comes of that is stored.
+template <class MakeInner>
+Result<void> make_by_picture(const SampleGeometry& geometry, const Output& output, ImageWorkspace& workspace,
+                             MakeInner&& make_inner) {
+  StepWorkspace& steps = workspace.steps();
+  kernels::TimeLimit& limit = workspace.arithmetic().limit();
+  const Recipe before = before_steps(output.recipe);
+  const std::optional<kernels::MutableU8View> picture = steps.picture(geometry.output());
+  if (!picture) return memory_error();
+  if (!geometry.canvas) {
+    MILLRACE_TRY_VOID(make_inner(Output{before, bytes_of(*picture)}));
+  } else {
+    const Box& window = geometry.window;
+    const auto inner =
+        steps.inner({static_cast<std::uint32_t>(window.width), static_cast<std::uint32_t>(window.height)});
+    if (!inner) return memory_error();
+    MILLRACE_TRY_VOID(make_inner(Output{before, bytes_of(*inner)}));
+    if (!pad_picture(*inner, *output.recipe.pad, geometry, limit, *picture)) return deadline_error();
+  }
+  MILLRACE_TRY_VOID(steps.apply(output.recipe, geometry, limit, *picture));
+  return store_all(*picture, output, workspace);
+}
+
+Result<void> make_with_steps(const SampleTask& task, const Output& output, Clock::time_point begun,
                              Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
                              SampleOutcome& outcome) {
-  const std::optional<kernels::MutableU8View> picture = workspace.steps().picture(task.geometry.output());
-  if (!picture) return memory_error();
-  const std::span<std::uint8_t> bytes(
-      picture->data, static_cast<std::size_t>(picture->stride) * static_cast<std::size_t>(picture->height));
-  const Recipe before = before_steps(recipe);
-  MILLRACE_TRY_VOID(
-      make_picture(task, {before, std::as_writable_bytes(bytes)}, begun, deadline, workspace, fidelity, outcome));
-  const Clock::time_point made = Clock::now();
-  Result<void> done = workspace.steps().apply(recipe, task.geometry, workspace.arithmetic().limit(), *picture);
-  if (done) done = store_all(*picture, task, recipe, workspace);
+  Clock::time_point made = begun;
+  const Result<void> done = make_by_picture(task.geometry, output, workspace, [&](const Output& inner) {
+    Result<void> picture = make_picture(task, inner, begun, deadline, workspace, fidelity, outcome);
+    made = Clock::now();
+    return picture;
+  });
   outcome.transform += since(made);
+  workspace.steps().trim();
+  return done;
+}
+
+// --- several views ---
+
+// The smallest box around both.
+kernels::Box around(const kernels::Box& a, const kernels::Box& b) {
+  const int left = std::min(a.left, b.left), top = std::min(a.top, b.top);
+  return {left, top, std::max(a.left + a.width, b.left + b.width) - left,
+          std::max(a.top + a.height, b.top + b.height) - top};
+}
+
+// One of them, of `part`, the pixels of the upright picture at `place`.
+Result<void> make_view(const SampleGeometry& geometry, const Output& output, const kernels::U8View& part,
+                       const kernels::Box& place, ImageWorkspace& workspace, Fidelity fidelity) {
+  const Recipe& recipe = output.recipe;
+  const auto resample = [&](const Output& to) {
+    return resample_and_store(geometry, to, part, place, workspace, fidelity) ? Result<void>() : deadline_error();
+  };
+  MILLRACE_TRY_VOID(goes_by_picture(recipe, geometry) ? make_by_picture(geometry, output, workspace, resample)
+                                                      : resample(output));
+  if (!recipe.erasing) return {};
+  return erase(recipe, geometry, workspace.arithmetic().limit(), output.tensor);
+}
+
+// The picture is decoded once, as far as any of them depends on it.
+Result<void> make_views(const SampleTask& task, const Recipe& recipe, Clock::time_point begun,
+                        Clock::time_point deadline, ImageWorkspace& workspace, Fidelity fidelity,
+                        SampleOutcome& outcome) {
+  const std::span<const Recipe> recipes = views_of(recipe);
+  const std::span<const SampleGeometry> geometries = views_of(task.geometry);
+  const auto needed_of = [&](std::size_t i) {
+    return needed_box(task.image.info, geometries[i], recipes[i], workspace.arithmetic());
+  };
+  kernels::Box needed = needed_of(0);
+  for (std::size_t i = 1; i < recipes.size(); ++i) needed = around(needed, needed_of(i));
+  MILLRACE_TRY(const kernels::packed::PackedImage* const packed, packed_form(task.image, workspace));
+  const Result<kernels::U8View> part =
+      decode_upright(task, needed, deadline, workspace, JpegTurn::kAny, packed, recipe.indices);
+  const Clock::time_point decoded = Clock::now();
+  outcome.decode = since(begun);
+  if (!part) return part.error();
+  Result<void> done;
+  for (std::size_t i = 0; i < recipes.size() && done; ++i) {
+    done = Clock::now() > deadline
+               ? Result<void>(deadline_error())
+               : make_view(geometries[i], {recipes[i], task.out_of_view(i).view()}, *part, needed, workspace, fidelity);
+  }
+  outcome.transform = since(decoded);
+  workspace.trim(static_cast<std::size_t>(part->stride) * static_cast<std::size_t>(part->height));
   workspace.steps().trim();
   return done;
 }
@@ -283,14 +370,17 @@ Result<void> try_make(const SampleTask& task, const Recipe& recipe, const Sample
   const Clock::time_point begun = Clock::now(), deadline = begun + limits.time;
   MILLRACE_TRY_VOID(check_task(task, recipe, limits));
   MILLRACE_TRY_VOID(check_on_host(task, recipe));
+  if (recipe.indices && task.image.info.format != ImageFormat::kPng) return coloured_error();
   workspace.arithmetic().limit().set(deadline);
   workspace.planes().limit().set(deadline);
-  if (recipe.steps.empty()) {
-    MILLRACE_TRY_VOID(make_picture(task, {recipe, task.out.view()}, begun, deadline, workspace, fidelity, outcome));
+  if (!recipe.views.empty()) return make_views(task, recipe, begun, deadline, workspace, fidelity, outcome);
+  const Output output{recipe, task.out.view()};
+  if (!goes_by_picture(recipe, task.geometry)) {
+    MILLRACE_TRY_VOID(make_picture(task, output, begun, deadline, workspace, fidelity, outcome));
   } else {
-    MILLRACE_TRY_VOID(make_with_steps(task, recipe, begun, deadline, workspace, fidelity, outcome));
+    MILLRACE_TRY_VOID(make_with_steps(task, output, begun, deadline, workspace, fidelity, outcome));
   }
-  if (recipe.erasing) return erase(recipe, task.geometry, workspace.arithmetic().limit(), task.out.view());
+  if (recipe.erasing) return erase(recipe, task.geometry, workspace.arithmetic().limit(), output.tensor);
   return {};
 }
 

@@ -17,7 +17,7 @@ from millrace._messages import path_text
 from millrace.errors import InvalidRequest, ResourceExhausted
 from millrace.ray._node import Daemon, DaemonLost
 from millrace.ray._work import SESSIONS, BadImages, OnBad, Opened, Work, batch_of, column_of, full, pixels, places, reasons, slots_for
-from millrace.recipe import CacheUse, Fidelity, RandomResizedCrop, Recipe
+from millrace.recipe import CacheUse, Fidelity, RandomResizedCrop, RandomShorterSide, Recipe, ScaleJitter
 from millrace.ring import Ring
 
 _AGAIN_MOST = 3  # times that a batch is made anew because the daemon was lost
@@ -185,8 +185,10 @@ class Preprocess:
 
 def _is_random(recipe: Recipe) -> bool:
     """Whether it may draw something."""
-    drawn = isinstance(recipe.crop, RandomResizedCrop) or recipe.crop_place == "random" or recipe.flip_probability > 0
-    return drawn or bool(recipe.steps) or recipe.erasing is not None
+    sized = isinstance(recipe.crop, RandomResizedCrop) or isinstance(recipe.resize, ScaleJitter | RandomShorterSide)
+    placed = recipe.crop_place == "random" or (recipe.pad is not None and recipe.pad.place == "random")
+    made = recipe.flip_probability > 0 or bool(recipe.steps) or recipe.erasing is not None
+    return sized or placed or made or bool(recipe.random_filters)
 
 
 def _names(batch: Rows) -> list[str]:

@@ -221,8 +221,11 @@ def slots_for(work: Work, images: int | None = None) -> int:
 
 
 def full(opened: Opened) -> bool:
-    """Whether Ray has all slots of the session, so that the next batch would wait until it has written a block."""
-    return opened.session.leased >= opened.session.slots
+    """Whether Ray has all slots of the session, so that the next batch would wait until it has written a block.
+
+    Slots of batches that have come and were not taken yet are not Ray's: they need no other one.
+    """
+    return opened.session._inbox.all_taken()
 
 
 # --------------------------------------------------------------------------------------------------------------- batches
