@@ -1,4 +1,4 @@
-"""What the header of a mask's file says about whether its numbers are classes."""
+"""What the header of a mask's file says about whether the levels that the daemon gives are its classes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from millrace.errors import Unsupported
 _PNG = b"\x89PNG\r\n\x1a\n"
 _READ = 26  # bytes: up to the colour type in IHDR
 _BITS, _COLOUR = 24, 25
-_GREY, _PALETTE = 0, 3
-_CONVERT = "convert it once: Image.fromarray(numpy.array(Image.open(path))).save(path)"
+_GREY = 0
+_CONVERT = 'convert it once: Image.fromarray(numpy.array(Image.open(path)).astype("uint8")).save(path)'
 
 
 def check_mask(path: str) -> None:
-    """Refuses a picture whose numbers the daemon does not give. One that this process cannot read is the daemon's to judge.
+    """Refuses a grey PNG whose levels are not its numbers. All else is the daemon's to judge, and so is what this process cannot read.
 
     Raises:
         Unsupported: says what it is, and how to convert it.
@@ -25,17 +25,12 @@ def check_mask(path: str) -> None:
         return
     wrong = _refused(begins)
     if wrong:
-        raise Unsupported(f"the mask {path_text(path)} {wrong}")
+        raise Unsupported(f"the mask {path_text(path)} {wrong}; {_CONVERT}")
 
 
 def _refused(begins: bytes) -> str:
-    palette = f"has a palette (mode P): its classes are places in it, and the daemon gives its colours; {_CONVERT}"
-    if begins.startswith((b"GIF8", b"BM")):
-        return palette
-    if not begins.startswith(_PNG) or len(begins) < _READ:
+    if not begins.startswith(_PNG) or len(begins) < _READ or begins[_COLOUR] != _GREY:
         return ""
-    if begins[_COLOUR] == _PALETTE:
-        return palette
-    if begins[_COLOUR] != _GREY:
-        return "is a PNG of colours or with transparency: make it one channel of classes (mode L)"
-    return "is a PNG of 16 bits: make it one of 8 (mode L)" if begins[_BITS] > 8 else ""
+    if begins[_BITS] == 1:
+        return "is a grey PNG of 1 bit, whose levels are 0 and 255 where Pillow's mode 1 has 0 and 1"
+    return "is a grey PNG of 16 bits, and classes have 8" if begins[_BITS] > 8 else ""

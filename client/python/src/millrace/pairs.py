@@ -22,7 +22,7 @@ from millrace.errors import InvalidRequest, Unsupported
 from millrace.recipe import Recipe
 from millrace.sample_list import Samples
 from millrace.samples import AnyPath
-from millrace.steps import Erasing, Step
+from millrace.steps import Step
 
 _COLOURS = (
     known.Grayscale,
@@ -50,9 +50,9 @@ class Pairs:
     A pair is good if both files are, and if the mask is as large as its image: else it is that sample's error, and ``on_error`` is about
     the pair. With ``zero`` the image is blank and its mask is all ``fill``.
 
-    Masks are files of one channel of at most 8 bits: what Pillow opens in mode L. Of a picture with a palette (mode P, as PASCAL VOC's
-    masks) the daemon gives the palette's colours and not the numbers, so it is refused, with how to convert it. So are PNG masks of 16
-    bits, and colours.
+    Masks are PNG files: with a palette (Pillow's mode P, as PASCAL VOC's), whose indices are the classes, or grey (mode L), whose levels
+    are. Any other file is its pair's error. Grey PNG of 1 or 16 bits, whose levels would not be their numbers, raise ``Unsupported``, with
+    how to convert them.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ def mask_recipe(recipe: Recipe, fill: int = 255, *, erase: bool = False) -> Reci
     """The recipe of the masks of images that ``recipe`` makes: the same place of the same picture, classes in the place of colours.
 
     Crop, resize, window, flip and steps that move pixels are the same, drawn alike, and read the nearest pixel; steps that change colours
-    are there and never done, so that the others keep their numbers; one channel, uint8, not normalised.
+    are there and never done, so that the others keep their numbers; one channel, uint8, not normalised, of palettes the indices.
 
     Args:
         recipe: the images'.
@@ -168,7 +168,7 @@ def mask_recipe(recipe: Recipe, fill: int = 255, *, erase: bool = False) -> Reci
         raise Unsupported("mask_recipe: the recipe makes patches, which have three channels; a mask has one")
     erasing = None
     if erase and recipe.erasing is not None:
-        erasing = Erasing(recipe.erasing.probability, recipe.erasing.scale, recipe.erasing.ratio, float(level))
+        erasing = dataclasses.replace(recipe.erasing, value=float(level))
     return dataclasses.replace(
         recipe,
         filter="nearest",
@@ -177,6 +177,9 @@ def mask_recipe(recipe: Recipe, fill: int = 255, *, erase: bool = False) -> Reci
         dtype="uint8",
         layout="NCHW",
         channels="grey",
+        random_filters=(),
+        pad=dataclasses.replace(recipe.pad, fill=(level,) * 3) if recipe.pad is not None else None,
+        indices=True,
         steps=tuple(_of_mask(step, level) for step in recipe.steps),
         erasing=erasing,
     )

@@ -55,7 +55,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     """Yields ``(images, labels)``: images N x 3 x H x W of ``dtype`` on ``device``, labels int64 [N] there.
 
     Labels that are other numbers or arrays are tensors [N, ...] of their type, texts and other values lists; with several columns they are
-    a dictionary of these (``millrace.Samples``).
+    a dictionary of these (``millrace.Samples``). Of ``millrace.Pairs`` masks are in their place: uint8 N x H x W on ``device``.
 
     Of a recipe with views (``Recipe.of_views``), in the place of the images a list of tensors, one for each view, as DataLoader gives it of
     a transform that makes a list of crops; all that is said of the images holds for each.
@@ -102,7 +102,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
             dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
-                ``millrace.Encoded``.
+                ``millrace.Encoded``; images and their masks (``millrace.Pairs``).
             transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms that ``from_torchvision``, ``from_timm``
                 or ``from_albumentations`` translates; None: the dataset's own, else ``Recipe.evaluate(256, 224)``.
             device: where the tensors go; None: the CPU.
