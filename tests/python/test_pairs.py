@@ -10,6 +10,8 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ import millrace.torch  # noqa: E402
 
 from paired import CLASSES, COUNT, IGNORED, check_alike, drain, make_place, write_mask  # noqa: E402
 from processes import eventually  # noqa: E402
+from test_loaders import Restartable  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +162,24 @@ def test_masks_are_whole_classes_where_images_are_smooth(make: Any, place: Path)
         assert np.abs(images[:, 0] / 2 - masks).max() <= 2
 
 
+def test_masks_are_read_from_the_nearest_pixel_however_images_are(make: Any) -> None:
+    for name in MOVES:
+        sampled = tuple(as_sampled(step, "bicubic") for step in MOVES[name])
+        smooth = dataclasses.replace(Recipe.train(64), filter="lanczos", random_filters=("box", "hamming"), steps=sampled)
+        nearest = dataclasses.replace(Recipe.train(64), filter="nearest", steps=MOVES[name])
+        both = [make(recipe=recipe, shuffle=True) for recipe in (smooth, nearest)]
+        for (images, masks), (others, same) in zip(*both, strict=True):
+            np.testing.assert_array_equal(masks, same)
+            assert (images != others).any()
+
+
+def as_sampled(step: Any, sampling: str) -> Any:
+    """The step, reading so between pixels, and those in it."""
+    if hasattr(step, "steps"):
+        return dataclasses.replace(step, steps=tuple(as_sampled(inner, sampling) for inner in step.steps))
+    return dataclasses.replace(step, sampling=sampling) if hasattr(step, "sampling") else step
+
+
 def test_rectangles_are_erased_in_masks_if_that_is_asked_for(make: Any, pairs: Pairs, place: Path) -> None:
     recipe = dataclasses.replace(EXACT, erasing=Erasing(1.0, value=77, most=3))  # no class has the level 77
     folders = (place / "images", place / "masks")
@@ -226,6 +247,32 @@ def test_what_a_loop_leaves_is_gone(make: Any, daemon: millrace.PrivateDaemon, p
     again = pickle.loads(pickle.dumps(loader))
     with again:
         assert len(seen_of(again)) == COUNT
+
+
+def test_batches_may_be_left_out(make: Any) -> None:
+    whole = seen_of(make(shuffle=True))
+    assert seen_of(make(shuffle=True).skip_first_batches(1)) == whole[8:]
+    assert [n for n, *_ in seen_of(make(shuffle=True, drop_last=True))] == [n for n, *_ in whole[:16]]
+
+
+@pytest.mark.parametrize("order", [{"shuffle": True}, {"sampler": range(COUNT)}], ids=["shuffled", "sampler"])
+def test_an_epoch_goes_on_after_the_daemon_was_restarted(place: Path, pairs: Pairs, order: dict[str, Any]) -> None:
+    recipe = dataclasses.replace(Recipe.train(24), filter="nearest")
+    with tempfile.TemporaryDirectory() as base:
+        daemon = Restartable(place, Path(base, "s"))
+        options = {"batch_size": 3, "address": daemon.socket, **order}
+        with millrace.numpy.Loader(pairs, recipe, **options) as loader:
+            whole = seen_of(loader)
+        seen = []
+        with millrace.numpy.Loader(pairs, recipe, resume=True, **options) as loader:
+            for count, (images, masks) in enumerate(loader):
+                check_alike(images, masks)
+                seen += loader.batch.ids.tolist()
+                if count in (1, 4):
+                    daemon.kill()
+                    threading.Timer(0.3, daemon.start).start()
+        daemon.kill()
+    assert seen == [n for n, *_ in whole]
 
 
 @pytest.mark.filterwarnings("ignore::millrace.SlotsHeld")
