@@ -154,6 +154,17 @@ def test_a_bad_pair_ends_a_loop_that_may_not_have_any(make: Any, bad: Pairs) -> 
             drain(make(bad, on_error=how, batch_size=4))
 
 
+@pytest.mark.filterwarnings("ignore::millrace.BadImageWarning")
+def test_what_is_a_copy_is_no_slot_to_be_page_locked(make: Any, bad: Pairs) -> None:
+    loader, found = make(bad.subset(range(4)), kind=millrace.torch.Loader, device="meta", batch_size=2), []
+    for _ in loader:
+        images = torch.from_dlpack(loader.batch.images)
+        within = np.shares_memory(images.numpy(), loader._session.memory())
+        assert within or not loader._page_locked(images)
+        found.append((within, loader.batch.ids.tolist()))
+    assert found == [(True, [0, 1]), (False, [2])]
+
+
 def test_masks_of_images_that_exif_turns(make: Any, place: Path) -> None:
     stored, mask = [place / f"turned.{ending}" for ending in ("png", "mask.png")], classes_of(0)
     exif = Image.Exif()
