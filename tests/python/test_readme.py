@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import re
 import tarfile
 import textwrap
@@ -17,6 +18,9 @@ from pictures import CLASSES, COUNT, EACH, path_of, png
 
 pytest.importorskip("torch", reason="PyTorch is not installed: the README's examples are not executed")
 pytestmark = pytest.mark.torch
+
+from paired import make_place  # noqa: E402
+
 README = Path(__file__).parents[2] / "client" / "python" / "README.md"
 
 
@@ -101,6 +105,20 @@ def test_manifests(names: dict[str, Any], folder: Path, tmp_path: Path) -> None:
 
     with names["loader"] as loader:
         assert (sum(len(labels) for _, labels in loader), loader.classes) == (54, CLASSES)
+
+
+def test_images_and_masks(names: dict[str, Any], folder: Path) -> None:
+    from millrace.steps import ColorJitter, Rotation
+
+    make_place(folder.parent / "readme")
+    code, seen = example_with("millrace.Pairs").replace("/data/", f"{folder.parent}/readme/pairs/").replace("512", "64"), []
+
+    def model(images: Any) -> Any:
+        seen.append(images.shape)
+        return images.mean(1, keepdim=True).repeat(1, 12, 1, 1)
+
+    exec(code, {**names, "dataclasses": dataclasses, "ColorJitter": ColorJitter, "Rotation": Rotation, "model": model})
+    assert seen == [(16, 3, 64, 64), (4, 3, 64, 64)]
 
 
 def test_samplers(names: dict[str, Any], folder: Path) -> None:

@@ -62,6 +62,7 @@ DISAGREEING: dict[str, Any] = {
     "channels": "grey",
     "ignore_orientation": True,
     "centre_rounding": "down",
+    "indices": True,
 }
 
 

@@ -43,6 +43,7 @@ from millrace.errors import (
     Unsupported,
 )
 from millrace.manifest import read_manifest
+from millrace.pairs import Pairs, mask_recipe
 from millrace.recipe import (
     BoundedSides,
     Box,
@@ -139,6 +140,7 @@ __all__ = [
     "NotFound",
     "OrderedBatch",
     "Pad",
+    "Pairs",
     "Patches",
     "Path",
     "PermissionDenied",
@@ -172,6 +174,7 @@ __all__ = [
     "UnlabelledWarning",
     "Unsupported",
     "connect",
+    "mask_recipe",
     "preview",
     "read_manifest",
     "recipes",

@@ -19,15 +19,18 @@ from millrace.dataset import Dataset
 from millrace.encoded import Encoded, is_encoded_source
 from millrace.errors import InvalidRequest
 from millrace.manifest import is_manifest, read_manifest
+from millrace.pairs import Pairs
 from millrace.sample_list import AnySamples, Samples, with_endings
 from millrace.samples import AnyPath
 
 if TYPE_CHECKING:
+    from millrace._options import Options
+    from millrace.recipe import Recipe
     from millrace.session import Session
 
-AnyDataset = AnyPath | Samples | Encoded | FolderDataset | AnySamples | Iterable[Any]
+AnyDataset = AnyPath | Samples | Pairs | Encoded | FolderDataset | AnySamples | Iterable[Any]
 """A folder's or a manifest's path; a list (``Samples.of``); an ``ImageFolder``, ``Subset``, ``ConcatDataset``; a dataset of Hugging Face's
-or of webdataset's; ``Encoded``."""
+or of webdataset's; ``Encoded``; ``Pairs``."""
 
 
 class Listed(NamedTuple):
@@ -39,6 +42,7 @@ class Listed(NamedTuple):
         labels: by sample id; None: the batches' own.
         shown: what ``loader.dataset`` is.
         dataset: the daemon's; None: the daemon gets the images from the loader.
+        beside: another session that the dataset needs, closed with the loader's; None: none.
     """
 
     samples: int | None
@@ -46,6 +50,7 @@ class Listed(NamedTuple):
     labels: Labels
     shown: Any
     dataset: Dataset | None
+    beside: Session | None = None
 
 
 class Given:
@@ -57,6 +62,8 @@ class Given:
     """For people."""
     shown: Any = None
     """What ``loader.dataset`` is; None: what ``listed`` says."""
+    on_host: bool = False
+    """Whether batches come by the host's memory, whatever the device."""
 
     @property
     def encoded(self) -> Encoded | None:
@@ -66,6 +73,9 @@ class Given:
     def count(self) -> int | None:
         """Samples, if that is known without the daemon."""
         return None
+
+    def check(self, recipe: Recipe, options: Options) -> None:
+        """Raises Unsupported: it cannot be had so."""
 
     def now(self) -> Any:
         """What it is made of now, to be compared: if it differs from what it was, it has to be listed again."""
@@ -177,6 +187,10 @@ def given_of(dataset: Any, samples: Any) -> Given:
         return Files(read_manifest(dataset)) if is_manifest(dataset) else Folder(dataset)
     if isinstance(dataset, (int, float)):
         raise InvalidRequest(f"loader: the dataset is a path, a list of samples or a dataset object, not {dataset!r}")
+    if isinstance(dataset, Pairs):
+        from millrace._pair_epoch import GivenPairs
+
+        return GivenPairs(dataset)
     if isinstance(dataset, Encoded):
         return Source(dataset, dataset.source)
     if is_encoded_source(dataset):

@@ -95,6 +95,7 @@ class BaseLoader(Generic[Item]):
             raise InvalidRequest(
                 "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
             )
+        self._data.check(self.recipe, self._options)
         self._given_ranks = given_ranks(self._options.rank, self._options.world_size)
         self._loops_ranks: Ranks | None = None  # of the loop that is running
         self.batch: Batch | None = None
@@ -219,7 +220,7 @@ class BaseLoader(Generic[Item]):
         if options.memory is not None:
             return open_in(memory=options.memory)
         try:
-            memory = self._memory(client)
+            memory = HOST if self._data.on_host else self._memory(client)
             if memory != HOST:
                 return open_in(memory=memory)
         except (FailedPrecondition, NotFound, ResourceExhausted, Unsupported) as why:
@@ -249,7 +250,7 @@ class BaseLoader(Generic[Item]):
         """What the dataset has beside those images; None: the batch's own labels."""
         labels = self._listed.labels if self._listed is not None else None
         if labels is None:
-            return None
+            return getattr(batch, "masks", None)
         ids = batch.ids.astype(np.int64)
         return each_column(labels, lambda column: selected(column, ids))  # type: ignore[no-any-return]
 
@@ -422,9 +423,11 @@ class BaseLoader(Generic[Item]):
 
     def close(self) -> None:
         """Ends the session with the daemon; the next use connects again. Idempotent."""
-        session, self._session, self._listed, self.batch = self._session, None, None, None
-        if session is not None:
-            session.close()
+        opened = (self._session, self._listed and self._listed.beside)
+        self._session = self._listed = self.batch = None
+        for session in opened:
+            if session is not None:
+                session.close()
 
     def __enter__(self) -> Self:
         return self

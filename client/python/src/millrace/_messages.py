@@ -186,6 +186,8 @@ def _made_of_recipe(of: Recipe) -> Any:
     out = _schema.Recipe()
     try:
         out.ignore_orientation = of.ignore_orientation
+        if of.indices:  # an older daemon does not know it
+            out.indices = of.indices
         if of.normalise is not None:
             out.normalise.mean.extend(of.normalise.mean)
             out.normalise.std.extend(of.normalise.std)

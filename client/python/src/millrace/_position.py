@@ -41,6 +41,18 @@ def _crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
+def of_fingerprint(position: bytes) -> int:
+    """The dataset's fingerprint in it. Raises InvalidRequest: no position."""
+    return int(_parsed(position).fingerprint)
+
+
+def with_fingerprint(position: bytes, fingerprint: int) -> bytes:
+    """The same place in an equal order of another dataset. Raises InvalidRequest: no position."""
+    message = _parsed(position)
+    message.fingerprint = fingerprint
+    return _token(message)
+
+
 def for_rank(position: bytes, rank: int) -> bytes:
     """The position of ``rank`` that corresponds to another rank's ``position``; empty stays empty.
 

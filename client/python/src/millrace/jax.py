@@ -29,6 +29,8 @@ from millrace.batch import Batch
 from millrace.client import Client
 from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch
+from millrace.errors import Unsupported
+from millrace.pairs import Pairs
 from millrace.session import HOST
 from millrace.tensor import Tensor
 
@@ -93,6 +95,8 @@ class Loader(BaseLoader[tuple[jax.Array, Any]]):
             InvalidRequest: an argument is wrong, or the dataset does what the daemon cannot; says which and what to do.
             Unsupported: a transform of torchvision's is not something that the daemon does; says which.
         """
+        if isinstance(dataset, Pairs):
+            raise Unsupported("millrace.jax.Loader: takes no Pairs; millrace.numpy.Loader does, and jax.device_put puts copies on a device")
         super().__init__(dataset, transform, **options)
         self._device = device
         spans = isinstance(device, jax.sharding.Sharding) and not device.is_fully_addressable

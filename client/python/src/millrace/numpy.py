@@ -16,6 +16,7 @@ from millrace._loader import BaseLoader
 from millrace._options import LoaderOptions, documented
 from millrace._transform import AnyTransform
 from millrace.batch import Batch
+from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -28,6 +29,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
 
     Labels that are other numbers or arrays are arrays [N, ...] of their type, texts and other values lists; with several columns they are a
     dictionary of these (``millrace.Samples``). Of a recipe with views (``Recipe.of_views``), in the place of the images a list of arrays.
+    Of ``millrace.Pairs`` masks are in the place of labels: uint8 N x H x W, in shared memory.
 
     bfloat16 needs the package ``ml_dtypes``.
 
@@ -47,7 +49,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
             dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
-                ``millrace.Encoded``.
+                ``millrace.Encoded``; images and their masks (``millrace.Pairs``).
             transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms of torchvision's, timm's or
                 Albumentations', as ``millrace.torch.from_torchvision``, ... translate them; None: the dataset's own, else
                 ``Recipe.evaluate(256, 224)``.
@@ -60,7 +62,7 @@ class Loader(BaseLoader[tuple[NDArray[Any], Any]]):
         super().__init__(dataset, transform, **options)
 
     def _convert(self, batch: Batch, labels: Labels) -> tuple[NDArray[Any], Any]:
-        found = batch.labels if labels is None else labels
+        found = batch.labels if labels is None else labels.numpy() if isinstance(labels, Tensor) else labels
         if self.recipe.views:
             return [view.numpy() for view in batch.views], found  # type: ignore[return-value]
         return batch.images.numpy(), found

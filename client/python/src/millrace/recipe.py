@@ -109,9 +109,11 @@ class Recipe:
         erasing: of a rectangle of the finished tensor; None: none. Not with patches.
         crop_place: where ``centre_crop`` is cut: ``centre``, a corner, or ``random``: anywhere, drawn for each sample.
         views: see ``of_views``; empty: one image. What concerns all views (normalise, range, dtype, layout, channels, ignore_orientation,
-            centre_rounding) is this recipe's, and is put into them; everything else is theirs, and unset here.
+            centre_rounding, indices) is this recipe's, and is put into them; everything else is theirs, and unset here.
         pad: what is added around what the resize has made; None: nothing.
         random_filters: one of these, drawn for each sample, in the place of ``filter``; at most 8, any iterable, kept as a tuple.
+        indices: of PNG files with a palette the indices in it, not its colours; of grey ones the grey: masks. Any other file is an error
+            of its sample. Needs ``channels`` grey and ``filter`` nearest.
 
     Raises:
         InvalidRequest: a name that does not exist; the message lists those that do. Or views that cannot be; says why.
@@ -137,6 +139,7 @@ class Recipe:
     views: tuple[Recipe, ...] = ()
     pad: Pad | None = None
     random_filters: tuple[Filter, ...] = ()
+    indices: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
@@ -195,7 +198,7 @@ class Recipe:
 
         Args:
             recipes: what to make, each of a fixed size, not packed, without patches and views of its own; an iterable counts as what is in
-                it. They agree in normalise, range, dtype, layout, channels, ignore_orientation and centre_rounding.
+                it. They agree in normalise, range, dtype, layout, channels, ignore_orientation, centre_rounding and indices.
 
         Raises:
             InvalidRequest: they are none, or do not agree; says in what.
@@ -261,7 +264,7 @@ def described(recipe: Recipe) -> str:
     return f" {size.width} x {size.height} {recipe.dtype}" if size is not None and recipe.patches is None else f" {recipe.dtype}"
 
 
-_SHARED = ("normalise", "range", "dtype", "layout", "channels", "ignore_orientation", "centre_rounding")
+_SHARED = ("normalise", "range", "dtype", "layout", "channels", "ignore_orientation", "centre_rounding", "indices")
 """What all views of a recipe have in common."""
 
 

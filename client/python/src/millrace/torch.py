@@ -41,6 +41,7 @@ from millrace.device_tensor import DeviceTensor
 from millrace.epoch import Epoch
 from millrace.errors import InvalidRequest, Unsupported
 from millrace.session import HOST
+from millrace.tensor import Tensor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -54,7 +55,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     """Yields ``(images, labels)``: images N x 3 x H x W of ``dtype`` on ``device``, labels int64 [N] there.
 
     Labels that are other numbers or arrays are tensors [N, ...] of their type, texts and other values lists; with several columns they are
-    a dictionary of these (``millrace.Samples``).
+    a dictionary of these (``millrace.Samples``). Of ``millrace.Pairs`` masks are in their place: uint8 N x H x W on ``device``.
 
     Of a recipe with views (``Recipe.of_views``), in the place of the images a list of tensors, one for each view, as DataLoader gives it of
     a transform that makes a list of crops; all that is said of the images holds for each.
@@ -101,7 +102,7 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
             dataset: a folder whose subfolders are the classes, beneath one of the daemon's roots; a manifest (.csv, .tsv, .jsonl); a list
                 of files with labels (``millrace.Samples``); torchvision's ``ImageFolder``, and PyTorch's ``Subset`` and ``ConcatDataset``
                 of these, whose transform, target_transform and samples count; a dataset of Hugging Face's or webdataset's, or
-                ``millrace.Encoded``.
+                ``millrace.Encoded``; images and their masks (``millrace.Pairs``).
             transform: what to make of each image, of a fixed size: a ``Recipe``, or transforms that ``from_torchvision``, ``from_timm``
                 or ``from_albumentations`` translates; None: the dataset's own, else ``Recipe.evaluate(256, 224)``.
             device: where the tensors go; None: the CPU.
@@ -219,6 +220,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     def _page_locked(self, images: torch.Tensor) -> bool:
         """Page-locks the slot in which they are the first time, whole."""
         assert self._session is not None
+        if self.batch is not None and self.batch._require()._lease is None:
+            return False  # a copy, as of a batch with bad pairs
         address, size = self._session.slot_of(images.data_ptr())
         if address not in self._registered:
             done = int(torch.cuda.cudart().cudaHostRegister(address, size, _REGISTER_READ_ONLY)) == 0
@@ -243,6 +246,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
 
 
 def _tensor(column: Any) -> Any:
+    if isinstance(column, Tensor):  # masks
+        return torch.from_dlpack(column)
     return torch.from_numpy(np.ascontiguousarray(column)) if isinstance(column, np.ndarray) else column
 
 

@@ -1,0 +1,250 @@
+"""The dataset of a loader of ``Pairs``: two of the daemon's, each in a session of its own, whose epochs go in step.
+
+::
+
+    images' session: epoch, on_error zero --\
+                                             PairEpoch.next(): which pairs are bad, what becomes of them --> PairBatch
+    masks' session:  epoch, on_error zero --/
+
+Both are told the same order. To the loader it is one dataset: its positions name a fingerprint of both lists.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from millrace._given import Given, Listed
+from millrace._mask_file import check_mask
+from millrace._pair_batch import PairBatch, as_failed, bad_pairs, mend
+from millrace._position import of_fingerprint, with_fingerprint
+from millrace.batch import Batch
+from millrace.client import connect
+from millrace.dataset import Dataset
+from millrace.epoch import Epoch
+from millrace.errors import FailedPrecondition, InternalError, InvalidRequest, SampleFailed, Unsupported
+from millrace.pairs import Pairs, mask_recipe
+from millrace.recipe import OnError, Recipe
+from millrace.session import HOST, Session
+
+if TYPE_CHECKING:
+    from millrace._options import Options
+
+_TOLERATED, _AFTER = 20, 1000  # one pair in so many may be bad, once there were so many
+
+
+class GivenPairs(Given):
+    """What a loader was given: a ``Pairs``."""
+
+    on_host = True
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = self.shown = pairs
+        self.path = pairs.images[0]
+        self._options: Options | None = None
+
+    def count(self) -> int:
+        """Its pairs."""
+        return len(self._pairs)
+
+    def check(self, recipe: Recipe, options: Options) -> None:
+        """Raises Unsupported: masks cannot be made so, or not there."""
+        mask_recipe(recipe, self._pairs.fill, erase=self._pairs.erase)
+        if options.memory not in (None, HOST):
+            raise Unsupported(
+                f"loader: pairs come by the host's memory, and go to the device from there: leave out memory={options.memory}"
+            )
+        self._options = options
+
+    def listed(self, session: Session, extensions: Iterable[str] | None, label_type: DTypeLike, timeout: float) -> Listed:
+        """Opens the masks' session, and hands both lists to the daemon. Raises as ``Session.dataset_of``."""
+        options, pairs = self._options, self._pairs
+        assert options is not None
+        if extensions is not None:
+            raise InvalidRequest("loader: extensions= is for folders; all files of pairs are read")
+        images = session.dataset_of(pairs.images, timeout=timeout)
+        assert session._segment is not None
+        with connect(options.address) as client:
+            beside = client.session(
+                mask_recipe(session._recipe, pairs.fill, erase=pairs.erase),
+                options.batch_size,
+                options.slots,
+                name=f"masks of {session.id}",
+                writable=session._segment.writable,
+                cache=options.cache,
+                cache_at_once=options.cache_at_once,
+            )
+        try:
+            masks = beside.dataset_of(pairs.masks, timeout=timeout)
+        except BaseException:
+            beside.close()
+            raise
+        return Listed(len(pairs), (), None, pairs, PairDataset(images, masks, pairs), beside)
+
+
+class PairDataset(Dataset):
+    """Two of as many samples, of which the first has the images."""
+
+    def __init__(self, images: Dataset, masks: Dataset, pairs: Pairs) -> None:
+        self._session = images._session
+        self._closed = True  # nothing of its own
+        self._samples = len(images)
+        self.path, self.id, self.classes, self.skipped, self.skipped_files = images.path, images.id, (), (), 0
+        both = images.fingerprint.to_bytes(8, "little") + masks.fingerprint.to_bytes(8, "little")
+        self.fingerprint = int.from_bytes(hashlib.blake2b(both, digest_size=8).digest(), "little")
+        self.images, self.masks, self.pairs = images, masks, pairs
+        self.checked = np.zeros(len(images), np.bool_)
+        """Of which masks the file's header has been looked at."""
+
+    def epoch(self, **options: Any) -> PairEpoch:  # type: ignore[override]
+        """As a loader asks for it."""
+        prepare, on_error = options.pop("prepare"), options.pop("on_error")
+        position = options.pop("position", b"")
+        if position and of_fingerprint(position) != self.fingerprint:
+            raise FailedPrecondition(
+                "loader: the state was saved with other pairs: make the loader as it was then, or begin the epoch anew"
+            )
+        order = options.pop("order", None)
+        shared = _Shared(order) if order is not None else None
+        begun = []
+        for number, dataset in enumerate((self.images, self.masks)):
+            given = dict(options)
+            if shared is not None:
+                given["order"] = shared.reader(number)
+            elif position:
+                given["position"] = with_fingerprint(position, dataset.fingerprint)
+            if number:
+                given["fidelity"] = "exact"
+            begun.append(dataset.epoch(on_error="zero", **given))
+        how: OnError = on_error or ("substitute" if options.get("shuffle") else "skip")
+        return PairEpoch(self, begun[0], begun[1], how, prepare, tolerant=on_error is None, shared=shared)
+
+
+class PairEpoch:
+    """Stands where ``Epoch`` stands, for the loader. Belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        dataset: PairDataset,
+        images: Epoch,
+        masks: Epoch,
+        how: OnError,
+        prepare: Callable[[Batch], Any],
+        *,
+        tolerant: bool,
+        shared: _Shared | None,
+    ) -> None:
+        self._dataset, self._images, self._masks, self._how, self._prepare = dataset, images, masks, how, prepare
+        self._tolerant, self._shared = tolerant, shared
+        self._pairs = self._bad = 0
+
+    @property
+    def _grace(self) -> float:
+        return self._images._grace
+
+    @_grace.setter
+    def _grace(self, grace: float) -> None:
+        self._images._grace = self._masks._grace = grace
+
+    def next(self) -> PairBatch | None:
+        """The next batch; None at the end.
+
+        Raises:
+            SampleFailed: as ``Epoch.next``, of pairs.
+            Unsupported: a mask's file has numbers that the daemon does not give.
+            Error: as ``Epoch.next``.
+        """
+        images, masks = self._images.next(), self._masks.next()
+        if images is None and masks is None:
+            return None
+        if images is None or masks is None or not np.array_equal(images.ids, masks.ids):
+            raise InternalError("images and masks came in several orders; please report it with the daemon's version")
+        self._check_files(masks)
+        batch = PairBatch(images, masks)
+        if batch.position:
+            batch.position = with_fingerprint(batch.position, self._dataset.fingerprint)
+        self._judge(batch)
+        if batch._held is not None:
+            batch.prepared = self._prepare(batch)
+        return batch
+
+    def _check_files(self, masks: Batch) -> None:
+        checked = self._dataset.checked
+        for sample in masks.ids[masks.status == 0].astype(np.int64).tolist():
+            if not checked[sample]:
+                check_mask(self._dataset.pairs.masks[sample])
+                checked[sample] = True
+
+    def _judge(self, batch: PairBatch) -> None:
+        pairs, recipe = self._dataset.pairs, batch.recipe
+        bad = bad_pairs(batch, pairs.masks, ignores_orientation=recipe.ignore_orientation, drawn_upright=pairs.drawn_upright)
+        self._pairs += len(bad)
+        if not batch.bad:
+            return
+        self._bad += batch.bad
+        example = f", for example {batch.errors[0].source}: {batch.errors[0].message}" if batch.errors else ""
+        if self._how == "fail":
+            told = as_failed(batch.errors[0]) if batch.errors else "a pair is bad"
+        elif batch.bad == len(bad) and (self._tolerant or self._how == "substitute"):
+            told = f"no pair of the batch's {len(bad)} is good{example}; skip or zero go on all the same"
+        elif self._tolerant and self._pairs >= _AFTER and self._bad * _TOLERATED > self._pairs:
+            told = f"{self._bad} of {self._pairs} pairs are bad{example}; on_error= takes them"
+        else:
+            mend(batch, bad, self._how, pairs.fill)
+            return
+        batch.release()
+        raise SampleFailed(told, batch_id=batch.id, sample_errors=batch.errors)
+
+    def stop(self) -> None:
+        """Batches that are under way are dropped. Idempotent, never waits."""
+        self._images.stop()
+        self._masks.stop()
+        if self._shared is not None:
+            self._shared.close()
+
+
+class _Shared:
+    """An order that two epochs take, each at its pace. Belongs to the loop's thread."""
+
+    def __init__(self, order: Iterable[Any]) -> None:
+        self._order = iter(order)
+        self._waiting: tuple[deque[Any], deque[Any]] = (deque(), deque())
+        self._ended: Exception | None = None
+
+    def reader(self, number: int) -> Iterator[Any]:
+        return _Reader(self, number)
+
+    def take(self, number: int) -> Any:
+        """The next batch of one of the two. What the order raised comes in both."""
+        if not self._waiting[number]:
+            if self._ended is not None:
+                raise self._ended
+            try:
+                batch = next(self._order)
+            except Exception as why:  # StopIteration, too
+                self._ended = why
+                raise
+            for each in self._waiting:
+                each.append(batch)
+        return self._waiting[number].popleft()
+
+    def close(self) -> None:
+        """A generator is told that nothing is taken any more."""
+        if isinstance(self._order, Generator) and not getattr(self._order, "gi_running", False):
+            self._order.close()
+
+
+class _Reader:
+    def __init__(self, shared: _Shared, number: int) -> None:
+        self._shared, self._number = shared, number
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._shared.take(self._number)

@@ -1,0 +1,247 @@
+"""Images and their segmentation masks, cut, resized, flipped and moved alike.
+
+    >>> pairs = millrace.Pairs.of_folders("/data/images", "/data/masks")
+    >>> loader = millrace.torch.Loader(pairs, millrace.Recipe.train(512), batch_size=16, shuffle=True)
+    >>> for images, masks in loader:                      # masks: uint8 N x H x W
+    ...     loss = cross_entropy(model(images), masks.long(), ignore_index=255)
+
+Random choices are a function of (seed, epoch, sample id, number of the step) and of the picture's size. So masks are a second epoch in
+the same order, with a recipe of the same geometry that reads the nearest pixel: ``mask_recipe`` makes it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from millrace import steps as known
+from millrace._messages import path_text
+from millrace.errors import InvalidRequest, Unsupported
+from millrace.recipe import Recipe
+from millrace.sample_list import Samples
+from millrace.samples import AnyPath
+from millrace.steps import Step
+
+_COLOURS = (
+    known.Grayscale,
+    known.Invert,
+    known.AutoContrast,
+    known.Equalize,
+    known.Posterize,
+    known.Solarize,
+    known.Sharpness,
+    known.ColorJitter,
+    known.GaussianBlur,
+    known.PillowBlur,
+)
+_FLIPS = (known.HorizontalFlip, known.VerticalFlip)
+_SAMPLED = (known.Rotation, known.Affine, known.Perspective)
+_GROUPS = (known.Sequence, known.AnyOrder, known.OneOf)
+
+
+class Pairs:
+    """Images, each with the mask of its classes. Pair i is ``images[i]`` and ``masks[i]``. Immutable.
+
+    The loaders take it as their dataset and yield ``(images, masks)``. Masks are uint8 [N, H, W], in shared memory as the images are; on
+    the loader's device. A loss that wants int64 is given ``masks.long()``, which is a copy.
+
+    A pair is good if both files are, and if the mask is as large as its image: else it is that sample's error, and ``on_error`` is about
+    the pair. With ``zero`` the image is blank and its mask is all ``fill``.
+
+    Masks are PNG files: with a palette (Pillow's mode P, as PASCAL VOC's), whose indices are the classes, or grey (mode L), whose levels
+    are. Any other file is its pair's error. Grey PNG of 1 or 16 bits, whose levels would not be their numbers, raise ``Unsupported``, with
+    how to convert them.
+    """
+
+    def __init__(
+        self,
+        pairs: Any,
+        *,
+        root: AnyPath | None = None,
+        fill: int = 255,
+        erase: bool = False,
+        drawn_upright: bool = False,
+    ) -> None:
+        """Checks them; opens no file.
+
+        Args:
+            pairs: ``[(image_path, mask_path), ...]``, beneath the daemon's roots; or an object with the lists ``images`` and ``masks`` of
+                such paths, as torchvision's ``VOCSegmentation``, which has no transforms then: the loader has them.
+            root: relative paths are relative to it; None: the current folder.
+            fill: the class of what no mask covers, which the loss ignores: 0 to 255.
+            erase: the rectangle of ``Recipe.erasing`` is ``fill`` in the mask, too; else the image alone is erased.
+            drawn_upright: the masks were drawn over the images as EXIF turns them. Else a mask beside an image that EXIF turns must be
+                turned by EXIF likewise; where masks were drawn over the stored pixels, say ``Recipe(ignore_orientation=True)``.
+
+        Raises:
+            InvalidRequest: they are no pairs of paths; says which.
+        """
+        images, masks = _lists_of(pairs)
+        self.images: Sequence[str] = Samples(images, root=root).paths
+        """Absolute, as ``os`` has them."""
+        self.masks: Sequence[str] = Samples(masks, root=root).paths
+        """As many."""
+        self.fill = _level(fill)
+        """See ``__init__``, and so are the others."""
+        self.erase = erase
+        self.drawn_upright = drawn_upright
+
+    @staticmethod
+    def of_folders(
+        images: AnyPath,
+        masks: AnyPath,
+        *,
+        image_endings: Iterable[str] = ("jpg", "jpeg", "png", "webp"),
+        mask_endings: Iterable[str] = ("png",),
+        image_suffix: str = "",
+        mask_suffix: str = "",
+        **options: Any,
+    ) -> Pairs:
+        """Two folders whose files are named alike: ``images/a/1.jpg`` and ``masks/a/1.png``. In byte order of the images' names.
+
+            >>> Pairs.of_folders("leftImg8bit/train", "gtFine/train", image_suffix="_leftImg8bit", mask_suffix="_gtFine_labelTrainIds")
+
+        Args:
+            images: a folder, with those beneath it.
+            masks: likewise. One without an image is left out.
+            image_endings: of the files in it that are images, in any case, without the dot.
+            mask_endings: likewise.
+            image_suffix: what an image's name has before its ending and the mask's has not; files without it are none.
+            mask_suffix: likewise.
+            options: as for ``Pairs``.
+
+        Raises:
+            InvalidRequest: an image has no mask, or two; or there is none.
+        """
+        found = _files(images, image_endings, image_suffix)
+        beside = _files(masks, mask_endings, mask_suffix)
+        missing = sorted(found.keys() - beside.keys())
+        if missing:
+            raise InvalidRequest(
+                f"Pairs: {len(missing)} of {len(found)} images have no mask in {path_text(os.fsdecode(masks))}, such as "
+                f"{path_text(found[missing[0]])}"
+            )
+        if not found:
+            raise InvalidRequest(f"Pairs: there is no image in {path_text(os.fsdecode(images))}")
+        return Pairs([(found[name], beside[name]) for name in sorted(found, key=os.fsencode)], **options)
+
+    def subset(self, ids: Iterable[int]) -> Pairs:
+        """Those of its pairs, in that order: of a split's."""
+        chosen = [(self.images[number], self.masks[number]) for number in map(int, ids)]
+        return Pairs(chosen, fill=self.fill, erase=self.erase, drawn_upright=self.drawn_upright)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> tuple[str, str]:
+        return self.images[index], self.masks[index]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self.images, self.masks, strict=True)
+
+    def __repr__(self) -> str:
+        return f"<millrace.Pairs {path_text(self.images[0])} and more: {len(self)}>"
+
+
+def mask_recipe(recipe: Recipe, fill: int = 255, *, erase: bool = False) -> Recipe:
+    """The recipe of the masks of images that ``recipe`` makes: the same place of the same picture, classes in the place of colours.
+
+    Crop, resize, window, flip and steps that move pixels are the same, drawn alike, and read the nearest pixel; steps that change colours
+    are there and never done, so that the others keep their numbers; one channel, uint8, not normalised, of palettes the indices.
+
+    Args:
+        recipe: the images'.
+        fill: the class of what is moved in from outside, 0 to 255.
+        erase: erase the same rectangles, with ``fill``; else nothing is erased.
+
+    Raises:
+        Unsupported: a step moves pixels or changes colours, as it is drawn (RandAugment, ...), or the recipe makes views or patches; says
+            which.
+        InvalidRequest: ``fill`` is no class.
+    """
+    level = _level(fill)
+    if recipe.views:
+        raise Unsupported("mask_recipe: the recipe makes views (Recipe.of_views): make the masks' of each view's recipe")
+    if recipe.patches is not None:
+        raise Unsupported("mask_recipe: the recipe makes patches, which have three channels; a mask has one")
+    erasing = None
+    if erase and recipe.erasing is not None:
+        erasing = dataclasses.replace(recipe.erasing, value=float(level))
+    return dataclasses.replace(
+        recipe,
+        filter="nearest",
+        normalise=None,
+        range="unit",
+        dtype="uint8",
+        layout="NCHW",
+        channels="grey",
+        random_filters=(),
+        pad=dataclasses.replace(recipe.pad, fill=(level,) * 3) if recipe.pad is not None else None,
+        indices=True,
+        steps=tuple(_of_mask(step, level) for step in recipe.steps),
+        erasing=erasing,
+    )
+
+
+def _of_mask(step: Step, fill: int) -> Step:
+    kind: type[Step] = type(step)
+    if kind in _COLOURS:
+        return dataclasses.replace(step, probability=0.0)
+    if kind in _FLIPS:
+        return step
+    levels = (fill, fill, fill)
+    if isinstance(step, known.Shift):
+        return dataclasses.replace(step, fill=levels)
+    if kind in _SAMPLED:
+        return dataclasses.replace(step, sampling="nearest", fill=levels)  # type: ignore[call-arg]
+    if isinstance(step, _GROUPS):
+        return dataclasses.replace(step, steps=tuple(_of_mask(inner, fill) for inner in step.steps))
+    raise Unsupported(
+        f"mask_recipe: {kind.__name__} draws steps that move pixels and steps that change colours, and a mask has the former alone: "
+        "take steps that do one of them (Rotation, Affine, Perspective, Shift; ColorJitter, Sharpness, ...)"
+    )
+
+
+def _level(fill: Any) -> int:
+    if isinstance(fill, bool) or not isinstance(fill, int) or not 0 <= fill <= 255:
+        raise InvalidRequest(f"Pairs: fill is a class from 0 to 255, not {fill!r}")
+    return fill
+
+
+def _lists_of(pairs: Any) -> tuple[list[Any], list[Any]]:
+    if isinstance(pairs, (str, bytes, os.PathLike)):
+        raise InvalidRequest("Pairs: takes [(image_path, mask_path), ...]; of two folders Pairs.of_folders(images, masks) makes them")
+    if hasattr(pairs, "images") and hasattr(pairs, "masks"):
+        has = [name for name in ("transform", "target_transform", "transforms") if getattr(pairs, name, None) is not None]
+        if has:
+            raise InvalidRequest(f"Pairs: the {type(pairs).__name__} has {has[0]}: make it without, and give the transform to the loader")
+        images, masks = list(pairs.images), list(pairs.masks)
+        if len(images) != len(masks):
+            raise InvalidRequest(f"Pairs: the {type(pairs).__name__} has {len(images)} images and {len(masks)} masks")
+        return images, masks
+    rows = list(pairs) if isinstance(pairs, Iterable) else [pairs]
+    for number, row in enumerate(rows):
+        if not isinstance(row, (tuple, list)) or len(row) != 2:
+            raise InvalidRequest(f"Pairs: number {number} is {row!r}, and a pair is (image_path, mask_path)")
+    if not rows:
+        raise InvalidRequest("Pairs: there are none")
+    return [row[0] for row in rows], [row[1] for row in rows]
+
+
+def _files(folder: AnyPath, endings: Iterable[str], suffix: str) -> dict[str, str]:
+    """By the name that image and mask share. Hidden ones do not count."""
+    base, found = os.path.abspath(os.fsdecode(folder)), dict[str, str]()
+    taken = {ending.lstrip(".").lower() for ending in endings}
+    for place, folders, files in os.walk(base, followlinks=True):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            stem, ending = os.path.splitext(name)
+            if name.startswith(".") or ending[1:].lower() not in taken or not stem.endswith(suffix):
+                continue
+            key = os.path.relpath(os.path.join(place, stem[: len(stem) - len(suffix)]), base)
+            if key in found:
+                raise InvalidRequest(f"Pairs: {path_text(found[key])} and {path_text(os.path.join(place, name))} are named alike")
+            found[key] = os.path.join(place, name)
+    return found
