@@ -99,6 +99,9 @@ RECIPES = {
     "the middle": (Recipe.evaluate(100, 90), 2),
     "the middle of the source": (Recipe(crop=CentreCrop(Size(130, 120)), resize=ExactSize(Size(97, 60))), 2),
     "both sides": (Recipe(resize=ExactSize(Size(50, 300))), 2),
+    "sides that a patch divides": (Recipe(resize=millrace.SmartResize(28, 3136, 50000)), 2),
+    "a grid of tiles": (Recipe(resize=millrace.TileGrid(SQUARE, 1, 6)), 2),
+    "bounded sides": (Recipe(resize=millrace.BoundedSides(80, 100)), 2),
     "a part of the grid": (Recipe(crop=millrace.GridCell(2, 1, 1, 0), resize=ExactSize(SQUARE)), 1),
     **{
         f"the {place} corner": (Recipe(resize=ShorterSide(100), centre_crop=Size(60, 70), crop_place=place), 0)
