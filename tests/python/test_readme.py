@@ -153,6 +153,26 @@ def test_padding(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pyte
         assert names[name].fixed_size is not None
 
 
+def test_boxes(names: dict[str, Any]) -> None:
+    seen: list[Any] = []
+
+    def train(images: Any, targets: list[Any]) -> None:
+        assert images.shape[1:] == (3, 640, 640)
+        assert len(images) == len(targets)
+        for target, number in zip(targets, names["loader"].batch.ids.tolist(), strict=True):
+            assert target["boxes"].shape == (len(target["labels"]), 4)
+            assert set(target["labels"].tolist()) <= {number, 100 + number}
+        seen.extend(targets)
+
+    boxes = [[[0, 0, 48, 32], [6, 4, 24, 16]][: 1 + n % 2] for n in range(COUNT)]
+    names.update(train=train, boxes=boxes, classes=[[n, 100 + n][: 1 + n % 2] for n in range(COUNT)])
+    exec(example_with("map_boxes("), names)
+
+    names["loader"].close()
+    assert len(seen) == COUNT
+    assert sum(len(target["labels"]) for target in seen) > COUNT
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves its files to the garbage collector
 def test_sources(names: dict[str, Any], tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="Hugging Face's datasets is not installed: its example is not executed")

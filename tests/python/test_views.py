@@ -207,7 +207,7 @@ def test_as_many_views_and_steps_as_there_may_be(client: millrace.Client) -> Non
 
 def test_samples_bring_no_box_and_no_size(session: millrace.Session) -> None:
     for sample in (millrace.Sample(png(0), box=millrace.Box(0, 0, 8, 8)), millrace.Sample(png(0), size=Size(8, 8))):
-        with pytest.raises(millrace.Error, match="box or size of its own"):
+        with pytest.raises(millrace.Error, match="is not for a recipe with views"):
             session.get(session.submit([sample]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -248,6 +249,36 @@ class Batch:
         size = last - first
         first[:, 0] = np.where(self.flips, sides[:, 0] - last[:, 0], first[:, 0])
         return np.concatenate([first, size], axis=-1)
+
+    def map_boxes(self, boxes: Sequence[Any] | NDArray[Any], *, min_area: float = 0) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
+        """Where boxes of the source's pixels lie in the batch's images: objects to be detected.
+
+            >>> for (mapped, left), names in zip(batch.map_boxes(targets["boxes"]), targets["names"]):
+            ...     names = [names[index] for index in left]
+
+        What was cropped, resized, padded and flipped is followed; ``Recipe.erasing`` covers what it covers, and its boxes stay.
+
+        Args:
+            boxes: for each image of the batch, in its order, numbers [M, 4]: left, top, right, bottom, pixels of the source after EXIF
+                orientation (of the stored one with ``ignore_orientation``). NumPy's arrays, PyTorch's tensors, lists; an empty one where
+                there is none. The image at ``position`` is ``ids[position]``: where another stands in for a bad one
+                (``on_error="substitute"``) that is the other's id, and its boxes are to be given. A loader's labels are the right ones.
+            min_area: pixels in the tensor; only boxes with more are left.
+
+        Returns:
+            For each image: boxes float32 [K, 4], left, top, right, bottom in pixels of the image in the tensor, clipped to what is the
+            image itself there (``filled``); and int64 [K]: which of the given ones they are, ascending. Of a zeroed image none is left,
+            nor is a box whose right is no more than its left, or its bottom than its top. Arrays of the caller's own.
+
+        Raises:
+            InvalidRequest: ``boxes`` are not as many as images, or something else than numbers [M, 4]; says which.
+            Unsupported: the recipe has views, or steps that move pixels (``RandAugment`` may, too) or flip only some images; names it. Or
+                the daemon is older and does not say enough.
+            Released: the batch was released before anything of its records was asked for.
+        """
+        from millrace._boxes import mapped
+
+        return mapped(boxes, self._copied_records(), self.filled, self.recipe, min_area)
 
     @property
     def source_sizes(self) -> NDArray[np.int64]:

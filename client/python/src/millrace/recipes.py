@@ -293,8 +293,8 @@ def detr(*, training: bool = True) -> Recipe:
 
     Source: Carion et al., arXiv:2005.12872; github.com/facebookresearch/detr, datasets/coco.py. There it is filled up to the largest image
     of a batch, with 0 behind the normalisation; here with ImageNet's mean colour before it, which is within 0.01 of it. ``Batch.filled``
-    says what is no padding, for the mask. Left to the loop, because boxes go with them: the flip, and that every other image is cut.
-    To test: the shorter side to 800.
+    says what is no padding, for the mask, and ``Batch.map_boxes`` where boxes are. Left out: the flip (``flip_probability`` flips what is
+    filled up, too), and that every other image is cut. To test: the shorter side to 800.
     """
     resize = RandomShorterSide(tuple(range(480, 801, 32)), _DETR_MOST) if training else ShorterSide(800, _DETR_MOST)
     pad = Pad(to=Size(_DETR_MOST, _DETR_MOST), place="top_left", fill=_IMAGENET_LEVELS)
@@ -306,7 +306,7 @@ def large_scale_jitter(side: int = 1024, scale: tuple[float, float] = (0.1, 2.0)
 
     Source: Ghiasi et al., arXiv:2012.07177; torchvision, references/detection/presets.py with --data-augmentation lsj, where the window's
     two offsets are the same share of what is left, and the normalisation is the model's. The flip is of the whole, as there: what is
-    filled up is then at the left; ``Batch.filled`` says where the image is.
+    filled up is then at the left; ``Batch.filled`` says where the image is, ``Batch.map_boxes`` where its boxes are.
 
     Args:
         side: of the images, pixels.
