@@ -10,7 +10,8 @@ throughput  images/s of the PyTorch loader's epochs against `millrace run`, from
 dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader with two workers on the same cores: ImageFolder, PIL,
             RandomResizedCrop 224, flip, ToTensor, Normalize, float32
 augmented   the same with published augmentations: torchvision's new recipe, RandAugment, SimCLR's view and its two views, DINO's ten crops,
-            and timm's A1 where timm is there; samples/s, however many views one has; only when it is asked for
+            and timm's A1 where timm is there; samples/s, however many views one has, of the first epoch and of later ones; only when it is
+            asked for
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
@@ -384,7 +385,7 @@ def importing(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 
 
 def augmented_figure(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    return augmented(given, repeated(photographs(given), place / "augmented", 2), epochs_rate)
+    return augmented(given, repeated(photographs(given), place / "augmented", 3))
 
 
 FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
