@@ -61,6 +61,14 @@ Result<void> receive_memory(Holding& holding, const v1::OpenSessionReply& reply,
 
 constexpr std::chrono::microseconds kLookAgain{500};  // how long a slot that the GPU has done with may wait
 
+// Whether daemons that look at no recipe when a session is opened can make it; they refuse a message that has one.
+bool is_of_first_daemons(const Recipe& recipe) {
+  const bool is_drawn = std::holds_alternative<ScaleJitter>(recipe.resize) ||
+                        std::holds_alternative<RandomShorterSide>(recipe.resize) || !recipe.random_filters.empty();
+  return !is_augmented(recipe) && !is_drawn && recipe.views.empty() && !recipe.pad && !recipe.indices &&
+         recipe.crop_place == CropPlace::kCentre;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<SessionCore>> SessionCore::open(const Address& address, const SessionOptions& options) {
@@ -81,8 +89,7 @@ Result<std::shared_ptr<SessionCore>> SessionCore::open_once(const Address& addre
   request.set_slot_bytes(slot_bytes.count);
   if (options.cache != CacheUse::kTensors) request.set_cache(to_message(options.cache));
   if (options.cache_at_once) request.set_cache_at_once(true);
-  if (is_augmented(options.recipe) || !options.recipe.views.empty() || options.recipe.crop_place != CropPlace::kCentre)
-    *request.mutable_recipe() = to_message(options.recipe);
+  if (!is_of_first_daemons(options.recipe)) *request.mutable_recipe() = to_message(options.recipe);
   const bool is_on_gpu = !options.memory.empty() && options.memory != kHostMemory;
   if (is_on_gpu) {
     request.set_memory(options.memory);

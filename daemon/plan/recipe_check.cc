@@ -160,11 +160,15 @@ Result<void> check_patches(const Recipe& recipe, const Patches& patches, std::ui
   return {};
 }
 
-Result<void> check_pad(const Recipe& recipe, std::uint32_t max_side) {
+Result<void> check_filters(const Recipe& recipe) {
   if (recipe.random_filters.size() > Recipe::kMostFilters)
     return wrong("resize.random_filters", "must be at most " + std::to_string(Recipe::kMostFilters));
   for (const Filter filter : recipe.random_filters)
     if (filter > Filter::kLanczos) return wrong("resize.random_filters", "one of them is none");
+  return {};
+}
+
+Result<void> check_pad(const Recipe& recipe, std::uint32_t max_side) {
   if (!recipe.pad) return {};
   const Pad& pad = *recipe.pad;
   MILLRACE_TRY_VOID(check_count("pad.left", pad.left, 0, max_side));
@@ -290,6 +294,7 @@ Result<void> check_recipe(const Recipe& recipe, std::uint32_t max_side) {
   if (!recipe.views.empty()) return check_views(recipe, max_side);
   MILLRACE_TRY_VOID(std::visit(CheckCrop{max_side}, recipe.crop));
   MILLRACE_TRY_VOID(std::visit(CheckResize{max_side}, recipe.resize));
+  MILLRACE_TRY_VOID(check_filters(recipe));
   MILLRACE_TRY_VOID(check_pad(recipe, max_side));
   MILLRACE_TRY_VOID(check_indices(recipe));
   if (recipe.patches) MILLRACE_TRY_VOID(check_patches(recipe, *recipe.patches, max_side));

@@ -148,18 +148,6 @@ void fill_views(const Recipe& recipe, v1::Recipe& out) {
   }
 }
 
-// What a view is beside what it says itself.
-Recipe shared_by_views(const Recipe& recipe) {
-  return {.ignore_orientation = recipe.ignore_orientation,
-          .normalise = recipe.normalise,
-          .range = recipe.range,
-          .dtype = recipe.dtype,
-          .layout = recipe.layout,
-          .channels = recipe.channels,
-          .centre_rounding = recipe.centre_rounding,
-          .indices = recipe.indices};
-}
-
 // A message of a few bytes may stand for many views: what they all take is bounded before any is copied.
 Result<void> read_views(const v1::Recipe& recipe, Recipe& parsed) {
   std::uint64_t views = 0, steps = 0;
@@ -170,7 +158,8 @@ Result<void> read_views(const v1::Recipe& recipe, Recipe& parsed) {
     views += count;
     if (views > Recipe::kMostViews)
       return field_error("views", "must be at most " + std::to_string(Recipe::kMostViews) + " in all");
-    Recipe view = shared_by_views(parsed);
+    Recipe view = Recipe::of_views({parsed});  // what all views share
+    view.views.clear();
     if (Result<void> read = read_view(message, view); !read) return inside("views", i, std::move(read).error());
     steps += std::uint64_t{count} * count_steps(view.steps);
     if (steps > Recipe::kMostStepsOfViews)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import millrace
+import millrace.numpy
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -54,3 +59,16 @@ def check_alike(images: Any, masks: Any) -> None:
     """Each image is 20 times its mask."""
     for image, mask in zip(images, masks, strict=True):
         np.testing.assert_array_equal(image, np.broadcast_to(np.where(mask == IGNORED, IGNORED, mask * 20), image.shape))
+
+
+@contextlib.contextmanager
+def loaders(address: str, pairs: millrace.Pairs) -> Iterator[Callable[..., Any]]:
+    """Makes loaders, of ``pairs`` where nothing else is given, which end with it."""
+    with contextlib.ExitStack() as stack:
+
+        def loader(given: Any = pairs, recipe: Any = None, kind: Any = millrace.numpy.Loader, **options: Any) -> Any:
+            options = {"batch_size": 8, "address": address, **options}
+            recipe = recipe or dataclasses.replace(millrace.Recipe.train(48), filter="nearest")
+            return stack.enter_context(kind(given, recipe, **options))
+
+        yield loader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib.util
 import itertools
@@ -28,7 +27,7 @@ Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: there 
 
 import millrace.torch  # noqa: E402
 
-from paired import CLASSES, COUNT, IGNORED, check_alike, drain, make_place, write_mask  # noqa: E402
+from paired import CLASSES, COUNT, IGNORED, check_alike, drain, loaders, make_place, write_mask  # noqa: E402
 from processes import eventually  # noqa: E402
 from test_loaders import Restartable  # noqa: E402
 
@@ -45,13 +44,7 @@ def pairs(place: Path) -> Pairs:
 
 @pytest.fixture
 def make(daemon: millrace.PrivateDaemon, pairs: Pairs) -> Iterator[Callable[..., Any]]:
-    with contextlib.ExitStack() as stack:
-
-        def loader(given: Any = pairs, recipe: Any = None, kind: Any = millrace.numpy.Loader, **options: Any) -> Any:
-            options = {"batch_size": 8, "address": daemon.address, **options}
-            recipe = recipe or dataclasses.replace(Recipe.train(48), filter="nearest")
-            return stack.enter_context(kind(given, recipe, **options))
-
+    with loaders(daemon.address, pairs) as loader:
         yield loader
 
 

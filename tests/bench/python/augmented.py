@@ -118,30 +118,32 @@ BATCH = 64
 
 
 def augmented(given: argparse.Namespace, data: Path) -> dict[str, Any]:
-    """For each: samples/s of our first epoch and of our later ones beside DataLoader's, as medians, and the medians of the ratios in pairs.
-
-    Epochs are timed whole, over the same files, which the page cache has. The daemon is another one in each round, so nothing of
-    the files is kept in its first epoch; what later ones gain by its cache is told apart. DataLoader's two workers stay, and its
-    first epoch, which starts them, does not count; nothing is kept there, so that its epochs are alike.
-    """
+    """What ``beside_dataloader`` says of each."""
     found: dict[str, Any] = {}
     for name, published in PUBLISHED.items():
         try:
             transform = published()
         except ImportError as why:
             found[name] = {"not_measured": str(why)}
-            continue
-        dataset, pairs = torchvision.datasets.ImageFolder(str(data), transform), []
-        for number in range(given.rounds):  # who is first alternates
-            rates = {}
-            for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
-                rates[who] = _theirs(dataset) if who == "peer" else _ours(given, data, transform, dataset)
-            pairs.append((rates["millrace"], rates["peer"]))
-        found[name] = {
-            "first": _compared([(ours[0], theirs[1]) for ours, theirs in pairs]),
-            "later": _compared([(ours[1], theirs[1]) for ours, theirs in pairs]),
-        }
+        else:
+            found[name] = beside_dataloader(given, data, transform)
     return found
+
+
+def beside_dataloader(given: argparse.Namespace, data: Path, transform: Any) -> dict[str, dict[str, float]]:
+    """Samples/s of our first epoch and of our later ones beside DataLoader's, as medians, and the medians of the ratios in pairs.
+
+    Epochs are timed whole, over the same files, which the page cache has. The daemon is another one in each round, so nothing of
+    the files is kept in its first epoch; what later ones gain by its cache is told apart. DataLoader's two workers stay, and its
+    first epoch, which starts them, does not count; nothing is kept there, so that its epochs are alike.
+    """
+    dataset, pairs = torchvision.datasets.ImageFolder(str(data), transform), []
+    for number in range(given.rounds):  # who is first alternates
+        rates = {}
+        for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
+            rates[who] = _theirs(dataset) if who == "peer" else _ours(given, data, transform, dataset)
+        pairs.append((rates["millrace"], rates["peer"]))
+    return {epochs: _compared([(ours[at], theirs[1]) for ours, theirs in pairs]) for at, epochs in enumerate(("first", "later"))}
 
 
 def _compared(pairs: list[tuple[float, float]]) -> dict[str, float]:

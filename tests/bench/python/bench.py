@@ -53,7 +53,7 @@ import torchvision
 from millrace._copy_on_write import Window, noticed
 from torchvision.transforms import v2
 
-from augmented import augmented
+from augmented import augmented, beside_dataloader
 from one_image import one_image
 
 
@@ -195,27 +195,10 @@ def throughput(given: argparse.Namespace, place: Path) -> dict[str, Any]:
 
 
 def dataloader(given: argparse.Namespace, place: Path) -> dict[str, Any]:
-    data = repeated(photographs(given), place / "dataloader", 4)
+    data = repeated(photographs(given), place / "dataloader", 20)
     steps = [v2.RandomResizedCrop(224, antialias=True), v2.RandomHorizontalFlip(), v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
     transform = v2.Compose([*steps, v2.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))])
-    dataset = torchvision.datasets.ImageFolder(str(data), transform)
-
-    def peers() -> float:
-        began, images = time.monotonic(), 0
-        for batch, _ in torch.utils.data.DataLoader(dataset, 64, shuffle=True, num_workers=2):
-            images += len(batch)
-        return images / (time.monotonic() - began)
-
-    pairs = []
-    with millrace.serve(data, lanes=given.lanes) as daemon:
-        for number in range(given.rounds):  # who is first alternates
-            rates = {}
-            for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
-                rates[who] = peers() if who == "peer" else epochs_rate(dataset, daemon.address, 2, transform=None, shuffle=True)
-            pairs.append((rates["millrace"], rates["peer"]))
-    ours, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratio = statistics.median(one / other for one, other in pairs)
-    return {"loader_images_per_s": ours, "dataloader_images_per_s": theirs, "ratio": ratio}
+    return beside_dataloader(given, data, transform)
 
 
 # ----------------------------------------------------------------------------------------------------------- processors

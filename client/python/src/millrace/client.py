@@ -15,7 +15,7 @@ from millrace._again import asked_again
 from millrace._layout import MOST_BESIDE_PIXELS
 from millrace._wire import channel_to, unary
 from millrace.errors import DaemonUnavailable, DeadlineExceeded, Forked, InvalidRequest
-from millrace.recipe import CacheUse, Recipe
+from millrace.recipe import CacheUse, Recipe, is_of_first_daemons
 from millrace.session import HOST, Session
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Client:
         if not isinstance(memory, str):
             raise InvalidRequest(f"session: memory is a name, not {memory!r}")
         asked = messages.cache_fields(cache, cache_at_once)
-        if recipe.steps or recipe.erasing or recipe.views:
+        if not is_of_first_daemons(recipe):
             asked["recipe"] = messages.recipe_message(recipe)
         if memory not in ("", HOST):
             asked |= {"memory": memory, "samples": min(batch, 0xFFFFFFFF)}

@@ -251,6 +251,13 @@ class Recipe:
         return elements * (self.patches.temporal if self.patches else 1) * DTYPE_BYTES[self.dtype]
 
 
+def is_of_first_daemons(recipe: Recipe) -> bool:
+    """Whether daemons that look at no recipe when a session is opened can make it; they refuse a message that has one."""
+    drawn = isinstance(recipe.resize, ScaleJitter | RandomShorterSide) or recipe.random_filters
+    newer = recipe.steps or recipe.erasing or recipe.views or recipe.pad or recipe.indices or drawn
+    return not newer and recipe.crop_place == "centre"
+
+
 def described(recipe: Recipe) -> str:
     """Size and type of its images, to follow a noun: " 224 x 224 float32", " in 2 views 224 x 224 and 6 views 96 x 96 float32"."""
     size = recipe.fixed_size
