@@ -113,7 +113,7 @@ PUBLISHED: dict[str, Callable[[], Any]] = {
 }
 
 
-EPOCHS = 3
+EPOCHS = 5
 BATCH = 64
 
 
@@ -131,19 +131,21 @@ def augmented(given: argparse.Namespace, data: Path) -> dict[str, Any]:
 
 
 def beside_dataloader(given: argparse.Namespace, data: Path, transform: Any) -> dict[str, dict[str, float]]:
-    """Samples/s of our first epoch and of our later ones beside DataLoader's, as medians, and the medians of the ratios in pairs.
+    """Samples/s of our epochs beside DataLoader's, as medians, and the medians of the ratios in pairs.
 
-    Epochs are timed whole, over the same files, which the page cache has. The daemon is another one in each round, so nothing of
-    the files is kept in its first epoch; what later ones gain by its cache is told apart. DataLoader's two workers stay, and its
-    first epoch, which starts them, does not count; nothing is kept there, so that its epochs are alike.
+    ``all``: of EPOCHS epochs, from the first call on; ``first``: of the first one of them; ``later``: of the others, of which the second
+    packs what those after it take from the daemon's cache. ``uncached``: of one epoch of a loader with ``cache="off"``. Epochs are timed
+    whole, over the same files, which the page cache has. The daemon is another one each time, so nothing of the files is kept in its
+    first epoch. DataLoader's two workers stay, and its first epoch, which starts them, does not count; nothing is kept there, so that
+    its epochs are alike.
     """
-    dataset, pairs = torchvision.datasets.ImageFolder(str(data), transform), []
+    dataset, rounds = torchvision.datasets.ImageFolder(str(data), transform), []
     for number in range(given.rounds):  # who is first alternates
-        rates = {}
+        rates: dict[str, float] = {}
         for who in ("millrace", "peer") if number % 2 else ("peer", "millrace"):
-            rates[who] = _theirs(dataset) if who == "peer" else _ours(given, data, transform, dataset)
-        pairs.append((rates["millrace"], rates["peer"]))
-    return {epochs: _compared([(ours[at], theirs[1]) for ours, theirs in pairs]) for at, epochs in enumerate(("first", "later"))}
+            rates |= _theirs(dataset) if who == "peer" else _ours(given, data, transform, dataset)
+        rounds.append(rates)
+    return {epochs: _compared([(rates[epochs], rates["peer"]) for rates in rounds]) for epochs in ("all", "first", "later", "uncached")}
 
 
 def _compared(pairs: list[tuple[float, float]]) -> dict[str, float]:
@@ -152,27 +154,31 @@ def _compared(pairs: list[tuple[float, float]]) -> dict[str, float]:
     return {"loader_samples_per_s": ours, "dataloader_samples_per_s": theirs, "ratio": ratio}
 
 
-def _rates(loader: Any) -> tuple[float, float]:
-    """Samples/s of the first epoch, and of those after it together."""
-    rates = []
-    for epochs in (1, EPOCHS - 1):
-        samples, began = 0, time.monotonic()
-        for _ in range(epochs):
-            samples += sum(len(labels) for _, labels in loader)
-        rates.append(samples / (time.monotonic() - began))
-    return rates[0], rates[1]
+def _passed(loader: Any, epochs: int) -> tuple[int, float]:
+    """Samples, and seconds."""
+    samples, began = 0, time.monotonic()
+    for _ in range(epochs):
+        samples += sum(len(labels) for _, labels in loader)
+    return samples, time.monotonic() - began
 
 
-def _ours(given: argparse.Namespace, data: Path, transform: Any, dataset: Any) -> tuple[float, float]:
+def _ours(given: argparse.Namespace, data: Path, transform: Any, dataset: Any) -> dict[str, float]:
     what, recipe = (data, transform.recipe) if isinstance(transform, Views) else (dataset, None)
-    with (
-        millrace.serve(data, lanes=given.lanes) as daemon,
-        millrace.torch.Loader(
-            what, batch_size=BATCH, slots=4, on_error="skip", address=daemon.address, transform=recipe, shuffle=True
-        ) as loader,
-    ):
-        return _rates(loader)
+
+    def passed(*passes: int, **arguments: Any) -> list[tuple[int, float]]:
+        with millrace.serve(data, lanes=given.lanes) as daemon:
+            arguments |= {"slots": 4, "on_error": "skip", "address": daemon.address, "transform": recipe, "shuffle": True}
+            with millrace.torch.Loader(what, batch_size=BATCH, **arguments) as loader:
+                return [_passed(loader, epochs) for epochs in passes]
+
+    first, later = passed(1, EPOCHS - 1)
+    both = first[0] + later[0], first[1] + later[1]
+    by_name = {"all": both, "first": first, "later": later, "uncached": passed(1, cache="off")[0]}
+    return {name: samples / seconds for name, (samples, seconds) in by_name.items()}
 
 
-def _theirs(dataset: Any) -> tuple[float, float]:
-    return _rates(torch.utils.data.DataLoader(dataset, BATCH, shuffle=True, num_workers=2, persistent_workers=True))
+def _theirs(dataset: Any) -> dict[str, float]:
+    loader = torch.utils.data.DataLoader(dataset, BATCH, shuffle=True, num_workers=2, persistent_workers=True)
+    _passed(loader, 1)
+    samples, seconds = _passed(loader, 2)
+    return {"peer": samples / seconds}

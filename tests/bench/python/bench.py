@@ -8,10 +8,10 @@ client      time on the client's thread from next() to the tensor, the batch bei
 throughput  images/s of the PyTorch loader's epochs against `millrace run`, from nothing to the last batch, same daemon, same lanes: of the
             folder, of a list of its files, and of the folder in a RandomSampler's order
 dataloader  images/s of the PyTorch loader against torch.utils.data.DataLoader with two workers on the same cores: ImageFolder, PIL,
-            RandomResizedCrop 224, flip, ToTensor, Normalize, float32
+            RandomResizedCrop 224, flip, ToTensor, Normalize, float32; five epochs of a fresh daemon, the first, the
+            later ones, and one without the cache
 augmented   the same with published augmentations: torchvision's new recipe, RandAugment, SimCLR's view and its two views, DINO's ten crops,
-            and timm's A1 where timm is there; samples/s, however many views one has, of the first epoch and of later ones; only when it is
-            asked for
+            and timm's A1 where timm is there; samples/s, however many views one has; only when it is asked for
 processors  images/s of one millrace.hf.ImageProcessor (CLIP-L/336, an image a call) that 4 threads share, of one for each of them, and of
             one thread
 one_image   us of one image's way beside what the daemon's stages take, p50 and p99 on an idle daemon with one lane: 32 x 32 pixels and a
@@ -31,7 +31,6 @@ import argparse
 import functools
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -77,13 +76,18 @@ def photographs(given: argparse.Namespace) -> Path:
 
 
 def repeated(source: Path, target: Path, times: int) -> Path:
-    """``source``'s files so many times in one class folder."""
+    """``source``'s files so many times in one class folder; no two JPEG files have the same bytes, by which a daemon knows new ones."""
     folder = target / "class"
     folder.mkdir(parents=True)
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
         for copy in range(times):
-            shutil.copyfile(path, folder / f"{copy}_{path.name}")
+            _write_copy(path.read_bytes(), copy, folder / f"{copy}_{path.name}")
     return target
+
+
+def _write_copy(file: bytes, number: int, path: Path) -> None:
+    start, comment = b"\xff\xd8", b"\xff\xfe\x00\x04" + number.to_bytes(2, "big")
+    path.write_bytes(start + comment + file[2:] if file.startswith(start) else file)
 
 
 # --------------------------------------------------------------------------------------------------------------- client
@@ -388,6 +392,7 @@ FIGURES: dict[str, Callable[[argparse.Namespace, Path], dict[str, Any]]] = {
 
 def main() -> None:
     given = arguments()
+    os.environ["XDG_STATE_HOME"] = "/dev/null"  # no daemon finds what an earlier one kept
     chosen = given.only.split(",")
     unknown = [name for name in chosen if name not in FIGURES]
     if unknown:

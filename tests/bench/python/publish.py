@@ -63,7 +63,7 @@ AIMS = {
     "throughput.ratio": ("value", "least", 0.93),
     "throughput.list_ratio": ("value", "least", 0.93),
     "throughput.sampler_ratio": ("value", "least", 0.93),
-    "dataloader.ratio": ("value", "least", 6.0),
+    "dataloader.all.ratio": ("value", "least", 6.0),
     "in_place.unwritten_us": ("value", "most", 300),
     "in_place.written_us": ("value", "most", 1000),
     "processors.ratio": ("value", "least", 0.95),
