@@ -2,32 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "kernels/augment/blur.h"
 #include "kernels/augment/geometry.h"
 #include "kernels/augment/kernels.h"
+#include "kernels/augment/mixture.h"
+#include "kernels/augment/plane_memory.h"
 #include "kernels/augment/pointwise.h"
 #include "kernels/augment/tables.h"
+#include "kernels/augment/whole_pixels.h"
 
 namespace millrace::kernels {
 
 using namespace augment;
-
-namespace {
-
-constexpr std::size_t kAlignment = 64;
-
-struct Freed {
-  void operator()(Byte* bytes) const { ::operator delete[](bytes, std::align_val_t{kAlignment}); }
-};
-
-std::size_t padded(std::size_t count) {
-  return (count + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-}  // namespace
 
 class Augmenter::Work {
  public:
@@ -35,6 +23,9 @@ class Augmenter::Work {
 
   bool apply(const U8View& in, std::span<const Operation> operations, TimeLimit& limit, const MutableU8View& out) {
     prepare(in.size());
+    const WholePixels whole(kernels_, planes_.plane[0]);
+    if (const auto table = common_table(operations)) return whole.map(in, *table, limit, out);
+    if (are_vertical_flips(operations) && operations.size() % 2 == 1) return whole.flip(in, limit, out);
     in_ = &in;
     for (const Operation& operation : operations) {
       if (limit.is_over_after(count_) || !apply(operation, limit)) return false;
@@ -49,7 +40,7 @@ class Augmenter::Work {
     return true;
   }
 
-  std::size_t memory() const { return capacity_ == 0 ? 0 : capacity_ * 6 + kSlack; }
+  std::size_t memory() const { return memory_.bytes() + mixture_.memory(); }
 
  private:
   std::size_t width() const { return static_cast<std::size_t>(size_.width); }
@@ -59,17 +50,10 @@ class Augmenter::Work {
     size_ = size;
     count_ = width() * static_cast<std::size_t>(size_.height);
     padded_ = padded(count_) + kAlignment;  // what is done behind the end of a part may be behind the picture's
-    if (padded_ > capacity_) {
-      capacity_ = 0;
-      memory_.reset();
-      memory_.reset(static_cast<Byte*>(::operator new[](padded_ * 6 + kSlack, std::align_val_t{kAlignment})));
-      capacity_ = padded_;
-      std::memset(memory_.get(), 0, memory());
-    }
-    for (std::size_t c = 0; c < 3; ++c) {
-      planes_.plane[c] = memory_.get() + c * capacity_;
-      others_.plane[c] = memory_.get() + (c + 3) * capacity_;
-    }
+    memory_.reserve(padded_ * 6 + kSlack);
+    planes_ = memory_.planes(0, padded_);
+    others_ = memory_.planes(3, padded_);
+    mixture_.prepare(padded_);
     waiting_.clear();
   }
 
@@ -130,6 +114,11 @@ class Augmenter::Work {
   }
 
   bool apply(const Operation& operation, TimeLimit& limit) {
+    if (operation.step == Step::kMixEnd) {
+      mixture_.end(kernels_, operation.factor, planes_);
+      return !limit.is_over_after(count_ * mixture_.count());
+    }
+    mixture_.restore(planes_);
     switch (operation.step) {
       case Step::kInvert:
       case Step::kPosterize:
@@ -168,6 +157,12 @@ class Augmenter::Work {
     switch (operation.step) {
       case Step::kErase:
         erase(operation);
+        return true;
+      case Step::kMixStart:
+        mixture_.start(planes_, padded(count_), operation.factor);
+        return true;
+      case Step::kMixAdd:
+        mixture_.add(planes_, operation.factor);
         return true;
       case Step::kPillowBlur:
         return pillow_blur(kernels_, operation.factor, size_, limit, planes_, others_);
@@ -251,12 +246,12 @@ class Augmenter::Work {
   }
 
   const Kernels& kernels_;
-  std::unique_ptr<Byte[], Freed> memory_;
-  std::size_t capacity_ = 0;  // bytes a plane
+  PlaneMemory memory_;
   Size size_;
   std::size_t count_ = 0, padded_ = 0;
   Planes planes_{}, others_{};
   Pointwise waiting_;
+  Mixture mixture_;
   Histogram histograms_[3];
   const U8View* in_ = nullptr;  // until the planes have its pixels
 };

@@ -43,6 +43,11 @@ struct FixedRow {
   std::uint32_t x, y, x_step, y_step;
 };
 
+struct Weighted {
+  const Byte* plane;
+  float weight;
+};
+
 constexpr std::size_t kStrip = 128;  // columns that a blur works on at a time
 
 // Image.blend with a factor, prepared. The tables are for AVX-512, by the distance between a value and what it is
@@ -82,6 +87,8 @@ struct Kernels {
   // Of rows of kStrip that `rows` has, as many as the kernel is high, rounded half to even.
   void (*weigh_down)(const HalfKernel& kernel, const float* const* rows, Byte* out);
   void (*mirror)(const Byte* row, std::size_t width, Byte* out);
+  // The sum of the planes by weight, the first ones first, as kMixEnd says, to `out`, which may be one of them.
+  void (*mix)(const Weighted* planes, std::size_t planes_count, std::size_t padded, Byte* out);
 };
 
 const Kernels& scalar_kernels();

@@ -204,6 +204,22 @@ MILLRACE_AUGMENT_TARGET void weigh_down(const HalfKernel& kernel, const float* c
 }
 
 // With those that are not among these loops.
+// The sums of a part at a time stay in registers or near them.
+MILLRACE_AUGMENT_TARGET void mix(const Weighted* planes, std::size_t planes_count, std::size_t padded, Byte* out) {
+  constexpr std::size_t kPart = 64;
+  float sums[kPart];
+  for (std::size_t at = 0; at < padded; at += kPart) {
+    for (std::size_t i = 0; i < kPart; ++i) sums[i] = 0;
+    for (std::size_t plane = 0; plane < planes_count; ++plane) {
+      const Byte* const in = planes[plane].plane + at;
+      const float weight = planes[plane].weight;
+      for (std::size_t i = 0; i < kPart; ++i) sums[i] += weight * static_cast<float>(static_cast<int>(in[i]));
+    }
+    for (std::size_t i = 0; i < kPart; ++i)
+      out[at + i] = static_cast<Byte>(static_cast<int>(sums[i] < 255.0F ? sums[i] : 255.0F));
+  }
+}
+
 constexpr Kernels kernels_with(decltype(Kernels::map) map, decltype(Kernels::hue) hue) {
   return {.split = split,
           .merge = merge,
@@ -221,5 +237,6 @@ constexpr Kernels kernels_with(decltype(Kernels::map) map, decltype(Kernels::hue
           .box = box,
           .weigh_across = weigh_across,
           .weigh_down = weigh_down,
-          .mirror = mirror};
+          .mirror = mirror,
+          .mix = mix};
 }

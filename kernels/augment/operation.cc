@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace millrace::kernels {
 namespace {
@@ -45,10 +46,38 @@ bool is_valid(Size size, const Operation& operation) {
       return is_kernel(operation.value, size) && operation.factor > 0 && operation.factor <= 1e6F;
     case Step::kPillowBlur:
       return operation.factor > 0 && operation.factor <= kLargestPillowBlur;
+    case Step::kMixStart:
+    case Step::kMixAdd:
+    case Step::kMixEnd:
+      return operation.factor >= 0 && operation.factor <= 1;
     default:
       return operation.step <= Step::kErase;
   }
 }
+
+// Follows the sums in a list.
+class Sums {
+ public:
+  // False where it may not stand here.
+  bool take(const Operation& operation) {
+    switch (operation.step) {
+      case Step::kMixStart:
+        return !std::exchange(is_in_one_, true);
+      case Step::kMixAdd:
+        return is_in_one_ && ++added_ <= kMostMixed;
+      case Step::kMixEnd:
+        return std::exchange(is_in_one_, false) && std::exchange(added_, 0) > 0;
+      default:
+        return !is_in_one_ || operation.step != Step::kQuarterTurns || operation.value % 2 == 0;
+    }
+  }
+
+  bool are_ended() const { return !is_in_one_; }
+
+ private:
+  bool is_in_one_ = false;
+  int added_ = 0;
+};
 
 Size size_after(Size size, const Operation& operation) {
   const bool turns = operation.step == Step::kQuarterTurns && operation.value % 2 == 1;
@@ -65,11 +94,12 @@ Size size_after(Size size, std::span<const Operation> operations) {
 bool is_valid(Size size, std::span<const Operation> operations) {
   if (size.width < 1 || size.height < 1 || size.width > kLongestSide || size.height > kLongestSide) return false;
   if (std::int64_t{size.width} * size.height > kLargestArea || operations.size() > kMostOperations) return false;
+  Sums sums;
   for (const Operation& operation : operations) {
-    if (!is_valid(size, operation)) return false;
+    if (!is_valid(size, operation) || !sums.take(operation)) return false;
     size = size_after(size, operation);
   }
-  return true;
+  return sums.are_ended();
 }
 
 }  // namespace millrace::kernels

@@ -31,6 +31,11 @@ enum class Step : std::uint8_t {
                   // side; a deviation of `factor` pixels, above 0. See README.md for how equal it is
   kPillowBlur,    // ImageFilter.GaussianBlur(factor), above 0 and up to 100
   kSolarizeAdd,   // adds `value`, -255..255, to values below `factor`, and keeps what becomes of them within 0..255
+  // A weighted sum of pictures, in float32 and in this order, whose values are cut to 0..255 and truncated. Weights
+  // are 0..1. In between, the picture neither changes its size nor starts another sum.
+  kMixStart,  // the picture, of weight `factor`
+  kMixAdd,    // what became of it since, likewise; then it is again what it was at the start
+  kMixEnd,  // after 1 to kMostMixed of kMixAdd; the sum, blended into the start by `factor`: Image.blend(start, sum, factor)
 };
 
 enum class Sampling : std::uint8_t { kNearest, kBilinear, kBicubic };
@@ -46,6 +51,7 @@ struct Operation {
 };
 
 constexpr int kMostOperations = 64;
+constexpr int kMostMixed = 8;                                 // in a sum, beside its start
 constexpr int kLargestKernel = 99;                            // of kGaussianBlur, pixels
 constexpr float kLargestPillowBlur = 100;                     // pixels
 constexpr int kLongestSide = 1 << 14;                         // pixels
@@ -55,7 +61,7 @@ constexpr std::int64_t kLargestArea = std::int64_t{1} << 26;  // pixels
 Size size_after(Size size, std::span<const Operation> operations);
 
 // Whether apply() takes these: sizes and their number within the bounds above, all parameters finite and within what
-// Step says.
+// Step says, sums begun and ended.
 bool is_valid(Size size, std::span<const Operation> operations);
 
 }  // namespace millrace::kernels

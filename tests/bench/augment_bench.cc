@@ -1,6 +1,6 @@
 // Micro-benchmarks of kernels/augment: each step on a picture of 224 x 224, rows in and rows out, with every
-// instruction set that this processor has. rand_augment is the mean of torchvision's RandAugment(2, 9), and
-// colour_jitter_drawn that of its ColorJitter(0.4, 0.4, 0.4, 0.1). Machine-readable with --benchmark_format=json.
+// instruction set that this processor has. rand_augment is the mean of torchvision's RandAugment(2, 9), aug_mix that of
+// its AugMix(), and colour_jitter_drawn that of its ColorJitter(0.4, 0.4, 0.4, 0.1). Machine-readable with --benchmark_format=json.
 //   millrace_bench_augment --benchmark_filter=hue
 #include <benchmark/benchmark.h>
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,31 @@ std::vector<List> colour_jitter() {
   return lists;
 }
 
+// torchvision's AugMix(): three chains of one to three operations each, of the three weakest of ten magnitudes.
+std::vector<List> aug_mix() {
+  std::mt19937 random(4);
+  const std::pair<const char*, double> most[] = {
+      {"ShearX", 0.3},  {"ShearY", 0.3},   {"TranslateX", 224 / 3.0}, {"TranslateY", 224 / 3.0}, {"Rotate", 30},
+      {"Posterize", 4}, {"Solarize", 255}, {"AutoContrast", 0},       {"Equalize", 0},           {"Brightness", 0.9},
+      {"Color", 0.9},   {"Contrast", 0.9}, {"Sharpness", 0.9}};
+  std::vector<List> lists(256);
+  for (List& list : lists) {
+    list.push_back({.step = Step::kMixStart, .factor = 0.5F});
+    for (int chain = 0; chain < 3; ++chain) {
+      for (unsigned left = 1 + random() % 3; left > 0; --left) {
+        const auto& [name, magnitude] = most[random() % std::size(most)];
+        const double share = static_cast<double>(random() % 3) / 9;
+        const std::string_view kind = name;
+        const double of_bin = kind == "Posterize" ? 4 : kind == "Solarize" ? 255 - share * 255 : share * magnitude;
+        list.push_back(named(name, of_bin, Sampling::kBilinear));
+      }
+      list.push_back({.step = Step::kMixAdd, .factor = 0.5F / 3});
+    }
+    list.push_back({.step = Step::kMixEnd});
+  }
+  return lists;
+}
+
 std::vector<Case> cases() {
   const Operation brightness{.step = Step::kBrightness, .factor = 1.3F},
       contrast{.step = Step::kContrast, .factor = 0.7F}, saturation{.step = Step::kSaturation, .factor = 1.2F},
@@ -108,7 +134,8 @@ std::vector<Case> cases() {
     single.push_back({std::string("perspective_") + suffix, {perspective(sampling)}});
     single.push_back({std::string("translate_") + suffix, {named("TranslateX", 30, sampling)}});
   }
-  std::vector<Case> all{{"rand_augment", rand_augment()}, {"colour_jitter_drawn", colour_jitter()}};
+  std::vector<Case> all{
+      {"rand_augment", rand_augment()}, {"aug_mix", aug_mix()}, {"colour_jitter_drawn", colour_jitter()}};
   for (const auto& [name, list] : single) all.push_back({name, {list}});
   return all;
 }

@@ -61,6 +61,19 @@ Operation random_operation(std::mt19937& random, int shorter) {
   return operation;
 }
 
+// Makes them the chains of a sum, but for turns of the size, which may not be in one.
+void mix(std::mt19937& random, std::vector<Operation>& operations) {
+  const auto weight = [&] { return static_cast<float>(random() % 1001) / 1000.0F; };
+  std::vector<Operation> sum{step(Step::kMixStart, weight())};
+  for (const Operation& operation : operations) {
+    if (operation.step != Step::kQuarterTurns || operation.value % 2 == 0) sum.push_back(operation);
+    if (random() % 2 == 0) sum.push_back(step(Step::kMixAdd, weight()));
+  }
+  sum.push_back(step(Step::kMixAdd, weight()));
+  sum.push_back(step(Step::kMixEnd, random() % 2 == 0 ? 1.0F : weight()));
+  operations = sum;
+}
+
 }  // namespace
 
 TEST_CASE("augmenting gives Pillow's values") {
@@ -158,6 +171,103 @@ TEST_CASE("a move by whole pixels takes pixels themselves, with each sampling") 
   }
 }
 
+TEST_CASE("a sum weighs what chains make of the picture, and leaves it to the next one as it was") {
+  for (const Target target : available_targets()) {
+    Augmenter augmenter(target);
+    const Pixels in{200, 100, 50};
+    const auto mixed = [&](float of_picture, std::vector<Operation> chains, float share) {
+      chains.insert(chains.begin(), step(Step::kMixStart, of_picture));
+      chains.push_back(step(Step::kMixEnd, share));
+      return augmented(augmenter, in, {1, 1}, chains);
+    };
+    const Operation invert = step(Step::kInvert), half = step(Step::kMixAdd, 0.5F), whole = step(Step::kMixAdd, 1);
+    CHECK(mixed(0.5F, {invert, half}, 1) == Pixels{127, 127, 127});  // 127.5, truncated
+    CHECK(mixed(0, {invert, half, half}, 1) == Pixels{127, 127, 127});
+    CHECK(mixed(0, {half, invert, half}, 1) == Pixels{127, 127, 127});
+    CHECK(mixed(0, {invert, invert, whole}, 1) == in);
+    CHECK(mixed(1, {whole}, 1) == Pixels{255, 200, 100});
+    CHECK(mixed(0, {invert, whole}, 0.5F) == Pixels{127, 127, 127});
+    CHECK(mixed(0, {invert, whole}, 0) == in);
+    CHECK(mixed(0.25F, {step(Step::kSolarize, 100), half, step(Step::kPosterize, 1, 1), step(Step::kMixAdd, 0.25F)},
+                1) == Pixels{109, 102, 37});  // 50 + 27.5 + 32, 25 + 77.5 + 0, 12.5 + 25 + 0
+  }
+}
+
+TEST_CASE("sums follow one another, with steps that move pixels in and between them") {
+  const Size size{67, 33};
+  const Pixels in = noise(size, 9);
+  const Operation turned = affine(Sampling::kBilinear, {0.9, 0.1, 0, -0.1, 0.9, 0}), flip = step(Step::kFlipHorizontal);
+  const Operation sharp = step(Step::kSharpness, 2), blur = step(Step::kPillowBlur, 1.5F);
+  for (const Target target : available_targets()) {
+    Augmenter augmenter(target);
+    const auto weighed = [&](const Pixels& picture, std::vector<Operation> first, std::vector<Operation> second) {
+      const Pixels a = augmented(augmenter, picture, size, first), b = augmented(augmenter, picture, size, second);
+      Pixels sum(picture.size());
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        const float all = 0.2F * static_cast<float>(picture[i]) + 0.3F * static_cast<float>(a[i]);
+        sum[i] = static_cast<std::uint8_t>(std::min(255.0F, all + 0.5F * static_cast<float>(b[i])));
+      }
+      return sum;
+    };
+    const std::vector<Operation> sum{
+        step(Step::kMixStart, 0.2F), turned, sharp, step(Step::kMixAdd, 0.3F), flip, blur, step(Step::kMixAdd, 0.5F),
+        step(Step::kMixEnd, 1)};
+    std::vector<Operation> twice = sum;
+    twice.push_back(flip);
+    twice.insert(twice.end(), sum.begin(), sum.end());
+    const Pixels once = weighed(in, {turned, sharp}, {flip, blur});
+    const Pixels flipped = augmented(augmenter, once, size, {flip});
+    CHECK(augmented(augmenter, in, size, sum) == once);
+    CHECK(augmented(augmenter, in, size, twice) == weighed(flipped, {turned, sharp}, {flip, blur}));
+  }
+}
+
+TEST_CASE("flips, and steps that map all values alike, are right in place and with gaps between rows") {
+  const Operation across = step(Step::kFlipHorizontal), down = step(Step::kFlipVertical), invert = step(Step::kInvert);
+  const Operation solarize = step(Step::kSolarize, 90), dark = step(Step::kBrightness, 0.5F);
+  for (const Target target : available_targets()) {
+    Augmenter augmenter(target);
+    for (const Size size :
+         {Size{1, 1}, Size{1, 7}, Size{7, 1}, Size{2, 2}, Size{65, 4}, Size{224, 33}, Size{4097, 3}}) {
+      const auto width = static_cast<std::size_t>(size.width), height = static_cast<std::size_t>(size.height);
+      const std::size_t stride = 3 * width + (size.height % 2 == 1 ? 5 : 0);
+      for (const std::vector<Operation>& list : {std::vector{across},
+                                                 {down},
+                                                 {across, down},
+                                                 {down, across, down, across},
+                                                 {invert},
+                                                 {solarize, dark, invert},
+                                                 {across, across, across}}) {
+        Pixels pixels = noise({size.width, size.height + 2}, 3);
+        pixels.resize(stride * height);
+        const Pixels before = pixels;
+        TimeLimit limit;
+        const auto gap = static_cast<std::ptrdiff_t>(stride);
+        REQUIRE(augmenter.apply({pixels.data(), size.width, size.height, 3, gap}, list, limit,
+                                {pixels.data(), size.width, size.height, 3, gap}));
+        bool turned = false, over = false;
+        for (const Operation& operation : list) {
+          turned ^= operation.step == Step::kFlipHorizontal;
+          over ^= operation.step == Step::kFlipVertical;
+        }
+        for (std::size_t y = 0; y < height; ++y) {
+          for (std::size_t i = 0; i < 3 * width; ++i) {
+            const std::size_t x = turned ? width - 1 - i / 3 : i / 3;
+            int value = before[(over ? height - 1 - y : y) * stride + 3 * x + i % 3];
+            for (const Operation& operation : list) {
+              if (operation.step == Step::kBrightness) value /= 2;
+              if (operation.step == Step::kInvert || (operation.step == Step::kSolarize && value >= 90))
+                value = 255 - value;
+            }
+            REQUIRE(int{pixels[y * stride + i]} == value);
+          }
+          for (std::size_t i = 3 * width; i < stride; ++i) REQUIRE(pixels[y * stride + i] == before[y * stride + i]);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("augmenting is the same with all instruction sets") {
   std::mt19937 random(5);
   Augmenter reference(Target::kScalar);
@@ -171,6 +281,7 @@ TEST_CASE("augmenting is the same with all instruction sets") {
       std::vector<Operation> operations;
       for (unsigned i = random() % 5; i > 0; --i)
         operations.push_back(random_operation(random, std::min(size.width, size.height)));
+      if (round % 2 == 0) mix(random, operations);
       REQUIRE(augmented(augmenter, in, size, operations) == augmented(reference, in, size, operations));
     }
   }
@@ -207,7 +318,7 @@ TEST_CASE("augmentations that make no sense are told apart") {
     CHECK_FALSE(is_taken(step(Step::kSolarizeAdd, 128, added)));
   }
   for (const float factor : {kNone, kEndless, 1e30F}) CHECK_FALSE(is_taken(step(Step::kSolarizeAdd, factor, 1)));
-  CHECK_FALSE(is_taken(step(static_cast<Step>(20))));
+  CHECK_FALSE(is_taken(step(static_cast<Step>(23))));
   Operation erase = step(Step::kErase);
   erase.box = {2, 0, 3, 1};
   CHECK_FALSE(is_taken(erase));
@@ -216,6 +327,32 @@ TEST_CASE("augmentations that make no sense are told apart") {
   CHECK_FALSE(is_valid({0, 1}, {}));
   CHECK_FALSE(is_valid({kLongestSide + 1, 1}, {}));
   CHECK_FALSE(is_valid(size, std::vector<Operation>(kMostOperations + 1)));
+}
+
+TEST_CASE("a sum that is not whole, too large, or turns its picture is told apart") {
+  const Operation start = step(Step::kMixStart, 0.5F), add = step(Step::kMixAdd, 0.5F), end = step(Step::kMixEnd);
+  const auto is_taken = [](std::vector<Operation> operations) { return is_valid({4, 3}, operations); };
+  CHECK(is_taken({start, add, end}));
+  CHECK(is_taken({start, add, end, start, add, add, end}));
+  CHECK_FALSE(is_taken({start, add}));
+  CHECK_FALSE(is_taken({start, end}));
+  CHECK_FALSE(is_taken({add, end}));
+  CHECK_FALSE(is_taken({end}));
+  CHECK_FALSE(is_taken({add}));
+  CHECK_FALSE(is_taken({start, start, add, end}));
+  CHECK(is_taken({start, step(Step::kQuarterTurns, 1, 2), add, end}));
+  CHECK_FALSE(is_taken({start, step(Step::kQuarterTurns, 1, 1), add, end}));
+  for (const float weight : {-0.1F, 1.1F, std::numeric_limits<float>::quiet_NaN()}) {
+    CHECK_FALSE(is_taken({step(Step::kMixStart, weight), add, end}));
+    CHECK_FALSE(is_taken({start, step(Step::kMixAdd, weight), end}));
+    CHECK_FALSE(is_taken({start, add, step(Step::kMixEnd, weight)}));
+  }
+  std::vector<Operation> most(kMostMixed + 2, add);
+  most.front() = start;
+  most.back() = end;
+  CHECK(is_taken(most));
+  most.insert(most.begin() + 1, add);
+  CHECK_FALSE(is_taken(most));
 }
 
 TEST_CASE("augmenting ends at its deadline") {

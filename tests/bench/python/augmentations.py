@@ -107,6 +107,10 @@ def colours(image: Any, tensor: Any, pixels: Any) -> dict[str, dict[str, Call]]:
             TORCHVISION: partial(v2.RandAugment(2, 9), image),
             TENSOR: partial(v2.RandAugment(2, 9), tensor),
         },
+        "aug_mix": {
+            TORCHVISION: partial(v2.AugMix(), image),
+            TENSOR: partial(v2.AugMix(), tensor),
+        },
         "colour_jitter_drawn": {
             TORCHVISION: partial(v2.ColorJitter(0.4, 0.4, 0.4, 0.1), image),
             TENSOR: partial(v2.ColorJitter(0.4, 0.4, 0.4, 0.1), tensor),
