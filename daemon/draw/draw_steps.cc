@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "daemon/draw/mixed_chains.h"
 #include "daemon/draw/perspective.h"
 #include "daemon/draw/policies.h"
 #include "daemon/draw/published_space.h"
@@ -260,6 +261,14 @@ class Drawing {
     for (std::uint32_t i = 0; i < step.operations; ++i) {
       if (const auto operation = draw_timm_operation(step, size_, random)) push(*operation);
     }
+  }
+
+  void add(const steps::AugMix& step, std::uint32_t, RandomStream& random) {
+    draw_mixed_chains(step, size_, random, operations_);
+  }
+
+  void add(const steps::TimmAugMix& step, std::uint32_t, RandomStream& random) {
+    draw_mixed_chains(step, size_, random, operations_);
   }
 
   void add(const steps::Sequence& group, std::uint32_t number, RandomStream&) {

@@ -6,7 +6,7 @@
 //   draw_steps(recipe.steps, {224, 224}, key, operations);
 //   augmenter.apply(picture, operations, limit, result);
 //
-// Step number n of the recipe, counted as recipe.proto says, draws from a stream of its own
+// Step number n of the recipe, counted as step.proto says, draws from a stream of its own
 // (RandomStream::use_of_step(n)): first whether it is done, then what steps of its kind draw, in the order of
 // draw_steps.cc. So another probability or range of one step leaves the others as they were.
 #pragma once

@@ -16,15 +16,14 @@ constexpr PublishedOperation kOperations[] = {
     {"AutoContrast", false, 0, 0},    {"Equalize", false, 0, 0},        {"Invert", false, 0, 0}};
 constexpr std::size_t kDrawn = std::size(kOperations) - 1;  // without "Invert"
 
-// torch.linspace(from, to, bins)[bin], one by one.
+}  // namespace
+
 double linspace(double from, double to, std::uint32_t bin, std::uint32_t bins) {
   const auto first = static_cast<float>(from), last = static_cast<float>(to);
   const float step = (last - first) / static_cast<float>(bins - 1);
   if (bin < bins / 2) return first + step * static_cast<float>(bin);
   return last - step * static_cast<float>(bins - 1 - bin);
 }
-
-}  // namespace
 
 std::span<const PublishedOperation> published_operations() {
   return std::span(kOperations).first(kDrawn);

@@ -30,4 +30,7 @@ enum class Space : std::uint8_t { kNarrow, kWide };
 double magnitude_of(const PublishedOperation& operation, Space space, std::uint32_t bin, std::uint32_t bins,
                     kernels::Size size);
 
+// torch.linspace(from, to, bins)[bin], an element at a time.
+double linspace(double from, double to, std::uint32_t bin, std::uint32_t bins);
+
 }  // namespace millrace

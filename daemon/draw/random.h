@@ -38,7 +38,7 @@ class RandomStream {
     kFirstStep = 256
   };
 
-  // Of the recipe's step `number`, counted as recipe.proto says.
+  // Of the recipe's step `number`, counted as step.proto says.
   static constexpr Use use_of_step(std::uint32_t number) {
     return Use{static_cast<std::uint32_t>(Use::kFirstStep) + number};
   }

@@ -42,6 +42,10 @@ struct CostOf {
     return step.operations * step.probability *
            policy_ps({.sampling = step.sampling.value_or(PixelSampling::kBicubic)});
   }
+  double operator()(const steps::AugMix& step) const { return mixed_ps(step.width, step.depth, step.around); }
+  double operator()(const steps::TimmAugMix& step) const {
+    return mixed_ps(step.width, step.depth, {.sampling = step.sampling.value_or(PixelSampling::kBicubic)});
+  }
   double operator()(const steps::Sequence& group) const { return all_of(group.steps); }
   double operator()(const steps::AnyOrder& group) const { return all_of(group.steps); }
   double operator()(const steps::OneOf& group) const {
@@ -51,6 +55,10 @@ struct CostOf {
  private:
   // A third of their operations move pixels.
   static double policy_ps(const Surroundings& around) { return (2 * kHistogramPs + transform_ps(around)) / 3; }
+  // Each chain is added up beside what is done in it.
+  static double mixed_ps(std::uint32_t width, std::uint32_t depth, const Surroundings& around) {
+    return width * ((depth == 0 ? 2 : depth) * policy_ps(around) + kHistogramPs) + kHistogramPs;
+  }
 };
 
 double all_of(const std::vector<Step>& steps) {
@@ -59,7 +67,31 @@ double all_of(const std::vector<Step>& steps) {
   });
 }
 
+std::uint32_t most_kept(const std::vector<Step>& steps);
+
+struct KeptBy {
+  std::uint32_t operator()(const steps::AugMix& step) const { return 1 + step.width; }
+  std::uint32_t operator()(const steps::TimmAugMix& step) const { return 1 + step.width; }
+  std::uint32_t operator()(const steps::Sequence& group) const { return most_kept(group.steps); }
+  std::uint32_t operator()(const steps::AnyOrder& group) const { return most_kept(group.steps); }
+  std::uint32_t operator()(const steps::OneOf& group) const { return most_kept(group.steps); }
+  template <class Other>
+  std::uint32_t operator()(const Other&) const {
+    return 0;
+  }
+};
+
+std::uint32_t most_kept(const std::vector<Step>& steps) {
+  std::uint32_t most = 0;
+  for (const Step& step : steps) most = std::max(most, std::visit(KeptBy{}, step.kind));
+  return most;
+}
+
 }  // namespace
+
+std::uint32_t kept_pictures(const Recipe& recipe) {
+  return most_kept(recipe.steps);
+}
 
 std::uint64_t step_pixel_ps(const Recipe& recipe) {
   double cost = recipe.steps.empty() ? 0 : all_of(recipe.steps) + kValuePs;  // to planes and back

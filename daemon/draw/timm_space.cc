@@ -10,8 +10,8 @@ namespace {
 
 using kernels::Operation;
 
-constexpr double kLargest = 10;       // of magnitudes
-constexpr double kShiftShare = 0.45;  // of a side
+constexpr double kLargest = 10;                               // of magnitudes
+constexpr double kShiftShare = 0.45, kMixedShiftShare = 0.3;  // of a side
 
 enum class Kind : std::uint8_t {
   kAutoContrast,
@@ -31,6 +31,10 @@ enum class Kind : std::uint8_t {
   kShiftY,
 };
 constexpr std::uint64_t kKinds = 15;
+
+constexpr Kind kMixed[] = {Kind::kAutoContrast, Kind::kColor,  Kind::kContrast,  Kind::kBrightness, Kind::kSharpness,
+                           Kind::kEqualize,     Kind::kRotate, Kind::kPosterize, Kind::kSolarize,   Kind::kShearX,
+                           Kind::kShearY,       Kind::kShiftX, Kind::kShiftY};
 
 Operation plain(kernels::Step step) {
   Operation operation;
@@ -69,8 +73,9 @@ Operation moved(const std::array<double, 8>& matrix) {
 // One operation at its level, a share of the largest magnitude.
 class AtLevel {
  public:
-  AtLevel(const steps::TimmRandAugment& step, double level, kernels::Size size, RandomStream& random)
-      : step_(step), level_(level), size_(size), random_(random) {}
+  AtLevel(const steps::TimmRandAugment& step, double level, kernels::Size size, RandomStream& random,
+          double shift_share = kShiftShare)
+      : step_(step), level_(level), shift_share_(shift_share), size_(size), random_(random) {}
 
   std::optional<Operation> of(Kind kind) {
     switch (kind) {
@@ -115,10 +120,10 @@ class AtLevel {
         operation = moved({1, 0, 0, with_sign(level_ * 0.3), 1, 0});
         break;
       case Kind::kShiftX:
-        operation = moved({1, 0, with_sign(level_ * kShiftShare) * size_.width, 0, 1, 0});
+        operation = moved({1, 0, with_sign(level_ * shift_share_) * size_.width, 0, 1, 0});
         break;
       case Kind::kShiftY:
-        operation = moved({1, 0, 0, 0, 1, with_sign(level_ * kShiftShare) * size_.height});
+        operation = moved({1, 0, 0, 0, 1, with_sign(level_ * shift_share_) * size_.height});
         break;
       default:
         operation = kernels::named_operation("Rotate", with_sign(level_ * 30), size_, sampling, step_.fill);
@@ -136,6 +141,7 @@ class AtLevel {
 
   const steps::TimmRandAugment& step_;
   const double level_;
+  const double shift_share_;
   const kernels::Size size_;
   RandomStream& random_;
 };
@@ -149,6 +155,16 @@ std::optional<Operation> draw_timm_operation(const steps::TimmRandAugment& step,
   const double magnitude = step.magnitude + static_cast<double>(step.magnitude_std) * random.normal();
   if (!is_done) return std::nullopt;
   return AtLevel(step, std::clamp(magnitude, 0.0, kLargest) / kLargest, size, random).of(kind);
+}
+
+std::optional<Operation> draw_timm_operation(const steps::TimmAugMix& step, kernels::Size size, RandomStream& random) {
+  const Kind kind = kMixed[random.below(std::size(kMixed))];
+  const auto most = static_cast<double>(step.magnitude);
+  const double magnitude =
+      step.magnitude_std ? most + static_cast<double>(*step.magnitude_std) * random.normal() : most * random.uniform();
+  const steps::TimmRandAugment increasing{.increasing = true, .fill = step.fill, .sampling = step.sampling};
+  const double level = std::clamp(magnitude, 0.0, kLargest) / kLargest;
+  return AtLevel(increasing, level, size, random, kMixedShiftShare).of(kind);
 }
 
 }  // namespace millrace

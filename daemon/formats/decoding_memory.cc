@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::uint64_t kMargin =
     16;  // rows beside a crop that decoders fill: one for others, what upsampling looks at
-constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3, kAugmentedBytes = 9, kPaddedBytes = 3;  // a pixel
+constexpr std::uint64_t kTurnedBytes = 3, kRingBytes = 3, kAugmentedBytes = 9, kPaddedBytes = 3,
+                        kKeptBytes = 3;  // a pixel
 
 // A pixel as the decoders hold it.
 std::uint64_t pixel_bytes(ImageFormat format) {
@@ -40,9 +41,10 @@ DecodingMemory decoding_memory(const SourceInfo& info, const SampleGeometry& geo
   for (const SampleGeometry& view : views_of(geometry)) {
     const std::uint64_t row = std::max(side(view.crop.width), side(view.window.width));
     ring = std::max(ring, Bytes{rows_resampled_at_once(view) * row * kRingBytes});
-    // The picture that steps work on, and two times its planes; a recipe that only erases takes none of it.
+    // The picture that steps work on, two times its planes, and those of what they add up; a recipe that only erases
+    // takes none of it.
     const std::uint64_t out = std::uint64_t{view.output().width} * view.output().height;
-    std::uint64_t beside = view.draws ? out * kAugmentedBytes : 0;
+    std::uint64_t beside = view.draws ? out * (kAugmentedBytes + view.kept_pictures * kKeptBytes) : 0;
     if (view.canvas) beside += (out + side(view.window.width) * side(view.window.height)) * kPaddedBytes;
     augmented = std::max(augmented, Bytes{beside});
   }

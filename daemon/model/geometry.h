@@ -36,6 +36,7 @@ struct SampleGeometry {
   // recipe has none.
   std::optional<RandomKey> draws{};
   std::uint64_t step_pixel_ps = 0;  // what it is expected to cost for each pixel of the output
+  std::uint32_t kept_pictures = 0;  // as large as the output, that it takes at most beside the one it works on
 
   // Of a recipe with views: each one's, in order; what stands beside them is then the first one's, but for `crop`, the
   // smallest box around all of theirs.

@@ -260,6 +260,7 @@ Result<SampleGeometry> draw_view(const Recipe& recipe, const SampleOverrides& ov
   if (is_augmented(recipe)) {
     geometry.draws = key;
     geometry.step_pixel_ps = step_pixel_ps(recipe);
+    geometry.kept_pictures = kept_pictures(recipe);
   }
   return geometry;
 }

@@ -155,6 +155,19 @@ class CheckStep {
     MILLRACE_TRY_VOID(check_value(at + ".probability", step.probability, 0, 1));
     return check_around(at, {.sampling = step.sampling.value_or(PixelSampling::kNearest)});
   }
+  Result<void> operator()(const steps::AugMix& step) {
+    const std::string at = at_ + ".aug_mix";
+    MILLRACE_TRY_VOID(check_around(at, step.around));
+    MILLRACE_TRY_VOID(check_value(at + ".severity", step.severity, 1, 10));
+    return check_chains(at, step.width, step.depth, step.alpha);
+  }
+  Result<void> operator()(const steps::TimmAugMix& step) {
+    const std::string at = at_ + ".timm_aug_mix";
+    MILLRACE_TRY_VOID(check_around(at, {.sampling = step.sampling.value_or(PixelSampling::kNearest)}));
+    MILLRACE_TRY_VOID(check_value(at + ".magnitude", step.magnitude, 0, 10));
+    MILLRACE_TRY_VOID(check_value(at + ".magnitude_std", step.magnitude_std.value_or(0), 0, 100));
+    return check_chains(at, step.width, step.depth, step.alpha);
+  }
   Result<void> operator()(const steps::Sequence& group) { return check_group(at_ + ".sequence", group.steps, false); }
   Result<void> operator()(const steps::AnyOrder& group) { return check_group(at_ + ".any_order", group.steps, false); }
   Result<void> operator()(const steps::OneOf& group) {
@@ -183,6 +196,14 @@ class CheckStep {
   }
 
  private:
+  // A sum's beginning and end, and of each chain its operations and what adds it.
+  Result<void> check_chains(const std::string& at, std::uint32_t width, std::uint32_t depth, float alpha) {
+    MILLRACE_TRY_VOID(check_value(at + ".width", width, 1, Step::kMostChains));
+    MILLRACE_TRY_VOID(check_value(at + ".depth", depth, 0, kMostOperations));
+    operations_ = 2 + width * (1 + (depth == 0 ? 3 : depth));
+    return check_value(at + ".alpha", alpha, 0.1, 100);
+  }
+
   std::string at_;
   std::optional<std::uint32_t> shortest_;
   std::uint32_t operations_ = 0;

@@ -9,7 +9,7 @@
 // Each works on the RGB image of 8 bits that the steps before it have made, bit for bit as torchvision does on a PIL
 // image given the same parameters (of timm's, as timm does). Any bits may stand in them: whether they make sense the
 // daemon says (daemon/plan/steps_check.h), and nobody else. Bounds and meanings of the parameters are with the messages
-// of the same names (proto/rpc's recipe.proto).
+// of the same names (proto/rpc's step.proto).
 #pragma once
 
 #include <array>
@@ -122,6 +122,27 @@ struct TimmRandAugment {  // "rand-m9-mstd0.5-inc1"
   std::optional<PixelSampling> sampling{};  // nullopt: bilinear or bicubic, drawn for each operation
   friend bool operator==(const TimmRandAugment&, const TimmRandAugment&) = default;
 };
+// Chains of operations, each of the image itself, and a weighted sum of what they make and of the image. Weights are of
+// Dirichlet distributions.
+struct AugMix {                // torchvision's
+  std::uint32_t severity = 3;  // magnitudes are of the weakest so many of ten
+  std::uint32_t width = 3;     // chains
+  std::uint32_t depth = 0;     // operations a chain; 0: 1 to 3, drawn
+  float alpha = 1;             // of the distributions
+  bool all_operations = true;  // those that change colours, too
+  Surroundings around{.sampling = PixelSampling::kBilinear};
+  friend bool operator==(const AugMix&, const AugMix&) = default;
+};
+struct TimmAugMix {  // "augmix-m3-w3"
+  float magnitude = 3;
+  std::optional<float> magnitude_std{};  // nullopt: magnitudes are uniform, up to that one
+  std::uint32_t width = 3;               // chains
+  std::uint32_t depth = 0;               // operations a chain; 0: 1 to 3, drawn
+  float alpha = 1;
+  Fill fill{};
+  std::optional<PixelSampling> sampling{};  // nullopt: bilinear or bicubic, drawn for each operation
+  friend bool operator==(const TimmAugMix&, const TimmAugMix&) = default;
+};
 struct Sequence {
   std::vector<Step> steps;
   friend bool operator==(const Sequence&, const Sequence&);
@@ -138,13 +159,14 @@ struct OneOf {
 
 using Kind = std::variant<Simple, Posterize, Solarize, Sharpness, ColorJitter, GaussianBlur, PillowBlur, Rotation,
                           Affine, Perspective, RandAugment, TrivialAugmentWide, AutoAugment, TimmRandAugment, Sequence,
-                          AnyOrder, OneOf, Shift>;
+                          AnyOrder, OneOf, Shift, AugMix, TimmAugMix>;
 
 }  // namespace steps
 
 struct Step {
   static constexpr std::uint32_t kMost = 64;       // in a recipe, and operations a sample
   static constexpr std::uint32_t kMostNested = 8;  // in each other
+  static constexpr std::uint32_t kMostChains = 8;  // of one AugMix
   float probability = 1;                           // that it is done at all
   steps::Kind kind = steps::Simple::kInvert;
   friend bool operator==(const Step&, const Step&) = default;

@@ -9,19 +9,16 @@
 #include "proto/rpc/enum_meaning.h"
 #include "proto/rpc/field.h"
 #include "proto/rpc/parse_text.h"
+#include "proto/rpc/policy_message.h"
+#include "proto/rpc/surroundings_message.h"
 
 namespace millrace {
 namespace {
 
 using Messages = google::protobuf::RepeatedPtrField<v1::Step>;
-using steps::AugmentPolicy;
 using steps::Kind;
 using steps::Simple;
 
-constexpr Meaning<v1::Sampling, PixelSampling> kSamplings[] = {{v1::SAMPLING_UNSPECIFIED, PixelSampling::kNearest},
-                                                               {v1::SAMPLING_NEAREST, PixelSampling::kNearest},
-                                                               {v1::SAMPLING_BILINEAR, PixelSampling::kBilinear},
-                                                               {v1::SAMPLING_BICUBIC, PixelSampling::kBicubic}};
 constexpr Meaning<v1::Simple, Simple> kSimple[] = {{v1::SIMPLE_UNSPECIFIED, Simple::kInvert},
                                                    {v1::SIMPLE_HORIZONTAL_FLIP, Simple::kHorizontalFlip},
                                                    {v1::SIMPLE_VERTICAL_FLIP, Simple::kVerticalFlip},
@@ -29,11 +26,6 @@ constexpr Meaning<v1::Simple, Simple> kSimple[] = {{v1::SIMPLE_UNSPECIFIED, Simp
                                                    {v1::SIMPLE_INVERT, Simple::kInvert},
                                                    {v1::SIMPLE_AUTO_CONTRAST, Simple::kAutoContrast},
                                                    {v1::SIMPLE_EQUALIZE, Simple::kEqualize}};
-constexpr Meaning<v1::AutoAugment::Policy, AugmentPolicy> kPolicies[] = {
-    {v1::AutoAugment::POLICY_UNSPECIFIED, AugmentPolicy::kImageNet},
-    {v1::AutoAugment::POLICY_IMAGENET, AugmentPolicy::kImageNet},
-    {v1::AutoAugment::POLICY_CIFAR10, AugmentPolicy::kCifar10},
-    {v1::AutoAugment::POLICY_SVHN, AugmentPolicy::kSvhn}};
 constexpr Meaning<v1::Erasing::Noise, Erasing::Noise> kNoises[] = {
     {v1::Erasing::NOISE_UNSPECIFIED, Erasing::Noise::kNone},
     {v1::Erasing::NOISE_NONE, Erasing::Noise::kNone},
@@ -45,15 +37,6 @@ constexpr Meaning<v1::Erasing::Noise, Erasing::Noise> kNoises[] = {
 void fill(const Interval& interval, v1::Interval& out) {
   out.set_low(interval.low);
   out.set_high(interval.high);
-}
-
-std::string fill_bytes(const Fill& fill) {
-  return {fill.begin(), fill.end()};
-}
-
-void fill(const Surroundings& around, v1::Surroundings& out) {
-  out.set_sampling(message_of(kSamplings, around.sampling));
-  out.set_fill(fill_bytes(around.fill));
 }
 
 struct FillKind {
@@ -77,7 +60,7 @@ struct FillKind {
   void operator()(const steps::PillowBlur& step) const { fill(step.radius, *out.mutable_pillow_blur()); }
   void operator()(const steps::Rotation& step) const {
     fill(step.degrees, *out.mutable_rotation()->mutable_degrees());
-    fill(step.around, *out.mutable_rotation()->mutable_around());
+    fill_surroundings(step.around, *out.mutable_rotation()->mutable_around());
   }
   void operator()(const steps::Affine& step) const {
     v1::Affine& affine = *out.mutable_affine();
@@ -87,36 +70,15 @@ struct FillKind {
     fill(step.scale, *affine.mutable_scale());
     fill(step.shear_x, *affine.mutable_shear_x());
     fill(step.shear_y, *affine.mutable_shear_y());
-    fill(step.around, *affine.mutable_around());
+    fill_surroundings(step.around, *affine.mutable_around());
   }
   void operator()(const steps::Perspective& step) const {
     out.mutable_perspective()->set_distortion(step.distortion);
-    fill(step.around, *out.mutable_perspective()->mutable_around());
+    fill_surroundings(step.around, *out.mutable_perspective()->mutable_around());
   }
-  void operator()(const steps::RandAugment& step) const {
-    v1::RandAugment& augment = *out.mutable_rand_augment();
-    augment.set_operations(step.operations);
-    augment.set_magnitude(step.magnitude);
-    augment.set_bins(step.bins);
-    fill(step.around, *augment.mutable_around());
-  }
-  void operator()(const steps::TrivialAugmentWide& step) const {
-    out.mutable_trivial_augment_wide()->set_bins(step.bins);
-    fill(step.around, *out.mutable_trivial_augment_wide()->mutable_around());
-  }
-  void operator()(const steps::AutoAugment& step) const {
-    out.mutable_auto_augment()->set_policy(message_of(kPolicies, step.policy));
-    fill(step.around, *out.mutable_auto_augment()->mutable_around());
-  }
-  void operator()(const steps::TimmRandAugment& step) const {
-    v1::TimmRandAugment& augment = *out.mutable_timm_rand_augment();
-    augment.set_operations(step.operations);
-    augment.set_magnitude(step.magnitude);
-    augment.set_magnitude_std(step.magnitude_std);
-    augment.set_probability(step.probability);
-    augment.set_increasing(step.increasing);
-    augment.set_fill(fill_bytes(step.fill));
-    if (step.sampling) augment.set_sampling(message_of(kSamplings, *step.sampling));
+  template <class Policy>
+  void operator()(const Policy& step) const {
+    fill_policy(step, out);
   }
   void operator()(const steps::Shift& step) const {
     out.mutable_shift()->set_x(step.x);
@@ -153,22 +115,6 @@ Result<std::optional<Interval>> optional_from(const v1::Interval& interval, bool
   return std::optional(set);
 }
 
-Result<Fill> fill_from(const std::string& bytes) {
-  if (bytes.empty()) return Fill{};
-  if (bytes.size() != 3)
-    return field_error("fill", "must be 3 bytes, red, green and blue, or none: has " + std::to_string(bytes.size()));
-  Fill fill;
-  std::transform(bytes.begin(), bytes.end(), fill.begin(), [](char c) { return static_cast<std::uint8_t>(c); });
-  return fill;
-}
-
-Result<Surroundings> from_message(const v1::Surroundings& around) {
-  if (has_unknown_fields(around)) return unknown_field(around);
-  MILLRACE_TRY(const PixelSampling sampling, meaning_of("sampling", kSamplings, around.sampling()));
-  MILLRACE_TRY(const Fill fill, fill_from(around.fill()));
-  return Surroundings{.sampling = sampling, .fill = fill};
-}
-
 Result<Kind> from_message(const v1::ColorJitter& jitter) {
   if (has_unknown_fields(jitter)) return unknown_field(jitter);
   steps::ColorJitter step;
@@ -188,7 +134,7 @@ Result<Kind> from_message(const v1::GaussianBlur& blur) {
 Result<Kind> from_message(const v1::Rotation& rotation) {
   if (has_unknown_fields(rotation)) return unknown_field(rotation);
   MILLRACE_TRY_IN("degrees", const Interval degrees, from_message(rotation.degrees()));
-  MILLRACE_TRY_IN("around", const Surroundings around, from_message(rotation.around()));
+  MILLRACE_TRY_IN("around", const Surroundings around, surroundings_from(rotation.around()));
   return Kind{steps::Rotation{.degrees = degrees, .around = around}};
 }
 
@@ -199,13 +145,13 @@ Result<Kind> from_message(const v1::Affine& affine) {
   MILLRACE_TRY_IN("scale", step.scale, from_message(affine.scale(), affine.has_scale(), step.scale));
   MILLRACE_TRY_IN("shear_x", step.shear_x, from_message(affine.shear_x()));
   MILLRACE_TRY_IN("shear_y", step.shear_y, from_message(affine.shear_y()));
-  MILLRACE_TRY_IN("around", step.around, from_message(affine.around()));
+  MILLRACE_TRY_IN("around", step.around, surroundings_from(affine.around()));
   return Kind{step};
 }
 
 Result<Kind> from_message(const v1::Perspective& perspective) {
   if (has_unknown_fields(perspective)) return unknown_field(perspective);
-  MILLRACE_TRY_IN("around", const Surroundings around, from_message(perspective.around()));
+  MILLRACE_TRY_IN("around", const Surroundings around, surroundings_from(perspective.around()));
   return Kind{steps::Perspective{.distortion = perspective.distortion(), .around = around}};
 }
 
@@ -213,48 +159,6 @@ Result<Kind> from_message(const v1::Shift& shift) {
   if (has_unknown_fields(shift)) return unknown_field(shift);
   MILLRACE_TRY(const Fill fill, fill_from(shift.fill()));
   return Kind{steps::Shift{.x = shift.x(), .y = shift.y(), .fill = fill}};
-}
-
-std::uint32_t value_or(std::uint32_t value, std::uint32_t otherwise) {
-  return value == 0 ? otherwise : value;
-}
-
-Result<Kind> from_message(const v1::RandAugment& augment) {
-  if (has_unknown_fields(augment)) return unknown_field(augment);
-  steps::RandAugment step;
-  step.operations = value_or(augment.operations(), step.operations);
-  if (augment.has_magnitude()) step.magnitude = augment.magnitude();
-  step.bins = value_or(augment.bins(), step.bins);
-  MILLRACE_TRY_IN("around", step.around, from_message(augment.around()));
-  return Kind{step};
-}
-
-Result<Kind> from_message(const v1::TrivialAugmentWide& augment) {
-  if (has_unknown_fields(augment)) return unknown_field(augment);
-  steps::TrivialAugmentWide step;
-  step.bins = value_or(augment.bins(), step.bins);
-  MILLRACE_TRY_IN("around", step.around, from_message(augment.around()));
-  return Kind{step};
-}
-
-Result<Kind> from_message(const v1::AutoAugment& augment) {
-  if (has_unknown_fields(augment)) return unknown_field(augment);
-  steps::AutoAugment step;
-  MILLRACE_TRY(step.policy, meaning_of("policy", kPolicies, augment.policy()));
-  MILLRACE_TRY_IN("around", step.around, from_message(augment.around()));
-  return Kind{step};
-}
-
-Result<Kind> from_message(const v1::TimmRandAugment& augment) {
-  if (has_unknown_fields(augment)) return unknown_field(augment);
-  steps::TimmRandAugment step{
-      .magnitude = augment.magnitude(), .magnitude_std = augment.magnitude_std(), .increasing = augment.increasing()};
-  step.operations = value_or(augment.operations(), step.operations);
-  if (augment.has_probability()) step.probability = augment.probability();
-  MILLRACE_TRY(step.fill, fill_from(augment.fill()));
-  MILLRACE_TRY(const PixelSampling sampling, meaning_of("sampling", kSamplings, augment.sampling()));
-  if (augment.sampling() != v1::SAMPLING_UNSPECIFIED) step.sampling = sampling;
-  return Kind{step};
 }
 
 // Reads steps and counts them, so that no message makes more of them than a recipe may have.
@@ -336,6 +240,12 @@ class Reader {
   }
 
   template <class Message>
+  Result<Kind> policy(const char* name, const Message& message) {
+    MILLRACE_TRY_IN(name, Kind kind, policy_from(message));
+    return kind;
+  }
+
+  template <class Message>
   Result<Kind> in(const char* name, const Message& message) {
     MILLRACE_TRY_IN(name, Kind kind, from_message(message));
     return kind;
@@ -356,13 +266,17 @@ class Reader {
       case v1::Step::kPerspective:
         return in("perspective", step.perspective());
       case v1::Step::kRandAugment:
-        return in("rand_augment", step.rand_augment());
+        return policy("rand_augment", step.rand_augment());
       case v1::Step::kTrivialAugmentWide:
-        return in("trivial_augment_wide", step.trivial_augment_wide());
+        return policy("trivial_augment_wide", step.trivial_augment_wide());
       case v1::Step::kAutoAugment:
-        return in("auto_augment", step.auto_augment());
+        return policy("auto_augment", step.auto_augment());
+      case v1::Step::kAugMix:
+        return policy("aug_mix", step.aug_mix());
+      case v1::Step::kTimmAugMix:
+        return policy("timm_aug_mix", step.timm_aug_mix());
       default:
-        return in("timm_rand_augment", step.timm_rand_augment());
+        return policy("timm_rand_augment", step.timm_rand_augment());
     }
   }
 

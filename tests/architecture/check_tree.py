@@ -86,9 +86,9 @@ DEVICE_HEADERS = {
 
 # Types that are defined in this folder and nowhere else, however convenient a second one may be. Kernels and hls, which use nothing of ours, have their own.
 SHARED_TYPES = "proto/base/"
-# Who may name the messages that a recipe is made of (but SPOKEN_BY_MANY): what they mean is said in one place. Their schema: RECIPE_SCHEMA.
+# Who may name the messages that a recipe is made of (but SPOKEN_BY_MANY): what they mean is said in one place. Their schemas: RECIPE_SCHEMAS.
 MAY_READ_RECIPES = ("proto/rpc/", "tests/")
-RECIPE_SCHEMA = "proto/rpc/millrace/v1/recipe.proto"
+RECIPE_SCHEMAS = ("proto/rpc/millrace/v1/recipe.proto", "proto/rpc/millrace/v1/step.proto")
 SPOKEN_BY_MANY = {"Box", "Size"}
 
 # What public headers of the client may include in angle brackets: the standard library.
@@ -309,7 +309,7 @@ def second_definitions(tree):
 
 def recipe_violations(tree):
     """Who reads a recipe's messages and has no business to."""
-    names = set(MESSAGE_DEFINED.findall(tree.get(RECIPE_SCHEMA, ""))) - SPOKEN_BY_MANY
+    names = {name for schema in RECIPE_SCHEMAS for name in MESSAGE_DEFINED.findall(tree.get(schema, ""))} - SPOKEN_BY_MANY
     for path in sorted(tree):
         if path.endswith(CODE) and not path.startswith(MAY_READ_RECIPES):
             for name in sorted(names & set(MESSAGE_NAMED.findall(tree[path]))):

@@ -218,7 +218,8 @@ class CheckTree(unittest.TestCase):
             self.assertIn("which proto/base/recipe.h defines for everyone", found[0])
 
     def test_a_recipe_is_read_in_one_place(self):
-        schema = {check_tree.RECIPE_SCHEMA: "message Size {\n}\nmessage Crop {\n}\nenum Filter {\n}\n"}
+        recipe, step = check_tree.RECIPE_SCHEMAS
+        schema = {recipe: "message Size {\n}\nmessage Crop {\n}\n", step: "enum Filter {\n}\n"}
         reading = {"proto/rpc/recipe_message.cc": "v1::Crop x;\n", "daemon/serve/x.cc": "v1::Size x;\nv1::Submit y;\n"}
         self.assertEqual(check_tree.violations({**GOOD, **schema, **reading}), [])
         for text in ("v1::Crop x;\n", "v1::Filter x;\n"):

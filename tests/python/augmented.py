@@ -8,11 +8,14 @@ from typing import Any
 
 import millrace
 import numpy as np
+import torch
 from drawn_calls import applied
 from draws import Key, drawn
 from millrace import steps
 from numpy.typing import NDArray
 from PIL import Image
+from torchvision.transforms import InterpolationMode
+from torchvision.transforms.autoaugment import _apply_op
 
 from pictures import png_of
 
@@ -47,6 +50,22 @@ def stepped(pixels: NDArray[np.uint8], recipe: millrace.Recipe, key: Key) -> NDA
     """Height x width x 3 after the recipe's steps."""
     height, width, _ = pixels.shape
     return np.asarray(applied(Image.fromarray(pixels), drawn(recipe.steps, (width, height), key)))
+
+
+def mixed_as_tensors(pixels: NDArray[np.uint8], recipe: millrace.Recipe, key: Key) -> NDArray[np.uint8]:
+    """What torchvision's AugMix makes of the picture: given the same draws, its operations are those on tensors."""
+    height, width, _ = pixels.shape
+    (call,) = drawn(recipe.steps, (width, height), key)
+    of_image, weights, chains, _ = call.arguments
+    image = torch.from_numpy(pixels).permute(2, 0, 1)
+    total = torch.tensor(of_image, dtype=torch.float32) * image
+    for weight, chain in zip(weights, chains, strict=True):
+        changed = image
+        for name, (magnitude, sampling, fill) in chain:
+            changed = _apply_op(changed, name, magnitude, InterpolationMode(sampling), [float(level) for level in fill])
+        total += torch.tensor(weight, dtype=torch.float32) * changed
+    mixed: NDArray[np.uint8] = total.to(torch.uint8).permute(1, 2, 0).numpy()
+    return mixed
 
 
 def made(session: millrace.Session, samples: Any, recipe: millrace.Recipe, **options: Any) -> NDArray[Any]:

@@ -138,10 +138,10 @@ def test_a_transform_beside_the_objects_own_is_refused_unless_it_is_the_same(own
     for other in (OWN_SIZE, millrace.Recipe.train(24), transforms.CenterCrop(8)):
         with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
             millrace.torch.Loader(dataset, other)
-    mixed = ImageFolder(str(own), transforms.AugMix())
+    mixed = ImageFolder(str(own), transforms.ElasticTransform())
     with pytest.raises(millrace.InvalidRequest, match="has a transform of its own"):
         millrace.torch.Loader(mixed, OWN_SIZE)
-    with pytest.raises(millrace.Unsupported, match="AugMix is not"):
+    with pytest.raises(millrace.Unsupported, match="ElasticTransform is not"):
         millrace.torch.Loader(mixed)
 
 

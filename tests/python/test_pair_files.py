@@ -244,7 +244,14 @@ def test_what_are_no_pairs(given: Any, said: str) -> None:
 
 
 def test_what_masks_cannot_follow_is_refused_by_name(pairs: Pairs) -> None:
-    auto: tuple[steps.Step, ...] = (steps.RandAugment(), steps.TrivialAugmentWide(), steps.AutoAugment(), steps.TimmRandAugment())
+    auto: tuple[steps.Step, ...] = (
+        steps.RandAugment(),
+        steps.TrivialAugmentWide(),
+        steps.AutoAugment(),
+        steps.TimmRandAugment(),
+        steps.AugMix(),
+        steps.TimmAugMix(),
+    )
     for step in (*auto, steps.OneOf((steps.Sequence(auto[:1]),))):
         with pytest.raises(millrace.Unsupported, match="RandAugment|" + type(step).__name__):
             millrace.numpy.Loader(pairs, dataclasses.replace(EXACT, steps=(step,)))

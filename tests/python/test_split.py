@@ -38,9 +38,9 @@ def test_the_longest_beginning_is_the_recipe() -> None:
         millrace.Recipe(resize=millrace.ExactSize(SIZE), dtype="float32"),
         [noise, NORMALISE],
     )
-    recipe, rest = split([RESIZE, v2.RandomInvert(), v2.AugMix(), v1.ToTensor()])
+    recipe, rest = split([RESIZE, v2.RandomInvert(), v2.ElasticTransform(), v1.ToTensor()])
     assert recipe.steps == (steps.Invert(probability=0.5),)
-    assert kinds(rest) == ["ToPILImage", "AugMix", "ToTensor"]
+    assert kinds(rest) == ["ToPILImage", "ElasticTransform", "ToTensor"]
     assert kinds(split([v2.RandomResizedCrop(8, interpolation=v2.InterpolationMode.NEAREST)])[1]) == ["ToPILImage", "RandomResizedCrop"]
     assert split([v2.RandomResizedCrop(8, interpolation=v2.InterpolationMode.NEAREST)])[0] == millrace.Recipe()
 

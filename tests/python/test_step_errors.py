@@ -18,6 +18,7 @@ from millrace._messages import recipe_message
 from millrace.steps import (
     Affine,
     AnyOrder,
+    AugMix,
     AutoAugment,
     ColorJitter,
     Erasing,
@@ -32,6 +33,7 @@ from millrace.steps import (
     Sequence,
     Sharpness,
     Solarize,
+    TimmAugMix,
     TimmRandAugment,
     TrivialAugmentWide,
     VerticalFlip,
@@ -96,6 +98,13 @@ REFUSED: list[tuple[Any, str]] = [
     *((TimmRandAugment(magnitude=bad), r"timm_rand_augment\.magnitude:") for bad in (*BAD, -1, 10.5)),
     *((TimmRandAugment(magnitude_std=bad), r"timm_rand_augment\.magnitude_std:") for bad in (*BAD, -1, 101)),
     *((TimmRandAugment(operation_probability=bad), r"timm_rand_augment\.probability:") for bad in (*BAD, -1, 1.5)),
+    *((AugMix(severity), r"AugMix\.severity|aug_mix\.severity") for severity in (0, 11, 2**32 - 1)),
+    *((AugMix(width=width), r"AugMix\.width|aug_mix\.width") for width in (0, 9, 2**32 - 1)),
+    *((AugMix(depth=depth), r"aug_mix\.depth") for depth in (17, 2**32 - 1)),
+    *((AugMix(alpha=bad), r"AugMix\.alpha|aug_mix\.alpha") for bad in (*BAD, 0, -1, 0.05, 101)),
+    *((TimmAugMix(magnitude=bad), r"timm_aug_mix\.magnitude:") for bad in (*BAD, -1, 10.5)),
+    *((TimmAugMix(magnitude_std=bad), r"timm_aug_mix\.magnitude_std:") for bad in (*BAD, -1, 101)),
+    (AugMix(width=8, depth=7), r"66 operations a sample, at most 64"),
     *((group(()), rf"{name}: has no steps") for group, name in ((Sequence, "sequence"), (AnyOrder, "any_order"), (OneOf, "one_of"))),
     (OneOf((Invert(),), (1, 2)), r"one_of\.weights: must be as many as steps, 1, are 2"),
     (OneOf((Invert(), VerticalFlip()), (0, 0)), r"one_of\.weights: are all 0"),
@@ -117,6 +126,8 @@ NEVER_SENT: list[tuple[Any, str]] = [
     (Rotation(sampling="lanczos"), "Rotation.sampling: must be one of nearest, bilinear, bicubic"),  # type: ignore[arg-type]
     (RandAugment(sampling=""), "RandAugment.sampling: must be one of"),  # type: ignore[arg-type]
     (TimmRandAugment(sampling="random"), "TimmRandAugment.sampling: must be one of"),  # type: ignore[arg-type]
+    (AugMix(sampling="box"), "AugMix.sampling: must be one of"),  # type: ignore[arg-type]
+    (AugMix(depth=-1), "-1"),
     (AutoAugment("places"), "AutoAugment.policy: must be one of imagenet, cifar10, svhn"),  # type: ignore[arg-type]
 ]
 
@@ -216,6 +227,8 @@ def changed(field: str, value: Any) -> Any:
         (Rotation(), changed("rotation.around.fill", b"\1\2"), r"rotation\.around\.fill"),
         (Rotation(), changed("rotation.around.fill", b"\1" * 100000), r"rotation\.around\.fill"),
         (TimmRandAugment(), changed("timm_rand_augment.fill", b"\1"), r"timm_rand_augment\.fill"),
+        (AugMix(), changed("aug_mix.around.sampling", 4), r"aug_mix\.around\.sampling"),
+        (TimmAugMix(), changed("timm_aug_mix.fill", b"\1"), r"timm_aug_mix\.fill"),
         (OneOf((Invert(),)), changed("one_of.weights", [1.0] * 100000), r"one_of\.weights"),
     ],
 )
@@ -268,6 +281,8 @@ def test_what_is_no_parameter_is_refused_where_it_is_written(make: Any) -> None:
         (Affine(scale=(0.01, 1000), shear_x=(-89, 89), shear_y=(-89, 89), translate=(1, 1), degrees=(-36000, 36000)),),
         (GaussianBlur(63, 100), PillowBlur(100)),
         (Sharpness(1000), ColorJitter((1000, 1000), (1000, 1000), (1000, 1000), 0.5)),
+        (AugMix(10, 8, 6, 0.1),),
+        (TimmAugMix(10, 100, 1, 16, 100), AugMix(10, 5, 6, 100, probability=0.5)),
         (RandAugment(magnitude=999, bins=1000), TrivialAugmentWide(1000), TimmRandAugment(16, 10, 100, 1)),
     ],
 )

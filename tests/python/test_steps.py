@@ -20,6 +20,7 @@ from draws import PUBLISHED, SIGNED, TIMM, WIDE, Call, Key, magnitude, narrow, t
 from millrace.steps import (  # noqa: E402
     Affine,
     AnyOrder,
+    AugMix,
     AutoAugment,
     AutoContrast,
     ColorJitter,
@@ -37,6 +38,7 @@ from millrace.steps import (  # noqa: E402
     Sequence,
     Sharpness,
     Solarize,
+    TimmAugMix,
     TimmRandAugment,
     TrivialAugmentWide,
     VerticalFlip,
@@ -45,7 +47,7 @@ from PIL import Image  # noqa: E402
 from torchvision.transforms import RandAugment as RandAugmentOfTorch  # noqa: E402
 from torchvision.transforms import TrivialAugmentWide as TrivialAugmentWideOfTorch  # noqa: E402
 
-from augmented import FAR_IDS, SIZES, as_it_is, made, picture, share_that_differs, stepped, without_steps, write  # noqa: E402
+from augmented import FAR_IDS, SIZES, as_it_is, made, mixed_as_tensors, picture, share_that_differs, stepped, without_steps, write  # noqa: E402
 from pictures import COUNT, SIZE, path_of, pixels_of, png_of  # noqa: E402
 
 SIMCLR = (
@@ -102,6 +104,12 @@ EQUAL: dict[str, tuple[Any, ...]] = {
     "timm, no deviation": (TimmRandAugment(4, 10, 0, 1),),
     "timm, all else": (TimmRandAugment(3, 4.5, 30.0, 0.7, False, "bilinear", (4, 5, 6)),),
     "timm, nothing increasing at 0": (TimmRandAugment(6, 0, 0, 1, False, "nearest"),),
+    "aug mix": (AugMix(),),
+    "aug mix, strong": (AugMix(10, 4, 3, 0.3, sampling="nearest", fill=(9, 8, 7)), HorizontalFlip(probability=0.5)),
+    "aug mix, two in a row, fewer operations": (AugMix(5, 1, 2, 4.0, False, "bicubic"), AugMix(2, 2, probability=0.7)),
+    "aug mix, widest": (AugMix(10, 8, 6),),
+    "timm's aug mix": (TimmAugMix(),),
+    "timm's aug mix, all else": (TimmAugMix(9, 2.0, 5, 2, 0.5, "bicubic", 77), Invert(probability=0.5), TimmAugMix(10, width=2)),
     "sequence": (Sequence((Invert(probability=0.5), Posterize(2, probability=0.5)), probability=0.7),),
     "any order": (AnyOrder((Solarize(90), Posterize(2), Sharpness((0, 3)), Equalize())),),
     "one of": (OneOf((HorizontalFlip(), VerticalFlip(), Invert())),),
@@ -169,9 +177,32 @@ def test_perspective_differs_in_one_pixel_of_a_thousand_at_most(
         assert sum(shares) / len(shares) <= 0.0002, size
 
 
+def test_aug_mix_is_close_to_torchvisions_which_works_on_tensors(
+    roomy: millrace.Session, written: dict[millrace.Size, millrace.Path]
+) -> None:
+    size = SIZES[0]
+    recipe, before = as_it_is(size, AugMix()), picture(size)
+    ids = range(60)
+    ours = made(roomy, [millrace.Sample(written[size], id=id_) for id_ in ids], recipe, seed=6)
+    off = [np.abs(image.astype(int) - mixed_as_tensors(before, recipe, Key(6, 0, id_))) for id_, image in zip(ids, ours, strict=True)]
+    means = [each.mean() for each in off]
+    assert sum(means) / len(means) <= 1.0
+    assert max(means) <= 4.0
+    assert any(means)  # so it was not compared with itself
+
+
 @pytest.mark.parametrize("size", [millrace.Size(1, 1), millrace.Size(2, 3), millrace.Size(5, 1)])
 @pytest.mark.parametrize(
-    "step", [Perspective(1.0), RandAugment(16, 30), TrivialAugmentWide(), TimmRandAugment(16), Affine((-180, 180), (1, 1), (0.001, 1000))]
+    "step",
+    [
+        Perspective(1.0),
+        RandAugment(16, 30),
+        TrivialAugmentWide(),
+        TimmRandAugment(16),
+        AugMix(10),
+        TimmAugMix(10),
+        Affine((-180, 180), (1, 1), (0.001, 1000)),
+    ],
 )
 def test_tiny_pictures_are_as_any_other(roomy: millrace.Session, size: millrace.Size, step: Any) -> None:
     before, recipe = picture(size), as_it_is(size, step)

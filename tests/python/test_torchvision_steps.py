@@ -51,6 +51,12 @@ STEPS: list[tuple[str, dict[str, Any], steps.Step]] = [
     ),
     ("RandomAffine", {"degrees": 0, "shear": [1, 2, 3, 4]}, steps.Affine(shear_x=(1.0, 2.0), shear_y=(3.0, 4.0))),
     ("RandomPerspective", {"distortion_scale": 0.3, "fill": [7]}, steps.Perspective(0.3, fill=(7, 7, 7), probability=0.5)),
+    ("AugMix", {}, steps.AugMix()),
+    (
+        "AugMix",
+        {"severity": 5, "mixture_width": 4, "chain_depth": 2, "alpha": 0.5, "all_ops": False, "fill": 7},
+        steps.AugMix(5, 4, 2, 0.5, False, fill=7),
+    ),
     ("RandAugment", {}, steps.RandAugment()),
     (
         "RandAugment",
@@ -247,8 +253,8 @@ REFUSED: list[tuple[list[Any], str]] = [
     ([FLOATS, NORMALISE, NORMALISE], "make them one"),
     ([v2.RandomResize(8, 80)], "RandomResize that draws from 72 sizes: the daemon draws from 64"),
     ([v2.RandomZoomOut()], "RandomZoomOut is not something.*use ScaleJitter"),
-    ([v2.AugMix()], "AugMix is not something.*use RandAugment"),
-    ([v2.RandomChoice([v2.AugMix()])], "AugMix is not something"),
+    ([v2.RandomChoice([v2.ElasticTransform()])], "ElasticTransform is not something"),
+    ([v2.AugMix(interpolation=v2.InterpolationMode.BOX)], "AugMix with interpolation box"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 from draws import PUBLISHED, Call
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import InterpolationMode
@@ -49,8 +50,17 @@ def _solarize_add(image: Image.Image, added: int, *_: Any) -> Image.Image:
     return image.point([min(255, value + added) if value < 128 else value for value in range(256)] * 3)
 
 
+def _mixed(image: Image.Image, of_image: float, weights: list[float], chains: list[list[Call]], share: float) -> Image.Image:
+    """In float32, as torchvision's AugMix and timm's add up."""
+    total = np.float32(of_image) * np.asarray(image, dtype=np.float32)
+    for weight, chain in zip(weights, chains, strict=True):
+        total += np.float32(weight) * np.asarray(applied(image, chain), dtype=np.float32)
+    return Image.blend(image, Image.fromarray(np.clip(total, 0.0, 255.0).astype(np.uint8)), share)
+
+
 _FUNCTIONS: dict[str, Callable[..., Image.Image]] = {
     **{name: _named(name) for name in (*PUBLISHED, "Invert")},
+    "mix": _mixed,
     "hflip": F.hflip,
     "vflip": F.vflip,
     "grey": lambda image: F.to_grayscale(image, 3),

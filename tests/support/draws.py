@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import millrace
 import numpy as np
 from millrace import steps
+from random_stream import Key as Key
+from random_stream import Stream, single
 
 Pair = tuple[int, int]
 """Width, height; or x, y. Pixels."""
 
 CROP, FLIP, ERASE, NOISE, PLACE, PAD, RESIZE, FILTER, FIRST_STEP = 1, 2, 4, 5, 6, 7, 8, 9, 256  # streams
-OF_A_VIEW = 65536  # so far apart are those of a sample's views
 
 SHEARS, SHIFTS = ("ShearX", "ShearY"), ("TranslateX", "TranslateY")
 ENHANCED = ("Brightness", "Color", "Contrast", "Sharpness")
@@ -43,11 +44,20 @@ TIMM = (
     *SHEARS,
     *SHIFTS,
 )
-
-
-def single(value: float) -> float:
-    """Rounded to single precision."""
-    return float(np.float32(value))
+MIXED = (*SHEARS, *SHIFTS, "Rotate", "Posterize", "Solarize", *PLAIN, *ENHANCED)
+TIMM_MIXED = (
+    "AutoContrast",
+    "Color",
+    "Contrast",
+    "Brightness",
+    "Sharpness",
+    "Equalize",
+    "Rotate",
+    "Posterize",
+    "Solarize",
+    *SHEARS,
+    *SHIFTS,
+)
 
 
 class Call(NamedTuple):
@@ -55,80 +65,6 @@ class Call(NamedTuple):
 
     name: str
     arguments: tuple[Any, ...] = ()
-
-
-class Key(NamedTuple):
-    """What all numbers of a sample are a function of; the first three 64 bits each."""
-
-    seed: int
-    epoch: int
-    sample: int
-    view: int = 0
-
-
-def philox4x32(counter: list[int], key: list[int]) -> list[int]:
-    """Ten rounds (Salmon, Moraes, Dror, Shaw, SC 2011)."""
-    a, b, c, d = counter
-    k, m = key
-    for _ in range(10):
-        first, second = 0xD2511F53 * a, 0xCD9E8D57 * c
-        a, b, c, d = (second >> 32) ^ b ^ k, second & 0xFFFFFFFF, (first >> 32) ^ d ^ m, first & 0xFFFFFFFF
-        k, m = (k + 0x9E3779B9) & 0xFFFFFFFF, (m + 0xBB67AE85) & 0xFFFFFFFF
-    return [a, b, c, d]
-
-
-def words(value: int) -> list[int]:
-    """The lower half and the upper one."""
-    return [value & 0xFFFFFFFF, value >> 32]
-
-
-class Stream:
-    """The numbers of one key and use, in order."""
-
-    def __init__(self, key: Key, use: int) -> None:
-        self._hidden = philox4x32(words(key.epoch) + words(key.sample), words(key.seed))
-        self._words = self._of(use + OF_A_VIEW * key.view)
-
-    def _of(self, use: int) -> Iterator[int]:
-        block = 0
-        while True:
-            yield from philox4x32([*self._hidden[2:], use, block], self._hidden[:2])
-            block += 1
-
-    def next(self) -> int:
-        """32 bits."""
-        return next(self._words)
-
-    def uniform(self, low: float = 0.0, high: float = 1.0) -> float:
-        """53 bits: 27 of a number, then 26 of the next."""
-        upper, lower = self.next(), self.next()
-        return low + (high - low) * (((upper >> 5) * 2**26 + (lower >> 6)) / 2**53)
-
-    def below(self, bound: int) -> int:
-        """Lemire's multiplication, of 32 bits or 64."""
-        bits = 32 if bound < 2**32 else 64
-        while True:
-            number = self.next() if bits == 32 else self.next() | self.next() << 32
-            product = number * bound
-            if product % 2**bits >= 2**bits % bound:
-                return product >> bits
-
-    def normal(self) -> float:
-        """The first number of Box and Muller."""
-        radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
-        return radius * math.cos(2.0 * math.pi * self.uniform())
-
-    def permutation(self, count: int) -> list[int]:
-        """Fisher and Yates."""
-        order = list(range(count))
-        for place in range(count - 1, 0, -1):
-            other = self.below(place + 1)
-            order[place], order[other] = order[other], order[place]
-        return order
-
-    def of(self, interval: tuple[float, float]) -> float:
-        """One of a recipe's interval."""
-        return self.uniform(single(interval[0]), single(interval[1]))
 
 
 def drawn(recipe_steps: tuple[steps.Step, ...], size: Pair, key: Key) -> list[Call]:
@@ -271,17 +207,79 @@ def _timm_rand_augment(step: steps.TimmRandAugment, stream: Stream, size: Pair) 
         is_done = stream.uniform() < single(step.operation_probability)
         level = single(step.magnitude) + stream.normal() * single(step.magnitude_std)
         level = max(0.0, min(level, 10.0)) / 10.0
-        if not is_done:
-            continue
-        sampling = step.sampling
-        if name in (*SHEARS, *SHIFTS, "Rotate") and sampling is None:
-            sampling = ("bilinear", "bicubic")[stream.below(2)]
-        has_sign = name in (*SHEARS, *SHIFTS, "Rotate") or (name in ENHANCED and step.increasing)
-        sign = -1.0 if has_sign and stream.uniform() < 0.5 else 1.0
-        yield Call(f"timm {name}", (*timm_argument(name, level, sign, step.increasing), sampling, step.fill))
+        if is_done:
+            yield _timm_call(name, level, step.sampling, step.fill, step.increasing, stream)
 
 
-def timm_argument(name: str, level: float, sign: float, increasing: bool) -> tuple[float, ...]:
+def _timm_call(name: str, level: float, sampling: Any, fill: Any, increasing: bool, stream: Stream, shift: float = 0.45) -> Call:
+    if name in (*SHEARS, *SHIFTS, "Rotate") and sampling is None:
+        sampling = ("bilinear", "bicubic")[stream.below(2)]
+    has_sign = name in (*SHEARS, *SHIFTS, "Rotate") or (name in ENHANCED and increasing)
+    sign = -1.0 if has_sign and stream.uniform() < 0.5 else 1.0
+    return Call(f"timm {name}", (*timm_argument(name, level, sign, increasing, shift), sampling, fill))
+
+
+def gamma(shape: float, stream: Stream) -> float:
+    """Of Marsaglia and Tsang (ACM TOMS 26, 2000)."""
+    if shape < 1.0:
+        larger = gamma(shape + 1.0, stream)
+        return larger * math.pow(1.0 - stream.uniform(), 1.0 / shape)
+    d = shape - 1.0 / 3.0
+    while True:
+        x = stream.normal()
+        root, log_of = 1.0 + x / math.sqrt(9.0 * d), math.log(1.0 - stream.uniform())
+        v = root**3
+        if root > 0.0 and log_of < 0.5 * x * x + d - d * v + d * math.log(v):
+            return d * v
+
+
+def dirichlet(alpha: float, count: int, stream: Stream) -> list[float]:
+    """Symmetric."""
+    drawn = [gamma(single(alpha), stream) for _ in range(count)]
+    return [each / sum(drawn) for each in drawn]
+
+
+def _chains(step: Any, stream: Stream, operation: Callable[[], Call]) -> Iterator[list[Call]]:
+    for _ in range(step.width):
+        yield [operation() for _ in range(step.depth or 1 + stream.below(3))]
+
+
+def _aug_mix(step: steps.AugMix, stream: Stream, size: Pair) -> list[Call]:
+    of_image, of_chains = dirichlet(step.alpha, 2, stream)
+    weights = dirichlet(step.alpha, step.width, stream)
+    names = MIXED if step.all_operations else MIXED[:9]
+    most = {**narrow(size), **{name: side / 3.0 for name, side in zip(SHIFTS, size, strict=True)}}
+
+    def operation() -> Call:
+        name = names[stream.below(len(names))]
+        level = 0.0
+        if name not in PLAIN:
+            bin_ = stream.below(step.severity)
+            level = magnitude(name, most, 10, bin_, 4)
+            level -= 4.0 if name == "Posterize" else 0.0
+        is_minus = name in SIGNED and stream.below(2) == 1
+        if name == "Posterize" and level == 0.0:  # no bits: black
+            name, level = "Brightness", -1.0
+        return Call(name, (-level if is_minus else level, *_around(step)))
+
+    chains = list(_chains(step, stream, operation))
+    return [Call("mix", (of_image, [weight * single(of_chains) for weight in map(single, weights)], chains, 1.0))]
+
+
+def _timm_aug_mix(step: steps.TimmAugMix, stream: Stream, size: Pair) -> list[Call]:
+    share = dirichlet(step.alpha, 2, stream)[1]
+    weights = dirichlet(step.alpha, step.width, stream)
+
+    def operation() -> Call:
+        name = TIMM_MIXED[stream.below(13)]
+        most = single(step.magnitude)
+        level = most * stream.uniform() if step.magnitude_std is None else most + single(step.magnitude_std) * stream.normal()
+        return _timm_call(name, max(0.0, min(level, 10.0)) / 10.0, step.sampling, step.fill, True, stream, 0.3)
+
+    return [Call("mix", (0.0, weights, list(_chains(step, stream, operation)), share))]
+
+
+def timm_argument(name: str, level: float, sign: float, increasing: bool, shift: float = 0.45) -> tuple[float, ...]:
     """What timm's function of that name takes, of a level in [0, 1]."""
     if name in ENHANCED:
         return (max(0.1, 1.0 + sign * (level * 0.9)) if increasing else level * 1.8 + 0.1,)
@@ -290,7 +288,7 @@ def timm_argument(name: str, level: float, sign: float, increasing: bool) -> tup
         return (none - value if increasing else value,)
     if name == "SolarizeAdd":
         return (min(128, int(level * 110)),)
-    most = {"Rotate": 30.0, "ShearX": 0.3, "ShearY": 0.3, "TranslateX": 0.45, "TranslateY": 0.45}
+    most = {"Rotate": 30.0, "ShearX": 0.3, "ShearY": 0.3, "TranslateX": shift, "TranslateY": shift}
     return (sign * (level * most[name]),) if name in most else ()
 
 
@@ -314,6 +312,8 @@ _DRAW: dict[type, Callable[[Any, Stream, Pair], Any]] = {
     steps.TrivialAugmentWide: _trivial_augment_wide,
     steps.AutoAugment: _auto_augment,
     steps.TimmRandAugment: _timm_rand_augment,
+    steps.AugMix: _aug_mix,
+    steps.TimmAugMix: _timm_aug_mix,
 }
 
 

@@ -11,6 +11,7 @@
 #include "daemon/draw/draw_erasing.h"
 #include "daemon/draw/draw_steps.h"
 #include "daemon/draw/random.h"
+#include "kernels/augment/named_operation.h"
 
 namespace millrace {
 namespace {
@@ -60,7 +61,7 @@ void require_equal(double drawn, double expected) {
 
 bool has_factor(To step) {
   for (const To one : {To::kSolarize, To::kBrightness, To::kContrast, To::kSaturation, To::kSharpness,
-                       To::kGaussianBlur, To::kPillowBlur, To::kSolarizeAdd}) {
+                       To::kGaussianBlur, To::kPillowBlur, To::kSolarizeAdd, To::kMixStart, To::kMixAdd, To::kMixEnd}) {
     if (step == one) return true;
   }
   return false;
@@ -256,6 +257,61 @@ TEST_CASE("timm's RandAugment's operations stay what they were", "[draw]") {
        by_both(To::kSolarizeAdd, 128.0F, 58), moved(To::kAffine, By::kBilinear, {1, 0, 0, 0, 1, 0}),
        by_factor(To::kBrightness, 0.477291286F), moved(To::kAffine, By::kBilinear, {1, 0, 0, 0, 1, -8.36972688106}),
        simple(To::kEqualize), simple(To::kInvert)});
+}
+
+TEST_CASE("AugMix's chains and weights stay what they were", "[draw]") {
+  const auto named = [](const char* name, double magnitude) {
+    return *kernels::named_operation(name, magnitude, kSize, By::kBilinear, kFill);
+  };
+  const auto sheared_y = [](By sampling, double share) { return moved(To::kAffine, sampling, {1, 0, 0, share, 1, 0}); };
+  require_draws({{.kind = steps::AugMix{.around = kAround}}}, kNear,
+                {by_factor(To::kMixStart, 0.220672533F), named("TranslateY", 0), named("TranslateX", 0),
+                 by_factor(To::kMixAdd, 0.323160738F), simple(To::kAutocontrast), named("Rotate", -6.6666665077),
+                 by_factor(To::kMixAdd, 0.0284120794F), by_factor(To::kSaturation, 1), simple(To::kAutocontrast),
+                 by_value(To::kPosterize, 4), by_factor(To::kMixAdd, 0.427754641F), by_factor(To::kMixEnd, 1)});
+  require_draws(
+      {{.kind = steps::AugMix{.severity = 10, .width = 2, .depth = 4, .alpha = 0.5F, .around = kAround}}}, kFar,
+      {by_factor(To::kMixStart, 0.0664301068F), by_value(To::kPosterize, 1), by_factor(To::kSharpness, 1.2F),
+       named("TranslateX", -10.7777776718), named("ShearX", -0.1666666716), by_factor(To::kMixAdd, 0.198928341F),
+       by_factor(To::kSaturation, 0.5F), by_factor(To::kContrast, 0.1F), simple(To::kEqualize),
+       by_value(To::kPosterize, 3), by_factor(To::kMixAdd, 0.734641552F), by_factor(To::kMixEnd, 1)});
+  require_draws(
+      {{.kind = steps::TimmAugMix{.fill = kFill}}}, kNear,
+      {by_factor(To::kMixStart, 0), by_factor(To::kBrightness, 0.933661577F), simple(To::kAutocontrast),
+       by_factor(To::kMixAdd, 0.414666176F), by_factor(To::kSolarize, 203), sheared_y(By::kBicubic, -0.00275371452),
+       by_factor(To::kMixAdd, 0.0364571773F), by_factor(To::kSaturation, 0.996454602F),
+       moved(To::kAffine, By::kBicubic, {1, 0.0483500868, 0, 0, 1, 0}), by_factor(To::kMixAdd, 0.548876643F),
+       by_factor(To::kMixEnd, 0.779327452F)});
+  require_draws({{.kind = steps::TimmAugMix{8, 1.5F, 2, 3, 4, kFill, PixelSampling::kBilinear}}}, kFar,
+                {by_factor(To::kMixStart, 0), sheared_y(By::kBilinear, 0.22741401), sheared_y(By::kBilinear, -0.282354),
+                 by_factor(To::kSharpness, 1.46856787F), by_factor(To::kMixAdd, 0.537573993F),
+                 named("Rotate", -19.1007341163), sheared_y(By::kBilinear, -0.299120714), simple(To::kAutocontrast),
+                 by_factor(To::kMixAdd, 0.462426007F), by_factor(To::kMixEnd, 0.760960281F)});
+}
+
+TEST_CASE("AugMix's weights are of Dirichlet's distribution", "[draw]") {
+  for (const float alpha : {0.1F, 1.0F, 4.0F}) {
+    CAPTURE(alpha);
+    constexpr int kDraws = 4000;
+    double sum = 0, squares = 0;
+    for (std::uint64_t i = 0; i < kDraws; ++i) {
+      std::vector<Operation> operations;
+      draw_steps({{{.kind = steps::AugMix{.width = 3, .depth = 1, .alpha = alpha}}}}, kSize, {5, 1, SampleId{i}},
+                 operations);
+      REQUIRE(operations.size() == 8);
+      double of_chains = 0;
+      for (const std::size_t at : {2U, 4U, 6U}) of_chains += static_cast<double>(operations[at].factor);
+      const auto of_image = static_cast<double>(operations.front().factor);
+      REQUIRE(std::abs(of_image + of_chains - 1) < 1e-6);
+      const double first = of_chains > 0 ? static_cast<double>(operations[2].factor) / of_chains : 0;
+      sum += first;
+      squares += first * first;
+    }
+    // The mean of three is a third; the variance 2 / (9 (3 alpha + 1)).
+    const double mean = sum / kDraws, variance = squares / kDraws - mean * mean;
+    CHECK(std::abs(mean - 1.0 / 3) < 0.03);
+    CHECK(std::abs(variance - 2 / (9 * (3 * static_cast<double>(alpha) + 1))) < 0.015);
+  }
 }
 
 TEST_CASE("groups: their choice, and the numbers of the steps in them, stay what they were", "[draw]") {

@@ -316,6 +316,8 @@ TEST_CASE("steps that people use are accepted", "[plan]") {
                                   {.kind = steps::TrivialAugmentWide{}},
                                   {.kind = steps::AutoAugment{}},
                                   {.kind = steps::TimmRandAugment{}},
+                                  {.kind = steps::AugMix{}},
+                                  {.kind = steps::TimmAugMix{}},
                                   {.kind = steps::ColorJitter{.hue = Interval{-0.5F, 0.5F}}},
                                   {.kind = steps::OneOf{{invert, invert}, {0, 1}}}})) == "none");
   REQUIRE(field_refused(stepping(std::vector<Step>(64, invert))) == "none");
@@ -361,6 +363,18 @@ TEST_CASE("a step that makes no sense is refused by the way to it", "[plan]") {
       {{.kind = steps::AutoAugment{static_cast<steps::AugmentPolicy>(9)}}, "auto_augment.policy"},
       {{.kind = steps::TimmRandAugment{.magnitude = 11}}, "timm_rand_augment.magnitude"},
       {{.kind = steps::TimmRandAugment{.probability = -1}}, "timm_rand_augment.probability"},
+      {{.kind = steps::AugMix{.severity = 0}}, "aug_mix.severity"},
+      {{.kind = steps::AugMix{.severity = 11}}, "aug_mix.severity"},
+      {{.kind = steps::AugMix{.width = 0}}, "aug_mix.width"},
+      {{.kind = steps::AugMix{.width = 9}}, "aug_mix.width"},
+      {{.kind = steps::AugMix{.width = 4'000'000'000}}, "aug_mix.width"},
+      {{.kind = steps::AugMix{.depth = 17}}, "aug_mix.depth"},
+      {{.kind = steps::AugMix{.alpha = 0.09F}}, "aug_mix.alpha"},
+      {{.kind = steps::AugMix{.alpha = kNaN}}, "aug_mix.alpha"},
+      {{.kind = steps::AugMix{.around = unknown}}, "aug_mix.around.sampling"},
+      {{.kind = steps::TimmAugMix{.magnitude = 10.5F}}, "timm_aug_mix.magnitude"},
+      {{.kind = steps::TimmAugMix{.magnitude_std = kInfinity}}, "timm_aug_mix.magnitude_std"},
+      {{.kind = steps::TimmAugMix{.alpha = 101}}, "timm_aug_mix.alpha"},
       {{.kind = steps::OneOf{}}, "one_of"},
       {{.kind = steps::Sequence{}}, "sequence"},
       {{.kind = steps::OneOf{{Step{}}, {0}}}, "one_of.weights"},
@@ -385,6 +399,9 @@ TEST_CASE("steps are bounded in number, in depth and in what a sample may get", 
   CHECK(field_refused(stepping(std::vector<Step>(4, sixteen))) == "none");
   CHECK(field_refused(stepping(std::vector<Step>(5, sixteen))) == "recipe.steps");
   CHECK(field_refused(stepping({{.kind = steps::OneOf{std::vector<Step>(5, sixteen)}}})) == "none");
+  CHECK(field_refused(stepping({{.kind = steps::AugMix{.width = 8, .depth = 6}}})) == "none");
+  CHECK(field_refused(stepping({{.kind = steps::AugMix{.width = 8, .depth = 7}}})) == "recipe.steps");
+  CHECK(field_refused(stepping(std::vector<Step>(5, {.kind = steps::TimmAugMix{}}))) == "recipe.steps");
 }
 
 TEST_CASE("erasing that makes no sense is refused by its field", "[plan]") {

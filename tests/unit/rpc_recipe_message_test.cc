@@ -40,6 +40,8 @@ std::vector<Step> every_step() {
           {.kind = steps::TrivialAugmentWide{7, around}},
           {.kind = steps::AutoAugment{steps::AugmentPolicy::kSvhn, around}},
           {.kind = steps::TimmRandAugment{3, 4, 0.25F, 0.125F, true, {4, 5, 6}, PixelSampling::kBicubic}},
+          {.kind = steps::AugMix{4, 5, 6, 0.5F, false, around}},
+          {.kind = steps::TimmAugMix{4, 0.25F, 5, 6, 0.5F, {4, 5, 6}, PixelSampling::kBicubic}},
           {.kind = steps::Sequence{two}},
           {.kind = steps::AnyOrder{two}},
           {.kind = steps::OneOf{two, {1, 3}}}};
@@ -246,6 +248,8 @@ TEST_CASE("a step of which only the kind is said has the defaults of the proto",
   message.add_steps()->mutable_auto_augment();
   message.add_steps()->mutable_affine();
   message.add_steps()->mutable_timm_rand_augment()->set_increasing(true);
+  message.add_steps()->mutable_aug_mix();
+  message.add_steps()->mutable_timm_aug_mix();
   message.mutable_erasing()->set_probability(0.5F);
 
   const Result<Recipe> recipe = from_message(message);
@@ -255,7 +259,9 @@ TEST_CASE("a step of which only the kind is said has the defaults of the proto",
                                            {.kind = steps::TrivialAugmentWide{}},
                                            {.kind = steps::AutoAugment{}},
                                            {.kind = steps::Affine{}},
-                                           {.kind = steps::TimmRandAugment{.magnitude = 0, .magnitude_std = 0}}});
+                                           {.kind = steps::TimmRandAugment{.magnitude = 0, .magnitude_std = 0}},
+                                           {.kind = steps::AugMix{}},
+                                           {.kind = steps::TimmAugMix{}}});
   CHECK(recipe->erasing == Erasing{});
 }
 

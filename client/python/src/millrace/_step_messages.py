@@ -175,7 +175,32 @@ def _timm_rand_augment(out: Any, step: steps.TimmRandAugment) -> None:
         augment.sampling = _sampling(step.sampling, step)
 
 
-def _not_0(name: str, value: int, least: int) -> int:
+def _aug_mix(out: Any, step: steps.AugMix) -> None:
+    mix = out.aug_mix
+    mix.severity = _not_0("AugMix.severity", step.severity, 1)
+    mix.fewer = not step.all_operations
+    _chains(mix, step)
+    _around(mix.around, step)
+
+
+def _timm_aug_mix(out: Any, step: steps.TimmAugMix) -> None:
+    mix = out.timm_aug_mix
+    mix.magnitude = step.magnitude
+    if step.magnitude_std is not None:
+        mix.magnitude_std = step.magnitude_std
+    _chains(mix, step)
+    mix.fill = bytes(step.fill)
+    if step.sampling is not None:
+        mix.sampling = _sampling(step.sampling, step)
+
+
+def _chains(mix: Any, step: steps.AugMix | steps.TimmAugMix) -> None:
+    name = type(step).__name__
+    mix.width, mix.depth = _not_0(f"{name}.width", step.width, 1), step.depth
+    mix.alpha = _not_0(f"{name}.alpha", step.alpha, 0.1)
+
+
+def _not_0(name: str, value: Any, least: float) -> Any:
     """Where a message's 0 means the default."""
     if value == 0:
         raise InvalidRequest(f"{name}: must be at least {least}, is 0")
@@ -197,4 +222,6 @@ _FILL: dict[type, Any] = {
     steps.TrivialAugmentWide: _trivial_augment_wide,
     steps.AutoAugment: _auto_augment,
     steps.TimmRandAugment: _timm_rand_augment,
+    steps.AugMix: _aug_mix,
+    steps.TimmAugMix: _timm_aug_mix,
 }

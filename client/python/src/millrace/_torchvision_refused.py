@@ -9,10 +9,6 @@ _BOXES = "it is about boxes, masks or key points, which the daemon does not know
 _AFTER = "apply it to the images that the loader yields"
 
 REFUSED: dict[str, str] = {
-    "AugMix": (
-        "it blends several chains of augmentations; use RandAugment, TrivialAugmentWide or AutoAugment, or apply it to the images that "
-        "the loader yields: millrace.torch.split()"
-    ),
     "ClampBoundingBoxes": _BOXES,
     "ClampKeyPoints": _BOXES,
     "ConvertBoundingBoxFormat": _BOXES,

@@ -155,6 +155,12 @@ def _auto_augment(transform: Any, inner: Inner) -> Steps:
     return (steps.AutoAugment(getattr(transform.policy, "value", transform.policy), **around(transform)),)
 
 
+def _aug_mix(transform: Any, inner: Inner) -> Steps:
+    depth = max(0, int(transform.chain_depth))
+    chains = int(transform.severity), int(transform.mixture_width), depth, float(transform.alpha), bool(transform.all_ops)
+    return (steps.AugMix(*chains, **around(transform)),)
+
+
 def _random_apply(transform: Any, inner: Inner) -> Steps:
     """A single step that is always done gets the probability; several become one sequence."""
     made, probability = inner(list(transform.transforms)), float(transform.p)
@@ -179,6 +185,7 @@ def _random_order(transform: Any, inner: Inner) -> Steps:
 
 
 STEPS: dict[str, Callable[[Any, Inner], Steps]] = {
+    "AugMix": _aug_mix,
     "AutoAugment": _auto_augment,
     "ColorJitter": _colour_jitter,
     "GaussianBlur": _gaussian_blur,

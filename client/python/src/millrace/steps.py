@@ -4,9 +4,9 @@
     >>> recipe = dataclasses.replace(recipe, steps=(RandAugment(), Grayscale(probability=0.2)), erasing=Erasing(0.25))
 
 Each works on the RGB image of 8 bits that the steps before it have made, bit for bit as torchvision does on a PIL image given the same
-parameters (``TimmRandAugment`` as timm does). Parameters are drawn by the daemon, a function of (seed, epoch, sample id, number of the
-step): the same in any order and after a resume. An interval is a pair of its least and its largest number, which may be equal; one number
-is that number. Every step has ``probability``: that it is done to a sample at all.
+parameters (``TimmRandAugment`` and ``TimmAugMix`` as timm does). Parameters are drawn by the daemon, a function of (seed, epoch, sample
+id, number of the step): the same in any order and after a resume. An interval is a pair of its least and its largest number, which may be
+equal; one number is that number. Every step has ``probability``: that it is done to a sample at all.
 
 Immutable values; the daemon checks them. Where nothing else is said, factors are at most 1000, degrees within 36,000 either way, shears
 within 89, scales, sigmas and radii at least 0.001, weights at most a million.
@@ -14,45 +14,25 @@ within 89, scales, sigmas and radii at least 0.001, weights at most a million.
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from millrace._policies import AugMix as AugMix
+from millrace._policies import AutoAugment as AutoAugment
+from millrace._policies import Policy as Policy
+from millrace._policies import RandAugment as RandAugment
+from millrace._policies import TimmAugMix as TimmAugMix
+from millrace._policies import TimmRandAugment as TimmRandAugment
+from millrace._policies import TrivialAugmentWide as TrivialAugmentWide
+from millrace._step import Sampling as Sampling
+from millrace._step import Step as Step
 from millrace._step_values import BLACK as _BLACK
 from millrace._step_values import Fill as Fill
 from millrace._step_values import Interval as Interval
-from millrace._step_values import fill_of, interval_of
+from millrace._step_values import interval_of
 from millrace.errors import InvalidRequest
 
-Sampling = Literal["nearest", "bilinear", "bicubic"]
-"""How a transform that moves pixels reads between them, as Pillow's of that name."""
-Policy = Literal["imagenet", "cifar10", "svhn"]
 Noise = Literal["channel", "pixel"]
-
-
-@dataclass(frozen=True, repr=False)
-class Step:
-    """What all have.
-
-    Attributes:
-        probability: that it is done to a sample at all.
-    """
-
-    _: KW_ONLY
-    probability: float = 1.0
-
-    def __repr__(self) -> str:
-        """What is not the default."""
-        fields = [field for field in dataclasses.fields(self) if field.name != "_"]
-        said = [f"{field.name}={getattr(self, field.name)!r}" for field in fields if getattr(self, field.name) != field.default]
-        return f"{type(self).__name__}({', '.join(said)})"
-
-    def _make_intervals(self, *names: str) -> None:
-        for name in names:
-            object.__setattr__(self, name, interval_of(f"{type(self).__name__}.{name}", getattr(self, name)))
-
-    def _make_fill(self) -> None:
-        object.__setattr__(self, "fill", fill_of(f"{type(self).__name__}.fill", vars(self)["fill"]))
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,84 +250,6 @@ class Perspective(Step):
 
     distortion: float = 0.5
     sampling: Sampling = "bilinear"
-    fill: Any = _BLACK
-
-    def __post_init__(self) -> None:
-        self._make_fill()
-
-
-@dataclass(frozen=True, repr=False)
-class RandAugment(Step):
-    """Torchvision's RandAugment (arXiv:1909.13719).
-
-    Attributes:
-        operations: a sample, 1 to 16.
-        magnitude: less than ``bins``.
-        bins: 2 to 1000.
-        sampling: how transforms read between pixels.
-        fill: a level or three.
-    """
-
-    operations: int = 2
-    magnitude: int = 9
-    bins: int = 31
-    sampling: Sampling = "nearest"
-    fill: Any = _BLACK
-
-    def __post_init__(self) -> None:
-        self._make_fill()
-
-
-@dataclass(frozen=True, repr=False)
-class TrivialAugmentWide(Step):
-    """Torchvision's TrivialAugmentWide (arXiv:2103.10158). Attributes as RandAugment's."""
-
-    bins: int = 31
-    sampling: Sampling = "nearest"
-    fill: Any = _BLACK
-
-    def __post_init__(self) -> None:
-        self._make_fill()
-
-
-@dataclass(frozen=True, repr=False)
-class AutoAugment(Step):
-    """Torchvision's AutoAugment (arXiv:1805.09501).
-
-    Attributes:
-        policy: the set of learned pairs.
-        sampling: how transforms read between pixels.
-        fill: a level or three.
-    """
-
-    policy: Policy = "imagenet"
-    sampling: Sampling = "nearest"
-    fill: Any = _BLACK
-
-    def __post_init__(self) -> None:
-        self._make_fill()
-
-
-@dataclass(frozen=True, repr=False)
-class TimmRandAugment(Step):
-    """timm's RandAugment: ``rand-m9-mstd0.5-inc1`` is ``TimmRandAugment()``.
-
-    Attributes:
-        operations: a sample, 1 to 16.
-        magnitude: 0 to 10.
-        magnitude_std: of the normal distribution around it, 0 to 100.
-        operation_probability: of each operation.
-        increasing: the set in which more magnitude is always a stronger change.
-        sampling: None: bilinear or bicubic, drawn for each operation, as timm does unless told otherwise.
-        fill: a level or three.
-    """
-
-    operations: int = 2
-    magnitude: float = 9.0
-    magnitude_std: float = 0.5
-    operation_probability: float = 0.5
-    increasing: bool = True
-    sampling: Sampling | None = None
     fill: Any = _BLACK
 
     def __post_init__(self) -> None:
