@@ -119,7 +119,9 @@ void add_recipe_options(CLI::App& command, RecipeOptions& options) {
           "--view", options.views,
           "one of several images of each sample, instead of --recipe, once for each: 'count: 2 crop { random_resized "
           "{ min_scale: 0.4 } } resize { exact { width: 224 height: 224 } } flip_probability: 0.5 steps { "
-          "color_jitter { brightness { low: 0.6 high: 1.4 } } }'")
+          "color_jitter { brightness { low: 0.6 high: 1.4 } } }'; resize may be { shorter_side: 256 longest: 640 } or "
+          "{ longer_side: 256 } as well, with pad { to { width: 256 height: 256 } } behind it; the error of a wrong "
+          "name lists the right ones")
       ->allow_extra_args(false)
       ->type_name("VIEW")
       ->group("Transform");
@@ -143,8 +145,12 @@ void require_fits(const CLI::App& command, const RecipeOptions& options) {
     if (options.preset != "evaluate") refuse(option, "only --recipe evaluate has it, this is " + options.preset);
   }
   for (const std::string& step : options.steps) {
-    if (const auto parsed = step_from_text(step); !parsed)
-      throw CLI::ValidationError("--step", "'" + step + "': " + parsed.error().message + "; steps are " + step_names());
+    if (const auto parsed = step_from_text(step); !parsed) {
+      const std::string& why = parsed.error().message;
+      const bool is_unknown = why.find("Step has no field") != std::string::npos;
+      throw CLI::ValidationError(
+          "--step", "'" + step + "': " + (is_unknown ? "no step of that name; steps are " + step_names() : why));
+    }
   }
   if (options.preset == "none") {
     refuse("--size", "--recipe none leaves images as large as they are");

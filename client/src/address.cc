@@ -49,7 +49,7 @@ Error cannot_reach(const Address& address, Code code, std::string_view why) {
   return Error{Code::kUnavailable,
                text +
                    "; start it with `systemctl start millraced`, name another with --socket or MILLRACE_SOCKET, "
-                   "or run a private one (`millrace run --private`)"};
+                   "or have one of your own: --private with millrace's commands, millrace.serve() in Python"};
 }
 
 Error no_answer(const Address& address, std::string_view why) {

@@ -59,7 +59,7 @@ TEST_CASE("a missing daemon is reported with how to start it", "[client]") {
   REQUIRE_THAT(client.error().message,
                Catch::Contains("cannot reach the daemon at unix:/tmp/millrace-nobody-is-here.sock: No such file"));
   REQUIRE_THAT(client.error().message, Catch::Contains("systemctl start millraced"));
-  REQUIRE_THAT(client.error().message, Catch::Contains("millrace run --private"));
+  REQUIRE_THAT(client.error().message, Catch::Contains("--private with millrace's commands"));
 }
 
 TEST_CASE("an address that no socket can have is refused", "[client]") {
