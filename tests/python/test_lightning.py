@@ -81,3 +81,52 @@ def test_a_loader_that_was_made_before_the_processes(daemon: millrace.PrivateDae
     for epoch in range(2):
         ids = [n for rank in range(2) for row in rows(tmp_path / f"ids.{rank}", "train", epoch) for n in row[1:]]
         assert sorted(ids) == list(range(COUNT))
+
+
+MIXED = """
+import hashlib, sys
+import lightning, torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+import millrace, millrace.torch
+from millrace.torch import CutMix, Mixed, MixUp
+
+folder, log, most, resumed = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "resume"
+
+def digest(tensor):
+    return hashlib.sha256(tensor.contiguous().numpy().tobytes()).hexdigest()
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 3)
+    def training_step(self, batch, number):
+        images, targets = batch
+        ids = self.trainer.train_dataloader.batch.ids
+        with open(log, "a") as file:
+            print(self.current_epoch, number, digest(images), digest(targets), *ids, file=file)
+        return torch.nn.functional.cross_entropy(self.layer(images.mean((2, 3))), targets)
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+loader = millrace.torch.Loader(folder, millrace.Recipe.train(24).normalised("float32"), batch_size=8, shuffle=True)
+mixed = Mixed(loader, [MixUp(0.4), CutMix()], 3)
+saving = ModelCheckpoint("checkpoints", save_last=True, save_top_k=0, every_n_train_steps=3)
+trainer = lightning.Trainer(accelerator="cpu", devices=1, max_epochs=2, max_steps=most, callbacks=[saving], logger=False)
+trainer.fit(Model(), mixed, ckpt_path="last" if resumed else None)
+mixed.close()
+"""
+
+
+def test_a_mixed_loader_goes_on_within_an_epoch(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
+    """Checkpoints are after batches 3, 6, ... of all: the one that is resumed is within the second epoch of 8 batches."""
+    (tmp_path / "program.py").write_text(MIXED)
+    run(daemon, tmp_path, "program.py", folder, "whole", -1, "begin")
+    whole = (tmp_path / "whole").read_text().splitlines()
+    assert [line.split()[:2] for line in whole] == [[str(epoch), str(number)] for epoch in range(2) for number in range(8)]
+    assert len({line.split()[3] for line in whole}) > 8  # of targets; those of one class alone stay what they are
+    (tmp_path / "checkpoints" / "last.ckpt").unlink()
+
+    run(daemon, tmp_path, "program.py", folder, "parts", 12, "begin")
+    run(daemon, tmp_path, "program.py", folder, "parts", -1, "resume")
+
+    assert (tmp_path / "parts").read_text().splitlines() == whole

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,66 @@ def test_every_batch_is_mixed_and_a_resumed_loop_mixes_alike(daemon: millrace.Pr
     for mixed, wanted in zip(rest, all_of_it[2:], strict=True):
         assert torch.equal(mixed[0], wanted[0])
         assert torch.equal(mixed[1], wanted[1])
+
+
+def test_its_state_is_the_loaders_and_resumes_it(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    """Within the second epoch, with JSON between, by the wrapper's own names alone."""
+
+    def mixed() -> Mixed:
+        return Mixed(loader(daemon, folder), WAYS, 3)
+
+    with mixed() as whole:
+        for _ in whole:
+            pass
+        assert (whole.epoch, whole.batch) == (1, None)
+        all_of_it = [(images.clone(), targets.clone()) for images, targets in whole]
+
+    with mixed() as half:
+        half.set_epoch(1)
+        for number, (_, targets) in enumerate(half):
+            assert half.batch is not None
+            assert len(half.batch.ids) == len(targets)
+            if number == 2:
+                break
+        state = json.loads(json.dumps(half.state_dict()))
+        assert (state["epoch"], state["batches"]) == (1, 3)
+
+    with mixed() as resumed:
+        resumed.load_state_dict(state)
+        assert resumed.epoch == 1
+        rest = [(images.clone(), targets.clone()) for images, targets in resumed]
+        resumed.set_epoch(1)
+        skipped = [(images.clone(), targets.clone()) for images, targets in resumed.skip_first_batches(3)]
+    for found in (rest, skipped):
+        assert len(found) == len(all_of_it) - 3
+        for one, other in zip(found, all_of_it[3:], strict=True):
+            assert torch.equal(one[0], other[0])
+            assert torch.equal(one[1], other[1])
+
+
+def test_it_stands_where_the_loader_stands(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    plain = loader(daemon, folder)
+    mixed = Mixed(plain, WAYS, 3)
+    names = ("batch_size", "drop_last", "num_workers", "prefetch_factor", "rank", "world_size", "samples", "classes", "bad", "recipe")
+    assert [getattr(mixed, name) for name in names] == [getattr(plain, name) for name in names]
+    assert mixed.dataset.path == plain.dataset.path
+    mixed.sampler.set_epoch(5)
+    assert mixed.epoch == plain.epoch == 5
+    with pytest.raises(millrace.Unsupported, match=r"loader\.skip_first_batches\(n\)"):
+        iter(mixed.batch_sampler)
+    with pytest.raises(AttributeError, match="no attribute '_progress'"):
+        mixed._progress  # noqa: B018
+    with pytest.raises(AttributeError, match="collate_fn"):
+        mixed.collate_fn  # noqa: B018
+    first = next(iter(mixed))[1].clone()
+    copied = pickle.loads(pickle.dumps(mixed))  # as for processes that are spawned
+    copied.set_epoch(5)
+    assert torch.equal(next(iter(copied))[1], first)
+    loop = iter(mixed)
+    next(loop)
+    next(iter(mixed))
+    with pytest.raises(millrace.FailedPrecondition, match="another loop over this loader has begun"):
+        next(loop)
 
 
 def test_another_epoch_and_another_seed_mix_otherwise(daemon: millrace.PrivateDaemon, folder: Path) -> None:
