@@ -23,14 +23,14 @@ def pixels_of(number: int) -> NDArray[np.uint8]:
 
 
 def png_of(pixels: NDArray[np.uint8]) -> bytes:
-    """An RGB PNG file of height x width x 3."""
-    height, width, _ = pixels.shape
+    """An RGB PNG file of height x width x 3, a grey one of height x width x 1."""
+    height, width, channels = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2 if channels == 3 else 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import millrace
 import pytest
 
-from pictures import png
+from pictures import pixels_of, png, png_of
 from processes import PATIENCE, eventually, python
 from test_faults import CONSUMER, EXITS
 
@@ -91,6 +91,57 @@ def test_no_thread_is_at_work_when_the_interpreter_ends(what: str, mine: millrac
     assert process.returncode == 0
     assert told.splitlines()[-1] == "[]"
     assert what != "epoch" or "at work" in told
+
+
+OPEN = """
+import ctypes, sys
+import millrace, millrace.numpy
+
+folder, images, masks = sys.argv[1:]
+recipe, options = millrace.Recipe.train(24), {"batch_size": 2, "transform": millrace.Recipe.train(24)}
+
+def order():
+    try:
+        while True:
+            yield [0, 1]
+    finally:
+        print("order closed", flush=True)
+
+def batches():
+    with millrace.serve(folder) as daemon, millrace.connect(daemon.address) as client, client.session(recipe, batch=2) as session:
+        with session.dataset(folder).epoch() as epoch:
+            yield from epoch
+
+# As an extension does that keeps what it knows of a program: modules are emptied one by one, this package's before the program's own.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(list(sys.modules.values())))
+with millrace.serve([folder, images, masks]) as daemon:
+    """
+FIRST = "loop = iter(loader); x, y = next(loop)"
+PAIRS = "pairs = millrace.Pairs.of_folders(images, masks)"
+LEFT_OPEN = {
+    "a loader": f"loader = millrace.numpy.Loader(folder, shuffle=True, **options); {FIRST}",
+    "a loader with a sampler": f"loader = millrace.numpy.Loader(folder, sampler=range(9), **options); {FIRST}",
+    "pairs": f"{PAIRS}; loader = millrace.numpy.Loader(pairs, shuffle=True, **options); {FIRST}",
+    "pairs with a sampler": f"{PAIRS}; loader = millrace.numpy.Loader(pairs, sampler=range(9), **options); {FIRST}",
+    "an epoch in an order": (
+        "session = millrace.connect().session(recipe, batch=2); epoch = session.dataset(folder).epoch(order=order()); next(epoch)"
+    ),
+    "a generator around an epoch": "loop = batches(); batch = next(loop)",
+}
+
+
+@pytest.mark.parametrize("what", LEFT_OPEN)
+def test_what_a_program_leaves_open_at_its_end_is_ended_quietly(what: str, folder: Path, tmp_path: Path) -> None:
+    """On its top level, where variables are collected when the package's modules are empty."""
+    place = tmp_path / "pairs"
+    for name in ("images", "masks"):
+        (place / name).mkdir(parents=True)
+        for number in range(9):
+            (place / name / f"{number}.png").write_bytes(png_of(pixels_of(number)[..., : 3 if name == "images" else 1]))
+    with python(OPEN + LEFT_OPEN[what], str(folder), str(place / "images"), str(place / "masks")) as process:
+        told, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert told == ("order closed\n" if "order" in what else "")
 
 
 def test_the_interpreter_ends_while_the_daemon_hangs(mine: millrace.PrivateDaemon, folder: Path) -> None:

@@ -52,7 +52,7 @@ class GivenOrder:
         self._stream, self._samples, self._most, self._send = start.stream_id, samples, start.batch_size, send
         self._ahead = max(_AHEAD, 2 * slots)
         self._open = 0  # batches that the daemon knows of and that were not taken
-        self._ended = False
+        self._ended = self._closed = False
         self._failed: Exception | None = None
 
     def top_up(self) -> None:
@@ -99,8 +99,10 @@ class GivenOrder:
     def close(self) -> None:
         """Nothing is taken from it any more; a generator is told so, unless it is at work just now, in this thread or another."""
         self._ended = True
-        if isinstance(self._order, Generator) and not getattr(self._order, "gi_running", False):
-            self._order.close()
+        if not self._closed and not getattr(self._order, "gi_running", False):
+            self._closed = True
+            if isinstance(self._order, Generator):
+                self._order.close()
 
     def taken(self) -> None:
         """A batch of it has come, or has failed."""

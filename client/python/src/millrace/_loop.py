@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Iterator
 from inspect import GEN_CLOSED, getgeneratorstate
 from typing import TypeVar
 
+from millrace import _exit
 from millrace.errors import FailedPrecondition
 
 Item = TypeVar("Item")
@@ -17,6 +19,7 @@ class Loop(Iterator[Item]):
     def __init__(self, batches: Generator[Item, None, None]) -> None:
         self._batches = batches
         self._displaced = False
+        _exit.register_open(self)
 
     def __next__(self) -> Item:
         """The next one.
@@ -39,3 +42,8 @@ class Loop(Iterator[Item]):
     def close(self) -> None:
         """Ends it, as leaving a loop early does."""
         self._batches.close()
+
+    def end_at_exit(self) -> None:
+        """As ``close``, unless a thread is in it, which does not go on."""
+        with contextlib.suppress(ValueError):
+            self._batches.close()

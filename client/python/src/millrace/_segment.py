@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -181,7 +182,7 @@ class Segment:
         self.forked = True
         self.leases.clear()  # they would be put into a queue of the parent's
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # its own: at the interpreter's end there may be no module os
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            close(descriptor)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millrace import _address, _cuda, _fork, _schema
+from millrace import _address, _cuda, _exit, _fork, _schema
 from millrace import _messages as messages
 from millrace._again import asked_again
 from millrace._layout import MOST_BESIDE_PIXELS
@@ -107,7 +107,9 @@ class Client:
         deadline = time.monotonic() + timeout
         _probe(path, timeout)
         self._channel: grpc.Channel = channel_to(path)
+        self._closed = False
         _fork.register(self)
+        _exit.register_open(self)
         try:
             self.ping(max(0.001, deadline - time.monotonic()))
         except DeadlineExceeded as late:
@@ -239,8 +241,13 @@ class Client:
 
     def close(self) -> None:
         """Ends the connection. Idempotent; sessions go on."""
-        if not self._forked:
+        if not self._forked and not self._closed:
+            self._closed = True
             self._channel.close()
+
+    def end_at_exit(self) -> None:
+        """As ``close``."""
+        self.close()
 
     def after_fork_in_child(self) -> object:
         """For the child of a fork: it may not use the connection."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from millrace import _full_slots
+from millrace import _exit, _full_slots
 from millrace._given_order import GivenOrder
 from millrace._inbox import PENDING, EpochShape, EpochState, Pending
 from millrace.batch import Batch
@@ -47,6 +47,7 @@ class Epoch:
         self.position: bytes = start.position
         """After the batch that came last: ``Session.epoch(position=...)`` goes on after it. Empty before the first."""
         session._inbox.stop_without(self, self._stream, state)
+        _exit.register_open(self)
 
     def shape(self, timeout: float | None = None) -> EpochShape:
         """How many batches and samples it has (0 of an order of the caller's own); waits for the daemon's answer.
@@ -121,6 +122,10 @@ class Epoch:
             self._state.stop()
         if self._order is not None:
             self._order.close()
+
+    def end_at_exit(self) -> None:
+        """As ``stop``."""
+        self.stop()
 
     def __repr__(self) -> str:
         return f"<millrace.Epoch of session {self._session.id}{', stopped' if self._state.stopped else ''}>"

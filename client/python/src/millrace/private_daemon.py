@@ -135,7 +135,7 @@ class PrivateDaemon:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
+        self.__del__()
 
     def __del__(self) -> None:
         if getattr(self, "_process", None) is not None:  # else there is nothing to end, and at the interpreter's end nothing to do it with
