@@ -207,28 +207,6 @@ def test_one_ranks_state_resumes_every_rank(make: Any) -> None:
     assert sorted(before + after) == list(range(COUNT))
 
 
-def test_states_of_something_else(make: Any) -> None:
-    loader = make(OWN_SIZE, shuffle=True)
-    next(iter(loader))
-    state = loader.state_dict()
-
-    other = make(OWN_SIZE, shuffle=True, batch_size=9)
-    other.load_state_dict(state)
-    with pytest.raises(millrace.FailedPrecondition, match="batch_size"):
-        next(iter(other))
-    with pytest.raises(millrace.FailedPrecondition, match="version 9"):
-        other.load_state_dict({**state, "version": 9})
-    with pytest.raises(millrace.InvalidRequest, match="damaged"):
-        other.load_state_dict({**state, "position": state["position"][:-2]})
-    with pytest.raises(millrace.InvalidRequest, match="damaged"):
-        other.load_state_dict({"version": 1})
-    with pytest.raises(millrace.InvalidRequest, match="damaged"):
-        other.load_state_dict({**state, "epoch": 1.5})
-    for nothing in (None, [], "state"):
-        with pytest.raises(millrace.InvalidRequest, match="a state is what state_dict"):
-            other.load_state_dict(nothing)
-
-
 def test_setting_another_epoch_discards_a_loaded_state(make: Any) -> None:
     loader = make(OWN_SIZE)
     next(iter(loader))

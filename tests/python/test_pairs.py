@@ -210,7 +210,7 @@ def test_a_loop_goes_on_where_its_state_was_saved(make: Any, order: dict[str, An
         pairs = other.dataset
         strange = make(pairs.subset(range(COUNT - 1, -1, -1)), batch_size=4, **order)
         strange.load_state_dict(state)
-        with pytest.raises(millrace.FailedPrecondition, match="saved with other pairs"):
+        with pytest.raises(millrace.FailedPrecondition, match="saved with another dataset, or its files have changed"):
             drain(strange)
 
 

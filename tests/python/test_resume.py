@@ -86,7 +86,7 @@ def test_where_no_batch_begins_there_the_error_says_what_to_do(make: Any) -> Non
         taken(make, 4, 0, state, batch_size=5)
 
     assert "finish epoch 0 with 2 ranks" in str(told.value)
-    assert "set_epoch(0) and without" in str(told.value)
+    assert "set_epoch(0), without the state" in str(told.value)
     assert "choose" not in str(told.value)
     assert len(taken(make, 4, 0, state, batch_size=2)[0]) == COUNT - 24
     anew = make(rank=4, world_size=5)

@@ -411,10 +411,10 @@ class BaseLoader(Generic[Item]):
         """The next ``iter()`` goes on after that batch. The state of any rank does for all, if they took batches in step.
 
         There may be more or fewer ranks than then: at the beginning of an epoch always, within it where one of their batches begins where
-        the old ones ended, which it does if a step of all ranks has as many images as before.
+        the old ones ended, which it does if a step of all ranks has as many images as before. The recipe may be another.
 
         Raises:
-            FailedPrecondition: the state is of another version. (A state of another dataset, seed, batch size, ... raises in ``iter()``.)
+            FailedPrecondition: the state is of a newer version. (One of another dataset, seed, batch size, ... raises in ``iter()``.)
             InvalidRequest: it is none, or damaged.
         """
         self._progress = Progress.of(state)

@@ -59,8 +59,10 @@ class OrderState(NamedTuple):
         """
         try:
             return OrderState(dict(_streams.from_plain(state["begun"])), operator.index(state["taken"]), operator.index(state["crc"]))
-        except (KeyError, TypeError, ValueError, zlib.error) as why:
-            raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
+        except KeyError as why:
+            raise InvalidRequest(f"its order has no {why}") from why
+        except (TypeError, ValueError, zlib.error) as why:
+            raise InvalidRequest(f"its order is none: {why}") from why
 
 
 class Batches:
@@ -105,8 +107,9 @@ class Batches:
             self.delivered()
         if (self.state.taken, self.state.crc) != (to.taken, to.crc):
             raise FailedPrecondition(
-                f"loader: the sampler gave another order than when the state was saved (looked at: its first {to.taken} batches); give it "
-                "a generator or a seed, and the same samples; a state is of the rank that saved it"
+                f"load_state_dict: the sampler gave another order than when the state was saved (looked at: its first {to.taken} batches): "
+                "make the loader with the same batch_size and samples, and the sampler with a generator or a seed; a state is of the rank "
+                "that saved it"
             )
 
 

@@ -22,12 +22,12 @@ from numpy.typing import DTypeLike
 from millrace._given import Given, Listed
 from millrace._mask_file import check_mask
 from millrace._pair_batch import PairBatch, as_failed, bad_pairs, mend
-from millrace._position import of_fingerprint, with_fingerprint
+from millrace._position import with_fingerprint
 from millrace.batch import Batch
 from millrace.client import connect
 from millrace.dataset import Dataset
 from millrace.epoch import Epoch
-from millrace.errors import FailedPrecondition, InternalError, InvalidRequest, SampleFailed, Unsupported
+from millrace.errors import InternalError, InvalidRequest, SampleFailed, Unsupported
 from millrace.pairs import Pairs, mask_recipe
 from millrace.recipe import OnError, Recipe
 from millrace.session import HOST, Session
@@ -105,10 +105,6 @@ class PairDataset(Dataset):
         """As a loader asks for it."""
         prepare, on_error = options.pop("prepare"), options.pop("on_error")
         position = options.pop("position", b"")
-        if position and of_fingerprint(position) != self.fingerprint:
-            raise FailedPrecondition(
-                "loader: the state was saved with other pairs: make the loader as it was then, or begin the epoch anew"
-            )
         order = options.pop("order", None)
         shared = _Shared(order) if order is not None else None
         begun = []

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, get_args
 
 from millrace import _schema
 from millrace._messages import shard_tail_number
-from millrace._ranks import Ranks
 from millrace.errors import FailedPrecondition, InvalidRequest
 from millrace.recipe import ShardTail
 
@@ -41,11 +40,6 @@ def _crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def of_fingerprint(position: bytes) -> int:
-    """The dataset's fingerprint in it. Raises InvalidRequest: no position."""
-    return int(_parsed(position).fingerprint)
-
-
 def with_fingerprint(position: bytes, fingerprint: int) -> bytes:
     """The same place in an equal order of another dataset. Raises InvalidRequest: no position."""
     message = _parsed(position)
@@ -73,28 +67,53 @@ class Place(NamedTuple):
     batches: int  # of this rank's, before it
 
 
-def for_shares(position: bytes, ranks: Ranks, batch_size: int, samples: int) -> Place:
-    """Where a rank goes on with an epoch that was divided otherwise.
+def for_shares(position: bytes, now: Order, samples: int) -> Place:
+    """Where a rank goes on with an epoch, which may have been divided otherwise.
 
     Rank r of W has the samples at r, r + W, r + 2 W, ... of the epoch's order. So after k batches of B by all ranks what they have read
     are the first k B W of it, and any other division that has read as many after whole batches goes on from exactly there.
 
     Args:
-        position: of any of the ranks before, which took batches in step.
-        ranks: which of how many it is now.
-        batch_size: of its batches now. With as many ranks as before another one is left for the daemon to refuse.
+        position: of any of the ranks before, which took batches in step; of a loader's state.
+        now: the epoch as it is to go on. With as many ranks as before its batches are as large as before.
         samples: of the whole dataset.
 
     Raises:
         InvalidRequest: no position.
-        FailedPrecondition: the new division has no batch that begins there; says which does.
+        FailedPrecondition: it is of another order; or the new division has no batch that begins there. Says what to do.
     """
     then = _parsed(position)
-    if then.world_size != ranks.world_size:
-        then.next_batch = _next_batch(then, ranks.world_size, batch_size, samples)
-        then.world_size, then.batch_size = ranks.world_size, batch_size
-    then.rank = ranks.rank
+    _check_order(then, now)
+    if then.world_size != now.world_size:
+        then.next_batch = _next_batch(then, now.world_size, now.batch_size, samples)
+        then.world_size, then.batch_size = now.world_size, now.batch_size
+    then.rank = now.rank
     return Place(_token(then), int(then.next_batch))
+
+
+def _check_order(then: Any, now: Order) -> None:
+    """As the daemon would, in the words of a loader's user, who knows its state and has never seen a position."""
+    anew = f"begin epoch {then.epoch} anew: set_epoch({then.epoch}), without the state"
+    if then.fingerprint != now.fingerprint:
+        raise FailedPrecondition(
+            f"load_state_dict: the state was saved with another dataset, or its files have changed since: put them back, or {anew}"
+        )
+    names = ["seed", "shuffle", "drop_last", "shard_tail"] + ["batch_size"] * (then.world_size == now.world_size)
+    for name in names:
+        before, is_now = _told(name, getattr(then, name)), _told(name, getattr(now, name))
+        if before != is_now:
+            raise FailedPrecondition(
+                f"load_state_dict: the state was saved with {name}={before}, and this loader has {name}={is_now}: make the loader with "
+                f"{name}={before}, or {anew}"
+            )
+
+
+def _told(name: str, value: Any) -> str:
+    return repr(_tails().get(value, value) if name == "shard_tail" else value)
+
+
+def _tails() -> dict[int, ShardTail]:
+    return {shard_tail_number(name): name for name in get_args(ShardTail)}
 
 
 def _next_batch(then: Any, world_size: int, batch_size: int, samples: int) -> int:
@@ -106,17 +125,17 @@ def _next_batch(then: Any, world_size: int, batch_size: int, samples: int) -> in
     same_step, rest = divmod(then.batch_size * then.world_size, world_size)
     fitting = f"choose batch_size={same_step}, which leaves as many images in a step of all ranks; or " if rest == 0 else ""
     raise FailedPrecondition(
-        f"position: was taken by {then.world_size} ranks after {then.next_batch} batches of {then.batch_size}, which is after {read} "
-        f"images of the epoch; {world_size} ranks with batches of {batch_size} take {step} in a step, so none of their batches begins "
-        f"there: {fitting}finish epoch {then.epoch} with {then.world_size} ranks; or begin it anew, with set_epoch({then.epoch}) and "
-        "without the position"
+        f"load_state_dict: the state was saved by {then.world_size} ranks after {then.next_batch} batches of {then.batch_size}, which is "
+        f"after {read} images of the epoch; {world_size} ranks with batches of {batch_size} take {step} in a step, so none of their "
+        f"batches begins there: {fitting}finish epoch {then.epoch} with {then.world_size} ranks; or begin it anew: "
+        f"set_epoch({then.epoch}), without the state"
     )
 
 
 def _batches(then: Any, samples: int) -> int:
     """Of a whole epoch, as it was divided then."""
     whole, rest = divmod(samples, then.world_size)
-    tail = {shard_tail_number(name): name for name in get_args(ShardTail)}.get(then.shard_tail, "pad")
+    tail = _tails().get(then.shard_tail, "pad")
     own = whole + (rest > 0 if tail == "pad" else tail == "uneven" and then.rank < rest)
     return int(own // then.batch_size if then.drop_last else -(-own // then.batch_size))
 

@@ -13,6 +13,7 @@ from millrace.errors import FailedPrecondition, InvalidRequest
 
 _VERSION = 1
 _VERSION_OF_ORDERS = 2  # where the loader says the order, which earlier packages do not know
+_WHOLE = "give it what state_dict() of a loader gave, whole and unchanged"
 
 
 @dataclass
@@ -66,17 +67,25 @@ class Progress:
         """What ``state()`` gave.
 
         Raises:
-            FailedPrecondition: the state is of another version.
-            InvalidRequest: it is none, or damaged.
+            FailedPrecondition: the state is of a newer version.
+            InvalidRequest: it is none, or damaged; says what is wrong with it.
         """
         if not isinstance(state, Mapping):
-            raise InvalidRequest(f"loader: a state is what state_dict() gave, not {state!r}")
-        if state.get("version") not in (_VERSION, _VERSION_OF_ORDERS):
-            raise FailedPrecondition(f"loader: a state of version {state.get('version')}, this package reads version {_VERSION_OF_ORDERS}")
+            raise InvalidRequest(f"load_state_dict: a state is what state_dict() gave, not {state!r}")
+        version = state.get("version", _VERSION)
+        if version not in (_VERSION, _VERSION_OF_ORDERS):
+            raise FailedPrecondition(
+                f"load_state_dict: the state is of version {version!r}, and this package reads {_VERSION} and {_VERSION_OF_ORDERS}: take "
+                "the package that saved it, or begin the epoch anew: set_epoch(...), without the state"
+            )
+        needed = ["version", "epoch", "batches", "position"] + ["order"] * (version == _VERSION_OF_ORDERS)
+        missing = [name for name in needed if name not in state]
+        if missing:
+            raise InvalidRequest(f"load_state_dict: the state has no {', '.join(map(repr, missing))}: {_WHOLE}")
         try:
             position, epoch, batches = bytes.fromhex(state["position"]), index(state["epoch"]), index(state["batches"])
-            order = OrderState.of(state["order"]) if state["version"] == _VERSION_OF_ORDERS else None
-        except (KeyError, TypeError, ValueError) as why:
-            raise InvalidRequest(f"loader: the state is damaged: {why!r}") from why
-        for_rank(position, 0)
+            order = OrderState.of(state["order"]) if version == _VERSION_OF_ORDERS else None
+            for_rank(position, 0)
+        except (TypeError, ValueError) as why:  # InvalidRequest, too
+            raise InvalidRequest(f"load_state_dict: the state is damaged ({why}): {_WHOLE}") from why
         return Progress(epoch, position, batches, order=order)

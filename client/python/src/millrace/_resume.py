@@ -15,10 +15,11 @@ def place_of(progress: Progress, dataset: Dataset, options: Options, ranks: Rank
     """The position that the daemon is given; ``progress`` says from then on what it means for this rank.
 
     Raises:
-        FailedPrecondition: the state is of another number of ranks, whose batches do not end where this one's begin; says what to do.
+        FailedPrecondition: the state is of another dataset or order, or of another number of ranks, whose batches do not end where this
+            one's begin; says what to do.
     """
     if progress.position:
-        place = for_shares(progress.position, ranks, options.batch_size, len(dataset))
+        place = for_shares(progress.position, _order(progress.epoch, dataset, options, ranks), len(dataset))
     elif progress.batches:
         place = Place(after_batches(progress.batches, _order(progress.epoch, dataset, options, ranks)), progress.batches)
     else:
