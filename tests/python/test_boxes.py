@@ -158,7 +158,9 @@ def drawn(client: millrace.Client, recipe: Recipe, boxes: Any, **options: Any) -
 
 def test_boxes_outside_are_gone_and_others_are_clipped(client: millrace.Client) -> None:
     half = Recipe(resize=ExactSize(Size(WIDTH // 2, HEIGHT // 2)))
-    ((boxes, left),) = drawn(client, half, [[*NOWHERE, [-20, 10, 40, 2000], [0, 0, WIDTH, HEIGHT], [9, 9, 9, 20], [30, 9, 20, 20]]])
+    ((boxes, left),) = drawn(
+        client, half, [[*NOWHERE, [-20, 10, 40, 2000], [0, 0, WIDTH, HEIGHT], [9, 9, 9, 20], [30, 20, 40, 20], [9, 9, 9, 9]]]
+    )
     assert left.tolist() == [3, 4]
     assert boxes.tolist() == [[0, 5, 20, 75], [0, 0, 110, 75]]
     ((boxes, left),) = drawn(client, half, [NOWHERE])
@@ -232,11 +234,23 @@ def test_what_is_no_boxes_is_refused(client: millrace.Client) -> None:
         ([[[1, 2, 3, 4], [1, 2]]], "no array"),
         ([[["1", "2", "3", "4"]]], "these are <U1"),
         ([np.zeros((2, 4), complex)], "these are complex128"),
-        ([[[0, 0, 1, 1], [0, float("nan"), 3, 3]]], "box 1 has a NaN"),
+        ([[[0, 0, 1, 1], [0, float("nan"), 3, 3]]], r"box 1 is \[0, nan, 3, 3\], and numbers are finite"),
+        ([[[0, 0, float("inf"), 1]]], r"box 0 is \[0, 0, inf, 1\], and numbers are finite"),
         ([None], "the shape"),
     ):
         with pytest.raises(millrace.InvalidRequest, match=told):
             drawn(client, Recipe.train(16), given)
+
+
+def test_boxes_with_width_and_height_in_the_place_of_corners_are_refused(client: millrace.Client) -> None:
+    widths = BOXES - np.tile(BOXES[:, :2], 2) * [0, 0, 1, 1]  # as COCO has them: [21, 34, 76, 76], [120, 18, 81, 48]
+    hint = r"boxes are \[left, top, right, bottom\]; of COCO's, \[left, top, width, height\], add left to width and top to height"
+    with client.session(Recipe.train(16), batch=3, slots=1) as session:
+        batch = session.get(session.submit([png_of(drawing())] * 3))
+        with pytest.raises(millrace.InvalidRequest, match=rf"box 1 of image 2 is \[120, 18, 81, 48\], whose right is less .*: {hint}"):
+            batch.map_boxes([BOXES, BOXES[:0], widths])
+        with pytest.raises(millrace.InvalidRequest, match=rf"box 0 of image 1 is \[5, 70\.5, 6, 10\], whose bottom is less .*: {hint}"):
+            batch.map_boxes([[], [[5, 70.5, 6, 10]], BOXES])
 
 
 @pytest.mark.parametrize(

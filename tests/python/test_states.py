@@ -8,6 +8,7 @@ from typing import Any
 
 import millrace
 import millrace.numpy
+import numpy as np
 import pytest
 
 from pictures import SIZE
@@ -71,6 +72,16 @@ def test_states_of_something_else(make: Any) -> None:
     for nothing in (None, [], "state"):
         with pytest.raises(millrace.InvalidRequest, match="a state is what state_dict"):
             other.load_state_dict(nothing)
+
+
+def test_numbers_and_truths_of_other_types_are_the_same(make: Any) -> None:
+    loader = make(shuffle=True, seed=2)
+    whole = ids_of(loader)
+    loader.set_epoch(0)
+    next(iter(loader))
+    other = make(shuffle=np.bool_(True), seed=np.int64(2), batch_size=np.int32(8))
+    other.load_state_dict(loader.state_dict())
+    assert ids_of(other) == whole[8:]
 
 
 def test_a_state_says_the_place_and_not_what_is_made_there(make: Any) -> None:

@@ -148,6 +148,18 @@ def _of_one(given: Any, number: int) -> NDArray[np.float64]:
     if array.dtype.kind not in "iuf":
         raise InvalidRequest(f"{expected} these are {array.dtype}")
     array = array.astype(np.float64)
-    if np.isnan(array).any():
-        raise InvalidRequest(f"{expected} box {int(np.isnan(array).any(1).argmax())} has a NaN")
+    if (endless := ~np.isfinite(array).all(1)).any():
+        which = int(endless.argmax())
+        raise InvalidRequest(f"{expected} box {which} is {_text(array[which])}, and numbers are finite")
+    if (reversed_ := (array[:, 2:] < array[:, :2]).any(1)).any():
+        which = int(reversed_.argmax())
+        side = "right is less than its left" if array[which, 2] < array[which, 0] else "bottom is less than its top"
+        raise InvalidRequest(
+            f"{_CALL}: box {which} of image {number} is {_text(array[which])}, whose {side}: boxes are [left, top, right, bottom]; of "
+            "COCO's, [left, top, width, height], add left to width and top to height"
+        )
     return array
+
+
+def _text(box: NDArray[np.float64]) -> str:
+    return f"[{', '.join(f'{value:g}' for value in box)}]"

@@ -100,8 +100,9 @@ def _check_order(then: Any, now: Order) -> None:
         )
     names = ["seed", "shuffle", "drop_last", "shard_tail"] + ["batch_size"] * (then.world_size == now.world_size)
     for name in names:
-        before, is_now = _told(name, getattr(then, name)), _told(name, getattr(now, name))
-        if before != is_now:
+        values = getattr(then, name), getattr(now, name)
+        if values[0] != values[1]:
+            before, is_now = (_told(name, value) for value in values)
             raise FailedPrecondition(
                 f"load_state_dict: the state was saved with {name}={before}, and this loader has {name}={is_now}: make the loader with "
                 f"{name}={before}, or {anew}"
@@ -109,7 +110,7 @@ def _check_order(then: Any, now: Order) -> None:
 
 
 def _told(name: str, value: Any) -> str:
-    return repr(_tails().get(value, value) if name == "shard_tail" else value)
+    return repr(_tails().get(value, "pad")) if name == "shard_tail" else str(value)
 
 
 def _tails() -> dict[int, ShardTail]:

@@ -268,10 +268,11 @@ class Batch:
         Returns:
             For each image: boxes float32 [K, 4], left, top, right, bottom in pixels of the image in the tensor, clipped to what is the
             image itself there (``filled``); and int64 [K]: which of the given ones they are, ascending. Of a zeroed image none is left,
-            nor is a box whose right is no more than its left, or its bottom than its top. Arrays of the caller's own.
+            nor is a box without width or height, or one outside of the crop. Arrays of the caller's own.
 
         Raises:
-            InvalidRequest: ``boxes`` are not as many as images, or something else than numbers [M, 4]; says which.
+            InvalidRequest: ``boxes`` are not as many as images, or something else than numbers [M, 4]; one has a NaN or an infinite number,
+                or its right is less than its left, or its bottom than its top, as COCO's [left, top, width, height] often have. Says which.
             Unsupported: the recipe has views, or steps that move pixels (``RandAugment`` may, too) or flip only some images; names it. Or
                 the daemon is older and does not say enough.
             Released: the batch was released before anything of its records was asked for.
