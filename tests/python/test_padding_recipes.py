@@ -121,7 +121,8 @@ def test_they_are_values() -> None:
         (lambda: Recipe(pad=Pad(), views=(Recipe.train(8),)), "Recipe.pad: with views it is each view's own"),
         (lambda: recipe_message(Recipe(erasing=Erasing(most=0))), "Erasing.most: must be at least 1, is 0"),
         (lambda: recipe_message(Recipe(pad=Pad(-1))), "recipe: .*-1"),
-        (lambda: recipe_message(Recipe(pad=Pad(to=(3,)))), "recipe: "),  # type: ignore[arg-type]
+        (lambda: Pad(to=(3,)), r"Pad.to: must be Size\(width, height\) or a number of pixels for a square, is \(3,\)"),  # type: ignore[arg-type]
+        (lambda: Pad(4.5), "Pad.left: must be a whole number of pixels, is 4.5"),  # type: ignore[arg-type]
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

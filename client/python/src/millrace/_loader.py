@@ -29,7 +29,7 @@ from millrace._options import DEFAULTS, LoaderOptions, Options, called, whole_nu
 from millrace._order import OrderState, SamplerOrder
 from millrace._progress import Progress
 from millrace._ranks import Ranks, given_ranks, ranks_of_environment
-from millrace._transform import AnyTransform, recipe_of
+from millrace._transform import AnyTransform, check_one_size, recipe_of
 from millrace._warn import warn
 from millrace.batch import Batch
 from millrace.client import Client, connect
@@ -90,11 +90,7 @@ class BaseLoader(Generic[Item]):
         dtype = recipe.dtype if self._options.dtype is None else dtype_name(self._options.dtype)
         self.recipe = dataclasses.replace(recipe, dtype=dtype, layout=self._layout or recipe.layout)
         """What is made of each image."""
-        packed = self.recipe.packing == "packed" and self.recipe.patches is None
-        if any(view.fixed_size is None for view in self.recipe.views or (self.recipe,)) or packed:
-            raise InvalidRequest(
-                "loader: the transform must make images of one size: end with an exact resize or a centre crop, not packed"
-            )
+        check_one_size(self.recipe)
         self._data.check(self.recipe, self._options)
         self._given_ranks = given_ranks(self._options.rank, self._options.world_size)
         self._loops_ranks: Ranks | None = None  # of the loop that is running

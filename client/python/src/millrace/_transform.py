@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millrace._albumentations import ALBUMENTATIONS
+from millrace._geometry import why_sizes_differ
 from millrace._timm import TIMM
 from millrace._torchvision import TORCHVISION
 from millrace._translation import Language, flat, package_of
@@ -40,6 +41,20 @@ def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
             "dataset without one"
         )
     return recipe
+
+
+def check_one_size(recipe: Recipe) -> None:
+    """Whether a batch of its images is one tensor, or one for each view.
+
+    Raises:
+        InvalidRequest: it is not; says what of the recipe leaves the size open.
+    """
+    must = "loader: the transform must make images of one size"
+    if recipe.packing == "packed" and recipe.patches is None:
+        raise InvalidRequest(f'{must}, not packed: leave out packing="packed", and fix the size by a resize, Recipe.pad or a centre crop')
+    for view in recipe.views or (recipe,):
+        if view.fixed_size is None:
+            raise InvalidRequest(f"{must}: {why_sizes_differ(view.resize, view.pad)}")
 
 
 def same_transform(transforms: Sequence[Any]) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
+from millrace._field_values import Checked, number_of, numbers_of, refused, whole_of
 from millrace._geometry import BoundedSides as BoundedSides
 from millrace._geometry import Box as Box
 from millrace._geometry import BoxCrop as BoxCrop
@@ -39,7 +40,7 @@ from millrace._geometry import Size as Size
 from millrace._geometry import SmartResize as SmartResize
 from millrace._geometry import TileGrid as TileGrid
 from millrace._geometry import check_choice as check_choice
-from millrace._geometry import fixed_size_of
+from millrace._geometry import check_room, fixed_size_of, size_of
 from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
 from millrace.errors import InvalidRequest
 from millrace.steps import Erasing, Step, steps_of
@@ -60,7 +61,7 @@ DTYPE_BYTES: dict[DType, int] = {"uint8": 1, "float16": 2, "bfloat16": 2, "float
 
 
 @dataclass(frozen=True)
-class Patches:
+class Patches(Checked):
     """The image stored patch by patch, as vision transformers take it.
 
     Patches come in groups of ``merge`` x ``merge`` neighbours, groups row by row, patches row by row in their group; each is 3 x
@@ -68,7 +69,7 @@ class Patches:
     not. Images that do not divide into whole groups are errors.
 
     Attributes:
-        size: of a patch, pixels.
+        size: of a patch, pixels; one number for a square.
         merge: at most 64.
         temporal: at most 16.
     """
@@ -77,24 +78,33 @@ class Patches:
     merge: int = 1
     temporal: int = 1
 
+    def __post_init__(self) -> None:
+        self._be("size", size_of("Patches.size", self.size))
+        self._be_whole("merge", "temporal")
+
 
 @dataclass(frozen=True)
-class Normalise:
+class Normalise(Checked):
     """``out = (in - mean) / std`` in the unit range, by channel in the order R, G, B. The defaults are ImageNet's."""
 
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)
     std: tuple[float, ...] = (0.229, 0.224, 0.225)
 
+    def __post_init__(self) -> None:
+        for field in ("mean", "std"):
+            self._be(field, numbers_of(f"Normalise.{field}", getattr(self, field), None, "a number for each channel, (0.5, 0.5, 0.5)"))
+
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Checked):
     """What to make of an encoded image. Immutable; use ``dataclasses.replace`` for a variant.
 
     Attributes:
         crop: what to cut out before resizing; None: the whole image.
         resize: what size to make of it; None: its own.
         filter: Pillow's resampling filter of that name; all but ``nearest`` antialias.
-        centre_crop: cut after resize and pad, from the middle unless ``crop_place`` says otherwise; None: nothing is cut.
+        centre_crop: cut after resize and pad, from the middle unless ``crop_place`` says otherwise; one number for a square; None: nothing
+            is cut.
         flip_probability: of a horizontal flip, in [0, 1].
         normalise: None: none. Not with uint8.
         range: of floats that are not normalised: ``unit`` [0, 1] or ``raw`` [0, 255].
@@ -116,7 +126,8 @@ class Recipe:
             of its sample. Needs ``channels`` grey and ``filter`` nearest.
 
     Raises:
-        InvalidRequest: a name that does not exist; the message lists those that do. Or views that cannot be; says why.
+        InvalidRequest: a value of the wrong type, or a name that does not exist; the message says the field, and what there is. A centre
+            crop that no image has once it is resized. Views that cannot be; says why.
     """
 
     crop: Crop | None = None
@@ -142,11 +153,25 @@ class Recipe:
     indices: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "steps", steps_of("Recipe.steps", self.steps))
-        object.__setattr__(self, "dtype", dtype_name(self.dtype, "Recipe.dtype"))
+        self._be("steps", steps_of("Recipe.steps", self.steps))
+        self._be("dtype", dtype_name(self.dtype, "Recipe.dtype"))
         for field, names in _CHOICES.items():
             check_choice(f"Recipe.{field}", getattr(self, field), names)
-        object.__setattr__(self, "random_filters", tuple(self.random_filters))
+        for field, (kinds, rule) in _KINDS.items():
+            value = getattr(self, field)
+            if value is not None and not isinstance(value, kinds):
+                raise refused(f"Recipe.{field}", rule, value)
+        for field in ("ignore_orientation", "indices"):
+            if getattr(self, field) not in (True, False):
+                raise refused(f"Recipe.{field}", "True or False", getattr(self, field))
+        self._be("flip_probability", number_of("Recipe.flip_probability", self.flip_probability, "a number from 0 to 1"))
+        if self.centre_crop is not None:
+            self._be("centre_crop", size_of("Recipe.centre_crop", self.centre_crop))
+            if self.pad is None:
+                check_room(self.resize, self.centre_crop)
+        if isinstance(self.random_filters, str) or not isinstance(self.random_filters, Iterable):
+            raise refused("Recipe.random_filters", 'names of filters, ("bilinear", "bicubic")', self.random_filters)
+        self._be("random_filters", tuple(self.random_filters))
         for each in self.random_filters:
             check_choice("Recipe.random_filters", each, _CHOICES["filter"])
         if self.views != ():
@@ -157,7 +182,7 @@ class Recipe:
             if field.name not in (*_SHARED, "views") and getattr(self, field.name) != field.default:
                 raise InvalidRequest(f"Recipe.{field.name}: with views it is each view's own, and unset in the recipe that has them")
         shared = {name: getattr(self, name) for name in _SHARED}
-        object.__setattr__(self, "views", tuple(_with(view, shared) for view in views))
+        self._be("views", tuple(_with(view, shared) for view in views))
 
     def __repr__(self) -> str:
         """What is not the default."""
@@ -173,17 +198,41 @@ class Recipe:
 
     @staticmethod
     def train(side: int) -> Recipe:
-        """RandomResizedCrop to ``side`` x ``side`` and a flip for every other image."""
+        """RandomResizedCrop to ``side`` x ``side`` and a flip for every other image. Values as ``dtype`` says: of floats [0, 1].
+
+        ``normalised`` makes it what a model with ImageNet's mean and deviation takes; other sizes are ``dataclasses.replace(recipe,
+        resize=ExactSize(Size(width, height)))``.
+
+        Raises:
+            InvalidRequest: ``side`` is no whole number.
+        """
+        side = whole_of("Recipe.train", side, "a number of pixels, the side of a square (else set Recipe.resize)")
         return Recipe(crop=RandomResizedCrop(), resize=ExactSize(Size(side, side)), flip_probability=0.5)
 
     @staticmethod
     def evaluate(shorter_side: int, crop_side: int) -> Recipe:
-        """Shorter side to ``shorter_side`` pixels, then the middle ``crop_side`` x ``crop_side``."""
+        """Shorter side to ``shorter_side`` pixels, then the middle ``crop_side`` x ``crop_side``.
+
+        Raises:
+            InvalidRequest: they are no whole numbers, or the crop's is the larger one.
+        """
+        shorter_side = whole_of("Recipe.evaluate", shorter_side, "two numbers of pixels, of the shorter side and of the crop")
+        crop_side = whole_of("Recipe.evaluate", crop_side, "two numbers of pixels, of the shorter side and of the crop")
+        if crop_side > shorter_side:
+            raise InvalidRequest(
+                f"Recipe.evaluate: the crop's side, {crop_side}, is more than the resize's, {shorter_side}, so no image is large enough: "
+                "swap them, or pad (Recipe.pad)"
+            )
         return Recipe(resize=ShorterSide(shorter_side), centre_crop=Size(crop_side, crop_side))
 
     @staticmethod
     def thumbnail(longer_side: int) -> Recipe:
-        """Each whole image with its longer side made so many pixels; packed, NHWC."""
+        """Each whole image with its longer side made so many pixels; packed, NHWC.
+
+        Raises:
+            InvalidRequest: it is no whole number.
+        """
+        longer_side = whole_of("Recipe.thumbnail", longer_side, "a number of pixels, the longer side's")
         return Recipe(resize=LongerSide(longer_side), layout="NHWC", packing="packed")
 
     @staticmethod
@@ -305,4 +354,13 @@ _CHOICES = {
     "packing": get_args(Packing),
     "centre_rounding": get_args(CentreRounding),
     "crop_place": get_args(CropPlace),
+}
+
+_KINDS: dict[str, tuple[Any, str]] = {
+    "crop": (Crop, "CentreCrop(size), RandomResizedCrop(scale, ratio), BoxCrop(box) or GridCell(...)"),
+    "resize": (Resize, "ShorterSide(pixels), LongerSide(pixels), ExactSize(Size(width, height)) or another resize of millrace's"),
+    "normalise": (Normalise, "Normalise(mean, std), which Recipe.normalised() sets"),
+    "patches": (Patches, "Patches(size)"),
+    "erasing": (Erasing, "Erasing(probability)"),
+    "pad": (Pad, "Pad(left, top, right, bottom) or Pad(to=Size(width, height))"),
 }

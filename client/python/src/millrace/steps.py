@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from millrace._field_values import number_of, whole_of
 from millrace._policies import AugMix as AugMix
 from millrace._policies import AutoAugment as AutoAugment
 from millrace._policies import Policy as Policy
@@ -316,6 +317,8 @@ class Erasing:
     most: int = 1
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "probability", number_of("Erasing.probability", self.probability, "a number from 0 to 1"))
+        object.__setattr__(self, "most", whole_of("Erasing.most", self.most))
         for name in ("scale", "ratio"):
             object.__setattr__(self, name, interval_of(f"Erasing.{name}", getattr(self, name)))
         if not isinstance(self.value, str):
