@@ -5,9 +5,16 @@
 namespace millrace {
 namespace {
 
+// Whether it says that a file could not be read, not that its picture is broken or does not fit the recipe.
+bool is_about_files(Code code) {
+  return code == Code::kNotFound || code == Code::kDenied || code == Code::kInternal;
+}
+
 std::string for_example(const SampleFailure& example) {
-  return ", for example " + example.source + ": " + example.error.message +
-         ". A wrong root or a disk that is not mounted looks like this: mend the files, or set on_error to ";
+  const std::string advice = is_about_files(example.error.code)
+                                 ? "A wrong root or a disk that is not mounted looks like this: mend the files"
+                                 : "Change the recipe where it does not fit the pictures, mend the files";
+  return ", for example " + example.source + ": " + example.error.message + ". " + advice + ", or set on_error to ";
 }
 
 }  // namespace

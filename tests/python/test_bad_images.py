@@ -146,7 +146,7 @@ def test_too_many_bad_images_end_the_epoch(make: Any) -> None:
         warnings.simplefilter("ignore")
         with pytest.raises(millrace.SampleFailed, match="of the epoch's 1000 samples so far are bad, more than one in 20") as caught:
             lengths(loader)
-    assert "wrong root" in str(caught.value)
+    assert "mend the files" in str(caught.value)
     assert "set on_error to skip, zero or substitute" in str(caught.value)
     (example,) = caught.value.sample_errors
     assert example.path is not None
@@ -176,6 +176,19 @@ def test_a_folder_without_a_good_image_fails_at_once(make: Any) -> None:
         assert len(caught.value.sample_errors) == 8
         assert "set on_error to skip or zero" in str(caught.value)
         assert loader.bad == 0  # that of the batches that came
+
+
+def test_files_that_are_gone_look_like_a_wrong_root(make: Any) -> None:
+    loader = make(16, 0, shuffle=True)
+    assert lengths(loader) == [8, 8]
+    for path in Path(loader._data.path).rglob("*.png"):
+        path.unlink()
+
+    with pytest.raises(millrace.SampleFailed, match=r"8 of the batch's 8 samples are bad, for example .*\.png: ") as caught:
+        lengths(loader)
+
+    assert {error.code for error in caught.value.sample_errors} == {"NOT_FOUND"}
+    assert "A wrong root or a disk that is not mounted looks like this" in str(caught.value)
 
 
 def test_a_policy_that_is_chosen_does_what_it_says(make: Any) -> None:

@@ -92,7 +92,7 @@ TEST_CASE("one bad file in 15 of 2,000 ends an epoch by default, with figures, a
   REQUIRE(outcome.error->code == Code::kInvalid);
   REQUIRE_THAT(outcome.error->message,
                Catch::Contains("of the epoch's 1000 samples so far are bad, more than one in 20"));
-  REQUIRE_THAT(outcome.error->message, Catch::Contains(mill.root + "/") && Catch::Contains("wrong root"));
+  REQUIRE_THAT(outcome.error->message, Catch::Contains(mill.root + "/") && Catch::Contains("mend the files"));
   REQUIRE_THAT(outcome.error->message, Catch::Contains("set on_error to skip, zero or substitute"));
   REQUIRE(outcome.images < 1'200);  // what was under way still came
   REQUIRE_FALSE(run(mill, {.shuffle = shuffle, .on_error = OnError::kSubstitute}).error);
@@ -142,7 +142,7 @@ TEST_CASE("a loop over nothing but bad files ends with the files' number, an exa
 
   REQUIRE_THAT(epoch.result().error().message,
                Catch::StartsWith("4 of the batch's 4 samples are bad, for example " + mill.root) &&
-                   Catch::Contains("wrong root") && Catch::Contains("set on_error to skip or zero"));
+                   Catch::Contains("mend the files") && Catch::Contains("set on_error to skip or zero"));
 }
 
 TEST_CASE("an epoch whose root goes away ends as unavailable by default and goes on from its position", "[system]") {

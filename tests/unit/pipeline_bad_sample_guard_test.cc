@@ -60,5 +60,18 @@ TEST_CASE("a batch without a good sample is told in the same way", "[pipeline]")
   REQUIRE_THAT(one.message, Catch::StartsWith("1 of the batch's 1 sample is bad"));
 }
 
+TEST_CASE("pictures that are broken or do not fit the recipe do not look like a wrong root", "[pipeline]") {
+  SampleFailure small = bad_ones(1)[0];
+  small.error = {Code::kInvalid, "the centre crop of 60x30 is larger than the image of 56x40"};
+
+  const Error error = BadSampleGuard::none_good(8, small);
+
+  REQUIRE_THAT(error.message, !Catch::Contains("wrong root"));
+  REQUIRE_THAT(error.message, !Catch::Contains("not mounted"));
+  REQUIRE_THAT(error.message,
+               Catch::Contains("larger than the image of 56x40. Change the recipe where it does not fit the pictures"));
+  REQUIRE_THAT(error.message, Catch::EndsWith("or set on_error to skip or zero to go on all the same"));
+}
+
 }  // namespace
 }  // namespace millrace
