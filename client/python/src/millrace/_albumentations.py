@@ -25,7 +25,20 @@ from millrace.recipe import (
 
 _FILTERS: dict[int, Filter] = {0: "nearest", 1: "bilinear", 2: "bicubic", 3: "box", 4: "lanczos"}  # of OpenCV's numbers
 _MODES: dict[int, PadMode] = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}
-_OTHER = "its arithmetic is OpenCV's; use torchvision's"
+_LIKE = {  # torchvision's that do the same with other arithmetic, and where a recipe has them
+    "Affine": ("RandomAffine", "steps.Affine"),
+    "AutoContrast": ("RandomAutocontrast", "steps.AutoContrast"),
+    "CoarseDropout": ("RandomErasing", "Erasing"),
+    "ColorJitter": ("ColorJitter", "steps.ColorJitter"),
+    "Equalize": ("RandomEqualize", "steps.Equalize"),
+    "GaussianBlur": ("GaussianBlur", "steps.GaussianBlur"),
+    "HueSaturationValue": ("ColorJitter", "steps.ColorJitter"),
+    "Perspective": ("RandomPerspective", "steps.Perspective"),
+    "RandomBrightnessContrast": ("ColorJitter", "steps.ColorJitter"),
+    "Rotate": ("RandomRotation", "steps.Rotation"),
+    "Sharpen": ("RandomAdjustSharpness", "steps.Sharpness"),
+    "ToGray": ("RandomGrayscale", "steps.Grayscale"),
+}
 
 
 def from_albumentations(transform: Any) -> Recipe:
@@ -216,6 +229,11 @@ def _sequential(transform: Any, inner: Inner) -> Steps:
     return (steps.Sequence(made, probability=float(transform.p)),) if made else ()
 
 
+def _instead(theirs: str, ours: str) -> str:
+    field = "steps" if ours.startswith("steps.") else "erasing"
+    return f"its arithmetic is OpenCV's; leave it out, and put millrace.{ours}, which is torchvision's {theirs}, into Recipe.{field}"
+
+
 WORDS = Words(
     whole={
         "CenterCrop": _centre_crop,
@@ -245,14 +263,8 @@ WORDS = Words(
         "VerticalFlip": _vertical_flip,
     },
     moves=frozenset({"HorizontalFlip", "VerticalFlip"}),
-    refused={
-        "Affine": f"{_OTHER} RandomAffine",
-        "ColorJitter": f"{_OTHER} ColorJitter",
-        "Equalize": f"{_OTHER} RandomEqualize",
-        "GaussianBlur": f"{_OTHER} GaussianBlur",
-        "Perspective": f"{_OTHER} RandomPerspective",
-        "Rotate": f"{_OTHER} RandomRotation",
-        "ToGray": f"{_OTHER} RandomGrayscale",
-    },
+    refused={name: _instead(theirs, ours) for name, (theirs, ours) in _LIKE.items()},
 )
-ALBUMENTATIONS = Language("from_albumentations", {"albumentations": WORDS})
+ALBUMENTATIONS = Language(
+    "from_albumentations", {"albumentations": WORDS}, "millrace.torch.split() does not divide Albumentations': do it by hand"
+)

@@ -50,10 +50,17 @@ class Words(NamedTuple):
 
 
 class Language(NamedTuple):
-    """What one function translates: its name, and by package the words it knows."""
+    """What one function translates.
+
+    Attributes:
+        name: the function's.
+        words: that it knows, by package.
+        divided: how what the daemon does is told from what it does not.
+    """
 
     name: str
     words: Mapping[str, Words]
+    divided: str = "millrace.torch.split() divides a Compose"
 
     def recipe(self, transform: Any) -> Recipe:
         """The recipe that does what ``transform`` does.
@@ -97,7 +104,7 @@ class Language(NamedTuple):
         known = sorted({known for each in self.words.values() for known in (*each.whole, *each.steps)})
         raise Unsupported(
             f"{name} is not something that the daemon does; known are {', '.join(known)}. Apply it to each image that the loader yields "
-            "(given a whole batch it draws once for all of its images; millrace.torch.split() divides a Compose), or keep the other loader"
+            f"(given a whole batch it draws once for all of its images; {self.divided}), or keep the other loader"
         )
 
 
