@@ -16,7 +16,7 @@ import pytest
 from millrace import _listing_bar
 from millrace._pictures import picture_of
 
-from pictures import COUNT, SIZE, pixels_of
+from pictures import COUNT, SIZE, pixels_of, png
 from test_sheet import decoded
 
 OWN_SIZE = millrace.Recipe(resize=millrace.ExactSize(SIZE))
@@ -110,6 +110,59 @@ def test_a_preview_says_which_files_are_bad(tmp_path: Path, daemon: millrace.Pri
         millrace.preview(place, 0, address=daemon.address)
     with pytest.raises(millrace.DaemonUnavailable):
         millrace.preview(place, address=tmp_path / "nobody")
+
+
+def test_a_preview_of_a_recipe(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    recipe = millrace.Recipe(resize=millrace.ExactSize(SIZE)).normalised("float32")
+
+    seen = millrace.preview(folder, 6, recipe=recipe, columns=3, address=daemon.address)
+
+    assert seen.sheet.shape == (2 * 52 + 4, 3 * 52 + 4, 3)
+    np.testing.assert_array_equal(seen.sheet[12:44, 56:104], pixels_of(10))  # normalisation undone
+    assert (seen.shown[1].size, seen.bad) == (tuple(SIZE), ())
+
+
+def test_a_preview_of_views_has_a_row_for_each_sample(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    own_size = millrace.Recipe(resize=millrace.ExactSize(SIZE))
+    inverted = dataclasses.replace(own_size, steps=(millrace.steps.Invert(),))
+    cut = dataclasses.replace(own_size, centre_crop=millrace.Size(16, 8), crop_place="top_left")
+
+    place = folder.parent / "preview of views"
+    place.mkdir()
+    for name, content in (("a.png", png(0)), ("b.png", b"no picture"), ("c.png", png(2))):
+        (place / name).write_bytes(content)
+    seen = millrace.preview(place, recipe=millrace.Recipe.of_views(own_size, inverted, cut), address=daemon.address)
+
+    assert seen.sheet.shape == (3 * 52 + 4, 3 * 52 + 4, 3)
+    for row, number in ((0, 0), (2, 2)):
+        top = 4 + row * 52
+        np.testing.assert_array_equal(seen.sheet[top + 8 : top + 40, 4:52], pixels_of(number))
+        np.testing.assert_array_equal(seen.sheet[top + 8 : top + 40, 56:104], 255 - pixels_of(number))
+        np.testing.assert_array_equal(seen.sheet[top + 20 : top + 28, 124:140], pixels_of(number)[:8, :16])
+    assert [one.path.name for one in seen.bad] == ["b.png"]
+
+
+def test_a_preview_draws_for_each_picture_and_takes_what_loaders_take(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    same = folder.parent / "the same twenty times"
+    same.mkdir()
+    for number in range(20):
+        (same / f"{number:02}.png").write_bytes(png(7))
+    recipe = millrace.Recipe.train(16)
+
+    seen = millrace.preview(same, recipe=recipe, columns=20, address=daemon.address)
+
+    cells = {seen.sheet[4:20, 4 + 20 * number : 20 + 20 * number].tobytes() for number in range(20)}
+    assert len(cells) == 20
+    transforms = pytest.importorskip("torchvision.transforms.v2", reason="torchvision is not installed: a preview of its transforms")
+    resized = millrace.preview(same, 1, recipe=transforms.Resize((8, 9)), address=daemon.address)
+    assert resized.sheet.shape == (9 + 8, 9 + 8, 3)
+    for wrong, message in (
+        (millrace.Recipe(resize=millrace.ShorterSide(8)), "preview: the transform must make images of one size"),
+        (millrace.Recipe.thumbnail(8), "preview: .* not packed"),
+        (millrace.Recipe(resize=millrace.ExactSize(millrace.Size(16, 16)), patches=millrace.Patches(millrace.Size(8, 8))), "makes patches"),
+    ):
+        with pytest.raises(millrace.InvalidRequest, match=message):
+            millrace.preview(same, recipe=wrong, address=daemon.address)
 
 
 def test_everything_says_what_it_is(daemon: millrace.PrivateDaemon, client: millrace.Client, folder: Path) -> None:

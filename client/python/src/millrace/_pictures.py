@@ -29,14 +29,19 @@ def sheet_of(batch: Batch) -> bytes | None:
         return None
     views = len(batch.recipe.views) or 1
     samples = range(min(len(batch), max(1, _MOST // views)))
-    pictures = [_smaller(picture_of(batch.image(index, view), batch.recipe)) for index in samples for view in range(views)]
+    pictures = [smaller(picture_of(batch.image(index, view), batch.recipe), _SIDE) for index in samples for view in range(views)]
     side = max(1, *(max(picture.shape[:2]) for picture in pictures))
     shown: list[_sheet.Picture | None] = [picture if picture.size else None for picture in pictures]  # a zeroed one may have no size
+    return _sheet.png(in_rows(shown, views, side, _COLUMNS))
+
+
+def in_rows(pictures: list[_sheet.Picture | None], views: int, side: int, columns: int) -> _sheet.Picture:
+    """A sheet of samples, each of so many pictures: of one view in rows of ``columns``, of several as ``sheet_of``."""
     if views == 1:
-        return _sheet.png(_sheet.compose(shown, side, min(_COLUMNS, len(shown))))
+        return _sheet.compose(pictures, side, min(columns, len(pictures)))
     columns = min(views, _WIDEST)
-    rows = [shown[first : first + views] + [_NOTHING] * (-views % columns) for first in range(0, len(shown), views)]
-    return _sheet.png(_sheet.compose([picture for row in rows for picture in row], side, columns))
+    rows = [pictures[first : first + views] + [_NOTHING] * (-views % columns) for first in range(0, len(pictures), views)]
+    return _sheet.compose([picture for row in rows for picture in row], side, columns)
 
 
 def picture_of(tensor: Any, recipe: Recipe) -> _sheet.Picture:
@@ -63,13 +68,13 @@ def _levels(image: NDArray[np.float32], recipe: Recipe) -> _sheet.Picture:
     return np.nan_to_num(np.rint(levels)).clip(0, 255).astype(np.uint8)
 
 
-def _smaller(picture: _sheet.Picture) -> _sheet.Picture:
-    """Means of squares of pixels, as large as it takes."""
+def smaller(picture: _sheet.Picture, side: int) -> _sheet.Picture:
+    """At most so large: means of squares of pixels, as large as it takes."""
     height, width = picture.shape[:2]
-    times = -(-max(height, width) // _SIDE)
+    times = -(-max(height, width) // side)
     if times < 2 or min(height, width) < times:
-        return picture[:_SIDE, :_SIDE]
+        return picture[:side, :side]
     whole = picture[: height // times * times, : width // times * times].astype(np.float32)
     means = whole.reshape(height // times, times, width // times, times, 3).mean((1, 3))
-    smaller: _sheet.Picture = np.rint(means).astype(np.uint8)
-    return smaller
+    made: _sheet.Picture = np.rint(means).astype(np.uint8)
+    return made

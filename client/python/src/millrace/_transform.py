@@ -33,8 +33,8 @@ def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
     if transform is None and datasets_own is None:
         return Recipe.evaluate(256, 224)
     if transform is None:
-        return _translated(datasets_own)
-    recipe = _translated(transform)
+        return translated(datasets_own)
+    recipe = translated(transform)
     if datasets_own is not None and not _does_the_same(datasets_own, recipe):
         raise InvalidRequest(
             "loader: the dataset has a transform of its own, and it is not the one given beside it: leave out transform=, or make the "
@@ -43,13 +43,13 @@ def recipe_of(transform: Any, datasets_own: Any) -> Recipe:
     return recipe
 
 
-def check_one_size(recipe: Recipe) -> None:
+def check_one_size(recipe: Recipe, asked_by: str = "loader") -> None:
     """Whether a batch of its images is one tensor, or one for each view.
 
     Raises:
         InvalidRequest: it is not; says what of the recipe leaves the size open.
     """
-    must = "loader: the transform must make images of one size"
+    must = f"{asked_by}: the transform must make images of one size"
     if recipe.packing == "packed" and recipe.patches is None:
         raise InvalidRequest(f'{must}, not packed: leave out packing="packed", and fix the size by a resize, Recipe.pad or a centre crop')
     for view in recipe.views or (recipe,):
@@ -65,7 +65,7 @@ def same_transform(transforms: Sequence[Any]) -> Any:
     """
     first = transforms[0] if transforms else None
     for other in transforms[1:]:
-        if other is first or (first is not None and other is not None and _does_the_same(first, _translated(other))):
+        if other is first or (first is not None and other is not None and _does_the_same(first, translated(other))):
             continue
         raise InvalidRequest(
             "loader: the parts of the dataset have different transforms, and what is made of an image here is the same for all: make them "
@@ -76,12 +76,13 @@ def same_transform(transforms: Sequence[Any]) -> Any:
 
 def _does_the_same(transform: Any, recipe: Recipe) -> bool:
     try:
-        return _translated(transform) == recipe
+        return translated(transform) == recipe
     except Unsupported:
         return False
 
 
-def _translated(transform: Any) -> Recipe:
+def translated(transform: Any) -> Recipe:
+    """A recipe as it is; else what other libraries' transforms say. Raises Unsupported: see ``from_torchvision`` and ``from_timm``."""
     return transform if isinstance(transform, Recipe) else language_of(transform).recipe(transform)
 
 
