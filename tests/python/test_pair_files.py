@@ -81,6 +81,19 @@ def test_masks_whose_levels_are_not_their_numbers_are_refused(make: Any, place: 
             list(make(Pairs([(place / "images" / "00.png", path)])))
 
 
+def test_masks_in_colour_are_told_how_to_become_classes(make: Any, place: Path) -> None:
+    image = place / "images" / "00.png"
+    for mode, ending, kind in (
+        ("RGB", "png", "it is RGB: convert"),
+        ("RGBA", "png", "it is RGB with transparency"),
+        ("L", "jpg", "it is a JPEG"),
+    ):
+        path = place / f"colour {mode}.{ending}"
+        Image.new(mode, (100, 60)).save(path)
+        with pytest.raises(millrace.SampleFailed, match=f"colour {mode}.* has no indices.*; {kind}"):
+            list(make(Pairs([(image, path)]), on_error="fail"))
+
+
 # ---------------------------------------------------------------------------------------------------------- bad pairs
 
 
@@ -99,7 +112,13 @@ def bad(pairs: Pairs, place: Path) -> Pairs:
     return Pairs(rows)
 
 
-WRONG = {3: "no.png", 6: "no.png", 9: "small.png.*5 x 7 pixels, and its image 91 x 69", 12: "12.png.*has no indices", 16: "absent.png"}
+WRONG = {
+    3: "no.png",
+    6: "no.png",
+    9: "small.png.*5 x 7 pixels, and its image 91 x 69",
+    12: "12.png.*has no indices.*it is RGB: convert it to a palette or grey",
+    16: "absent.png",
+}
 
 
 @pytest.mark.filterwarnings("ignore::millrace.BadImageWarning")
@@ -175,8 +194,16 @@ def test_masks_of_images_that_exif_turns(make: Any, place: Path) -> None:
     check_alike(images, masks)
     ((images, masks),) = make(Pairs([stored]), dataclasses.replace(EXACT, ignore_orientation=True))
     check_alike(images, masks)
-    with pytest.raises(millrace.SampleFailed, match="the mask is 100 x 60 pixels, and its image 60 x 100"):
+    told = r"the mask is 100 x 60 pixels, and its image 60 x 100: EXIF turns the image \(orientation 6\), .*ignore_orientation=True\)"
+    with pytest.raises(millrace.SampleFailed, match=told):
         list(make(Pairs([stored]), EXACT, on_error="fail"))
+    told = r"the mask is 60 x 100 pixels, and its image 100 x 60: the recipe has ignore_orientation=True; .* Pairs\(drawn_upright=True\)"
+    with pytest.raises(millrace.SampleFailed, match=told):
+        list(make(Pairs([(stored[0], upright)]), dataclasses.replace(EXACT, ignore_orientation=True), on_error="fail"))
+    told = r"the mask is 60 x 100 pixels, and its image 100 x 60: EXIF turns the mask \(orientation 6\), and not the image;"
+    Image.fromarray(image_of(mask)).save(place / "not turned.png")
+    with pytest.raises(millrace.SampleFailed, match=told):
+        list(make(Pairs([(place / "not turned.png", turned)]), EXACT, on_error="fail"))
     with pytest.raises(millrace.SampleFailed, match=r"orientation 6.*drawn_upright=True"):
         list(make(Pairs([square]), EXACT, on_error="fail"))
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from millrace._layout import RECORD, SUBSTITUTED, ZEROED
 from millrace._lease import Held
+from millrace._mask_file import kind_of_mask
 from millrace.batch import Batch
 from millrace.errors import Released, SampleError
 from millrace.recipe import OnError
@@ -103,11 +104,12 @@ def bad_pairs(batch: PairBatch, paths: Any, *, ignores_orientation: bool, drawn_
     other_turn = (np.maximum(turned, 1) != np.maximum(mask_turned, 1)) & ~bad & ~other_size
     if drawn_upright:
         other_turn[:] = False
-    found = [*batch.errors, *batch._masks.errors]
+    found = [*batch.errors, *map(_with_kind, batch._masks.errors)]
     for number in np.flatnonzero(other_size | other_turn).tolist():
         sample = int(images["id"][number])
         told = (
             f"the mask is {_sides(mask_sizes[number])} pixels, and its image {_sides(sizes[number])}"
+            + _exchanged(images[number], masks[number], ignores_orientation=ignores_orientation)
             if other_size[number]
             else f"EXIF turns the image (orientation {turned[number]}), and not the mask: Pairs(drawn_upright=True) or "
             "Recipe(ignore_orientation=True) say over what it was drawn"
@@ -117,6 +119,29 @@ def bad_pairs(batch: PairBatch, paths: Any, *, ignores_orientation: bool, drawn_
     batch._errors = tuple(sorted(found, key=lambda error: error.index))
     batch.bad = int(np.count_nonzero(bad))
     return bad
+
+
+def _exchanged(image: Any, mask: Any, *, ignores_orientation: bool) -> str:
+    """Of records of a pair whose sizes differ: what to do, where it is width and height that are exchanged, and EXIF may be why."""
+    stored = (image["source_width"], image["source_height"])
+    mask_stored = (mask["source_width"], mask["source_height"])
+    if ignores_orientation and stored == mask_stored[::-1]:
+        return (
+            ": the recipe has ignore_orientation=True; where EXIF turns the image, and the mask was drawn over it as it is turned, leave "
+            "that out and say Pairs(drawn_upright=True)"
+        )
+    if ignores_orientation or stored != mask_stored:
+        return ""
+    turned, by, other = ("image", image, "mask") if image["orientation"] >= _TURNED else ("mask", mask, "image")
+    return (
+        f": EXIF turns the {turned} (orientation {by['orientation']}), and not the {other}; where masks were drawn over the stored pixels, "
+        "say Recipe(ignore_orientation=True)"
+    )
+
+
+def _with_kind(error: SampleError) -> SampleError:
+    kind = kind_of_mask(error.path) if error.path is not None else ""
+    return dataclasses.replace(error, message=f"{error.message}; {kind}") if kind else error
 
 
 def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> None:
