@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import itertools
 import re
 import tarfile
 import textwrap
@@ -12,7 +13,9 @@ from typing import Any
 
 import millrace
 import millrace.aio
+import millrace.recipes
 import pytest
+from millrace import steps
 
 from pictures import CLASSES, COUNT, EACH, path_of, png
 
@@ -107,9 +110,8 @@ def test_manifests(names: dict[str, Any], folder: Path, tmp_path: Path) -> None:
         assert (sum(len(labels) for _, labels in loader), loader.classes) == (54, CLASSES)
 
 
-def test_images_and_masks(names: dict[str, Any], folder: Path) -> None:
-    from millrace.steps import ColorJitter, Rotation
-
+def test_images_and_masks(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
     make_place(folder.parent / "readme")
     code, seen = example_with("millrace.Pairs").replace("/data/", f"{folder.parent}/readme/pairs/").replace("512", "64"), []
 
@@ -117,8 +119,68 @@ def test_images_and_masks(names: dict[str, Any], folder: Path) -> None:
         seen.append(images.shape)
         return images.mean(1, keepdim=True).repeat(1, 12, 1, 1)
 
-    exec(code, {**names, "dataclasses": dataclasses, "ColorJitter": ColorJitter, "Rotation": Rotation, "model": model})
+    exec(code, {"millrace": millrace, "model": model})
     assert seen == [(16, 3, 64, 64), (4, 3, 64, 64)]
+
+
+def test_splitting_a_transform(names: dict[str, Any], folder: Path) -> None:
+    torchvision = pytest.importorskip("torchvision", reason="torchvision is not installed: its example is not executed")
+    v2 = pytest.importorskip("torchvision.transforms.v2")
+    code = example_with("millrace.torch.split(transform)").replace("/data/train", str(folder))
+
+    names["torchvision"] = torchvision
+    for rest, count in (([v2.Lambda(lambda image: image), v2.ToImage()], 3), ([], 0)):
+        names["transform"] = v2.Compose([v2.Resize((20, 24)), *rest])
+        exec(code, names)
+        assert len(names["rest"]) == count
+        assert names["images"].shape[1:] == (3, 20, 24)
+
+
+def test_augmentation(daemon: millrace.PrivateDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MILLRACE_SOCKET", daemon.address)
+    names: dict[str, Any] = {}
+    code = example_with("Mixed(loader").replace("/data/train", str(folder)).replace("batch_size=256", "batch_size=20")
+
+    exec(code, names)
+
+    names["loader"].close()
+    assert (names["images"].shape, names["targets"].shape) == ((20, 3, 224, 224), (20, 1000))
+
+
+def table_after(head: str) -> list[list[str]]:
+    """The cells of the table's rows."""
+    lines = README.read_text().partition(head)[2].splitlines()[2:]
+    return [re.split(r"(?<!\\) \| ", line[2:-2]) for line in itertools.takewhile(lambda line: line.startswith("| "), lines)]
+
+
+def test_the_table_of_a_recipes_fields_has_all_of_them_with_their_defaults() -> None:
+    rows = {row[0]: row for row in table_after("| field | default |")}
+
+    assert set(rows) == {f"`{field.name}`" for field in dataclasses.fields(millrace.Recipe)}
+    for field in dataclasses.fields(millrace.Recipe):
+        assert rows[f"`{field.name}`"][1] == f"`{field.default!r}`"
+    for name in re.findall(r"`(\w+)\(|`([A-Z][A-Za-z]+)`", "".join(row[2] for row in rows.values())):
+        assert hasattr(millrace, name[0] or name[1]) or name[1] in ("RGB", "BGR", "NCHW", "NHWC", "True"), name
+
+
+def test_the_table_of_steps_has_all_of_them_with_their_arguments() -> None:
+    rows = table_after("| `millrace.steps` | arguments")
+    told = {name.strip("`"): arguments for names, arguments in rows for name in names.split(", ")}
+
+    kinds = {name: kind for name, kind in vars(steps).items() if isinstance(kind, type) and issubclass(kind, steps.Step)}
+    del kinds["Step"]
+    assert set(told) == set(kinds)
+    for name, kind in kinds.items():
+        fields = [field for field in dataclasses.fields(kind) if field.name not in ("_", "probability")]
+        said = ", ".join(f"{field.name}={field.default!r}" for field in fields).replace("'", '"')
+        assert told[name].strip("`") == (said or "none")
+
+
+def test_the_published_recipes_that_are_not_normalised_are_named() -> None:
+    unit = {name for name in millrace.recipes.__all__ if getattr(millrace.recipes, name)().normalise is None}
+
+    assert unit == {"simclr", "letterbox", "large_scale_jitter"}
+    assert "but for `simclr`, `letterbox` and `large_scale_jitter`, which are in [0, 1]" in README.read_text()
 
 
 def test_samplers(names: dict[str, Any], folder: Path) -> None:

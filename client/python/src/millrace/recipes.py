@@ -2,10 +2,10 @@
 
     >>> loader = millrace.torch.Loader("/data/train", millrace.recipes.imagenet_v2(), batch_size=128, shuffle=True)
 
-Each is what its source makes of one image before the model, as float32 and normalised; ``dtype=`` of a loader and ``dataclasses.replace``
-make variants. Where that is several images, the recipe has views (``Recipe.views``), and a loader yields a list of tensors. What a source
-does to whole batches, or with the optimiser, is said under "left to the loop". Random parameters come from the daemon, from the same
-distributions.
+Each is what its source makes of one image before the model, as float32 and normalised (``simclr``, ``letterbox`` and
+``large_scale_jitter``: values in [0, 1]); ``dtype=`` of a loader and ``dataclasses.replace`` make variants. Where that is several images,
+the recipe has views (``Recipe.views``), and a loader yields a list of tensors. What a source does to whole batches, or with the optimiser,
+is said under "left to the loop". Random parameters come from the daemon, from the same distributions.
 """
 
 from __future__ import annotations
