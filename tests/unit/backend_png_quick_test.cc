@@ -155,6 +155,24 @@ TEST_CASE("indices of a palette are its samples, and grey stays grey", "[backend
       same_pixels(*decode_png(as_indices, buffer), *decode_png(request_for(grey, size, {0, 0, 31, 17}), same_buffer)));
 }
 
+TEST_CASE("grey of 1 or 16 bits has no indices, whoever decodes it", "[backend]") {
+  std::mt19937 random(4);
+  const kernels::Size size{31, 17};
+  for (const unsigned depth : {1U, 16U}) {
+    const Kind kind{0, depth, 1};
+    const File file = png_of(kind, size, deflated(random_rows(kind, size, random)), random);
+    DecodeRequest request = request_for(file, size, {0, 0, 31, 17});
+    PixelBuffer buffer;
+    REQUIRE(decode_png(request, buffer));
+    request.indices = true;
+    for (const auto& refused : {decode_png(request, buffer), decode_png_by_libspng(request, buffer)}) {
+      REQUIRE_FALSE(refused);
+      REQUIRE(refused.error().code == Code::kInvalid);
+      REQUIRE(refused.error().message.find("store it in 8 bits") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("every target makes the same pixels of a PNG", "[backend]") {
   std::mt19937 random(2);
   for (const Kind& kind : kKinds) {

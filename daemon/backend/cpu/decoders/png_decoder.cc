@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "daemon/backend/cpu/decoders/png_chunks.h"
 #include "daemon/backend/cpu/decoders/png_quick_decoder.h"
@@ -73,10 +74,19 @@ Result<void> read_rows(spng_ctx* png, const PngStream& stream, const DecodeReque
   return {};
 }
 
+// Levels of grey that are spread or cut to 8 bits are not the numbers that somebody wrote.
+Result<void> check_indices(const PngHeader& header) {
+  if (header.colour != PngColour::kGrey || (header.bit_depth != 1 && header.bit_depth != 16)) return {};
+  return Error{Code::kInvalid, "a grey PNG of " + std::to_string(header.bit_depth) + " bit" +
+                                   (header.bit_depth == 1 ? "" : "s") +
+                                   ", whose levels are no indices: store it in 8 bits, or with a palette"};
+}
+
 // The walk up to the image data of a picture of the request's size.
 Result<PngChunks> open(const DecodeRequest& request) {
   MILLRACE_TRY(PngChunks chunks, PngChunks::open(request.bytes_untrusted));
   if (size_of(chunks.header()) != request.stored) return size_error(request.stored, size_of(chunks.header()));
+  if (request.indices) MILLRACE_TRY_VOID(check_indices(chunks.header()));
   return chunks;
 }
 
