@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
+import queue
 import re
 import tarfile
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
 import millrace
 import millrace.aio
 import millrace.recipes
+import numpy as np
 import pytest
 from millrace import steps
 
-from pictures import CLASSES, COUNT, EACH, path_of, png
+from pictures import CLASSES, COUNT, EACH, SIZE, path_of, pixels_of, png
+from processes import eventually
 
 pytest.importorskip("torch", reason="PyTorch is not installed: the README's examples are not executed")
 pytestmark = pytest.mark.torch
+
+import millrace.torch  # noqa: E402
 
 from paired import make_place  # noqa: E402
 
@@ -56,6 +62,38 @@ def test_serving_in_three_lines(daemon: millrace.PrivateDaemon, monkeypatch: pyt
     exec(example_with("ring = session.ring("), names)
     assert len(names["batch"]) == 2
     names["session"].close()
+
+
+def test_a_thread_that_takes_ahead_keeps_the_batches(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(example_with("def with_batches(loader)"), names)
+    waiting: queue.Queue[Any] = queue.Queue(3)
+
+    def take() -> None:
+        for one in names["with_batches"](loader):
+            waiting.put(one, timeout=30)
+        waiting.put(None)
+
+    recipe = millrace.Recipe(resize=millrace.ExactSize(SIZE))
+    with millrace.torch.Loader(folder, recipe, batch_size=8, slots=5, shuffle=True, address=daemon.address) as loader:
+        assert loader.batch is None
+        ahead = threading.Thread(target=take, daemon=True)
+        ahead.start()
+        seen: list[int] = []
+        while (one := waiting.get(timeout=30)) is not None:
+            images, labels, batch = one
+            assert batch.paths == [path_of(folder, int(number)) for number in batch.ids]
+            assert labels.tolist() == [int(number) // EACH for number in batch.ids]
+            for image, number in zip(images.permute(0, 2, 3, 1).numpy(), batch.ids.tolist(), strict=True):
+                np.testing.assert_array_equal(image, pixels_of(number))
+            seen += batch.ids.tolist()
+            if len(seen) == 8:
+                eventually(waiting.full, "the thread is ahead")
+                assert loader.batch is not batch
+            del one, images, labels, batch
+        ahead.join(30)
+        assert sorted(seen) == list(range(COUNT))
+        assert loader.batch is None
 
 
 def test_asyncio(daemon: millrace.PrivateDaemon, own_size: millrace.Recipe, monkeypatch: pytest.MonkeyPatch) -> None:

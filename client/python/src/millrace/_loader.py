@@ -95,7 +95,9 @@ class BaseLoader(Generic[Item]):
         self._given_ranks = given_ranks(self._options.rank, self._options.world_size)
         self._loops_ranks: Ranks | None = None  # of the loop that is running
         self.batch: Batch | None = None
-        """What the loop has got last, with ids, boxes, errors, ...; its slot is given back when the next one is asked for."""
+        """Of the loop's current turn, whose slot is given back when the next one is asked for; None outside of the loop. Who takes batches
+        ahead of their use (a thread, a wrapper) keeps this object in its turn, with what the loop got: later there is another one.
+        """
         self._bad = BadImages()
         self._session: Session | None = None
         self._told_of_memory = False  # that the GPU's cannot be had
@@ -381,8 +383,7 @@ class BaseLoader(Generic[Item]):
     def skip_first_batches(self, batches: int) -> Self:
         """The next ``iter()`` begins after so many batches of its epoch, of this rank; nothing is read or decoded for them.
 
-        Returns:
-            The loader, so that it may stand for accelerate's ``skip_first_batches(loader, batches)``.
+        Returns the loader, so that it may stand for accelerate's ``skip_first_batches(loader, batches)``.
 
         Raises:
             InvalidRequest: no whole number, or a negative one.

@@ -60,8 +60,8 @@ class Loader(BaseLoader[tuple[torch.Tensor, Any]]):
     Of a recipe with views (``Recipe.of_views``), in the place of the images a list of tensors, one for each view, as DataLoader gives it of
     a transform that makes a list of crops; all that is said of the images holds for each.
 
-    Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. The
-    current batch's ids, boxes, errors, ... are in ``loader.batch``.
+    Iterable, ``len``, ``set_epoch``, ``state_dict`` and ``load_state_dict``: training loops written for DataLoader run unchanged. Ids,
+    boxes, errors, ... are in ``loader.batch``, the ``Batch`` of the loop's current turn; None outside of the loop.
 
     **On the CPU** the images are the slot's own memory, copy on write: an operation in place (``images.div_(255)``) changes this batch and
     nothing else. It copies what it writes, so asking for ``dtype=torch.float32`` is cheaper. Keep a batch with ``images.clone()``. With
