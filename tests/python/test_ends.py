@@ -126,6 +126,9 @@ LEFT_OPEN = {
     "an epoch in an order": (
         "session = millrace.connect().session(recipe, batch=2); epoch = session.dataset(folder).epoch(order=order()); next(epoch)"
     ),
+    "a loader and its daemon, in a forked child, too": (
+        f"loader = millrace.numpy.Loader(folder, **options); {FIRST}; import os; child = os.fork(); assert not child or os.wait()[1] == 0"
+    ),
     "a generator around an epoch": "loop = batches(); batch = next(loop)",
 }
 

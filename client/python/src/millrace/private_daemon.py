@@ -57,6 +57,8 @@ os.execv(sys.argv[2], sys.argv[2:])
 class PrivateDaemon:
     """A running daemon; made by ``millrace.serve``; a context manager. Thread-safe."""
 
+    _ours = True  # not a forked child's, as far as stop() has seen
+
     def __init__(self, program: str, roots: Iterable[str], lanes: int, arguments: Iterable[str], timeout: float) -> None:
         self._roots = [os.path.abspath(root) for root in roots]
         self._folder, self._lock = _make_folder()
@@ -121,6 +123,8 @@ class PrivateDaemon:
             Its exit status: 0 after draining, 128 + the signal's number if one ended it.
         """
         if os.getpid() != self._pid:  # a forked child is not its owner
+            self._ours = False
+            self._lock.close()  # the owner has it still
             return 0
         with self._stopping:
             if self._process is not None:
@@ -138,7 +142,7 @@ class PrivateDaemon:
         self.__del__()
 
     def __del__(self) -> None:
-        if getattr(self, "_process", None) is not None:  # else there is nothing to end, and at the interpreter's end nothing to do it with
+        if self._ours and getattr(self, "_process", None) is not None:  # else there is nothing to end, and at the interpreter's end no way
             self.stop()
 
     def __fspath__(self) -> str:
