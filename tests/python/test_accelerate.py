@@ -76,3 +76,32 @@ def test_accelerates_own_skipping_is_refused_with_what_to_do(loader: Any) -> Non
         next(iter(accelerate.skip_first_batches(loader, 2)))
 
     assert len(list(loader.skip_first_batches(2))) == len(loader) - 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_mixed_loader_is_prepared_and_checkpointed_as_the_loader_is(daemon: millrace.PrivateDaemon, folder: Path, tmp_path: Path) -> None:
+    from millrace.torch import CutMix, Loader, Mixed, MixUp
+
+    recipe = millrace.Recipe.train(24).normalised("float32")
+    mixed = Mixed(Loader(folder, recipe, batch_size=5, shuffle=True, address=daemon.address), [MixUp(), CutMix()], 3)
+    accelerator = accelerate.Accelerator(cpu=True)
+    assert accelerator.prepare(mixed) is mixed
+    accelerator.register_for_checkpointing(mixed)
+    with pytest.raises(millrace.Unsupported, match=r"loader\.skip_first_batches\(n\)"):
+        next(iter(accelerate.skip_first_batches(mixed, 2)))
+    whole = [(images.clone(), targets.clone()) for images, targets in mixed]
+    mixed.set_epoch(0)
+    for number, _ in enumerate(mixed):
+        if number == 3:
+            accelerator.save_state(str(tmp_path / "state"))
+            break
+    mixed.set_epoch(7)
+
+    accelerator.load_state(str(tmp_path / "state"))
+
+    rest = list(mixed)
+    assert (len(rest), mixed.epoch) == (len(whole) - 4, 1)
+    for one, other in zip(rest, whole[4:], strict=True):
+        assert one[0].equal(other[0])
+        assert one[1].equal(other[1])
+    mixed.close()
