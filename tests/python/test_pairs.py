@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import importlib.util
 import itertools
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import Erasing, ExactSize, Pad, Pairs, Recipe, ScaleJitter, Size, steps
+from millrace._pair_epoch import PairDataset, PairEpoch
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pairs are not tried")
@@ -212,6 +215,73 @@ def test_a_loop_goes_on_where_its_state_was_saved(make: Any, order: dict[str, An
         strange.load_state_dict(state)
         with pytest.raises(millrace.FailedPrecondition, match="saved with another dataset, or its files have changed"):
             drain(strange)
+
+
+ORDERS: dict[str, dict[str, Any]] = {
+    "sampler": {"sampler": [n % COUNT for n in range(96)], "batch_size": 2},
+    "batch sampler": {"batch_sampler": [[n % COUNT, (n + 7) % COUNT] for n in range(48)], "batch_size": 2},
+}
+
+
+@pytest.mark.parametrize("writable", [True, False])
+@pytest.mark.parametrize("kind", [millrace.numpy.Loader, millrace.torch.Loader])
+@pytest.mark.parametrize("name", ORDERS)
+def test_two_slots_are_enough_for_an_order(make: Any, kind: Any, name: str, writable: bool) -> None:
+    """Also after the order has ended, which it does long before the epoch."""
+    loader, count = make(kind=kind, slots=2, writable=writable, timeout=60, **ORDERS[name]), 0
+    for epoch in range(2):
+        for images, masks in loader:
+            check_alike(np.asarray(images), np.asarray(masks))
+            count += 1
+        assert count == 48 * (epoch + 1)
+
+
+def broken_order() -> Iterator[int]:
+    yield from range(10)
+    raise ZeroDivisionError("a sampler's")
+
+
+class Again:
+    """As many iterators as are asked for."""
+
+    def __init__(self, make: Callable[[], Iterator[int]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[int]:
+        return self.make()
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """What is in a reference cycle stays alive."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("name", [*ORDERS, "broken"])
+def test_nothing_of_an_epoch_is_left_after_it(make: Any, monkeypatch: pytest.MonkeyPatch, uncollected: None, name: str) -> None:
+    made: list[weakref.ref[PairEpoch]] = []
+    begin = PairDataset.epoch
+
+    def noted(self: PairDataset, **options: Any) -> PairEpoch:
+        epoch = begin(self, **options)
+        made.append(weakref.ref(epoch))
+        return epoch
+
+    monkeypatch.setattr(PairDataset, "epoch", noted)
+    loader, count = make(slots=2, timeout=60, **ORDERS.get(name, {"sampler": Again(broken_order), "batch_size": 2})), 0
+    for _ in range(3):
+        try:
+            for images, masks in loader:
+                check_alike(images, masks)
+                count += 1
+            assert name != "broken"
+        except ZeroDivisionError:
+            assert name == "broken"
+    assert count == 3 * (5 if name == "broken" else 48)
+    assert [epoch() for epoch in made] == [None] * 3
 
 
 def test_two_ranks_share_the_pairs(make: Any) -> None:

@@ -93,12 +93,15 @@ class GivenOrder:
             Exception: what the caller's iterable raised.
         """
         failed, self._failed = self._failed, None
-        if failed is not None:
-            raise failed
+        try:
+            if failed is not None:
+                raise failed
+        finally:
+            del failed  # it has this frame in its traceback: they would keep each other, and what the frames before it hold
 
     def close(self) -> None:
         """Nothing is taken from it any more; a generator is told so, unless it is at work just now, in this thread or another."""
-        self._ended = True
+        self._ended, self._failed = True, None
         if not self._closed and not getattr(self._order, "gi_running", False):
             self._closed = True
             if isinstance(self._order, Generator):

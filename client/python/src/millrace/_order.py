@@ -234,8 +234,11 @@ class SamplerOrder:
                 except Exception as raised:  # after what came before it
                     why = raised
             yield piece
-            if why is not None:
-                raise why
+            try:
+                if why is not None:
+                    raise why
+            finally:
+                del why  # it has this frame in its traceback: they would keep each other, and the epoch
             if len(piece) < most:
                 return
 

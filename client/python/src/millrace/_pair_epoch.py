@@ -155,19 +155,25 @@ class PairEpoch:
             Unsupported: a mask's file has numbers that the daemon does not give.
             Error: as ``Epoch.next``.
         """
-        images, masks = self._images.next(), self._masks.next()
-        if images is None and masks is None:
-            return None
-        if images is None or masks is None or not np.array_equal(images.ids, masks.ids):
-            raise InternalError("images and masks came in several orders; please report it with the daemon's version")
-        self._check_files(masks)
-        batch = PairBatch(images, masks)
-        if batch.position:
-            batch.position = with_fingerprint(batch.position, self._dataset.fingerprint)
-        self._judge(batch)
-        if batch._held is not None:
-            batch.prepared = self._prepare(batch)
-        return batch
+        images: Batch | None = None
+        masks: Batch | None = None
+        batch: PairBatch | None = None
+        try:
+            images, masks = self._images.next(), self._masks.next()
+            if images is None and masks is None:
+                return None
+            if images is None or masks is None or not np.array_equal(images.ids, masks.ids):
+                raise InternalError("images and masks came in several orders; please report it with the daemon's version")
+            self._check_files(masks)
+            batch = PairBatch(images, masks)
+            if batch.position:
+                batch.position = with_fingerprint(batch.position, self._dataset.fingerprint)
+            self._judge(batch)
+            if batch._held is not None:
+                batch.prepared = self._prepare(batch)
+            return batch
+        finally:
+            del images, masks, batch  # what the order raised may have this frame in its traceback: it would keep their slots
 
     def _check_files(self, masks: Batch) -> None:
         checked = self._dataset.checked
@@ -210,27 +216,41 @@ class _Shared:
     def __init__(self, order: Iterable[Any]) -> None:
         self._order = iter(order)
         self._waiting: tuple[deque[Any], deque[Any]] = (deque(), deque())
-        self._ended: Exception | None = None
+        self._ended = False
+        self._failed: Exception | None = None
 
     def reader(self, number: int) -> Iterator[Any]:
         return _Reader(self, number)
 
     def take(self, number: int) -> Any:
-        """The next batch of one of the two. What the order raised comes in both."""
-        if not self._waiting[number]:
-            if self._ended is not None:
-                raise self._ended
-            try:
-                batch = next(self._order)
-            except Exception as why:  # StopIteration, too
-                self._ended = why
-                raise
+        """The next batch of one of the two. What the order raised comes in both.
+
+        Raises:
+            StopIteration: there is none. A new one each time: its traceback has frames that hold batches and their slots.
+        """
+        waiting = self._waiting[number]
+        if not waiting and not self._ended:
+            self._take_more()
+        if waiting:
+            return waiting.popleft()
+        if self._failed is not None:
+            raise self._failed
+        raise StopIteration
+
+    def _take_more(self) -> None:
+        try:
+            batch = next(self._order)
+        except StopIteration:
+            self._ended = True
+        except Exception as why:
+            self._ended, self._failed = True, why
+        else:
             for each in self._waiting:
                 each.append(batch)
-        return self._waiting[number].popleft()
 
     def close(self) -> None:
         """A generator is told that nothing is taken any more."""
+        self._ended, self._failed = True, None
         if isinstance(self._order, Generator) and not getattr(self._order, "gi_running", False):
             self._order.close()
 
