@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ import millrace.numpy
 import numpy as np
 import pytest
 from millrace import CentreCrop, ExactSize, Pairs, Recipe, Size, mask_recipe, steps
+from millrace._mask_file import MaskFiles
+from millrace.errors import CODE_NAMES
 
 pytestmark = pytest.mark.torch
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pairs are not tried")
@@ -21,6 +25,7 @@ Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: there 
 import millrace.torch  # noqa: E402
 
 from paired import CLASSES, COUNT, IGNORED, check_alike, classes_of, drain, image_of, loaders, make_place, write_mask  # noqa: E402
+from processes import eventually  # noqa: E402
 
 EXACT = Recipe(resize=ExactSize(Size(64, 56)), filter="nearest")
 
@@ -94,6 +99,56 @@ def test_masks_in_colour_are_told_how_to_become_classes(make: Any, place: Path) 
             list(make(Pairs([(image, path)]), on_error="fail"))
 
 
+def test_a_mask_that_another_file_replaced_is_looked_at_again(tmp_path: Path) -> None:
+    path = tmp_path / "mask.png"
+    Image.new("L", (9, 9)).save(path)
+    files = MaskFiles([str(path)])
+    assert [files.check(0), files.check(0)] == ["", ""]
+    Image.new("I;16", (9, 9)).save(tmp_path / "new.png")
+    (tmp_path / "new.png").replace(path)
+    for _ in range(2):
+        with pytest.raises(millrace.Unsupported, match=r"mask\.png is a grey PNG of 16 bits"):
+            files.check(0)
+    Image.new("L", (9, 9)).save(path)
+    assert files.check(0) == ""
+    path.unlink()
+    assert files.check(0) == ""  # the daemon says so when it reads it
+    path.mkdir()
+    assert "no regular file" in files.check(0)
+
+
+@pytest.mark.filterwarnings("ignore::millrace.BadImageWarning")
+def test_a_pipe_in_the_place_of_a_mask_is_waited_for_by_nobody(make: Any, daemon: millrace.PrivateDaemon, place: Path) -> None:
+    pairs, fifo = [(place / "images" / "00.png", place / f"before{n}.png") for n in range(4)], place / "before2.png"
+    for _, mask in pairs:
+        write_mask(mask, classes_of(0))
+    loader, errors = make(Pairs(pairs), batch_size=1, slots=4, on_error="zero", timeout=60), []
+
+    def loop() -> None:
+        for number, (images, masks) in enumerate(loader):
+            check_alike(images, masks) if not loader.batch.errors else None
+            errors.extend(loader.batch.errors)
+            if number == 0:
+                eventually(lambda: all(of.batches == 4 for of in both()), "all masks are made")
+                fifo.unlink()
+                os.mkfifo(fifo)
+
+    def both() -> list[Any]:
+        session = loader._session.id
+        return [of for of in client.statistics().sessions if of.id == session or of.name == f"masks of {session}"]
+
+    with millrace.connect(daemon.address) as client:
+        thread = threading.Thread(target=loop)
+        thread.start()
+        thread.join(120)
+        waits = thread.is_alive()
+        os.close(os.open(fifo, os.O_RDWR | os.O_NONBLOCK))  # who waits for it goes on
+        thread.join()
+    assert not waits
+    assert [(error.index, error.sample_id, error.path, error.code) for error in errors] == [(0, 2, str(fifo), "INVALID_ARGUMENT")]
+    assert "is no regular file any more" in errors[0].message
+
+
 # ---------------------------------------------------------------------------------------------------------- bad pairs
 
 
@@ -139,6 +194,8 @@ def test_what_becomes_of_bad_pairs(make: Any, bad: Pairs, how: str, writable: bo
         else:
             check_alike(images, masks)
         for error in batch.errors:
+            if how != "skip":
+                assert CODE_NAMES[batch.status[error.index]] == error.code
             if error.sample_id in WRONG:
                 assert re.search(WRONG[error.sample_id], f"{error.source}: {error.message}"), error
     wrong = [n for n in (3, 6, 9, 12, 16, 17, 18, 19) if n < len(many)]
@@ -152,6 +209,30 @@ def test_what_becomes_of_bad_pairs(make: Any, bad: Pairs, how: str, writable: bo
     )
     assert found == [n for n in wrong if n < 16 or how != "skip"]
     assert loader.bad == len(wrong)
+
+
+def test_a_pair_of_two_bad_files_is_one_error_and_one_warning(make: Any, pairs: Pairs, place: Path) -> None:
+    rows = [(place / f"no image {n}.png", place / f"no mask {n}.png") for n in range(18)]
+    loader, codes = make(Pairs([*pairs, *rows, (pairs.images[0], place / "alone.png")]), on_error="zero", batch_size=13), []
+
+    def look() -> None:
+        for _ in range(2):
+            for _ in loader:
+                batch = loader.batch
+                codes.extend(error.code for error in batch.errors)
+                assert [(error.index, error.code) for error in batch.errors] == [
+                    (number, CODE_NAMES[code]) for number, code in enumerate(batch.status) if code
+                ]
+
+    with pytest.warns(millrace.BadImageWarning) as told:
+        look()
+    assert codes == ["NOT_FOUND"] * 38
+    assert loader.bad == 38
+    texts = [str(warning.message) for warning in told]
+    for number, text in enumerate(texts[:18]):
+        assert re.search(rf"no image {number}\.png: .*; nor is its mask good: .*no mask {number}\.png: ", text)
+    assert len(texts) == 19
+    assert "alone.png: " in texts[18]
 
 
 @pytest.mark.filterwarnings("ignore::millrace.BadImageWarning")

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from millrace._messages import path_text
 from millrace.errors import Unsupported
 
@@ -14,33 +21,73 @@ _NOT_CLASSES = {2: "RGB", 4: "grey with transparency", 6: "RGB with transparency
 _CONVERT = 'convert it once: Image.fromarray(numpy.array(Image.open(path)).astype("uint8")).save(path)'
 
 
-def check_mask(path: str) -> None:
-    """Refuses a grey PNG whose levels are not its numbers. All else is the daemon's to judge, and so is what this process cannot read.
+class MaskFiles:
+    """Whose headers have been looked at. A file that took another's place, or was written to, is looked at again. 8 bytes a mask."""
 
-    Raises:
-        Unsupported: says what it is, and how to convert it.
-    """
-    wrong = _refused(_beginning(path))
-    if wrong:
-        raise Unsupported(f"the mask {path_text(path)} {wrong}; {_CONVERT}")
+    def __init__(self, paths: Sequence[str]) -> None:
+        """``paths``: of the masks, by sample id."""
+        self._paths = paths
+        self._known: NDArray[np.int64] = np.zeros(len(paths), np.int64)
+
+    def check(self, sample: int) -> str:
+        """Refuses a grey PNG whose levels are not its numbers. All else is the daemon's to judge, and so is what this process cannot read.
+
+        Args:
+            sample: whose mask the daemon has made.
+
+        Returns:
+            Why the pair is bad all the same: what is there now is no file; else empty. Never waits for who writes to a pipe.
+
+        Raises:
+            Unsupported: says what it is, and how to convert it.
+        """
+        path = self._paths[sample]
+        try:
+            if int(self._known[sample]) == _version_of(os.stat(path)):
+                return ""
+            begins, version = _beginning(path)
+        except _NoFile as why:
+            return str(why)
+        except OSError:
+            return ""
+        wrong = _refused(begins)
+        if wrong:
+            raise Unsupported(f"the mask {path_text(path)} {wrong}; {_CONVERT}")
+        self._known[sample] = version
+        return ""
 
 
 def kind_of_mask(path: str) -> str:
     """Why the file of a mask that is an error has no classes, and what to do, where its header says so; else empty."""
-    begins = _beginning(path)
+    try:
+        begins, _ = _beginning(path)
+    except (_NoFile, OSError):
+        return ""
     if begins.startswith(_JPEG):
         return "it is a JPEG file, whose levels are not exact: make the masks anew as PNG"
     kind = _NOT_CLASSES.get(begins[_COLOUR]) if begins.startswith(_PNG) and len(begins) == _READ else None
     return f"it is {kind}: convert it to a palette or grey, a class for each colour" if kind is not None else ""
 
 
-def _beginning(path: str) -> bytes:
-    """Empty where this process cannot read it."""
+class _NoFile(Exception):
+    """A pipe, a device, a folder."""
+
+
+def _version_of(status: os.stat_result) -> int:
+    """A number, not 0, which another file has not, nor this one once it was written to."""
+    if not stat.S_ISREG(status.st_mode):
+        raise _NoFile("the mask is no regular file any more, which it was when the daemon read it")
+    return hash((status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)) or 1
+
+
+def _beginning(path: str) -> tuple[bytes, int]:
+    """And the file's version. Raises _NoFile, and OSError: this process cannot read it."""
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(_READ)
-    except OSError:
-        return b""
+        version = _version_of(os.fstat(file))
+        return os.read(file, _READ), version
+    finally:
+        os.close(file)
 
 
 def _refused(begins: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from millrace._layout import RECORD, SUBSTITUTED, ZEROED
 from millrace._lease import Held
 from millrace._mask_file import kind_of_mask
+from millrace._messages import path_text
 from millrace.batch import Batch
-from millrace.errors import Released, SampleError
+from millrace.errors import CODE_NAMES, Released, SampleError
 from millrace.recipe import OnError
 from millrace.tensor import Tensor
 
-_INVALID, _INVALID_NAME = 3, "INVALID_ARGUMENT"  # gRPC's
+_INVALID_NAME = "INVALID_ARGUMENT"
+_INVALID = CODE_NAMES.index(_INVALID_NAME)
 _TURNED = 5  # EXIF orientations from here on exchange the sides
 
 
@@ -85,17 +88,24 @@ class PairBatch(Batch):
         return super().release() and gone
 
 
-def bad_pairs(batch: PairBatch, paths: Any, *, ignores_orientation: bool, drawn_upright: bool) -> NDArray[np.bool_]:
+def bad_pairs(
+    batch: PairBatch, paths: Any, no_files: Mapping[int, str], *, ignores_orientation: bool, drawn_upright: bool
+) -> NDArray[np.bool_]:
     """Which pairs of a batch are bad, of which none has been left out yet; ``batch.errors`` and ``batch.bad`` say so from then on.
 
     Args:
         batch: of two epochs that blank bad images.
         paths: of the masks, by sample id.
+        no_files: why masks are bad that the daemon made, by position.
         ignores_orientation: as the recipe.
         drawn_upright: as of ``Pairs``.
     """
     images, masks = batch._copied_records(), batch._masks._copied_records()
     bad: NDArray[np.bool_] = ((images["flags"] | masks["flags"]) & ZEROED) != 0
+    missing = np.zeros_like(bad)
+    missing[list(no_files)] = True
+    missing &= ~bad
+    bad |= missing
     turned, mask_turned = images["orientation"], masks["orientation"]
     if ignores_orientation:
         turned, mask_turned = np.zeros_like(turned), np.zeros_like(turned)
@@ -104,7 +114,10 @@ def bad_pairs(batch: PairBatch, paths: Any, *, ignores_orientation: bool, drawn_
     other_turn = (np.maximum(turned, 1) != np.maximum(mask_turned, 1)) & ~bad & ~other_size
     if drawn_upright:
         other_turn[:] = False
-    found = [*batch.errors, *map(_with_kind, batch._masks.errors)]
+    found = _of_pairs(batch.errors, batch._masks.errors)
+    for number in np.flatnonzero(missing).tolist():
+        sample = int(images["id"][number])
+        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, no_files[number], paths[sample]))
     for number in np.flatnonzero(other_size | other_turn).tolist():
         sample = int(images["id"][number])
         told = (
@@ -114,7 +127,7 @@ def bad_pairs(batch: PairBatch, paths: Any, *, ignores_orientation: bool, drawn_
             else f"EXIF turns the image (orientation {turned[number]}), and not the mask: Pairs(drawn_upright=True) or "
             "Recipe(ignore_orientation=True) say over what it was drawn"
         )
-        found.append(SampleError(number, sample, paths[sample], _INVALID_NAME, told, paths[sample]))
+        found.append(SampleError(number, sample, path_text(paths[sample]), _INVALID_NAME, told, paths[sample]))
     bad |= other_size | other_turn
     batch._errors = tuple(sorted(found, key=lambda error: error.index))
     batch.bad = int(np.count_nonzero(bad))
@@ -139,6 +152,16 @@ def _exchanged(image: Any, mask: Any, *, ignores_orientation: bool) -> str:
     )
 
 
+def _of_pairs(images: Sequence[SampleError], masks: Sequence[SampleError]) -> list[SampleError]:
+    """One for each pair: the image's, which tells of its mask's, too, or else the mask's."""
+    found = {error.index: error for error in images}
+    for error in map(_with_kind, masks):
+        image = found.get(error.index)
+        both = image and dataclasses.replace(image, message=f"{image.message}; nor is its mask good: {error.source}: {error.message}")
+        found[error.index] = both or error
+    return list(found.values())
+
+
 def _with_kind(error: SampleError) -> SampleError:
     kind = kind_of_mask(error.path) if error.path is not None else ""
     return dataclasses.replace(error, message=f"{error.message}; {kind}") if kind else error
@@ -153,7 +176,7 @@ def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> N
         how: ``skip``, ``zero`` or ``substitute``; of the latter one pair is good.
         fill: the class of a blank image.
     """
-    good = np.flatnonzero(~bad)
+    good, codes = np.flatnonzero(~bad), _codes(batch)
     if how == "skip" and not len(good):
         batch._masks.release()
         batch._held = None
@@ -162,7 +185,6 @@ def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> N
         _make_own(each)
         rows, records = _rows(each), _records(each)
         offsets = records["pixels_offset"].copy()
-        codes = np.maximum(records["status"], _INVALID)
         if how == "zero":
             rows[bad] = blank
             records["status"][bad], records["flags"][bad] = codes[bad], records["flags"][bad] | ZEROED
@@ -180,6 +202,13 @@ def mend(batch: PairBatch, bad: NDArray[np.bool_], how: OnError, fill: int) -> N
             handle.samples = handle.shape[0] = len(good)
         records["pixels_offset"] = offsets
         each._records = each._images = None
+
+
+def _codes(batch: PairBatch) -> NDArray[np.uint16]:
+    """Of what is wrong with each pair, as its error says, were it bad."""
+    image, mask = batch._copied_records()["status"], batch._masks._copied_records()["status"]
+    codes: NDArray[np.uint16] = np.where(image != 0, image, np.where(mask != 0, mask, _INVALID)).astype(np.uint16)
+    return codes
 
 
 def _stand_in(good: NDArray[np.intp], number: int) -> int:

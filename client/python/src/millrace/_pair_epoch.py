@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from millrace._given import Given, Listed
-from millrace._mask_file import check_mask
+from millrace._mask_file import MaskFiles
 from millrace._pair_batch import PairBatch, as_failed, bad_pairs, mend
 from millrace._position import with_fingerprint
 from millrace.batch import Batch
@@ -98,8 +98,8 @@ class PairDataset(Dataset):
         both = images.fingerprint.to_bytes(8, "little") + masks.fingerprint.to_bytes(8, "little")
         self.fingerprint = int.from_bytes(hashlib.blake2b(both, digest_size=8).digest(), "little")
         self.images, self.masks, self.pairs = images, masks, pairs
-        self.checked = np.zeros(len(images), np.bool_)
-        """Of which masks the file's header has been looked at."""
+        self.files = MaskFiles(pairs.masks)
+        """The masks', as this process sees them."""
 
     def epoch(self, **options: Any) -> PairEpoch:  # type: ignore[override]
         """As a loader asks for it."""
@@ -164,27 +164,29 @@ class PairEpoch:
                 return None
             if images is None or masks is None or not np.array_equal(images.ids, masks.ids):
                 raise InternalError("images and masks came in several orders; please report it with the daemon's version")
-            self._check_files(masks)
+            no_files = self._check_files(masks)
             batch = PairBatch(images, masks)
             if batch.position:
                 batch.position = with_fingerprint(batch.position, self._dataset.fingerprint)
-            self._judge(batch)
+            self._judge(batch, no_files)
             if batch._held is not None:
                 batch.prepared = self._prepare(batch)
             return batch
         finally:
             del images, masks, batch  # what the order raised may have this frame in its traceback: it would keep their slots
 
-    def _check_files(self, masks: Batch) -> None:
-        checked = self._dataset.checked
-        for sample in masks.ids[masks.status == 0].astype(np.int64).tolist():
-            if not checked[sample]:
-                check_mask(self._dataset.pairs.masks[sample])
-                checked[sample] = True
+    def _check_files(self, masks: Batch) -> dict[int, str]:
+        """Why masks that the daemon made are none, by position in the batch."""
+        found = {}
+        ids = masks.ids.astype(np.int64)
+        for number in np.flatnonzero(masks.status == 0).tolist():
+            if told := self._dataset.files.check(int(ids[number])):
+                found[number] = told
+        return found
 
-    def _judge(self, batch: PairBatch) -> None:
-        pairs, recipe = self._dataset.pairs, batch.recipe
-        bad = bad_pairs(batch, pairs.masks, ignores_orientation=recipe.ignore_orientation, drawn_upright=pairs.drawn_upright)
+    def _judge(self, batch: PairBatch, no_files: Mapping[int, str]) -> None:
+        pairs, ignores = self._dataset.pairs, batch.recipe.ignore_orientation
+        bad = bad_pairs(batch, pairs.masks, no_files, ignores_orientation=ignores, drawn_upright=pairs.drawn_upright)
         self._pairs += len(bad)
         if not batch.bad:
             return
