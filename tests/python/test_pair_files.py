@@ -380,8 +380,12 @@ def test_loaders_and_datasets_that_take_no_pairs(make: Any, pairs: Pairs) -> Non
     jax = pytest.importorskip("millrace.jax", reason="JAX is not installed")
     with pytest.raises(millrace.Unsupported, match="takes no Pairs"):
         jax.Loader(pairs, EXACT)
-    with pytest.raises(millrace.InvalidRequest, match="the files of a Pairs are not known"):
-        list(make(torch.utils.data.Subset(pairs, [1])))
+    data = torch.utils.data
+    for given in (data.Subset(pairs, [1]), data.random_split(pairs, [12, 8])[0], data.ConcatDataset([pairs, pairs])):
+        with pytest.raises(millrace.InvalidRequest, match=r"pairs\.subset\(ids\) .* millrace\.Pairs\(\[\*first, \*second\]\) one list"):
+            make(given)
+    split = data.random_split(pairs, [12, 8])[1]
+    assert list(pairs.subset(split.indices)) == [pairs[index] for index in split.indices]
     with pytest.raises(millrace.InvalidRequest, match="extensions= is for folders"):
         list(make(extensions="png"))
     with pytest.raises(millrace.InvalidRequest, match="labels must be one class number an image"):

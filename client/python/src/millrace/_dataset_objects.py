@@ -8,6 +8,7 @@ from typing import Any
 from millrace._columns import joined_labels
 from millrace._image_folder import KEEP, is_folder, samples_of_folder
 from millrace.errors import InvalidRequest
+from millrace.pairs import Pairs
 from millrace.sample_list import Samples
 
 _TORCH = "torch.utils.data.dataset"
@@ -51,6 +52,11 @@ def parts_of(dataset: Any) -> Iterator[Any]:
         yield dataset
     else:
         name = type(dataset).__name__
+        if isinstance(dataset, Pairs):
+            raise InvalidRequest(
+                "loader: of Pairs no Subset and no ConcatDataset is taken: pairs.subset(ids) has those of a split "
+                "(pairs.subset(split.indices)), millrace.Pairs([*first, *second]) one list of several"
+            )
         raise InvalidRequest(
             f"loader: the files of a {name} are not known, and the daemon cannot call its __getitem__: give {_PAIRS}; images' bytes "
             f"as millrace.Encoded(...); or {KEEP}. Known are folders, lists, manifests (.csv, .tsv, .jsonl), torchvision's "

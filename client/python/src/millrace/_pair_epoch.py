@@ -53,7 +53,17 @@ class GivenPairs(Given):
         return len(self._pairs)
 
     def check(self, recipe: Recipe, options: Options) -> None:
-        """Raises Unsupported: masks cannot be made so, or not there."""
+        """Whether masks can be made so.
+
+        Raises:
+            InvalidRequest: it cannot be known over what they were drawn.
+            Unsupported: masks cannot be made so, or not there.
+        """
+        if recipe.ignore_orientation and self._pairs.drawn_upright:
+            raise InvalidRequest(
+                "loader: the recipe has ignore_orientation=True, so images are as they are stored, and Pairs(drawn_upright=True) says that "
+                "masks were drawn over images as EXIF turns them: leave out the one that is wrong"
+            )
         mask_recipe(recipe, self._pairs.fill, erase=self._pairs.erase)
         if options.memory not in (None, HOST):
             raise Unsupported(
