@@ -70,6 +70,7 @@ def check(client: millrace.Client, recipe: Recipe, sources: list[Any], given: An
 
 
 SQUARE = Size(64, 64)
+AS_IT_IS = Recipe(resize=ExactSize(Size(WIDTH, HEIGHT)))
 RECIPES = {
     "as it is": (Recipe(), 2),
     "a random part, flipped": (dataclasses.replace(Recipe.train(64), crop=RandomResizedCrop((0.05, 0.6))), 0),
@@ -188,8 +189,75 @@ def test_tensors_are_taken(client: millrace.Client) -> None:
         for one, other in zip(drawn(client, Recipe.evaluate(100, 90), given), expected, strict=True):
             np.testing.assert_array_equal(one[0], other[0])
             assert one[1].tolist() == other[1].tolist() == [0, 1]
-    with pytest.raises(millrace.InvalidRequest, match="no array"):
-        drawn(client, Recipe.train(32), [torch.zeros((1, 4), dtype=torch.bfloat16)])
+    coarse = BOXES // 8 * 8  # which eight bits of precision hold
+    expected = drawn(client, Recipe.evaluate(100, 90), [coarse])
+    for half in (torch.bfloat16, torch.float16):
+        ((boxes, left),) = drawn(client, Recipe.evaluate(100, 90), [torch.tensor(coarse, dtype=half, requires_grad=True)])
+        np.testing.assert_array_equal(boxes, expected[0][0])
+        assert left.tolist() == [0, 1]
+
+
+def test_arrays_of_bfloat16_are_taken(client: millrace.Client) -> None:
+    types = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: NumPy has no bfloat16")
+    ((boxes, _),) = drawn(client, AS_IT_IS, [(BOXES // 8 * 8).astype(types.bfloat16)])
+    np.testing.assert_array_equal(boxes, BOXES // 8 * 8)
+
+
+def as_format(form: str, boxes: NDArray[Any], dtype: str = "float32") -> Any:
+    """Torchvision's, of corners."""
+    tensors = pytest.importorskip("torchvision.tv_tensors", reason="torchvision is not installed: there are no BoundingBoxes")
+    corners, sizes = boxes[:, :2], boxes[:, 2:] - boxes[:, :2]
+    found = {
+        "XYXY": boxes,
+        "XYWH": np.concatenate([corners, sizes], 1),
+        "CXCYWH": np.concatenate([corners + sizes / 2, sizes], 1),
+    }[form]
+    return tensors.BoundingBoxes(tensors.torch.tensor(found).to(getattr(tensors.torch, dtype)), format=form, canvas_size=(HEIGHT, WIDTH))
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("form", ["XYXY", "XYWH", "CXCYWH"])
+def test_torchvisions_boxes_are_what_their_format_says(client: millrace.Client, form: str) -> None:
+    recipe = dataclasses.replace(Recipe.train(96), crop=RandomResizedCrop((0.5, 0.9)))
+    assert sum(check(client, recipe, [png_of(drawing())] * 12, as_format(form, BOXES))) > 8
+    for dtype in ("float32", "float64", "uint8", "bfloat16"):  # of which 8 bits hold these numbers, and not their sums
+        given = np.array([[8, 16, 104, 112], [120, 16, 248, 64]])
+        ((boxes, left),) = drawn(client, AS_IT_IS, [as_format(form, given, dtype)])
+        assert boxes.tolist() == np.minimum(given, [WIDTH, HEIGHT] * 2).tolist()
+        assert left.tolist() == [0, 1]
+    ((boxes, _),) = drawn(client, AS_IT_IS, [as_format(form, BOXES[:0])])
+    assert boxes.shape == (0, 4)
+
+
+@pytest.mark.torch
+def test_torchvisions_boxes_that_are_none(client: millrace.Client) -> None:
+    tensors = pytest.importorskip("torchvision.tv_tensors", reason="torchvision is not installed: there are no BoundingBoxes")
+    torch, size = tensors.torch, (HEIGHT, WIDTH)
+    wide = tensors.BoundingBoxes(torch.tensor([[5, 5, 2, 2], [5, 5, -1, 9]]), format="XYWH", canvas_size=size)
+    with pytest.raises(
+        millrace.InvalidRequest, match=r"box 1 of image 0 is \[5, 5, -1, 9\], whose width is negative: .* \[left, top, width"
+    ):
+        drawn(client, AS_IT_IS, [wide])
+    high = tensors.BoundingBoxes(torch.tensor([[5.0, 5, 1, -9]]), format="CXCYWH", canvas_size=size)
+    with pytest.raises(millrace.InvalidRequest, match=r"whose height is negative: boxes are \[centre's x"):
+        drawn(client, AS_IT_IS, [high])
+    rotated = [form for form in tensors.BoundingBoxFormat if form.name not in ("XYXY", "XYWH", "CXCYWH")]
+    for form in rotated:
+        numbers = torch.ones(1, 8 if form.name == "XYXYXYXY" else 5)
+        with pytest.raises(millrace.Unsupported, match=f"image 0 are BoundingBoxes of the format {form.name}, and XYXY, XYWH, CXCYWH are"):
+            drawn(client, AS_IT_IS, [tensors.BoundingBoxes(numbers, format=form, canvas_size=size)])
+
+
+@pytest.mark.torch
+def test_torchvisions_boxes_are_a_column(daemon: millrace.PrivateDaemon, folder: Path) -> None:
+    """As many of each image, too, which as an array would not say what they are."""
+    path = folder.parent / "drawing.png"
+    path.write_bytes(png_of(drawing()))
+    samples = {"path": [str(path)] * 6, "boxes": [as_format("XYWH", BOXES)] * 6}
+    with millrace.numpy.Loader(samples=samples, transform=AS_IT_IS, batch_size=6, address=daemon.address) as loader:
+        for _, boxes in loader:
+            for mapped_boxes, _ in loader.batch.map_boxes(boxes):
+                np.testing.assert_array_equal(mapped_boxes, BOXES)
 
 
 def test_the_least_area_is_that_in_the_tensor(client: millrace.Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +32,9 @@ _COLOURS = (
     steps.PillowBlur,
 )
 """Steps that leave everything where it is."""
+_CORNERS = "XYXY"
+_FORMATS = {_CORNERS: "left, top, right, bottom", "XYWH": "left, top, width, height", "CXCYWH": "centre's x, centre's y, width, height"}
+"""As torchvision names them."""
 _FLIPS = (steps.HorizontalFlip, steps.VerticalFlip)
 
 
@@ -136,9 +140,10 @@ def _checked(boxes: Any, images: int) -> list[NDArray[np.float64]]:
 
 
 def _of_one(given: Any, number: int) -> NDArray[np.float64]:
-    expected = f"{_CALL}: boxes of image {number} must be numbers [M, 4]: left, top, right, bottom of each;"
+    form = _format_of(given, number)
+    expected = f"{_CALL}: boxes of image {number} must be numbers [M, 4]: {_FORMATS[form]} of each;"
     try:
-        array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
+        array = _array_of(given)
     except (TypeError, ValueError):
         raise InvalidRequest(f"{expected} these are no array") from None
     if array.ndim in (1, 2) and array.shape[0] == 0 and array.shape[-1] in (0, 4):
@@ -151,14 +156,49 @@ def _of_one(given: Any, number: int) -> NDArray[np.float64]:
     if (endless := ~np.isfinite(array).all(1)).any():
         which = int(endless.argmax())
         raise InvalidRequest(f"{expected} box {which} is {_text(array[which])}, and numbers are finite")
-    if (reversed_ := (array[:, 2:] < array[:, :2]).any(1)).any():
+    corners = _corners(array, form)
+    if (reversed_ := (corners[:, 2:] < corners[:, :2]).any(1)).any():
         which = int(reversed_.argmax())
-        side = "right is less than its left" if array[which, 2] < array[which, 0] else "bottom is less than its top"
+        told, is_wide = f"{_CALL}: box {which} of image {number} is {_text(array[which])}", corners[which, 2] < corners[which, 0]
+        if form != _CORNERS:
+            raise InvalidRequest(f"{told}, whose {'width' if is_wide else 'height'} is negative: boxes are [{_FORMATS[form]}]")
         raise InvalidRequest(
-            f"{_CALL}: box {which} of image {number} is {_text(array[which])}, whose {side}: boxes are [left, top, right, bottom]; of "
-            "COCO's, [left, top, width, height], add left to width and top to height"
+            f"{told}, whose {'right is less than its left' if is_wide else 'bottom is less than its top'}: boxes are [{_FORMATS[form]}]; "
+            "of COCO's, [left, top, width, height], add left to width and top to height"
         )
-    return array
+    return corners
+
+
+def _format_of(given: Any, number: int) -> str:
+    """What the four numbers are: torchvision's ``BoundingBoxes`` say so, in an enumeration, and all others are corners."""
+    form = getattr(given, "format", None)
+    if not isinstance(form, enum.Enum):
+        return _CORNERS
+    if form.name not in _FORMATS:
+        raise Unsupported(
+            f"{_CALL}: boxes of image {number} are {type(given).__name__} of the format {form.name}, and {', '.join(_FORMATS)} are known: "
+            "convert them to one of these (torchvision.transforms.v2.ConvertBoundingBoxFormat)"
+        )
+    return form.name
+
+
+def _array_of(given: Any) -> NDArray[Any]:
+    """Raises TypeError and ValueError: it is none."""
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+        given = given.float() if str(given.dtype) == "torch.bfloat16" else given  # which NumPy has not
+    array = np.asarray(given)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def _corners(boxes: NDArray[np.float64], form: str) -> NDArray[np.float64]:
+    """Left, top, right, bottom."""
+    if form == _CORNERS:
+        return boxes
+    first, size = boxes[:, :2], boxes[:, 2:]
+    if form == "CXCYWH":
+        first = first - size / 2
+    return np.concatenate([first, first + size], axis=1)
 
 
 def _text(box: NDArray[np.float64]) -> str:

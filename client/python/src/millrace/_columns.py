@@ -6,6 +6,7 @@ they were given: texts, dictionaries, ...
 
 from __future__ import annotations
 
+import enum
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ def _of_objects(values: Sequence[Any], name: str) -> Column:
             raise InvalidRequest(f"{name}: a number does not fit 64 bits, or is of no kind that NumPy has")
         return _numeric(array, name)
     if all(issubclass(kind, (list, tuple)) or hasattr(kind, "__array__") for kind in kinds):
+        if any(isinstance(getattr(value, "format", None), enum.Enum) for value in values):
+            return values  # torchvision's BoundingBoxes: an array would not say what its numbers are
         try:
             array = np.stack([np.asarray(value.detach().cpu() if hasattr(value, "detach") else value) for value in values])
         except ValueError:  # of several shapes

@@ -261,8 +261,9 @@ class Batch:
         Args:
             boxes: for each image of the batch, in its order, numbers [M, 4]: left, top, right, bottom, pixels of the source after EXIF
                 orientation (of the stored one with ``ignore_orientation``). NumPy's arrays, PyTorch's tensors, lists; an empty one where
-                there is none. The image at ``position`` is ``ids[position]``: where another stands in for a bad one
-                (``on_error="substitute"``) that is the other's id, and its boxes are to be given. A loader's labels are the right ones.
+                there is none. Of torchvision's ``BoundingBoxes`` the numbers are what their ``format`` says: XYXY, XYWH or CXCYWH. The
+                image at ``position`` is ``ids[position]``: where another stands in for a bad one (``on_error="substitute"``) that is the
+                other's id, and its boxes are to be given. A loader's labels are the right ones.
             min_area: pixels in the tensor; only boxes with more are left.
 
         Returns:
@@ -274,7 +275,7 @@ class Batch:
             InvalidRequest: ``boxes`` are not as many as images, or something else than numbers [M, 4]; one has a NaN or an infinite number,
                 or its right is less than its left, or its bottom than its top, as COCO's [left, top, width, height] often have. Says which.
             Unsupported: the recipe has views, or steps that move pixels (``RandAugment`` may, too) or flip only some images; names it. Or
-                the daemon is older and does not say enough.
+                boxes are of another ``format``, such as rotated ones; or the daemon is older and does not say enough.
             Released: the batch was released before anything of its records was asked for.
         """
         from millrace._boxes import mapped
