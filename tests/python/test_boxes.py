@@ -197,6 +197,7 @@ def test_tensors_are_taken(client: millrace.Client) -> None:
         assert left.tolist() == [0, 1]
 
 
+@pytest.mark.jax
 def test_arrays_of_bfloat16_are_taken(client: millrace.Client) -> None:
     types = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed: NumPy has no bfloat16")
     ((boxes, _),) = drawn(client, AS_IT_IS, [(BOXES // 8 * 8).astype(types.bfloat16)])
