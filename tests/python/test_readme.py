@@ -166,7 +166,7 @@ def test_splitting_a_transform(names: dict[str, Any], folder: Path) -> None:
     v2 = pytest.importorskip("torchvision.transforms.v2")
     code = example_with("millrace.torch.split(transform)").replace("/data/train", str(folder))
 
-    names["torchvision"] = torchvision
+    names |= {"torchvision": torchvision, "train": lambda images, labels: None}
     for rest, count in (([v2.Lambda(lambda image: image), v2.ToImage()], 3), ([], 0)):
         names["transform"] = v2.Compose([v2.Resize((20, 24)), *rest])
         exec(code, names)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from millrace.batch import Batch
+from millrace._over_loader import OverLoader
 from millrace.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from millrace.torch import Loader
 
 
@@ -64,16 +61,14 @@ class CutMix:
         return mixed, _blended(targets, kept)
 
 
-class Mixed:
+class Mixed(OverLoader):
     """A loader's batches mixed, one of ``ways`` drawn for each batch: ``for images, targets in Mixed(loader, [MixUp(), CutMix()], 1000)``.
 
     Images are the loader's, floats, channels first; targets float32 [N, classes], on the same device. What is drawn is a function of
     ``seed``, the epoch and the id of the batch's first sample: the same after a resume, another on each rank. Given the same share and
     rectangle the result is torchvision's, to the bit. A batch of one image is mixed with itself.
 
-    It has no state of its own and stands where the loader stands, for Lightning's ``fit`` and accelerate's ``register_for_checkpointing``,
-    too: ``state_dict``, ``load_state_dict``, ``set_epoch``, ``skip_first_batches``, ``close`` and ``with`` are the loader's, and so are its
-    other public names (``epoch``, ``batch``, ``dataset``, ``sampler``, ``batch_size``, ...). A loop over it is the loader's one loop.
+    It stands where the loader stands, as ``OverLoader`` says; ``batch`` is not mixed.
     """
 
     def __init__(self, loader: Loader, ways: Sequence[MixUp | CutMix], classes: int, seed: int = 0) -> None:
@@ -91,62 +86,13 @@ class Mixed:
             raise InvalidRequest("Mixed: the loader makes several views of each image, and mixes nothing of them: mix in the loop")
         if loader.recipe.layout == "NHWC":
             raise InvalidRequest("Mixed: the loader's layout must be NCHW, as torchvision's")
-        self._loader, self._classes, self._seed = loader, classes, seed
+        super().__init__(loader)
+        self._classes, self._seed = classes, seed
         self._ways: tuple[MixUp | CutMix, ...] = chosen
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        return self._each(iter(self._loader))
 
     def _each(self, batches: Iterator[tuple[torch.Tensor, Any]]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for images, labels in batches:
             yield self._mixed(images, labels)
-
-    # Whoever looks for what has a state looks at the class (``typing.runtime_checkable``), so these are not left to __getattr__.
-
-    @property
-    def epoch(self) -> int:
-        """The loader's: of the epoch that is under way, or that the next ``iter()`` begins."""
-        return self._loader.epoch
-
-    @property
-    def batch(self) -> Batch | None:
-        """The loader's: the batch of the loop's current turn, not mixed, with ids, boxes, ...; None outside of the loop."""
-        return self._loader.batch
-
-    def set_epoch(self, epoch: int) -> None:
-        """As the loader's."""
-        self._loader.set_epoch(epoch)
-
-    def skip_first_batches(self, batches: int) -> Self:
-        """As the loader's. Returns itself."""
-        self._loader.skip_first_batches(batches)
-        return self
-
-    def state_dict(self) -> dict[str, Any]:
-        """The loader's, and all of it: what is mixed follows from the loader's place."""
-        return self._loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """As the loader's: the next ``iter()`` goes on after that batch, mixed as it would have been. Raises as there."""
-        self._loader.load_state_dict(state)
-
-    def close(self) -> None:
-        """As the loader's."""
-        self._loader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # also while it is unpickled, before it has a loader
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._loader, name)
 
     def __repr__(self) -> str:
         return f"<millrace.torch.Mixed by {', '.join(map(repr, self._ways))}, {self._classes} classes: {self._loader!r}>"

@@ -14,14 +14,14 @@ from millrace.recipe import Recipe
 def split(transform: Any) -> tuple[Recipe, list[Any]]:
     """The longest beginning of ``transform`` that a recipe says, and the rest as a list of transforms, in their order.
 
-    The rest takes one image of those that the loader yields; it draws from its own library's generators, so a resumed epoch is not the
-    same there. Where the transforms are still of PIL images, it begins with torchvision's ``ToPILImage``. Without a rest the list is
-    empty.
+    The rest takes one image of those that the loader yields, and ``Rest`` does it to all; it draws from its own library's generators, so a
+    resumed epoch is not the same there. Where the transforms are still of PIL images, it begins with torchvision's ``ToPILImage``. Without
+    a rest the list is empty.
 
         >>> recipe, rest = millrace.torch.split(transform)
-        >>> finish = torchvision.transforms.v2.Compose(rest) if rest else None
-        >>> for images, labels in millrace.torch.Loader("/data/train", recipe, batch_size=256, shuffle=True):
-        ...     images = torch.stack([finish(image) for image in images]) if finish else images
+        >>> loader = millrace.torch.Loader("/data/train", recipe, batch_size=256, shuffle=True)
+        >>> for images, labels in millrace.torch.Rest(loader, rest):  # done in threads
+        ...     train(images, labels)
 
     A recipe whose images differ in size (``recipe.fixed_size`` is None, and there is no resize to one size) makes no batch: put a resize
     at the beginning.

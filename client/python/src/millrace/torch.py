@@ -29,6 +29,7 @@ from millrace._mixing import CutMix, Mixed, MixUp
 from millrace._options import LoaderOptions, called, documented
 from millrace._progress import Progress
 from millrace._ranks import Ranks
+from millrace._rest import Rest as Rest
 from millrace._same_gpu import memory_on
 from millrace._split import split
 from millrace._timm import from_timm
@@ -46,7 +47,7 @@ from millrace.tensor import Tensor
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "from_albumentations", "from_timm", "from_torchvision", "split"]
+__all__ = ["CutMix", "Loader", "MixUp", "Mixed", "Rest", "from_albumentations", "from_timm", "from_torchvision", "split"]
 
 _REGISTER_READ_ONLY = 8  # cudaHostRegisterReadOnly
 
