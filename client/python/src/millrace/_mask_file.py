@@ -33,7 +33,7 @@ class MaskFiles:
         """Refuses a grey PNG whose levels are not its numbers. All else is the daemon's to judge, and so is what this process cannot read.
 
         Args:
-            sample: whose mask the daemon has made.
+            sample: whose mask it is.
 
         Returns:
             Why the pair is bad all the same: what is there now is no file; else empty. Never waits for who writes to a pipe.

@@ -188,9 +188,11 @@ class PairEpoch:
     def _check_files(self, masks: Batch) -> dict[int, str]:
         """Why masks that the daemon made are none, by position in the batch."""
         found = {}
-        ids = masks.ids.astype(np.int64)
-        for number in np.flatnonzero(masks.status == 0).tolist():
-            if told := self._dataset.files.check(int(ids[number])):
+        for number, sample in enumerate(masks.ids.astype(np.int64).tolist()):
+            told = self._dataset.files.check(
+                sample
+            )  # of those that it could not make, too: grey that has no classes is nobody's bad sample
+            if told and masks.status[number] == 0:
                 found[number] = told
         return found
 
