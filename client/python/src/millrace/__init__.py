@@ -11,8 +11,8 @@ Frameworks: ``millrace.torch.Loader``, ``millrace.jax.Loader``, ``millrace.numpy
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from millrace import steps
 from millrace._bad_images import BadImageWarning
+from millrace._erasing import Erasing
 from millrace._given_order import OrderedBatch
 from millrace._limits import Limits
 from millrace._skipped import SkippedFiles, SkippedFilesWarning, UnlabelledWarning
@@ -43,7 +43,6 @@ from millrace.errors import (
     Unsupported,
 )
 from millrace.manifest import read_manifest
-from millrace.pairs import Pairs, mask_recipe
 from millrace.recipe import (
     BoundedSides,
     Box,
@@ -68,22 +67,25 @@ from millrace.ring import Ring, RingRoom
 from millrace.sample_list import Samples
 from millrace.samples import DatasetSample, Path, Sample
 from millrace.session import Session
-from millrace.steps import Erasing
 from millrace.tensor import Tensor
 
 if _TYPE_CHECKING:
-    from millrace import recipes
+    from millrace import recipes, steps
     from millrace._preview import Preview, preview
+    from millrace.pairs import Pairs, mask_recipe
     from millrace.private_daemon import PrivateDaemon, serve
 
 __version__: str
 
 _LATER = {
+    "Pairs": "pairs",
     "Preview": "_preview",
     "PrivateDaemon": "private_daemon",
+    "mask_recipe": "pairs",
     "preview": "_preview",
     "recipes": "recipes",
     "serve": "private_daemon",
+    "steps": "steps",
 }  # not everybody's; imported when they are asked for
 
 

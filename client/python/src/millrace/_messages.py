@@ -12,7 +12,6 @@ from typing import Any, get_args
 
 from millrace import _schema, recipe
 from millrace._splice import LARGE
-from millrace._step_messages import fill_erasing, fill_steps
 from millrace.errors import Error, InvalidRequest, ResourceExhausted, SampleError, SampleFailed, Unsupported, error_class
 from millrace.recipe import Box, Recipe, Size, check_choice
 from millrace.ring import RingRoom
@@ -177,9 +176,12 @@ def _fill_making(out: Any, of: Recipe) -> None:
     if of.crop_place != "centre":  # an older daemon knows no other
         out.crop_place = _number("Recipe.crop_place", of.crop_place, recipe.CropPlace)
     out.flip_probability = of.flip_probability
-    fill_steps(out.steps, of.steps)
-    if of.erasing is not None:
-        fill_erasing(out.erasing, of.erasing)
+    if of.steps or of.erasing is not None:
+        from millrace._step_messages import fill_erasing, fill_steps  # here, because it imports all steps
+
+        fill_steps(out.steps, of.steps)
+        if of.erasing is not None:
+            fill_erasing(out.erasing, of.erasing)
 
 
 def _made_of_recipe(of: Recipe) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from millrace._step_values import fill_of, interval_of
+from millrace.errors import InvalidRequest
 
 Sampling = Literal["nearest", "bilinear", "bicubic"]
 """How a transform that moves pixels reads between them, as Pillow's of that name."""
@@ -35,3 +36,20 @@ class Step:
 
     def _make_fill(self) -> None:
         object.__setattr__(self, "fill", fill_of(f"{type(self).__name__}.fill", vars(self)["fill"]))
+
+
+def steps_of(name: str, value: Any) -> tuple[Step, ...]:
+    """A tuple of steps, of any iterable of them.
+
+    Raises:
+        InvalidRequest: there is something else among them.
+    """
+    steps = (value,) if isinstance(value, Step) else value
+    try:
+        steps = tuple(steps)
+    except TypeError:
+        raise InvalidRequest(f"{name}: must be steps of millrace.steps, is {value!r}") from None
+    for step in steps:
+        if not isinstance(step, Step):
+            raise InvalidRequest(f"{name}: must be steps of millrace.steps; has {step!r} (from_torchvision() translates torchvision's)")
+    return steps

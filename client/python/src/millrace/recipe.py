@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 from millrace._dtype import AnyDType, dtype_name
 from millrace._dtype import DType as DType
+from millrace._erasing import Erasing
 from millrace._field_values import Checked, number_of, numbers_of, refused, whole_of
 from millrace._geometry import BoundedSides as BoundedSides
 from millrace._geometry import Box as Box
@@ -42,8 +43,8 @@ from millrace._geometry import TileGrid as TileGrid
 from millrace._geometry import check_choice as check_choice
 from millrace._geometry import check_room, fixed_size_of, size_of
 from millrace._layout import IMAGE_ALIGNMENT, align_up, slot_bytes, slot_bytes_of_images
+from millrace._step import Step, steps_of
 from millrace.errors import InvalidRequest
-from millrace.steps import Erasing, Step, steps_of
 
 Layout = Literal["NCHW", "NHWC"]
 Channels = Literal["RGB", "BGR", "grey"]

@@ -15,9 +15,10 @@ within 89, scales, sigmas and radii at least 0.001, weights at most a million.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from millrace._field_values import number_of, whole_of
+from millrace._erasing import Erasing as Erasing
+from millrace._erasing import Noise as Noise
 from millrace._policies import AugMix as AugMix
 from millrace._policies import AutoAugment as AutoAugment
 from millrace._policies import Policy as Policy
@@ -27,13 +28,12 @@ from millrace._policies import TimmRandAugment as TimmRandAugment
 from millrace._policies import TrivialAugmentWide as TrivialAugmentWide
 from millrace._step import Sampling as Sampling
 from millrace._step import Step as Step
+from millrace._step import steps_of as steps_of
 from millrace._step_values import BLACK as _BLACK
 from millrace._step_values import Fill as Fill
 from millrace._step_values import Interval as Interval
 from millrace._step_values import interval_of
 from millrace.errors import InvalidRequest
-
-Noise = Literal["channel", "pixel"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -295,58 +295,3 @@ class OneOf(Step):
             object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
         except (TypeError, ValueError):
             raise InvalidRequest(f"OneOf.weights: must be numbers, are {self.weights!r}") from None
-
-
-@dataclass(frozen=True)
-class Erasing:
-    """Rectangles of the finished tensor overwritten: torchvision's RandomErasing, for ``Recipe.erasing``.
-
-    Attributes:
-        probability: that it is done to a sample.
-        scale: bounds of the share of the area, in (0, 1]; of several rectangles together.
-        ratio: bounds of height / width.
-        value: in the tensor's units, for all channels or for R, G and B; ``channel``, ``pixel``: a number of the standard normal
-            distribution for each channel, or each element.
-        most: rectangles, at most 16: 1 to so many, drawn, each of its share divided by how many, as timm's RandomErasing.
-    """
-
-    probability: float = 0.5
-    scale: Any = (0.02, 0.33)
-    ratio: Any = (0.3, 3.3)
-    value: float | tuple[float, float, float] | Noise = 0.0
-    most: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", number_of("Erasing.probability", self.probability, "a number from 0 to 1"))
-        object.__setattr__(self, "most", whole_of("Erasing.most", self.most))
-        for name in ("scale", "ratio"):
-            object.__setattr__(self, name, interval_of(f"Erasing.{name}", getattr(self, name)))
-        if not isinstance(self.value, str):
-            object.__setattr__(self, "value", self._numbers())
-        elif self.value not in ("channel", "pixel"):
-            raise InvalidRequest(f"Erasing.value: must be numbers, channel or pixel, is {self.value!r}")
-
-    def _numbers(self) -> float | tuple[float, ...]:
-        try:
-            if isinstance(self.value, (tuple, list)):
-                return tuple(float(each) for each in self.value)
-            return float(self.value)
-        except (TypeError, ValueError):
-            raise InvalidRequest(f"Erasing.value: must be a number, three, channel or pixel, is {self.value!r}") from None
-
-
-def steps_of(name: str, value: Any) -> tuple[Step, ...]:
-    """A tuple of steps, of any iterable of them.
-
-    Raises:
-        InvalidRequest: there is something else among them.
-    """
-    steps = (value,) if isinstance(value, Step) else value
-    try:
-        steps = tuple(steps)
-    except TypeError:
-        raise InvalidRequest(f"{name}: must be steps of millrace.steps, is {value!r}") from None
-    for step in steps:
-        if not isinstance(step, Step):
-            raise InvalidRequest(f"{name}: must be steps of millrace.steps; has {step!r} (from_torchvision() translates torchvision's)")
-    return steps
