@@ -119,16 +119,11 @@ class Augmenter::Work {
       return !limit.is_over_after(count_ * mixture_.count());
     }
     mixture_.restore(planes_);
+    if (maps_values(operation.step)) {
+      waiting_.add(value_table(operation));
+      return true;
+    }
     switch (operation.step) {
-      case Step::kInvert:
-      case Step::kPosterize:
-      case Step::kSolarize:
-      case Step::kSolarizeAdd:
-        waiting_.add(value_table(operation));
-        return true;
-      case Step::kBrightness:
-        waiting_.add(blend_table(0, operation.factor));
-        return true;
       case Step::kSaturation:
         waiting_.add_saturation(kernels_, operation.factor);
         return true;

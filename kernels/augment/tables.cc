@@ -19,7 +19,13 @@ Table identity_table() {
   return make([](int i) { return i; });
 }
 
+bool maps_values(Step step) {
+  return step == Step::kInvert || step == Step::kPosterize || step == Step::kSolarize || step == Step::kSolarizeAdd ||
+         step == Step::kBrightness;
+}
+
 Table value_table(const Operation& operation) {
+  if (operation.step == Step::kBrightness) return blend_table(0, operation.factor);
   if (operation.step == Step::kPosterize) {
     return make([mask = 0xFF << (8 - operation.value)](int i) { return i & mask; });
   }

@@ -24,7 +24,9 @@ class Histogram {
 };
 
 Table identity_table();
-// Of kInvert, kPosterize, kSolarize and kSolarizeAdd.
+// Whether it does the same to a value whatever its channel, its place and the picture.
+bool maps_values(Step step);
+// REQUIRES: maps_values(operation.step).
 Table value_table(const Operation& operation);
 // Image.blend of a picture that is `degenerate` all over with the picture.
 Table blend_table(int degenerate, float factor);

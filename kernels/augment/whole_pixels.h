@@ -8,6 +8,7 @@
 
 #include "kernels/augment/kernels.h"
 #include "kernels/augment/plane_memory.h"
+#include "kernels/augment/pointwise.h"
 #include "kernels/augment/tables.h"
 #include "kernels/base/image_view.h"
 #include "kernels/base/time_limit.h"
@@ -19,17 +20,9 @@ namespace millrace::kernels::augment {
 inline std::optional<Table> common_table(std::span<const Operation> operations) {
   std::optional<Table> all;
   for (const Operation& operation : operations) {
-    Table table;
-    if (operation.step == Step::kBrightness) {
-      table = blend_table(0, operation.factor);
-    } else if (operation.step == Step::kInvert || operation.step == Step::kPosterize ||
-               operation.step == Step::kSolarize || operation.step == Step::kSolarizeAdd) {
-      table = value_table(operation);
-    } else {
-      return std::nullopt;
-    }
+    if (!maps_values(operation.step)) return std::nullopt;
     if (!all) all = identity_table();
-    for (std::uint8_t& value : *all) value = table[value];
+    Pointwise::chain(*all, value_table(operation));
   }
   return all;
 }
