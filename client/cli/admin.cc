@@ -1,4 +1,5 @@
 // millrace admin: orders about the running daemon, for its administrators.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <limits>

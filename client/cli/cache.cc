@@ -1,5 +1,6 @@
 // millrace cache: what the daemon keeps of images to be faster the next time. `index` (index.cc) is its older name, from
 // when it kept seek indexes alone.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -1,4 +1,5 @@
 // millrace cache drop, millrace cache verify: orders about what the daemon keeps, for its own user and root.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

@@ -1,8 +1,11 @@
 // What the subcommands have in common. Each file beside this one adds its subcommand to the app and runs it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace millrace::cli {
 

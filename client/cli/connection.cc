@@ -1,5 +1,6 @@
 #include "client/cli/connection.h"
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // --socket and --private: which daemon a subcommand talks to. Values.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +9,10 @@
 #include "client/cli/command.h"
 #include "millrace/client.h"
 #include "millrace/private_daemon.h"
+
+namespace CLI {
+class App;
+}
 
 namespace millrace::cli {
 

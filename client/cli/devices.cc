@@ -1,4 +1,5 @@
 // millrace devices: what the daemon can put to work.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

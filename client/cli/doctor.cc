@@ -1,5 +1,6 @@
 // millrace doctor: does everything that Millrace needs work here, and what is in force? With a daemon or without.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,5 +1,6 @@
 #include "client/cli/extension_option.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 

@@ -1,9 +1,12 @@
 // --extension: which of a folder's files are samples.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace millrace::cli {
 

@@ -1,5 +1,6 @@
 #include "client/cli/help_format.h"
 
+#include <CLI/CLI.hpp>
 #include <sstream>
 #include <utility>
 

@@ -1,5 +1,6 @@
 // millrace index: seek indexes of a dataset's JPEG files, made and checked by passes of the daemon over it, so that
 // only those files are read that the caller may read.
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
 

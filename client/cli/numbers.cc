@@ -1,5 +1,6 @@
 #include "client/cli/numbers.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,9 +1,12 @@
 // Checks of what options take: numbers in their range, never wrapped, and names. Values, immutable.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+
+namespace CLI {
+class Validator;
+}
 
 namespace millrace::cli {
 

@@ -1,4 +1,5 @@
 // millrace ping: is the daemon there, which one, how long does a round trip take.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,5 @@
 // millrace preview: a contact sheet of what a transform does to some images of a folder. People look before they trust.
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,6 @@
 #include "client/cli/recipe_options.h"
 
+#include <CLI/CLI.hpp>
 #include <iterator>
 #include <map>
 

@@ -1,13 +1,16 @@
 // The transform on the command line: a preset and what deviates from it. Values.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "millrace/recipe.h"
+
+namespace CLI {
+class App;
+}
 
 namespace millrace::cli {
 

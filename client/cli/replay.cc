@@ -1,5 +1,6 @@
 // millrace replay: the tensor of a ticket once more, to the bit. What a training run saw can be looked at later, elsewhere.
 #include <zlib.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <filesystem>

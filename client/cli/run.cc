@@ -1,6 +1,7 @@
 // millrace run: a folder through a transform, with figures. What it makes is looked at and given back: a test of the
 // way there.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <map>

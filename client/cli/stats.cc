@@ -1,5 +1,6 @@
 // millrace stats: what the daemon has done and holds, once or again and again.
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cmath>
 #include <cstdio>

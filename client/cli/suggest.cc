@@ -1,5 +1,6 @@
 #include "client/cli/suggest.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <numeric>
 #include <optional>

@@ -1,10 +1,14 @@
 // What a command line that makes no sense was probably meant to be. Pure functions, thread-safe.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace millrace::cli {
 
